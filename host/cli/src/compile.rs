@@ -1,0 +1,22 @@
+//! `pilothouse compile`: the child process in which the host compiles plugins. Not for people.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Compiles a component to machine code for the host that calls this.
+#[derive(Args)]
+pub struct Compile {
+    input: PathBuf,
+    output: PathBuf,
+}
+
+impl Compile {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The compiler's own words.
+    pub fn execute(&self) -> anyhow::Result<()> {
+        Ok(pilothouse_engine::compile_file(&self.input, &self.output)?)
+    }
+}

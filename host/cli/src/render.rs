@@ -1,0 +1,204 @@
+//! `pilothouse render`: what a plugin returns for an object, without a cluster, through the same stages as in the host.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use kube::api::ApiResource;
+use pilothouse_controller::{
+    cache::{Incoming, Object},
+    pipeline::{
+        check::{self, Desired, Scopes},
+        observe::Observed,
+        plan::{Normalised, plan},
+    },
+};
+use pilothouse_engine::{
+    CallContext, Compiler, Engine, EngineConfig, Limits, Lookups, Outcome, Reconciler, Verb,
+    contract::{KindRef, LookupError, Verdict},
+};
+use serde_json::{Value, json};
+
+use crate::{cache_dir::CacheDir, logging::Logging, yaml};
+
+/// Print the children that a plugin returns for an object, as YAML, without a cluster.
+///
+/// The plugin runs under the host's limits, and its answer goes through the host's own checks. Standard error tells the
+/// verdict, the conditions, and what the host would do with the children given by --children.
+#[derive(Args)]
+pub struct Render {
+    /// The plugin.
+    plugin: PathBuf,
+    /// YAML or JSON file with the object; - for standard input.
+    object: PathBuf,
+    /// YAML or JSON file with the object's live children.
+    #[arg(long, value_name = "FILE")]
+    children: Option<PathBuf>,
+    /// YAML or JSON file with the objects that the plugin can look up.
+    #[arg(long, value_name = "FILE")]
+    lookups: Option<PathBuf>,
+    /// YAML or JSON file with the plugin's configuration.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Also print the status that the plugin returns, as the last document.
+    #[arg(long)]
+    status: bool,
+    #[command(flatten)]
+    cache_dir: CacheDir,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+impl Render {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// Bad input, a plugin that fails, or an answer that the host would refuse.
+    pub fn execute(&self) -> anyhow::Result<()> {
+        self.logging.start()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
+        runtime.block_on(self.render())
+    }
+
+    async fn render(&self) -> anyhow::Result<()> {
+        let bytes =
+            std::fs::read(&self.plugin).with_context(|| format!("failed to read '{}'", self.plugin.display()))?;
+        let engine = Engine::new(EngineConfig {
+            cache: self.cache_dir.path(),
+            compiler: Compiler::InProcess,
+            limits: Limits::default(),
+        })?;
+        let plugin = engine.load(&bytes).await.with_context(|| format!("'{}'", self.plugin.display()))?;
+        let observed = self.observed(plugin.manifest().reconciles.clone())?;
+        let config = self.config.as_deref().map(yaml::read).transpose()?.and_then(|documents| documents.into_iter().next());
+        let request = observed.request(&config.unwrap_or_default().to_string());
+        let lookups = FromFile(self.lookups.as_deref().map(yaml::read).transpose()?.unwrap_or_default());
+        let context = CallContext { lookups: Arc::new(lookups), now: jiff::Timestamp::now() };
+        let call = plugin.call(Verb::Reconcile, request, context).await;
+        let response = match call.outcome {
+            Outcome::Response(response) => response,
+            failed => bail!("the plugin failed: {failed:?}"),
+        };
+        let desired =
+            check::check(plugin.manifest(), &observed.kind, &observed.object, &AllNamespaced, response)?;
+        tell(&desired, &observed);
+        self.print(&desired)
+    }
+
+    /// The object and children as a cache would hold them.
+    fn observed(&self, kind: KindRef) -> anyhow::Result<Observed> {
+        let documents = yaml::read(&self.object)?;
+        let [object] = &documents[..] else {
+            bail!("'{}' has {} objects; render takes one", self.object.display(), documents.len());
+        };
+        let found = kind_of(object);
+        ensure!(found == kind, "'{}' is a {found}, but the plugin reconciles {kind}", self.object.display());
+        let object = as_served(object.clone())?;
+        let mut children = Vec::new();
+        for child in self.children.as_deref().map(yaml::read).transpose()?.unwrap_or_default() {
+            children.push((kind_of(&child), Arc::new(as_served(child)?)));
+        }
+        Ok(Observed { kind, object: Arc::new(object), children, kinds: BTreeMap::new() })
+    }
+
+    fn print(&self, desired: &Desired) -> anyhow::Result<()> {
+        let status = desired.status.clone().filter(|_| self.status).map(|status| json!({"status": status}));
+        let bodies = desired.children.iter().flatten().map(|child| child.body.clone()).chain(status);
+        for body in bodies {
+            print!("---\n{}", yaml::print(&body)?);
+        }
+        Ok(())
+    }
+}
+
+/// Tells the verdict, the conditions and the plan.
+fn tell(desired: &Desired, observed: &Observed) {
+    match &desired.verdict {
+        Verdict::Done => eprintln!("verdict: done"),
+        Verdict::Wait(waiting) => {
+            eprintln!("verdict: wait {} s: {}: {}", waiting.seconds, waiting.reason, waiting.message);
+        }
+        Verdict::Retry(why) => eprintln!("verdict: retry: {why}"),
+        Verdict::Invalid(why) => eprintln!("verdict: invalid: {why}"),
+    }
+    for condition in &desired.conditions {
+        let status = format!("{:?}", condition.status);
+        eprintln!("condition: {} {status} {}: {}", condition.condition_type, condition.reason, condition.message);
+    }
+    for event in &desired.events {
+        eprintln!("event: {}: {}", event.reason, event.message);
+    }
+    let plan = plan(desired, observed, &Normalised::default());
+    for write in &plan.writes {
+        let fields: Vec<_> = write.cause.differences().iter().map(ToString::to_string).collect();
+        eprintln!("plan: {} {}", write.cause.finding(&write.child.kind.kind), fields.join("; "));
+    }
+    for delete in &plan.deletes {
+        eprintln!("plan: delete {}", check::describe(&delete.kind, &delete.live.name.name));
+    }
+}
+
+fn kind_of(object: &Value) -> KindRef {
+    let field = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    KindRef::new(field("apiVersion"), field("kind"))
+}
+
+/// Fills in what the API server gives every object, and takes the way into a cache.
+fn as_served(mut object: Value) -> anyhow::Result<Object> {
+    ensure!(object.get("metadata").is_some_and(Value::is_object), "an object without metadata: {object}");
+    let kind = kind_of(&object);
+    let metadata = &mut object["metadata"];
+    for (field, value) in [("namespace", json!("default")), ("uid", json!("00000000-0000-0000-0000-000000000000")), ("generation", json!(1))] {
+        if metadata.get(field).is_none() {
+            metadata[field] = value;
+        }
+    }
+    ensure!(metadata.get("name").is_some_and(Value::is_string), "an object of kind {kind} without metadata.name");
+    let resource = ApiResource {
+        group: kind.group().to_owned(),
+        version: kind.version().to_owned(),
+        plural: String::new(),
+        api_version: kind.api_version,
+        kind: kind.kind,
+    };
+    let incoming: Incoming = serde_json::from_str(&object.to_string())?;
+    Ok(incoming.into_object(&resource))
+}
+
+/// Without a cluster nobody knows scopes: children are taken for namespaced, as nearly all are.
+struct AllNamespaced;
+
+impl Scopes for AllNamespaced {
+    fn is_namespaced(&self, _: &KindRef) -> Option<bool> {
+        Some(true)
+    }
+}
+
+/// Answers lookups from a file's objects.
+struct FromFile(Vec<Value>);
+
+impl FromFile {
+    fn all<'a>(&'a self, kind: &'a KindRef, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Value> {
+        let in_namespace = move |object: &&Value| {
+            let found = object.pointer("/metadata/namespace").and_then(Value::as_str);
+            namespace.is_none() || found.is_none() || found == namespace
+        };
+        self.0.iter().filter(move |object| kind_of(object) == *kind).filter(in_namespace)
+    }
+}
+
+impl Lookups for FromFile {
+    fn get(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<String>, LookupError> {
+        let named = |object: &&Value| object.pointer("/metadata/name").and_then(Value::as_str) == Some(name);
+        Ok(self.all(kind, namespace).find(named).map(Value::to_string))
+    }
+
+    fn select(&self, kind: &KindRef, namespace: Option<&str>, selector: &str) -> Result<Vec<String>, LookupError> {
+        let selector = pilothouse_controller::selector::Selector::parse(selector).map_err(LookupError::Denied)?;
+        let labels = |object: &Value| {
+            let labels = object.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+            labels.iter().filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect()
+        };
+        Ok(self.all(kind, namespace).filter(|object| selector.matches(&labels(object))).map(Value::to_string).collect())
+    }
+}

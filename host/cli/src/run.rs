@@ -1,0 +1,95 @@
+//! `pilothouse run`: the host itself.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use pilothouse_controller::{
+    client,
+    host::{Host, HostConfig},
+    server::{self, Addresses},
+    source::directory::Directory,
+};
+use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{cache_dir::CacheDir, logging::Logging};
+
+/// Run the host: load the plugins of a directory and reconcile their objects until SIGTERM or SIGINT.
+#[derive(Args)]
+pub struct Run {
+    /// Directory with plugins: every *.wasm in it is loaded, and followed while the host runs.
+    #[arg(long, env = "PILOTHOUSE_PLUGINS", value_name = "DIR")]
+    plugins: PathBuf,
+    /// Kubeconfig file. Default: KUBECONFIG, else ~/.kube/config, else the pod's service account.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig. Default: its current context.
+    #[arg(long)]
+    context: Option<String>,
+    /// The only namespace to watch. Default: all.
+    #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACE")]
+    watch_namespace: Option<String>,
+    /// Objects of one plugin that are reconciled at once.
+    #[arg(long, default_value_t = HostConfig::default().concurrency, value_name = "N")]
+    concurrency: usize,
+    /// Where /healthz and /readyz are served; port 0 takes a free one, which the log tells.
+    #[arg(long, default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
+    health_address: SocketAddr,
+    /// Where /metrics is served; port 0 takes a free one, which the log tells.
+    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
+    metrics_address: SocketAddr,
+    #[command(flatten)]
+    cache_dir: CacheDir,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+impl Run {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// What keeps the host from starting. What can be waited for is waited for, not an error.
+    pub fn execute(&self) -> anyhow::Result<()> {
+        self.logging.start()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("failed to start")?;
+        runtime.block_on(self.serve())
+    }
+
+    async fn serve(&self) -> anyhow::Result<()> {
+        let config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let server_url = config.cluster_url.to_string();
+        let client = client::client(config)?;
+        let engine = self.engine()?;
+        let (namespace, concurrency) = (self.watch_namespace.clone(), self.concurrency);
+        let host = Host::new(client, HostConfig { namespace, concurrency, ..HostConfig::default() });
+        let asked = Addresses { health: self.health_address, metrics: self.metrics_address };
+        let addresses = server::serve(&host, asked).await?;
+        let directory = Directory::open(&self.plugins, engine, host.clone())?;
+        tracing::info!(
+            api_server = server_url, plugins = %self.plugins.display(), health = %addresses.health,
+            metrics = %addresses.metrics, "pilothouse {} starts", env!("CARGO_PKG_VERSION")
+        );
+        let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+        let stop = async {
+            tokio::select! {
+                _ = terminate.recv() => tracing::info!("SIGTERM: ending what is under way"),
+                _ = interrupt.recv() => tracing::info!("SIGINT: ending what is under way"),
+            }
+        };
+        tokio::select! {
+            () = host.run(stop) => {}
+            followed = directory.follow() => followed?,
+        }
+        tracing::info!("pilothouse ends");
+        Ok(())
+    }
+
+    fn engine(&self) -> anyhow::Result<Engine> {
+        let program = std::env::current_exe().context("failed to find this program's own file, to compile plugins")?;
+        let compiler = Compiler::ChildProcess { program, arguments: vec!["compile".to_owned()] };
+        let config = EngineConfig { cache: self.cache_dir.path(), compiler, limits: Limits::default() };
+        Ok(Engine::new(config)?)
+    }
+}

@@ -1,0 +1,39 @@
+//! YAML in and out, as JSON values. One or many documents, from a file or standard input.
+
+use std::{io::Read, path::Path};
+
+use anyhow::Context;
+use serde_json::Value;
+
+/// Reads all documents of a file; `-` is standard input. Empty documents are left out, `List`s are taken apart.
+///
+/// # Errors
+/// The file and what is wrong with it.
+pub fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
+    let mut text = String::new();
+    if path == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text).context("failed to read standard input")?;
+    } else {
+        text = std::fs::read_to_string(path).with_context(|| format!("failed to read '{}'", path.display()))?;
+    }
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).with_context(|| format!("'{}' is not YAML", path.display()))?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).flat_map(items).collect())
+}
+
+fn items(document: Value) -> Vec<Value> {
+    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    match document.get("items").and_then(Value::as_array) {
+        Some(items) if is_list => items.clone(),
+        _ => vec![document],
+    }
+}
+
+/// Prints a value as one document.
+///
+/// # Errors
+/// Never for JSON values, as far as known.
+pub fn print(value: &Value) -> anyhow::Result<String> {
+    let text = serde_saphyr::to_string(value).context("failed to print YAML")?;
+    Ok(if text.ends_with('\n') { text } else { format!("{text}\n") })
+}

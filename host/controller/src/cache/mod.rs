@@ -1,0 +1,70 @@
+//! The shared caches: one watch per kind and scope for the whole process, however many plugins use it. A watch lives
+//! as long as somebody holds its [`Watched`]; the last one to go ends it.
+
+pub(crate) mod object;
+pub(crate) mod store;
+mod watch;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use kube::Client;
+use pilothouse_engine::contract::KindRef;
+
+pub use object::{ControllerRef, Incoming, Name, Object};
+pub use store::{Change, Store};
+pub use watch::{State, Watched};
+
+/// Which objects of a kind a watch brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// All of them: objects being reconciled, and what is looked up.
+    All,
+    /// Those that carry the label [`crate::labels::PLUGIN`]: children of this host's plugins.
+    Children,
+}
+
+/// Where the caches tell what has changed.
+pub trait Sink: Send + Sync {
+    /// An object came, changed or went.
+    fn changed(&self, kind: &KindRef, scope: Scope, change: &Change);
+
+    /// A watch that was not synced is now: what depends on the whole kind must look again.
+    fn synced(&self, kind: &KindRef, scope: Scope);
+}
+
+/// All caches of the process.
+pub struct Caches {
+    client: Client,
+    /// The only namespace that is watched, if it is one.
+    namespace: Option<Arc<str>>,
+    sink: Arc<dyn Sink>,
+    watches: Mutex<HashMap<(KindRef, Scope), Weak<Watched>>>,
+}
+
+impl Caches {
+    /// No watch yet; `sink` hears of every change. Namespaced kinds are watched in one namespace or in all.
+    pub fn new(client: Client, namespace: Option<Arc<str>>, sink: Arc<dyn Sink>) -> Self {
+        Self { client, namespace, sink, watches: Mutex::default() }
+    }
+
+    /// The watch of a kind, started if nobody uses it yet. Needs a tokio runtime.
+    pub fn watch(&self, kind: &KindRef, scope: Scope) -> Arc<Watched> {
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.retain(|_, watch| watch.strong_count() > 0);
+        let slot = watches.entry((kind.clone(), scope)).or_default();
+        slot.upgrade().unwrap_or_else(|| {
+            let watched = Watched::start(self.client.clone(), self.namespace.clone(), kind.clone(), scope, self.sink.clone());
+            *slot = Arc::downgrade(&watched);
+            watched
+        })
+    }
+
+    /// The watches that are alive.
+    pub fn watches(&self) -> Vec<Arc<Watched>> {
+        let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.values().filter_map(Weak::upgrade).collect()
+    }
+}

@@ -1,0 +1,365 @@
+//! An object as the caches hold it: its JSON text, compact and without what nobody here reads, and the few fields that
+//! the host itself needs. Never fails on an object that is merely odd: whatever the API server serves can be held.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use kube::{
+    Resource,
+    api::{ApiResource, ObjectMeta},
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::labels;
+
+/// The annotation in which `kubectl apply` keeps a second copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Names an object of a kind that is known from elsewhere.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    /// Empty for a cluster-scoped object.
+    pub namespace: Arc<str>,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+}
+
+impl Name {
+    /// Names an object.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Name {
+    /// `namespace/name`, or `name` alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The owner reference that has `controller: true`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerRef {
+    /// Group and version of the owner.
+    pub api_version: Box<str>,
+    /// Kind of the owner.
+    pub kind: Box<str>,
+    /// Name of the owner.
+    pub name: Box<str>,
+    /// UID of the owner.
+    pub uid: Box<str>,
+}
+
+/// A cached object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Its namespace and name.
+    pub name: Name,
+    /// `metadata.uid`.
+    pub uid: Box<str>,
+    /// `metadata.resourceVersion`.
+    pub resource_version: Box<str>,
+    /// `metadata.generation`, 0 where the kind has none.
+    pub generation: i64,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// Who controls it.
+    pub controller: Option<ControllerRef>,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<Box<str>, Box<str>>,
+    /// The whole object as compact JSON, without `metadata.managedFields` and kubectl's last-applied annotation.
+    pub text: Box<str>,
+}
+
+impl Object {
+    /// UID of the object it belongs to: its controller, or where it has none, the one the host's label names.
+    pub fn owner_uid(&self) -> Option<&str> {
+        let label = || self.labels.get(labels::OWNER_UID);
+        self.controller.as_ref().map_or_else(label, |owner| Some(&owner.uid)).map(|uid| &**uid)
+    }
+
+    /// Whether it stays once it is no longer wanted.
+    pub fn is_kept(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Kept {
+            metadata: Annotated,
+        }
+        #[derive(Deserialize)]
+        struct Annotated {
+            #[serde(default)]
+            annotations: BTreeMap<String, String>,
+        }
+        serde_json::from_str::<Kept>(&self.text)
+            .is_ok_and(|kept| kept.metadata.annotations.get(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP))
+    }
+
+    /// Whether this is a later state than one with `other` as its resource version. Versions that are not numbers
+    /// cannot be compared; what comes later counts as later.
+    pub fn is_newer_than(&self, other: &str) -> bool {
+        match (self.resource_version.parse::<u64>(), other.parse::<u64>()) {
+            (Ok(mine), Ok(theirs)) => mine > theirs,
+            _ => *self.resource_version != *other,
+        }
+    }
+}
+
+/// An object on its way from the API server into a cache.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    metadata: ObjectMeta,
+    controller: Option<ControllerRef>,
+    /// The text after `"kind":…,`: lists leave out kind and version, so these are put in front later.
+    rest: String,
+}
+
+impl Incoming {
+    /// The object to cache, as one of `resource`'s kind.
+    pub fn into_object(self, resource: &ApiResource) -> Object {
+        let Self { metadata, controller, rest } = self;
+        let head = format!(r#"{{"apiVersion":"{}","kind":"{}""#, resource.api_version, resource.kind);
+        let mut text = String::with_capacity(head.len() + rest.len() + 1);
+        text.push_str(&head);
+        text.push_str(&rest);
+        text.push('}');
+        let boxed = |text: Option<String>| text.unwrap_or_default().into_boxed_str();
+        let labels = metadata.labels.unwrap_or_default();
+        Object {
+            name: Name::new(&metadata.namespace.unwrap_or_default(), &metadata.name.unwrap_or_default()),
+            uid: boxed(metadata.uid),
+            resource_version: boxed(metadata.resource_version),
+            generation: metadata.generation.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            controller,
+            labels: labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            text: text.into_boxed_str(),
+        }
+    }
+}
+
+impl Resource for Incoming {
+    type DynamicType = ApiResource;
+    type Scope = kube::core::DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.kind).into()
+    }
+    fn group(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.group).into()
+    }
+    fn version(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.version).into()
+    }
+    fn api_version(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.api_version).into()
+    }
+    fn plural(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.plural).into()
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl<'de> Deserialize<'de> for Incoming {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Incoming;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a Kubernetes object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Incoming, A::Error> {
+                let (mut rest, mut metadata) = (String::new(), Metadata::default());
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.as_str() {
+                        "apiVersion" | "kind" => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                        "metadata" => {
+                            metadata = map.next_value()?;
+                            push_field(&mut rest, &key, &metadata.text);
+                        }
+                        _ => push_field(&mut rest, &key, map.next_value::<Box<RawValue>>()?.get()),
+                    }
+                }
+                Ok(Incoming { metadata: metadata.typed, controller: metadata.controller, rest })
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// Appends `,"key":value`.
+fn push_field(text: &mut String, key: &str, value: &str) {
+    text.push_str(",\"");
+    // Keys of Kubernetes objects' top levels are plain words; anything else is escaped like any string.
+    if key.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\') {
+        text.push_str(key);
+    } else {
+        let escaped = serde_json::Value::from(key).to_string();
+        text.push_str(escaped.trim_matches('"'));
+    }
+    text.push_str("\":");
+    text.push_str(value);
+}
+
+/// `metadata`, as text without the dropped fields and with what the host reads.
+#[derive(Default)]
+struct Metadata {
+    text: String,
+    typed: ObjectMeta,
+    controller: Option<ControllerRef>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnerReference {
+    #[serde(default)]
+    api_version: Box<str>,
+    #[serde(default)]
+    kind: Box<str>,
+    #[serde(default)]
+    name: Box<str>,
+    #[serde(default)]
+    uid: Box<str>,
+    #[serde(default)]
+    controller: Option<bool>,
+}
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Metadata;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object's metadata")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metadata, A::Error> {
+                let mut metadata = Metadata::default();
+                while let Some(key) = map.next_key::<String>()? {
+                    if key == "managedFields" {
+                        map.next_value::<IgnoredAny>()?;
+                    } else {
+                        metadata.take(&key, &map.next_value::<Box<RawValue>>()?);
+                    }
+                }
+                metadata.text = format!("{{{}}}", metadata.text.trim_start_matches(','));
+                Ok(metadata)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+impl Metadata {
+    /// Takes one field: reads it if the host needs it, and keeps its text. A field of an unexpected shape is kept as
+    /// text and otherwise ignored.
+    fn take(&mut self, key: &str, value: &RawValue) {
+        match key {
+            "name" => self.typed.name = read(value),
+            "namespace" => self.typed.namespace = read(value),
+            "uid" => self.typed.uid = read(value),
+            "resourceVersion" => self.typed.resource_version = read(value),
+            "generation" => self.typed.generation = read(value),
+            "deletionTimestamp" => self.typed.deletion_timestamp = read(value),
+            "labels" => self.typed.labels = read(value),
+            "ownerReferences" => {
+                let owners = read::<Vec<OwnerReference>>(value).unwrap_or_default();
+                self.controller = owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| {
+                    let OwnerReference { api_version, kind, name, uid, controller: _ } = owner;
+                    ControllerRef { api_version, kind, name, uid }
+                });
+            }
+            "annotations" if value.get().contains(LAST_APPLIED) => {
+                let mut annotations = read::<BTreeMap<String, String>>(value).unwrap_or_default();
+                annotations.remove(LAST_APPLIED);
+                let text = serde_json::to_string(&annotations).unwrap_or_else(|_| "{}".to_owned());
+                return push_field(&mut self.text, key, &text);
+            }
+            _ => {}
+        }
+        push_field(&mut self.text, key, value.get());
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
+    serde_json::from_str(value.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource() -> ApiResource {
+        ApiResource {
+            group: "apps".into(),
+            version: "v1".into(),
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
+            plural: "deployments".into(),
+        }
+    }
+
+    fn object(text: &str) -> serde_json::Result<Object> {
+        Ok(serde_json::from_str::<Incoming>(text)?.into_object(&resource()))
+    }
+
+    #[test]
+    fn keeps_everything_but_what_nobody_reads() -> serde_json::Result<()> {
+        let object = object(
+            r#"{"metadata":{"name":"web","namespace":"shop","uid":"u1","resourceVersion":"7","generation":2,
+                "labels":{"a":"b"},"managedFields":[{"manager":"m"}],
+                "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","keep":"\"x\""},
+                "ownerReferences":[{"apiVersion":"v1","kind":"A","name":"a","uid":"1"},
+                    {"apiVersion":"e/v1","kind":"B","name":"b","uid":"2","controller":true}]},
+                "spec":{"replicas":3},"odd \"key\"":[1, 2]}"#,
+        )?;
+        let text: serde_json::Value = serde_json::from_str(&object.text)?;
+        assert_eq!(text["apiVersion"], "apps/v1");
+        assert_eq!(text["kind"], "Deployment");
+        assert_eq!(text["spec"]["replicas"], 3);
+        assert_eq!(text["odd \"key\""][1], 2);
+        assert_eq!(text["metadata"]["annotations"], serde_json::json!({"keep": "\"x\""}));
+        assert_eq!(text["metadata"].get("managedFields"), None);
+        assert_eq!(object.name.to_string(), "shop/web");
+        assert_eq!((object.generation, object.deleting), (2, false));
+        assert_eq!(object.controller.map(|owner| owner.uid), Some("2".into()));
+        assert_eq!(object.labels.get("a"), Some(&"b".into()));
+        Ok(())
+    }
+
+    #[test]
+    fn holds_odd_objects_without_failing() -> serde_json::Result<()> {
+        for text in [
+            "{}",
+            r#"{"metadata":{}}"#,
+            r#"{"metadata":{"name":5,"labels":"x","ownerReferences":{},"generation":"y","annotations":null}}"#,
+            r#"{"kind":"Other","metadata":{"name":"a","deletionTimestamp":"not a time"}}"#,
+        ] {
+            let object = object(text)?;
+            serde_json::from_str::<serde_json::Value>(&object.text)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn compares_versions_as_numbers_where_they_are() -> serde_json::Result<()> {
+        let nine = object(r#"{"metadata":{"resourceVersion":"9"}}"#)?;
+        assert!(!nine.is_newer_than("10") && !nine.is_newer_than("9") && nine.is_newer_than("8"));
+        assert!(nine.is_newer_than("abc"));
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! One kind's objects in memory, and what this process itself has written but the watch has not brought back yet.
+//! Knows nothing of requests; a [`Change`] is all that comes out.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use super::object::{Name, Object};
+
+/// An object before and after; equal states make no change.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The state known before, none if the object is new.
+    pub before: Option<Arc<Object>>,
+    /// The state now, none if the object is gone.
+    pub after: Option<Arc<Object>>,
+}
+
+impl Change {
+    /// The states that are there, the older first.
+    pub fn states(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.before.iter().chain(self.after.iter())
+    }
+}
+
+/// A cache of one kind.
+#[derive(Debug, Default)]
+pub struct Store {
+    inner: RwLock<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    objects: BTreeMap<Name, Arc<Object>>,
+    /// Names by the UID of the object they belong to.
+    owned: HashMap<Box<str>, BTreeSet<Name>>,
+    /// Names seen since a new listing began; none outside of a listing.
+    listed: Option<HashSet<Name>>,
+    /// Whether one listing is complete.
+    synced: bool,
+}
+
+impl Store {
+    /// Whether the store has held a complete listing. Absence means nothing before.
+    pub fn is_synced(&self) -> bool {
+        self.read().synced
+    }
+
+    /// The object of that name.
+    pub fn get(&self, name: &Name) -> Option<Arc<Object>> {
+        self.read().objects.get(name).cloned()
+    }
+
+    /// All objects that belong to the object with this UID, ordered by name.
+    pub fn owned_by(&self, uid: &str) -> Vec<Arc<Object>> {
+        let inner = self.read();
+        let names = inner.owned.get(uid).into_iter().flatten();
+        names.filter_map(|name| inner.objects.get(name).cloned()).collect()
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> Vec<Name> {
+        self.read().objects.keys().cloned().collect()
+    }
+
+    /// All objects of one namespace (or all, where none is given) that a predicate accepts, ordered by name.
+    pub fn select(&self, namespace: Option<&str>, accepts: impl Fn(&Object) -> bool) -> Vec<Arc<Object>> {
+        let in_scope = |object: &Object| namespace.is_none_or(|namespace| *object.name.namespace == *namespace);
+        self.read().objects.values().filter(|object| in_scope(object) && accepts(object)).cloned().collect()
+    }
+
+    /// How many objects it holds.
+    pub fn len(&self) -> usize {
+        self.read().objects.len()
+    }
+
+    /// Whether it holds no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A watch brought this state.
+    pub(crate) fn saw(&self, object: Object) -> Option<Change> {
+        let mut inner = self.write();
+        if let Some(listed) = &mut inner.listed {
+            listed.insert(object.name.clone());
+        }
+        inner.put(object)
+    }
+
+    /// A watch saw this object deleted.
+    pub(crate) fn saw_deleted(&self, object: &Object) -> Option<Change> {
+        let mut inner = self.write();
+        // A later object of the same name is another one: its own events speak for it.
+        let same = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
+        if same { inner.remove(&object.name) } else { None }
+    }
+
+    /// A new listing begins.
+    pub(crate) fn listing_begins(&self) {
+        self.write().listed = Some(HashSet::new());
+    }
+
+    /// The listing is complete: what it did not bring is gone.
+    pub(crate) fn listing_done(&self) -> Vec<Change> {
+        let mut inner = self.write();
+        inner.synced = true;
+        let Some(listed) = inner.listed.take() else { return Vec::new() };
+        let gone: Vec<_> = inner.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect();
+        gone.iter().filter_map(|name| inner.remove(name)).collect()
+    }
+
+    /// The kind is no longer installed: nothing is known until the next complete listing.
+    pub(crate) fn forget(&self) {
+        *self.write() = Inner::default();
+    }
+
+    /// This process wrote the object and got this state back. Makes no change: who wrote knows.
+    pub(crate) fn wrote(&self, object: Object) -> Arc<Object> {
+        let mut inner = self.write();
+        let name = object.name.clone();
+        let fallback = Arc::new(object.clone());
+        inner.put(object);
+        inner.objects.get(&name).cloned().unwrap_or(fallback)
+    }
+
+    /// This process deleted the object and it is gone at once.
+    pub(crate) fn removed(&self, object: &Object) {
+        let mut inner = self.write();
+        if inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid) {
+            inner.remove(&object.name);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Takes a state unless a later one is known. A state of another object (UID) of the same name always counts.
+    fn put(&mut self, object: Object) -> Option<Change> {
+        let known = self.objects.get(&object.name);
+        if known.is_some_and(|known| known.uid == object.uid && !object.is_newer_than(&known.resource_version)) {
+            return None;
+        }
+        let before = self.remove(&object.name).and_then(|change| change.before);
+        let after = Arc::new(object);
+        if let Some(uid) = after.owner_uid() {
+            self.owned.entry(uid.into()).or_default().insert(after.name.clone());
+        }
+        self.objects.insert(after.name.clone(), after.clone());
+        Some(Change { before, after: Some(after) })
+    }
+
+    fn remove(&mut self, name: &Name) -> Option<Change> {
+        let before = self.objects.remove(name)?;
+        if let Some(uid) = before.owner_uid()
+            && let Some(names) = self.owned.get_mut(uid)
+        {
+            names.remove(name);
+            if names.is_empty() {
+                self.owned.remove(uid);
+            }
+        }
+        Some(Change { before: Some(before), after: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::object::ControllerRef;
+
+    fn object(name: &str, uid: &str, version: &str, owner: Option<&str>) -> Object {
+        Object {
+            name: Name::new("ns", name),
+            uid: uid.into(),
+            resource_version: version.into(),
+            generation: 1,
+            deleting: false,
+            controller: owner.map(|uid| ControllerRef {
+                api_version: "e/v1".into(),
+                kind: "Owner".into(),
+                name: "owner".into(),
+                uid: uid.into(),
+            }),
+            labels: BTreeMap::new(),
+            text: "{}".into(),
+        }
+    }
+
+    #[test]
+    fn own_writes_are_read_back_and_their_echo_is_no_change() {
+        let store = Store::default();
+        store.saw(object("a", "1", "5", None));
+        store.wrote(object("a", "1", "7", Some("o")));
+        assert_eq!(store.owned_by("o").len(), 1);
+        assert!(store.saw(object("a", "1", "6", None)).is_none(), "an older state is ignored");
+        assert!(store.saw(object("a", "1", "7", Some("o"))).is_none(), "the echo is no change");
+        assert!(store.saw(object("a", "1", "8", None)).is_some());
+        assert!(store.owned_by("o").is_empty());
+    }
+
+    #[test]
+    fn another_object_of_the_same_name_counts_whatever_its_version() {
+        let store = Store::default();
+        store.saw(object("a", "1", "9", None));
+        assert!(store.saw(object("a", "2", "3", None)).is_some());
+        assert!(store.saw_deleted(&object("a", "1", "10", None)).is_none(), "a late delete of the first one");
+        assert_eq!(store.len(), 1);
+    }
+
+    #[test]
+    fn a_new_listing_removes_what_it_does_not_bring() {
+        let store = Store::default();
+        assert!(!store.is_synced());
+        store.listing_begins();
+        store.saw(object("a", "1", "1", None));
+        store.saw(object("b", "2", "2", None));
+        assert!(store.listing_done().is_empty());
+        assert!(store.is_synced());
+        store.listing_begins();
+        store.saw(object("b", "2", "2", None));
+        assert_eq!(store.len(), 2, "nothing goes before the listing is complete");
+        let gone = store.listing_done();
+        assert_eq!(gone.len(), 1);
+        assert_eq!(store.names(), [Name::new("ns", "b")]);
+    }
+}

@@ -1,0 +1,228 @@
+//! One watch: waits for its kind to be installed, lists, follows changes, recovers from whatever ends the stream, and
+//! notices when the kind is removed. Writes only into its own store.
+
+use std::{
+    pin::pin,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+    time::Duration,
+};
+
+use futures::StreamExt;
+use kube::{
+    Api, Client,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use pilothouse_engine::contract::KindRef;
+use tokio::{sync::watch, task::AbortHandle};
+
+use super::{Change, Incoming, Scope, Sink, Store};
+use crate::{
+    client::chain,
+    kinds::{self, Installed},
+    labels,
+};
+
+/// How often a kind that is not installed is asked for.
+const PROBE: Duration = Duration::from_secs(1);
+
+/// How far a watch is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing is known yet.
+    Starting,
+    /// The cluster does not have the kind; it is waited for.
+    NotInstalled,
+    /// The cluster refuses or does not answer; the text says why. Tried again all the time.
+    Failing(String),
+    /// The store held a complete listing and follows changes.
+    Synced,
+}
+
+/// A kind being watched. Dropping the last reference ends the watch.
+#[derive(Debug)]
+pub struct Watched {
+    shared: Arc<Shared>,
+    task: OnceLock<AbortHandle>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    namespace: Option<Arc<str>>,
+    kind: KindRef,
+    scope: Scope,
+    store: Store,
+    installed: RwLock<Option<Installed>>,
+    state: watch::Sender<State>,
+}
+
+impl Watched {
+    pub(super) fn start(
+        client: Client,
+        namespace: Option<Arc<str>>,
+        kind: KindRef,
+        scope: Scope,
+        sink: Arc<dyn Sink>,
+    ) -> Arc<Self> {
+        let shared = Arc::new(Shared {
+            namespace,
+            kind,
+            scope,
+            store: Store::default(),
+            installed: RwLock::default(),
+            state: watch::Sender::new(State::Starting),
+        });
+        let task = tokio::spawn(run(client, shared.clone(), sink)).abort_handle();
+        Arc::new(Self { shared, task: OnceLock::from(task) })
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> &KindRef {
+        &self.shared.kind
+    }
+
+    /// Its objects. Their absence means something only once the store is synced.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// How the API server serves the kind, none while it is not installed.
+    pub fn installed(&self) -> Option<Installed> {
+        self.shared.installed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How far the watch is.
+    pub fn state(&self) -> State {
+        self.shared.state.borrow().clone()
+    }
+
+    /// Waits until the watch's state satisfies a condition.
+    pub async fn until(&self, condition: impl FnMut(&State) -> bool) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        if let Err(closed) = self.shared.state.subscribe().wait_for(condition).await {
+            tracing::error!("a watch's state is gone: {closed}");
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+}
+
+async fn run(client: Client, shared: Arc<Shared>, sink: Arc<dyn Sink>) {
+    loop {
+        let installed = shared.await_installed(&client).await;
+        shared.set_installed(Some(installed.clone()));
+        shared.follow(&client, &installed, &*sink).await;
+        tracing::warn!(kind = %shared.kind, "the kind is no longer installed; waiting for it");
+        shared.set_installed(None);
+        shared.store.forget();
+        shared.set_state(State::NotInstalled);
+    }
+}
+
+impl Shared {
+    fn set_state(&self, state: State) {
+        self.state.send_if_modified(|current| {
+            let changed = *current != state;
+            *current = state;
+            changed
+        });
+    }
+
+    fn set_installed(&self, installed: Option<Installed>) {
+        *self.installed.write().unwrap_or_else(PoisonError::into_inner) = installed;
+    }
+
+    async fn await_installed(&self, client: &Client) -> Installed {
+        loop {
+            match kinds::find(client, &self.kind).await {
+                Ok(Some(installed)) => return installed,
+                Ok(None) => {
+                    if *self.state.borrow() != State::NotInstalled {
+                        tracing::warn!(kind = %self.kind, "the kind is not installed; apply its CustomResourceDefinition. Waiting for it");
+                    }
+                    self.set_state(State::NotInstalled);
+                }
+                Err(error) => self.failing(&format!("failed to ask the API server for {}: {}", self.kind, chain(&error))),
+            }
+            tokio::time::sleep(PROBE).await;
+        }
+    }
+
+    fn failing(&self, why: &str) {
+        let state = State::Failing(why.to_owned());
+        if *self.state.borrow() != state {
+            tracing::warn!(kind = %self.kind, "{why}; trying again");
+        }
+        // A store that has synced stays usable while its watch is broken: it is only behind.
+        if !self.store.is_synced() {
+            self.set_state(state);
+        }
+    }
+
+    /// Follows the kind until it is no longer installed.
+    async fn follow(&self, client: &Client, installed: &Installed, sink: &dyn Sink) {
+        let api = match self.namespace.as_deref().filter(|_| installed.namespaced) {
+            Some(namespace) => Api::<Incoming>::namespaced_with(client.clone(), namespace, &installed.resource),
+            None => Api::all_with(client.clone(), &installed.resource),
+        };
+        let config = match self.scope {
+            Scope::All => watcher::Config::default(),
+            Scope::Children => watcher::Config::default().labels(labels::PLUGIN),
+        };
+        let mut stream = pin!(watcher(api, config).default_backoff());
+        while let Some(event) = stream.next().await {
+            match event {
+                Ok(event) => self.take(event, installed, sink),
+                Err(error) => {
+                    if is_not_found(&error) && matches!(kinds::find(client, &self.kind).await, Ok(None)) {
+                        return;
+                    }
+                    self.failing(&format!("failed to watch {}: {}", self.kind, chain(&error)));
+                }
+            }
+        }
+    }
+
+    fn take(&self, event: Event<Incoming>, installed: &Installed, sink: &dyn Sink) {
+        let tell = |change: &Change| sink.changed(&self.kind, self.scope, change);
+        match event {
+            Event::Init => self.store.listing_begins(),
+            Event::InitApply(object) | Event::Apply(object) => {
+                if let Some(change) = self.store.saw(object.into_object(&installed.resource)) {
+                    tell(&change);
+                }
+            }
+            Event::Delete(object) => {
+                if let Some(change) = self.store.saw_deleted(&object.into_object(&installed.resource)) {
+                    tell(&change);
+                }
+            }
+            Event::InitDone => {
+                self.store.listing_done().iter().for_each(tell);
+                if *self.state.borrow() != State::Synced {
+                    self.set_state(State::Synced);
+                    tracing::debug!(kind = %self.kind, objects = self.store.len(), "cache synced");
+                    sink.synced(&self.kind, self.scope);
+                }
+            }
+        }
+    }
+}
+
+fn is_not_found(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(error)
+    | watcher::Error::WatchStartFailed(error)
+    | watcher::Error::WatchFailed(error)) = error
+    else {
+        return false;
+    };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}

@@ -1,0 +1,108 @@
+//! The connection to the API server: one HTTP/2 connection for all watches and writes, without Nagle's delay, with
+//! pings that notice a dead peer. Says in words what is wrong with a kubeconfig; never retries by itself.
+
+use std::time::Duration;
+
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioExecutor};
+use kube::{Client, Config, client::ConfigExt, config::KubeConfigOptions};
+use tower::{BoxError, ServiceBuilder};
+
+/// A silent connection is pinged after this, and dropped when no answer comes in [`PING_TIMEOUT`].
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Receive window of one stream and of the connection: big enough that a list does not stall behind acknowledgements.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 8 << 20;
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No kubeconfig and not in a cluster, or a file that cannot be read.
+    #[error(
+        "no usable cluster configuration: {0}\nset KUBECONFIG or --kubeconfig to a readable kubeconfig, or run in a \
+         pod with a service account"
+    )]
+    Config(String),
+    /// The configuration's certificates or credentials are not usable.
+    #[error("the cluster configuration cannot be used: {0}")]
+    Setup(#[source] kube::Error),
+}
+
+/// Where the cluster is: an explicit kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service
+/// account.
+///
+/// # Errors
+/// [`ClientError::Config`], which says what was tried and what to set.
+pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>) -> Result<Config, ClientError> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+    let problem = |path: &std::path::Path, error: &dyn std::fmt::Display| {
+        ClientError::Config(format!("kubeconfig '{}': {error}", path.display()))
+    };
+    match kubeconfig {
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path).map_err(|error| problem(path, &chain(&error)))?;
+            Config::from_custom_kubeconfig(file, &options).await.map_err(|error| problem(path, &chain(&error)))
+        }
+        None if context.is_some() => {
+            Config::from_kubeconfig(&options).await.map_err(|error| ClientError::Config(chain(&error)))
+        }
+        None => Config::infer().await.map_err(|error| ClientError::Config(chain(&error))),
+    }
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Builds the client. Connects on first use, so a server that is down is no error here.
+///
+/// # Errors
+/// [`ClientError::Setup`] where certificates or credentials are not usable.
+pub fn client(config: Config) -> Result<Client, ClientError> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.enforce_http(false);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    let connector = https(&config, connector)?;
+    let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+        .timer(hyper_util::rt::TokioTimer::new())
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .http2_keep_alive_while_idle(true)
+        .http2_initial_stream_window_size(STREAM_WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(ClientError::Setup)?)
+        .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(Client::new(service, config.default_namespace))
+}
+
+/// TLS that offers HTTP/2 first; kube's own connector offers HTTP/1.1 alone. A proxy that speaks only that still works.
+fn https(config: &Config, connector: HttpConnector) -> Result<HttpsConnector<HttpConnector>, ClientError> {
+    let tls = config.rustls_client_config().map_err(ClientError::Setup)?;
+    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().map_err(|error| {
+            ClientError::Config(format!("the tls-server-name '{name}' is not a host name: {error}"))
+        })?;
+        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(builder.enable_all_versions().wrap_connector(connector))
+}

@@ -1,0 +1,196 @@
+//! Kubernetes Events on objects: core/v1, with first and last timestamps and a count, so that `kubectl describe` and
+//! `kubectl get events --sort-by=.lastTimestamp` show them. One repetition is one more in the count. Written in the
+//! background; a reconcile never waits for an Event, and a lost Event loses nothing but itself.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::core::v1::{Event, EventSource, ObjectReference},
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use pilothouse_engine::contract::{EventType, KindRef};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::{cache::Object, client::chain, labels};
+
+/// Events waiting to be written; more are dropped with a line in the log.
+const WAITING: usize = 4096;
+
+/// How often the count of a repeated event is written at most.
+const REPEAT: Duration = Duration::from_secs(5);
+
+/// Events whose counts are remembered; an Event itself lives an hour in the API server.
+const REMEMBERED: usize = 4096;
+
+/// The API server's limits (core/v1 Event validation).
+const LONGEST_REASON: usize = 128;
+const LONGEST_MESSAGE: usize = 1024;
+
+/// Something to tell about an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Note {
+    /// Whether it is worth a warning.
+    pub warning: bool,
+    /// One CamelCase word.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+}
+
+impl Note {
+    /// A warning.
+    pub fn warning(reason: &str, message: &str) -> Self {
+        Self { warning: true, reason: reason.to_owned(), message: message.to_owned() }
+    }
+}
+
+impl From<pilothouse_engine::contract::Event> for Note {
+    fn from(event: pilothouse_engine::contract::Event) -> Self {
+        Self { warning: event.event_type == EventType::Warning, reason: event.reason, message: event.message }
+    }
+}
+
+/// Takes notes and returns at once.
+#[derive(Clone, Debug)]
+pub struct Recorder(mpsc::Sender<Event>);
+
+impl Recorder {
+    /// Starts the writer; it ends when the last recorder is dropped. Needs a tokio runtime.
+    pub fn start(client: Client) -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        tokio::spawn(Writer { client, written: HashMap::new() }.run(receiver));
+        Self(sender)
+    }
+
+    /// Records a note on an object.
+    pub fn record(&self, kind: &KindRef, object: &Object, note: &Note) {
+        if let Err(error) = self.0.try_send(event(kind, object, note)) {
+            tracing::warn!(object = %object.name, reason = note.reason, "an event is dropped: {error}");
+        }
+    }
+}
+
+fn event(kind: &KindRef, object: &Object, note: &Note) -> Event {
+    let mut hasher = DefaultHasher::new();
+    (&object.uid, note).hash(&mut hasher);
+    let now = Time(Timestamp::now());
+    let cut = |text: &str, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
+    let namespace = Some(&*object.name.namespace).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
+    Event {
+        metadata: ObjectMeta {
+            // The same note has the same name, also after a restart of the host.
+            name: Some(format!("{}.{:016x}", object.name.name, hasher.finish())),
+            namespace: Some(namespace.to_owned()),
+            ..Default::default()
+        },
+        involved_object: ObjectReference {
+            api_version: Some(kind.api_version.clone()),
+            kind: Some(kind.kind.clone()),
+            name: Some(object.name.name.to_string()),
+            namespace: Some(object.name.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+            uid: Some(object.uid.to_string()),
+            resource_version: Some(object.resource_version.to_string()),
+            ..Default::default()
+        },
+        type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
+        reason: Some(cut(&note.reason, LONGEST_REASON)),
+        message: Some(cut(&note.message, LONGEST_MESSAGE)),
+        count: Some(1),
+        first_timestamp: Some(now.clone()),
+        last_timestamp: Some(now),
+        source: Some(EventSource { component: Some(labels::HOST.to_owned()), host: None }),
+        reporting_component: Some(labels::HOST.to_owned()),
+        ..Default::default()
+    }
+}
+
+struct Writer {
+    client: Client,
+    written: HashMap<String, Written>,
+}
+
+/// An Event that is in the API server.
+struct Written {
+    namespace: String,
+    count: i32,
+    last: Option<Time>,
+    at: Instant,
+    /// Whether the count was raised since.
+    behind: bool,
+}
+
+impl Writer {
+    async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+        loop {
+            let behind = self.written.values().any(|written| written.behind);
+            tokio::select! {
+                event = events.recv() => match event {
+                    Some(event) => self.take(event).await,
+                    None => return self.catch_up(Duration::ZERO).await,
+                },
+                () = tokio::time::sleep(REPEAT), if behind => self.catch_up(REPEAT).await,
+            }
+        }
+    }
+
+    async fn take(&mut self, event: Event) {
+        let name = event.metadata.name.clone().unwrap_or_default();
+        if let Some(written) = self.written.get_mut(&name) {
+            written.count += 1;
+            (written.last, written.behind) = (event.last_timestamp, true);
+            return self.catch_up(REPEAT).await;
+        }
+        if self.written.len() >= REMEMBERED {
+            self.written.clear();
+        }
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
+        let written = match api.create(&PostParams::default(), &event).await {
+            Ok(_) => Written { namespace, count: 1, last: event.last_timestamp, at: Instant::now(), behind: false },
+            // Written before a restart of the host: go on counting.
+            Err(kube::Error::Api(status)) if status.code == 409 => match api.get(&name).await {
+                Ok(known) => {
+                    let count = known.count.unwrap_or(1) + 1;
+                    Written { namespace, count, last: event.last_timestamp, at: Instant::now() - REPEAT, behind: true }
+                }
+                Err(error) => return warn(&name, &error),
+            },
+            Err(error) => return warn(&name, &error),
+        };
+        self.written.insert(name, written);
+        self.catch_up(REPEAT).await;
+    }
+
+    /// Writes the counts that were raised, unless they were written less than `pause` ago.
+    async fn catch_up(&mut self, pause: Duration) {
+        let mut gone = Vec::new();
+        for (name, written) in &mut self.written {
+            if !written.behind || written.at.elapsed() < pause {
+                continue;
+            }
+            let api = Api::<Event>::namespaced(self.client.clone(), &written.namespace);
+            let patch = Patch::Merge(json!({"count": written.count, "lastTimestamp": written.last}));
+            if let Err(error) = api.patch(name, &PatchParams::default(), &patch).await {
+                // Expired in the API server: the next repetition is a new Event.
+                gone.push(name.clone());
+                warn(name, &error);
+            }
+            (written.at, written.behind) = (Instant::now(), false);
+        }
+        gone.iter().for_each(|name| drop(self.written.remove(name)));
+    }
+}
+
+fn warn(event: &str, error: &kube::Error) {
+    tracing::warn!(event, "failed to write an event: {}", chain(error));
+}

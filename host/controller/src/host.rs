@@ -1,0 +1,157 @@
+//! The host: plugins come and go, keys come out of the queue and are reconciled. Everything runs in the caller's tokio
+//! runtime; nothing here knows where plugins come from.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use kube::Client;
+use pilothouse_engine::Reconciler;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::{
+    cache::{Caches, State},
+    events::Recorder,
+    lookups::LookupIndex,
+    metrics::Metrics,
+    pipeline::{Pipeline, trigger::Trigger},
+    plugin::ActivePlugin,
+    queue::Queue,
+};
+
+/// How a host is set up.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The only namespace that is watched; none for all.
+    pub namespace: Option<String>,
+    /// Objects of one plugin that are reconciled at once.
+    pub concurrency: usize,
+    /// How long reconciles under way may take to end after the host is told to stop.
+    pub grace: Duration,
+}
+
+impl Default for HostConfig {
+    /// All namespaces; 4 objects per plugin at once; 25 s to end, within a pod's default 30 s.
+    fn default() -> Self {
+        Self { namespace: None, concurrency: 4, grace: Duration::from_secs(25) }
+    }
+}
+
+/// A running host.
+pub struct Host {
+    config: HostConfig,
+    caches: Caches,
+    queue: Arc<Queue>,
+    pipeline: Arc<Pipeline>,
+    trigger: Arc<Trigger>,
+    metrics: Arc<Metrics>,
+    /// Plugins that are getting ready to work, by name.
+    starting: Mutex<HashMap<String, AbortHandle>>,
+}
+
+impl Host {
+    /// A host without plugins. Needs a tokio runtime.
+    pub fn new(client: Client, config: HostConfig) -> Arc<Self> {
+        let queue = Arc::new(Queue::new(config.concurrency));
+        let lookups = Arc::new(LookupIndex::default());
+        let trigger = Arc::new(Trigger::new(queue.clone(), lookups.clone()));
+        let metrics = Metrics::new();
+        let events = Recorder::start(client.clone());
+        let pipeline = Pipeline::new(client.clone(), trigger.clone(), lookups, events, metrics.clone());
+        let namespace = config.namespace.as_deref().map(Arc::from);
+        Arc::new(Self {
+            caches: Caches::new(client, namespace, trigger.clone()),
+            config,
+            queue,
+            pipeline: Arc::new(pipeline),
+            trigger,
+            metrics,
+            starting: Mutex::default(),
+        })
+    }
+
+    /// The host's metrics.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Puts a plugin to work as soon as its caches are filled. A version that works now goes on until then.
+    pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>) {
+        let name = reconciler.manifest().name.clone();
+        let (host, key) = (self.clone(), name.clone());
+        let mut starting = self.starting();
+        let task = tokio::spawn(async move {
+            let plugin = ActivePlugin::new(reconciler, &host.caches);
+            plugin.until_settled().await;
+            let manifest = plugin.manifest();
+            tracing::info!(plugin = manifest.name, version = manifest.version, objects = plugin.objects.store().len(), "plugin at work");
+            host.metrics.plugin_started(&manifest.name, &manifest.version);
+            let mut starting = host.starting();
+            host.trigger.start(plugin);
+            starting.remove(&key);
+        });
+        if let Some(superseded) = starting.insert(name, task.abort_handle()) {
+            superseded.abort();
+        }
+    }
+
+    /// Takes a plugin out of work. Its objects and their children stay as they are.
+    pub fn remove(&self, name: &str) {
+        if let Some(task) = self.starting().remove(name) {
+            task.abort();
+        }
+        self.trigger.stop(name);
+        self.metrics.plugin_stopped(name);
+        tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
+    }
+
+    /// What keeps the host from being ready; nothing when it is.
+    pub fn not_ready(&self) -> Vec<String> {
+        let starting: Vec<_> = self.starting().keys().cloned().collect();
+        let mut reasons: Vec<_> = starting.iter().map(|name| format!("plugin '{name}' is starting")).collect();
+        if starting.is_empty() && self.trigger.plugins().is_empty() {
+            reasons.push("no plugin is loaded".to_owned());
+        }
+        for watched in self.caches.watches() {
+            match watched.state() {
+                State::Synced => {}
+                State::Starting => reasons.push(format!("the cache of {} is not filled yet", watched.kind())),
+                State::NotInstalled => reasons.push(format!("{} is not installed", watched.kind())),
+                State::Failing(why) => reasons.push(why),
+            }
+        }
+        reasons.sort();
+        reasons
+    }
+
+    /// Reconciles until `stop` resolves, then lets what is under way end.
+    pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        let mut under_way = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                key = self.queue.next() => {
+                    let Some(key) = key else { break };
+                    let (pipeline, queue) = (self.pipeline.clone(), self.queue.clone());
+                    under_way.spawn(async move {
+                        let next = pipeline.reconcile(&key).await;
+                        queue.done(&key, next);
+                    });
+                    while under_way.try_join_next().is_some() {}
+                }
+            }
+        }
+        self.queue.close();
+        let ended = async { while under_way.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.config.grace, ended).await.is_err() {
+            tracing::warn!("some reconciles did not end in time; the next host takes them up");
+        }
+    }
+
+    fn starting(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,28 @@
+//! The marks that the host leaves on children. Names only.
+
+/// Label: the plugin that returned the child. Children are watched by it.
+pub const PLUGIN: &str = "pilothouse.dev/plugin";
+
+/// Label: UID of the object the child belongs to, also after its owner reference was removed.
+pub const OWNER_UID: &str = "pilothouse.dev/owner-uid";
+
+/// Label: who manages the child, where the plugin does not say (Kubernetes' recommended labels).
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// Value of [`MANAGED_BY`].
+pub const HOST: &str = "pilothouse";
+
+/// Annotation: fingerprint of what the plugin returned, so that a field that is no longer returned is noticed without
+/// keeping managed fields in memory.
+pub const APPLIED: &str = "pilothouse.dev/applied";
+
+/// Annotation: what becomes of the child once it is no longer wanted, where that is not to be deleted.
+pub const ON_REMOVAL: &str = "pilothouse.dev/on-removal";
+
+/// Value of [`ON_REMOVAL`]: the child stays. It has no owner reference, for garbage collection would delete it.
+pub const KEEP: &str = "keep";
+
+/// The field manager of a plugin. At most 128 bytes, for a plugin's name is a DNS label.
+pub fn field_manager(plugin: &str) -> String {
+    format!("{HOST}/{plugin}")
+}

@@ -1,0 +1,322 @@
+//! Stage 6: makes it so. Every write is guarded: a create cannot take over an object that is there already, an update
+//! cannot hit another object of the same name, a delete names a UID. No plan, no request.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+};
+use pilothouse_engine::contract::{ImmutablePolicy, KindRef};
+use serde_json::{Value, json};
+
+use super::{
+    check::{DesiredChild, describe},
+    plan::{Cause, Delete, Plan, Write},
+};
+use crate::{
+    cache::{Incoming, Object, Store},
+    client::chain,
+    labels,
+    plugin::ActivePlugin,
+};
+
+/// Writes of one object that may be under way at once.
+const PARALLEL: usize = 8;
+
+/// A resource version that no stored object has (etcd's first revision writes no object): applied with it, an object
+/// is created if it is missing, and the API server answers 409 if it is there.
+const NEVER: &str = "1";
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// Writes that the API server took.
+    pub written: Vec<Written>,
+    /// Children that were deleted.
+    pub deleted: Vec<Delete>,
+    /// What went wrong; deletes are not tried then.
+    pub failures: Vec<Failure>,
+}
+
+/// A write that the API server took.
+#[derive(Debug)]
+pub struct Written {
+    /// The write.
+    pub write: Write,
+    /// Whether it changed the object: false where the API server found nothing to do.
+    pub changed: bool,
+    /// The object afterwards.
+    pub after: Arc<Object>,
+}
+
+/// A write that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// One CamelCase word for conditions and events.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+    /// Whether trying again can help without anybody changing anything.
+    pub passing: bool,
+}
+
+/// What applying needs besides the plan.
+pub struct Applier<'a> {
+    /// The connection.
+    pub client: &'a Client,
+    /// The plugin, for its field manager and its watches.
+    pub plugin: &'a ActivePlugin,
+    /// The object whose children are applied.
+    pub object: &'a Object,
+}
+
+impl Applier<'_> {
+    /// Carries out a plan.
+    pub async fn apply(&self, plan: Plan) -> Applied {
+        let mut applied = Applied::default();
+        let writes = stream::iter(plan.writes.into_iter().map(|write| self.write(write))).buffer_unordered(PARALLEL);
+        for result in writes.collect::<Vec<_>>().await {
+            match result {
+                Ok(written) => applied.written.push(written),
+                Err(failure) => applied.failures.push(failure),
+            }
+        }
+        if !applied.failures.is_empty() {
+            return applied;
+        }
+        let deletes = stream::iter(plan.deletes.into_iter().map(|delete| self.delete(delete))).buffer_unordered(PARALLEL);
+        for result in deletes.collect::<Vec<_>>().await {
+            match result {
+                Ok(delete) => applied.deleted.push(delete),
+                Err(failure) => applied.failures.push(failure),
+            }
+        }
+        applied
+    }
+
+    async fn write(&self, write: Write) -> Result<Written, Failure> {
+        let target = self.target(&write.child.kind, &write.child.name, &write.child.namespace)?;
+        let result = match write.cause.live() {
+            None => self.create(&target, &write.child).await,
+            Some(live) => self.update(&target, &write.child, live).await,
+        };
+        let after = result.map_err(|error| error.describe(&write.child))?;
+        let before = write.cause.live().map(|live| &live.resource_version);
+        let changed = before != Some(&after.resource_version);
+        Ok(Written { changed, after: target.store.wrote(after), write })
+    }
+
+    async fn create(&self, target: &Target<'_>, child: &DesiredChild) -> Result<Object, WriteError> {
+        let mut body = child.body.clone();
+        body["metadata"]["resourceVersion"] = json!(NEVER);
+        match self.patch(target, &child.name, &body).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                let live = target.read(&child.name).await?;
+                let Some(live) = live else { return Err(WriteError::Vanished) };
+                self.may_take(&live).await?;
+                self.update(target, child, &live).await
+            }
+            result => result.map_err(WriteError::Api),
+        }
+    }
+
+    async fn update(&self, target: &Target<'_>, child: &DesiredChild, live: &Object) -> Result<Object, WriteError> {
+        if live.controller.is_none() {
+            self.may_take(live).await?;
+        }
+        let mut body = child.body.clone();
+        body["metadata"]["uid"] = json!(&*live.uid);
+        match self.patch(target, &child.name, &body).await {
+            Err(kube::Error::Api(status)) if is_another_object(&status) => Err(WriteError::Vanished),
+            Err(kube::Error::Api(status)) if is_immutable(&status) => {
+                if child.on_immutable == ImmutablePolicy::Fail {
+                    return Err(WriteError::Immutable(status.message));
+                }
+                target.delete(live).await?;
+                Err(WriteError::Recreating)
+            }
+            result => result.map_err(WriteError::Api),
+        }
+    }
+
+    async fn patch(&self, target: &Target<'_>, name: &str, body: &Value) -> Result<Object, kube::Error> {
+        let parameters = PatchParams::apply(&self.plugin.field_manager).force();
+        let incoming = target.api.patch(name, &parameters, &Patch::Apply(body)).await?;
+        Ok(incoming.into_object(&target.resource))
+    }
+
+    async fn delete(&self, delete: Delete) -> Result<Delete, Failure> {
+        let Delete { kind, live } = &delete;
+        let target = self.target(kind, &live.name.name, &live.name.namespace)?;
+        match target.delete(live).await {
+            Ok(()) => Ok(delete),
+            Err(error) => Err(explain(&error, "delete", &describe(kind, &live.name.name))),
+        }
+    }
+
+    /// Whether an object that is there already may be applied to: ours, or an orphan of ours whose parent, read anew,
+    /// is still the one we reconcile. Everything else belongs to somebody else.
+    async fn may_take(&self, live: &Object) -> Result<(), WriteError> {
+        match &live.controller {
+            Some(owner) if owner.uid == self.object.uid => Ok(()),
+            Some(owner) => Err(WriteError::Taken(format!("is controlled by {} '{}'", owner.kind, owner.name))),
+            None if self.is_orphan(live) => self.parent_is_still_there().await,
+            None => Err(WriteError::Taken("was made by somebody else".to_owned())),
+        }
+    }
+
+    /// An orphan of ours carries our plugin's label, and belongs to this object or to one that is no more and had it kept.
+    fn is_orphan(&self, live: &Object) -> bool {
+        let of_plugin = live.labels.get(labels::PLUGIN).is_some_and(|plugin| **plugin == *self.plugin.name);
+        let owner = live.owner_uid().unwrap_or_default();
+        let left_behind = || {
+            live.is_kept() && self.plugin.objects.store().select(None, |object| *object.uid == *owner).is_empty()
+        };
+        of_plugin && (*owner == *self.object.uid || left_behind())
+    }
+
+    /// Garbage collection takes owner references off children before their object goes: what the cache says of the
+    /// parent is not enough to put one back.
+    async fn parent_is_still_there(&self) -> Result<(), WriteError> {
+        let objects = self.target(self.plugin.objects.kind(), "", &self.object.name.namespace);
+        let objects = objects.map_err(|_| WriteError::Vanished)?;
+        let parent = objects.read(&self.object.name.name).await?;
+        let still = parent.is_some_and(|parent| parent.uid == self.object.uid && !parent.deleting);
+        if still { Ok(()) } else { Err(WriteError::Vanished) }
+    }
+
+    fn target(&self, kind: &KindRef, name: &str, namespace: &str) -> Result<Target<'_>, Failure> {
+        let watched = if kind == self.plugin.objects.kind() {
+            Some(&self.plugin.objects)
+        } else {
+            self.plugin.children.get(kind)
+        };
+        let installed = watched.and_then(|watched| watched.installed().map(|installed| (watched, installed)));
+        let (watched, installed) = installed.ok_or_else(|| Failure {
+            reason: "ChildKindNotInstalled",
+            message: format!("failed to write {}: {kind} is not installed in this cluster", describe(kind, name)),
+            passing: false,
+        })?;
+        let client = self.client.clone();
+        let api = if installed.namespaced {
+            Api::namespaced_with(client, namespace, &installed.resource)
+        } else {
+            Api::all_with(client, &installed.resource)
+        };
+        Ok(Target { api, resource: installed.resource, store: watched.store() })
+    }
+}
+
+/// A place to write to.
+struct Target<'a> {
+    api: Api<Incoming>,
+    resource: kube::api::ApiResource,
+    store: &'a Store,
+}
+
+impl Target<'_> {
+    async fn read(&self, name: &str) -> Result<Option<Object>, WriteError> {
+        let found = self.api.get_opt(name).await.map_err(WriteError::Api)?;
+        Ok(found.map(|incoming| incoming.into_object(&self.resource)))
+    }
+
+    /// Deletes exactly this object; one that is gone or replaced already is no error.
+    async fn delete(&self, live: &Object) -> Result<(), kube::Error> {
+        let preconditions = Preconditions { uid: Some(live.uid.to_string()), resource_version: None };
+        let parameters = DeleteParams::background().preconditions(preconditions);
+        match self.api.delete(&live.name.name, &parameters).await {
+            Ok(either::Either::Left(terminating)) => {
+                let terminating = terminating.into_object(&self.resource);
+                // The answer is the last state of an object that is gone, unless finalizers keep it.
+                if terminating.deleting { drop(self.store.wrote(terminating)) } else { self.store.removed(live) }
+                Ok(())
+            }
+            Ok(either::Either::Right(_)) => {
+                self.store.removed(live);
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// How a guarded write can fail.
+enum WriteError {
+    Api(kube::Error),
+    /// The name is taken; why.
+    Taken(String),
+    /// Object or parent changed under our hands; look again.
+    Vanished,
+    /// A field cannot change and the plugin wants that reported.
+    Immutable(String),
+    /// A field cannot change; the child was deleted and will be created anew.
+    Recreating,
+}
+
+impl From<kube::Error> for WriteError {
+    fn from(error: kube::Error) -> Self {
+        Self::Api(error)
+    }
+}
+
+impl WriteError {
+    fn describe(self, child: &DesiredChild) -> Failure {
+        let what = describe(&child.kind, &child.name);
+        let failure = |reason, message, passing| Failure { reason, message, passing };
+        match self {
+            Self::Api(error) => explain(&error, "apply", &what),
+            Self::Taken(why) => {
+                failure("NameConflict", format!("{what} exists and {why}; it is left alone"), false)
+            }
+            Self::Vanished => failure("Conflict", format!("{what} changed while it was applied"), true),
+            Self::Immutable(why) => failure("ImmutableField", format!("failed to apply {what}: {why}"), false),
+            Self::Recreating => {
+                failure("Recreating", format!("{what} is deleted and created anew, for a field cannot change"), true)
+            }
+        }
+    }
+}
+
+/// Says what an API error means for whoever reads the object's conditions.
+fn explain(error: &kube::Error, verb: &str, what: &str) -> Failure {
+    let failure = |reason, message, passing| Failure { reason, message, passing };
+    let kube::Error::Api(status) = error else {
+        return failure("ApiServerUnavailable", format!("failed to {verb} {what}: {}", chain(error)), true);
+    };
+    let message = format!("failed to {verb} {what}: {}", status.message);
+    match status.code {
+        403 if status.message.contains("exceeded quota") => failure("QuotaExceeded", message, true),
+        401 | 403 => failure("Forbidden", message, false),
+        404 => failure("NotFound", message, true),
+        409 => failure("Conflict", message, true),
+        400 | 422 => failure("ChildInvalid", message, false),
+        _ => failure("ApiServerError", message, true),
+    }
+}
+
+/// Whether an apply that names a UID met no object (409) or another one of the same name (422).
+fn is_another_object(status: &kube::core::Status) -> bool {
+    status.code == 409 || (status.code == 422 && status.message.contains("metadata.uid"))
+}
+
+/// Whether the API server refused a change because a field cannot change. It has no code of its own for that: every
+/// such message of the built-in kinds says "immutable", or for Pods and StatefulSets "forbidden: updates to" (or
+/// "pod updates").
+fn is_immutable(status: &kube::core::Status) -> bool {
+    let says = |text: &str| status.message.contains(text);
+    status.code == 422 && (says("immutable") || says("Forbidden: updates to") || says("Forbidden: pod updates"))
+}
+
+impl Cause {
+    /// A line for the log: what was found.
+    pub fn finding(&self, kind: &str) -> String {
+        match self {
+            Self::Missing => format!("Creating {kind}."),
+            Self::Changed { differences, .. } if differences.is_empty() => format!("Updating {kind}."),
+            Self::Changed { .. } | Self::Drifted { .. } => format!("Drift detected. Updating {kind}."),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Stage 2: what is there. Reads the object and its children from the caches, at one moment, without a request.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pilothouse_engine::contract::{KindRef, Request};
+
+use crate::{
+    cache::{Name, Object, State},
+    kinds::Installed,
+    plugin::ActivePlugin,
+};
+
+/// An object and its children as the caches know them.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The kind of the object.
+    pub kind: KindRef,
+    /// The object.
+    pub object: Arc<Object>,
+    /// Its children, by kind and name.
+    pub children: Vec<(KindRef, Arc<Object>)>,
+    /// How the API server serves the child kinds that are installed.
+    pub kinds: BTreeMap<KindRef, Installed>,
+}
+
+/// Why nothing can be decided now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unobserved {
+    /// The object is not there: it was deleted.
+    Gone,
+    /// The children of a kind are not known; the reason, if the API server gave one.
+    NotSynced(KindRef, Option<String>),
+}
+
+/// Reads an object and its children.
+///
+/// # Errors
+/// [`Unobserved`]; nothing may be written or deleted then.
+pub fn observe(plugin: &ActivePlugin, name: &Name) -> Result<Observed, Unobserved> {
+    let object = plugin.objects.store().get(name).ok_or(Unobserved::Gone)?;
+    let (mut children, mut kinds) = (Vec::new(), BTreeMap::new());
+    for (kind, watched) in &plugin.children {
+        match watched.state() {
+            State::Synced => {}
+            State::NotInstalled => continue,
+            State::Failing(why) => return Err(Unobserved::NotSynced(kind.clone(), Some(why))),
+            State::Starting => return Err(Unobserved::NotSynced(kind.clone(), None)),
+        }
+        children.extend(watched.store().owned_by(&object.uid).into_iter().map(|child| (kind.clone(), child)));
+        kinds.extend(watched.installed().map(|installed| (kind.clone(), installed)));
+    }
+    Ok(Observed { kind: plugin.objects.kind().clone(), object, children, kinds })
+}
+
+impl Observed {
+    /// The request that the plugin gets.
+    pub fn request(&self, config: &str) -> Request {
+        Request {
+            object: self.object.text.to_string(),
+            children: self.children.iter().map(|(_, child)| child.text.to_string()).collect(),
+            config: config.to_owned(),
+        }
+    }
+
+    /// The child of that kind and name.
+    pub fn child(&self, kind: &KindRef, name: &str) -> Option<&Arc<Object>> {
+        self.children.iter().find(|(of, child)| of == kind && *child.name.name == *name).map(|(_, child)| child)
+    }
+}

@@ -1,0 +1,157 @@
+//! Stage 5: what must be done. Compares what is desired with what is there and names every write with its reason.
+//! Pure: takes no client, and the same values always make the same plan.
+
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use pilothouse_engine::contract::KindRef;
+use serde_json::Value;
+
+use super::{
+    check::{Desired, DesiredChild},
+    compare::{Difference, differences},
+    observe::Observed,
+};
+use crate::{cache::Object, labels};
+
+/// All writes of one reconcile. Deletes come after everything else, and only if everything else succeeded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Creates and updates.
+    pub writes: Vec<Write>,
+    /// Children that are no longer wanted.
+    pub deletes: Vec<Delete>,
+    /// Children that are being deleted and must be gone before they are created anew.
+    pub awaited: Vec<String>,
+}
+
+/// A create or an update.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// What to apply.
+    pub child: DesiredChild,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why a child is written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// It is not there.
+    Missing,
+    /// It is there, but the plugin returns something else than was applied last.
+    Changed {
+        /// The child as it is.
+        live: Arc<Object>,
+        /// The fields that differ; none where only a field was dropped.
+        differences: Vec<Difference>,
+    },
+    /// It is there and the plugin returns the same, but somebody else changed it.
+    Drifted {
+        /// The child as it is.
+        live: Arc<Object>,
+        /// The fields that differ.
+        differences: Vec<Difference>,
+    },
+}
+
+/// A delete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delete {
+    /// Kind of the child.
+    pub kind: KindRef,
+    /// The child as it is.
+    pub live: Arc<Object>,
+}
+
+/// Differences that an apply did not remove: the API server normalises these values, so they are no drift.
+#[derive(Clone, Debug, Default)]
+pub struct Normalised(BTreeSet<u64>);
+
+impl Normalised {
+    /// Remembers that applying `child` left `differences` as they are.
+    pub fn remember(&mut self, child: &DesiredChild, live: &Object, differences: &[Difference]) {
+        self.0.insert(Self::fingerprint(child, live, differences));
+    }
+
+    fn holds(&self, child: &DesiredChild, live: &Object, differences: &[Difference]) -> bool {
+        !self.0.is_empty() && self.0.contains(&Self::fingerprint(child, live, differences))
+    }
+
+    fn fingerprint(child: &DesiredChild, live: &Object, differences: &[Difference]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&live.uid, &child.fingerprint).hash(&mut hasher);
+        for difference in differences {
+            (&difference.path, difference.live.to_string()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+impl Plan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.deletes.is_empty()
+    }
+}
+
+impl Cause {
+    /// The child as it is, unless it is missing.
+    pub fn live(&self) -> Option<&Arc<Object>> {
+        match self {
+            Self::Missing => None,
+            Self::Changed { live, .. } | Self::Drifted { live, .. } => Some(live),
+        }
+    }
+
+    /// The fields that differ.
+    pub fn differences(&self) -> &[Difference] {
+        match self {
+            Self::Missing => &[],
+            Self::Changed { differences, .. } | Self::Drifted { differences, .. } => differences,
+        }
+    }
+}
+
+/// Plans the way from what is there to what is desired.
+pub fn plan(desired: &Desired, observed: &Observed, normalised: &Normalised) -> Plan {
+    let mut plan = Plan::default();
+    let Some(children) = &desired.children else { return plan };
+    for child in children {
+        match observed.child(&child.kind, &child.name) {
+            None => plan.writes.push(Write { child: child.clone(), cause: Cause::Missing }),
+            Some(live) if live.deleting => plan.awaited.push(super::check::describe(&child.kind, &child.name)),
+            Some(live) => {
+                if let Some(cause) = cause(child, live, normalised) {
+                    plan.writes.push(Write { child: child.clone(), cause });
+                }
+            }
+        }
+    }
+    let wanted = |kind: &KindRef, live: &Object| {
+        children.iter().any(|child| child.kind == *kind && *child.name == *live.name.name)
+    };
+    for (kind, live) in &observed.children {
+        if !live.deleting && !wanted(kind, live) && !live.is_kept() {
+            plan.deletes.push(Delete { kind: kind.clone(), live: live.clone() });
+        }
+    }
+    plan
+}
+
+/// Why a child that is there must be written, if it must.
+fn cause(child: &DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> Option<Cause> {
+    // Whatever cannot be read as JSON differs in everything.
+    let state = serde_json::from_str::<Value>(&live.text).unwrap_or_default();
+    let applied = state.pointer("/metadata/annotations").and_then(|annotations| annotations.get(labels::APPLIED));
+    let same = applied.and_then(Value::as_str) == Some(&child.fingerprint);
+    let differences = differences(&child.body, &state);
+    if !same {
+        return Some(Cause::Changed { live: live.clone(), differences });
+    }
+    let drifted = !differences.is_empty() && !normalised.holds(child, live, &differences);
+    drifted.then(|| Cause::Drifted { live: live.clone(), differences })
+}

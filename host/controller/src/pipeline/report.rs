@@ -1,0 +1,116 @@
+//! Stage 7: says what happened where the user looks. Writes the status, through the status subresource, only if it
+//! differs; hands events to the recorder.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    apply::Failure,
+    status::{Report, desired_status, same_status},
+};
+use crate::{
+    cache::{Incoming, Object},
+    client::chain,
+    plugin::ActivePlugin,
+};
+
+/// A status that the API server would not take as it is: a CRD's schema drops fields it does not declare. Writing it
+/// again would change nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SettledStatus(Option<u64>);
+
+impl SettledStatus {
+    fn of(desired: &Map<String, Value>, live: &Map<String, Value>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for status in [desired, live] {
+            Value::Object(status.clone()).to_string().hash(&mut hasher);
+        }
+        Self(Some(hasher.finish()))
+    }
+}
+
+/// Writes an object's status if it is not as it shall be. Returns what to remember of it.
+///
+/// # Errors
+/// [`Failure`] where the API server does not take it.
+pub async fn write_status(
+    client: &Client,
+    plugin: &ActivePlugin,
+    object: &Object,
+    report: &Report,
+    settled: SettledStatus,
+) -> Result<SettledStatus, Failure> {
+    let live = status_of(object);
+    let desired = desired_status(object, &live, report, Timestamp::now());
+    if same_status(&desired, &live) || SettledStatus::of(&desired, &live) == settled {
+        return Ok(settled);
+    }
+    let after = patch_status(client, plugin, object, &desired).await?;
+    let unchanged = after.resource_version == object.resource_version;
+    let settled = SettledStatus::of(&desired, &status_of(&after));
+    if unchanged {
+        tracing::warn!(
+            kind = %plugin.objects.kind(),
+            "the status schema of the CustomResourceDefinition does not take every field; see that it has \
+             observedGeneration, conditions and the plugin's own fields"
+        );
+    }
+    plugin.objects.store().wrote(after);
+    Ok(settled)
+}
+
+async fn patch_status(
+    client: &Client,
+    plugin: &ActivePlugin,
+    object: &Object,
+    status: &Map<String, Value>,
+) -> Result<Object, Failure> {
+    let kind = plugin.objects.kind();
+    let failure = |reason, message, passing| Failure { reason, message, passing };
+    let installed = plugin.objects.installed().filter(|installed| installed.has_status).ok_or_else(|| {
+        let message = format!("{kind} has no status subresource; add it to its CustomResourceDefinition");
+        failure("StatusSubresourceMissing", message, false)
+    })?;
+    let api: Api<Incoming> = if installed.namespaced {
+        Api::namespaced_with(client.clone(), &object.name.namespace, &installed.resource)
+    } else {
+        Api::all_with(client.clone(), &installed.resource)
+    };
+    let body = json!({
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        // The UID keeps the status off another object of the same name.
+        "metadata": {"name": &*object.name.name, "uid": &*object.uid},
+        "status": status,
+    });
+    let parameters = PatchParams::apply(&plugin.field_manager).force();
+    match api.patch_status(&object.name.name, &parameters, &Patch::Apply(&body)).await {
+        Ok(incoming) => Ok(incoming.into_object(&installed.resource)),
+        Err(error) => {
+            let code = if let kube::Error::Api(status) = &error { status.code } else { 0 };
+            let message = format!("failed to write the status: {}", chain(&error));
+            Err(match code {
+                401 | 403 => failure("StatusForbidden", message, false),
+                400 | 422 => failure("StatusInvalid", message, false),
+                404 | 409 => failure("Conflict", message, true),
+                _ => failure("ApiServerError", message, true),
+            })
+        }
+    }
+}
+
+fn status_of(object: &Object) -> Map<String, Value> {
+    #[derive(serde::Deserialize)]
+    struct Status {
+        #[serde(default)]
+        status: Map<String, Value>,
+    }
+    // An object without a readable status has none.
+    serde_json::from_str::<Status>(&object.text).map(|object| object.status).unwrap_or_default()
+}

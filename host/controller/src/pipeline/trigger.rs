@@ -1,0 +1,125 @@
+//! Stage 1: which keys a change wakes. Everything that happens becomes a key in the one queue; what happened is
+//! forgotten, for a reconcile looks at the state alone.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use pilothouse_engine::contract::KindRef;
+
+use crate::{
+    cache::{Change, Name, Object, Scope, Sink},
+    lookups::LookupIndex,
+    plugin::ActivePlugin,
+    queue::{Key, Priority, Queue},
+};
+
+/// Turns changes into keys.
+pub struct Trigger {
+    queue: Arc<Queue>,
+    lookups: Arc<LookupIndex>,
+    /// The plugins at work, by name.
+    plugins: RwLock<HashMap<Arc<str>, Arc<ActivePlugin>>>,
+}
+
+impl Trigger {
+    /// No plugin yet.
+    pub fn new(queue: Arc<Queue>, lookups: Arc<LookupIndex>) -> Self {
+        Self { queue, lookups, plugins: RwLock::default() }
+    }
+
+    /// The plugin of that name, as it is now.
+    pub fn plugin(&self, name: &str) -> Option<Arc<ActivePlugin>> {
+        self.plugins.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// All plugins at work.
+    pub fn plugins(&self) -> Vec<Arc<ActivePlugin>> {
+        self.plugins.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Puts a plugin, or a new version of it, to work: all its objects are reconciled.
+    pub fn start(&self, plugin: ActivePlugin) {
+        let plugin = Arc::new(plugin);
+        let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
+        plugins.insert(plugin.name.clone(), plugin.clone());
+        drop(plugins);
+        self.queue.add_all(all_keys(&plugin));
+    }
+
+    /// Takes a plugin out of work. Its objects and children stay as they are.
+    pub fn stop(&self, name: &str) {
+        self.plugins.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.queue.forget_plugin(name);
+    }
+
+    /// Asks for everything that a synced watch is good for, and for all objects of plugins that have children of the
+    /// kind: while it was not synced, nothing could be decided.
+    fn kind_arrived(&self, kind: &KindRef, scope: Scope) {
+        for plugin in self.plugins() {
+            let uses = match scope {
+                Scope::All => plugin.objects.kind() == kind,
+                Scope::Children => plugin.children.contains_key(kind),
+            };
+            if uses {
+                self.queue.add_all(all_keys(&plugin));
+            }
+        }
+        if scope == Scope::All {
+            self.queue.add_all(self.lookups.users_of(kind));
+        }
+    }
+}
+
+impl Sink for Trigger {
+    fn changed(&self, kind: &KindRef, scope: Scope, change: &Change) {
+        for plugin in self.plugins() {
+            let keys: Vec<_> = match scope {
+                Scope::All if plugin.objects.kind() == kind => {
+                    change.states().map(|object| key(&plugin, &object.name)).collect()
+                }
+                Scope::Children if plugin.children.contains_key(kind) => {
+                    change.states().filter_map(|child| parent(&plugin, child)).collect()
+                }
+                _ => continue,
+            };
+            keys.into_iter().for_each(|key| self.queue.add(key, Priority::Live));
+        }
+        if scope == Scope::All {
+            for object in change.states() {
+                let woken = self.lookups.affected(kind, object);
+                woken.into_iter().for_each(|key| self.queue.add(key, Priority::Live));
+            }
+        }
+    }
+
+    fn synced(&self, kind: &KindRef, scope: Scope) {
+        self.kind_arrived(kind, scope);
+    }
+}
+
+fn key(plugin: &ActivePlugin, object: &Name) -> Key {
+    Key { plugin: plugin.name.clone(), object: object.clone() }
+}
+
+/// The keys of all objects that a plugin reconciles.
+fn all_keys(plugin: &ActivePlugin) -> Vec<Key> {
+    plugin.objects.store().names().iter().map(|name| key(plugin, name)).collect()
+}
+
+/// The object that a child belongs to, if it is of the plugin's kind. Versions of one group are one kind. A child
+/// without a controller belongs to the object whose UID its label holds.
+fn parent(plugin: &ActivePlugin, child: &Object) -> Option<Key> {
+    let Some(owner) = &child.controller else {
+        let uid = child.owner_uid()?;
+        let objects = plugin.objects.store().select(None, |object| *object.uid == *uid);
+        return objects.first().map(|object| key(plugin, &object.name));
+    };
+    let reconciles = plugin.objects.kind();
+    let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+    let ours = *owner.kind == *reconciles.kind && group == reconciles.group();
+    let namespaced = plugin.objects.installed().is_none_or(|installed| installed.namespaced);
+    let namespace = if namespaced { &*child.name.namespace } else { "" };
+    ours.then(|| key(plugin, &Name::new(namespace, &owner.name)))
+}

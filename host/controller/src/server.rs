@@ -1,0 +1,75 @@
+//! The host's own HTTP: `/healthz`, `/readyz`, `/metrics`. Answers from memory; knows nothing of plugins or objects.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{Router, http::StatusCode, http::header, routing::get};
+use tokio::net::TcpListener;
+
+use crate::host::Host;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to listen on {address}: {source}\nchoose another address with --health-address or --metrics-address")]
+pub struct ListenError {
+    /// The address.
+    pub address: SocketAddr,
+    /// Why.
+    pub source: std::io::Error,
+}
+
+/// Where the server listens, with the ports that the system chose where 0 was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    /// `/healthz` and `/readyz`.
+    pub health: SocketAddr,
+    /// `/metrics`.
+    pub metrics: SocketAddr,
+}
+
+/// Serves health and metrics, on one address or two, until the runtime ends.
+///
+/// # Errors
+/// [`ListenError`] where an address cannot be used.
+pub async fn serve(host: &Arc<Host>, asked: Addresses) -> Result<Addresses, ListenError> {
+    let Addresses { health, metrics } = asked;
+    if health == metrics {
+        let both = listen(health, health_routes(host).merge(metrics_routes(host))).await?;
+        return Ok(Addresses { health: both, metrics: both });
+    }
+    let health = listen(health, health_routes(host)).await?;
+    Ok(Addresses { health, metrics: listen(metrics, metrics_routes(host)).await? })
+}
+
+async fn listen(address: SocketAddr, routes: Router) -> Result<SocketAddr, ListenError> {
+    let fail = |source| ListenError { address, source };
+    let listener = TcpListener::bind(address).await.map_err(fail)?;
+    let bound = listener.local_addr().map_err(fail)?;
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, routes).await {
+            tracing::error!(%bound, "the HTTP server ended: {error}");
+        }
+    });
+    Ok(bound)
+}
+
+fn health_routes(host: &Arc<Host>) -> Router {
+    let host = host.clone();
+    let ready = move || async move {
+        let reasons = host.not_ready();
+        if reasons.is_empty() {
+            (StatusCode::OK, "ok\n".to_owned())
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("not ready:\n- {}\n", reasons.join("\n- ")))
+        }
+    };
+    Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready))
+}
+
+fn metrics_routes(host: &Arc<Host>) -> Router {
+    let metrics = host.metrics().clone();
+    let exposition = move || async move {
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        ([(header::CONTENT_TYPE, kind)], metrics.exposition())
+    };
+    Router::new().route("/metrics", get(exposition))
+}

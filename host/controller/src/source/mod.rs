@@ -1,0 +1,3 @@
+//! Where plugins come from.
+
+pub mod directory;

@@ -1,0 +1,58 @@
+//! The cache of precompiled code: a private directory, one file per component and engine version. Only this host
+//! writes it; a file is complete or not there, because it is written under another name and renamed.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Where precompiled code lives.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    directory: PathBuf,
+    /// Names the engine's version and settings: code made by another engine has another name.
+    compatibility: u64,
+}
+
+impl Cache {
+    /// Opens the cache, creating the directory for this user alone.
+    pub(crate) fn open(directory: &Path, engine: &wasmtime::Engine) -> io::Result<Self> {
+        create_private(directory)?;
+        let mut hasher = DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        Ok(Self { directory: directory.to_owned(), compatibility: hasher.finish() })
+    }
+
+    /// Where the code of the component with this digest is, or would be.
+    pub(crate) fn path(&self, digest: &str) -> PathBuf {
+        self.directory.join(format!("{digest}-{:016x}.cwasm", self.compatibility))
+    }
+
+    /// A private place in the cache's own file system to write code to before it is [`Cache::commit`]ted.
+    pub(crate) fn scratch(&self) -> io::Result<tempfile::TempDir> {
+        tempfile::Builder::new().prefix(".compiling-").tempdir_in(&self.directory)
+    }
+
+    /// Puts finished code in its place, all at once.
+    pub(crate) fn commit(&self, finished: &Path, digest: &str) -> io::Result<()> {
+        std::fs::rename(finished, self.path(digest))
+    }
+}
+
+#[cfg(unix)]
+fn create_private(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let metadata = std::fs::metadata(directory)?;
+    if metadata.permissions().mode() & 0o022 != 0 {
+        let message = format!(
+            "the cache directory '{}' (owner {}) can be written by others; machine code is loaded from it, so run \
+             `chmod go-w` on it or choose another",
+            directory.display(),
+            metadata.uid()
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    Ok(())
+}

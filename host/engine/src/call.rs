@@ -1,0 +1,163 @@
+//! One call into a plugin: a fresh instance under limits, and a typed outcome whatever the plugin does.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use jiff::Timestamp;
+use wasmtime::{Store, UpdateDeadline};
+
+use crate::{
+    Limits, Lookups, Manifest, Plugin, Reconciler, Recorded,
+    contract::{Request, Response},
+    state::State,
+};
+
+/// Which of a plugin's functions is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// `reconciler.reconcile`.
+    Reconcile,
+    /// `finalizer.finalize`.
+    Finalize,
+}
+
+/// What a call gets besides its request.
+#[derive(Clone)]
+pub struct CallContext {
+    /// Answers lookups.
+    pub lookups: Arc<dyn Lookups>,
+    /// The time that the plugin reads.
+    pub now: Timestamp,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The plugin answered.
+    Response(Response),
+    /// The plugin trapped; the message says where.
+    Trap(String),
+    /// The plugin computed or took longer than this.
+    Deadline(Duration),
+    /// The plugin asked for more memory than these bytes and could not go on.
+    MemoryLimit(usize),
+    /// The plugin returned more than these bytes.
+    OutputLimit(usize),
+    /// The plugin broke the contract, such as text that is not UTF-8.
+    Contract(String),
+}
+
+/// What a call cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// From the start of the call to its end.
+    pub duration: Duration,
+    /// The most linear memory it had, in bytes.
+    pub memory_peak: usize,
+}
+
+/// A finished call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it cost.
+    pub usage: Usage,
+    /// What it read beyond its request.
+    pub recorded: Recorded,
+}
+
+impl Reconciler for Plugin {
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn call(&self, verb: Verb, request: Request, context: CallContext) -> BoxFuture<'_, Call> {
+        self.call_once(verb, request, context).boxed()
+    }
+}
+
+impl Plugin {
+    async fn call_once(&self, verb: Verb, request: Request, context: CallContext) -> Call {
+        let started = Instant::now();
+        let seed = self.imports_wasi.then(|| seed(&request));
+        let mut store = self.store(State::new(&self.limits, context.lookups, context.now, seed));
+        let outcome = match tokio::time::timeout(self.limits.wall, self.enter(&mut store, verb, request)).await {
+            Ok(Ok(response)) => Outcome::Response(response),
+            Ok(Err(error)) => classify(&error, store.data(), &self.limits),
+            Err(_) => Outcome::Deadline(self.limits.wall),
+        };
+        let state = store.into_data();
+        let usage = Usage { duration: started.elapsed(), memory_peak: state.meter.memory_peak };
+        Call { outcome, usage, recorded: state.into_recorded() }
+    }
+
+    fn store(&self, state: State) -> Store<State> {
+        let mut store = Store::new(&self.shared.wasmtime, state);
+        store.limiter(|state| &mut state.meter);
+        store.set_hostcall_fuel(self.limits.output_bytes);
+        store.set_max_component_handles(self.limits.handles);
+        store.set_epoch_deadline(1);
+        let mut slices = self.limits.slices();
+        store.epoch_deadline_callback(move |_| {
+            slices = slices.saturating_sub(1);
+            Ok(if slices == 0 { UpdateDeadline::Interrupt } else { UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())) })
+        });
+        store
+    }
+
+    async fn enter(&self, store: &mut Store<State>, verb: Verb, request: Request) -> wasmtime::Result<Response> {
+        let index = match verb {
+            Verb::Reconcile => &self.reconcile,
+            Verb::Finalize => self.finalize.as_ref().ok_or_else(|| wasmtime::Error::msg("no finalizer is exported"))?,
+        };
+        let _slot = self.shared.slots.acquire().await.map_err(wasmtime::Error::new)?;
+        let _running = self.shared.ticker.enter();
+        let instance = self.pre.instantiate_async(&mut *store).await?;
+        let function = instance.get_typed_func::<(Request,), (Response,)>(&mut *store, index)?;
+        let (response,) = function.call_async(&mut *store, (request,)).await?;
+        Ok(response)
+    }
+}
+
+/// Randomness comes from the request, so that the same request has the same answer.
+fn seed(request: &Request) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&request.object, &request.children, &request.config).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Why a call failed, from wasmtime's error and what the meter saw.
+fn classify(error: &wasmtime::Error, state: &State, limits: &Limits) -> Outcome {
+    match error.downcast_ref::<wasmtime::Trap>() {
+        Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
+        Some(_) if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),
+        Some(trap) => Outcome::Trap(describe(*trap, error)),
+        None if format!("{error:#}").contains(HOSTCALL_FUEL) => Outcome::OutputLimit(limits.output_bytes),
+        None => Outcome::Contract(format!("{error:#}")),
+    }
+}
+
+/// What wasmtime says when hostcall fuel runs out; it has no type for it. A test of a guest with too much output
+/// guards the text.
+const HOSTCALL_FUEL: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// The trap and the plugin's innermost frames.
+fn describe(trap: wasmtime::Trap, error: &wasmtime::Error) -> String {
+    let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(|backtrace| {
+        let names = backtrace.frames().iter().filter_map(wasmtime::FrameInfo::func_name).take(4);
+        names.collect::<Vec<_>>().join(" < ")
+    });
+    match frames {
+        Some(frames) if !frames.is_empty() => format!("{trap} in {frames}"),
+        _ => trap.to_string(),
+    }
+}

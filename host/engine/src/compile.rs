@@ -1,0 +1,110 @@
+//! Compiling a component to machine code. A big guest needs hundreds of MiB for a moment, and a hostile one as long as
+//! it likes: so the host compiles in a short-lived child process with a deadline, and only loads the result.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use tokio::process::Command;
+
+/// How long one compilation may take.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Where compilation happens.
+#[derive(Clone, Debug)]
+pub enum Compiler {
+    /// In this process: for tests, benchmarks and one-shot commands.
+    InProcess,
+    /// In a child process, called with the arguments, the input file and the output file; it calls [`compile_file`].
+    ChildProcess {
+        /// The program.
+        program: PathBuf,
+        /// Arguments before the two files.
+        arguments: Vec<String>,
+    },
+}
+
+/// Why a component was not compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The compiler refused it.
+    #[error("the component does not compile: {0}")]
+    Refused(String),
+    /// It took longer than the deadline.
+    #[error("compiling the component took longer than {} s", DEADLINE.as_secs())]
+    Deadline,
+    /// A file or the child process failed.
+    #[error("failed to {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+impl Compiler {
+    /// Compiles `component` and writes the machine code to `output`.
+    pub(crate) async fn compile(
+        &self,
+        engine: &wasmtime::Engine,
+        component: &[u8],
+        output: &Path,
+    ) -> Result<(), CompileError> {
+        match self {
+            Self::InProcess => {
+                let (engine, component, output) = (engine.clone(), component.to_vec(), output.to_owned());
+                tokio::task::spawn_blocking(move || compile_to(&engine, &component, &output))
+                    .await
+                    .map_err(|gone| CompileError::Refused(gone.to_string()))?
+            }
+            Self::ChildProcess { program, arguments } => {
+                let input = output.with_extension("wasm");
+                tokio::fs::write(&input, component)
+                    .await
+                    .map_err(|source| CompileError::Io { action: "write the compiler's input", source })?;
+                let result = run(program, arguments, &input, output).await;
+                tokio::fs::remove_file(&input)
+                    .await
+                    .map_err(|source| CompileError::Io { action: "remove the compiler's input", source })?;
+                result
+            }
+        }
+    }
+}
+
+/// Compiles the component in `input` into machine code in `output`, in this process. What the child process runs.
+///
+/// # Errors
+/// [`CompileError::Refused`] with the compiler's words, [`CompileError::Io`] where a file fails.
+pub fn compile_file(input: &Path, output: &Path) -> Result<(), CompileError> {
+    let component =
+        std::fs::read(input).map_err(|source| CompileError::Io { action: "read the component", source })?;
+    let engine = crate::engine::wasmtime_engine(true).map_err(|error| CompileError::Refused(format!("{error:#}")))?;
+    compile_to(&engine, &component, output)
+}
+
+fn compile_to(engine: &wasmtime::Engine, component: &[u8], output: &Path) -> Result<(), CompileError> {
+    let code = engine.precompile_component(component).map_err(|error| CompileError::Refused(format!("{error:#}")))?;
+    std::fs::write(output, code).map_err(|source| CompileError::Io { action: "write the machine code", source })
+}
+
+async fn run(program: &Path, arguments: &[String], input: &Path, output: &Path) -> Result<(), CompileError> {
+    let child = Command::new(program)
+        .args(arguments)
+        .args([input, output])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .output();
+    let finished = tokio::time::timeout(DEADLINE, child).await.map_err(|_| CompileError::Deadline)?;
+    let finished = finished.map_err(|source| CompileError::Io { action: "start the compiler", source })?;
+    if finished.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
+    Err(CompileError::Refused(if said.is_empty() { format!("the compiler ended with {}", finished.status) } else { said }))
+}

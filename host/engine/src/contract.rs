@@ -1,0 +1,42 @@
+//! The contract's types as Rust sees them, generated from `wit/plugin.wit`. Holds no behaviour of its own beyond what
+//! makes the types pleasant to use as values: they can be compared, printed, recorded and replayed.
+
+// The generator writes one line of documentation per item only where the WIT has one.
+#[allow(missing_docs)]
+mod generated {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "plugin",
+        additional_derives: [PartialEq, Clone, serde::Serialize, serde::Deserialize],
+    });
+}
+
+pub(crate) use generated::Plugin as Imports;
+pub(crate) use generated::pilothouse::plugin::{clock, log, lookup, types};
+pub use lookup::LookupError;
+pub use pilothouse_wit::KindRef;
+pub use types::{
+    Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Label, Measurement, RemovalPolicy,
+    Request, Response, Verdict, Waiting,
+};
+
+impl From<types::KindRef> for KindRef {
+    fn from(kind: types::KindRef) -> Self {
+        Self { api_version: kind.api_version, kind: kind.kind }
+    }
+}
+
+impl Response {
+    /// A response that says only how it went and leaves everything as it is.
+    pub fn verdict(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            children: None,
+            status: None,
+            conditions: Vec::new(),
+            events: Vec::new(),
+            measurements: Vec::new(),
+            requeue_after: None,
+        }
+    }
+}

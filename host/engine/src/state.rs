@@ -1,0 +1,233 @@
+//! What the host keeps for one call while it runs: limits and what they saw, the answers to imports, and a record of
+//! everything the plugin read. Lives as long as the instance, so nothing leaks from one call into the next.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use wasmtime::{ResourceLimiter, component::ResourceTable};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::{
+    Limits,
+    contract::{KindRef, LookupError, clock, log, lookup, types},
+    wasi,
+};
+
+/// Answers a plugin's lookups. Implementations answer from memory: they run on the call's own thread and must not block.
+pub trait Lookups: Send + Sync {
+    /// The object of that name, as JSON text. `namespace` is none only for cluster-scoped kinds or where the plugin
+    /// left it to the host.
+    ///
+    /// # Errors
+    /// [`LookupError`] where the kind is not declared, not granted or not installed.
+    fn get(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<String>, LookupError>;
+
+    /// The objects that match a label selector, ordered by name, as JSON texts.
+    ///
+    /// # Errors
+    /// As for [`Lookups::get`].
+    fn select(&self, kind: &KindRef, namespace: Option<&str>, selector: &str) -> Result<Vec<String>, LookupError>;
+}
+
+/// Answers every lookup with "denied": for plugins that declare none.
+#[derive(Debug)]
+pub struct NoLookups;
+
+impl Lookups for NoLookups {
+    fn get(&self, kind: &KindRef, _: Option<&str>, _: &str) -> Result<Option<String>, LookupError> {
+        Err(LookupError::Denied(format!("the manifest declares no lookup of {kind}")))
+    }
+
+    fn select(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Vec<String>, LookupError> {
+        self.get(kind, namespace, name).map(|_| Vec::new())
+    }
+}
+
+/// One lookup that a plugin made, whatever the answer was.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Query {
+    /// A lookup by name.
+    Get {
+        /// The kind looked up.
+        kind: KindRef,
+        /// Its namespace, none for the object's own or a cluster-scoped kind.
+        namespace: Option<String>,
+        /// Its name.
+        name: String,
+    },
+    /// A lookup by label selector.
+    Select {
+        /// The kind looked up.
+        kind: KindRef,
+        /// Its namespace, none for the object's own or a cluster-scoped kind.
+        namespace: Option<String>,
+        /// The label selector.
+        selector: String,
+    },
+}
+
+/// What a call read beyond its request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// Lookups in the order they were made.
+    pub lookups: Vec<Query>,
+    /// Whether it read the clock.
+    pub clock_read: bool,
+    /// The kinds whose lookup was denied.
+    pub denied: Vec<KindRef>,
+}
+
+/// The data of a call's store.
+pub(crate) struct State {
+    pub(crate) meter: Meter,
+    pub(crate) recorded: Recorded,
+    pub(crate) logs: wasi::LogBudget,
+    pub(crate) lookups: Arc<dyn Lookups>,
+    pub(crate) lookups_left: usize,
+    pub(crate) now: Timestamp,
+    wasi: Option<WasiCtx>,
+    table: ResourceTable,
+}
+
+impl State {
+    pub(crate) fn new(limits: &Limits, lookups: Arc<dyn Lookups>, now: Timestamp, wasi_seed: Option<u64>) -> Self {
+        let logs = wasi::LogBudget::new(limits.log_bytes);
+        Self {
+            meter: Meter::new(limits),
+            recorded: Recorded::default(),
+            wasi: wasi_seed.map(|seed| wasi::empty(&logs, now, seed)),
+            logs,
+            lookups,
+            lookups_left: limits.lookups,
+            now,
+            table: ResourceTable::new(),
+        }
+    }
+
+    /// What the call read, the WASI clock included.
+    pub(crate) fn into_recorded(self) -> Recorded {
+        let clock_read = self.recorded.clock_read || self.logs.clock_was_read();
+        Recorded { clock_read, ..self.recorded }
+    }
+
+    fn spend_lookup(&mut self, kind: &KindRef) -> Result<(), LookupError> {
+        let left = self.lookups_left.checked_sub(1);
+        self.lookups_left = left.ok_or_else(|| LookupError::Denied(format!("too many lookups: {kind}")))?;
+        Ok(())
+    }
+
+    fn note_denial<T>(&mut self, kind: KindRef, answer: Result<T, LookupError>) -> Result<T, LookupError> {
+        if matches!(answer, Err(LookupError::Denied(_))) {
+            self.recorded.denied.push(kind);
+        }
+        answer
+    }
+}
+
+impl lookup::Host for State {
+    fn get(
+        &mut self,
+        kind: types::KindRef,
+        namespace: Option<String>,
+        name: String,
+    ) -> Result<Option<String>, LookupError> {
+        let kind = KindRef::from(kind);
+        self.spend_lookup(&kind)?;
+        let answer = self.lookups.get(&kind, namespace.as_deref(), &name);
+        self.recorded.lookups.push(Query::Get { kind: kind.clone(), namespace, name });
+        self.note_denial(kind, answer)
+    }
+
+    fn select(
+        &mut self,
+        kind: types::KindRef,
+        namespace: Option<String>,
+        selector: String,
+    ) -> Result<Vec<String>, LookupError> {
+        let kind = KindRef::from(kind);
+        self.spend_lookup(&kind)?;
+        let answer = self.lookups.select(&kind, namespace.as_deref(), &selector);
+        self.recorded.lookups.push(Query::Select { kind: kind.clone(), namespace, selector });
+        self.note_denial(kind, answer)
+    }
+}
+
+impl clock::Host for State {
+    fn now(&mut self) -> String {
+        self.recorded.clock_read = true;
+        self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+}
+
+impl log::Host for State {
+    fn write(&mut self, level: log::Level, message: String) {
+        self.logs.write(level, &message);
+    }
+}
+
+impl types::Host for State {}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let (logs, now) = (&self.logs, self.now);
+        let ctx = self.wasi.get_or_insert_with(|| wasi::empty(logs, now, 0));
+        WasiCtxView { ctx, table: &mut self.table }
+    }
+}
+
+/// Refuses growth beyond the limits and remembers that it did.
+pub(crate) struct Meter {
+    memory_limit: usize,
+    memory: usize,
+    /// The most linear memory the call had, in bytes.
+    pub(crate) memory_peak: usize,
+    /// Whether a growth was refused.
+    pub(crate) memory_refused: bool,
+    table_elements: usize,
+    instances: usize,
+}
+
+impl Meter {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            memory_limit: limits.memory_bytes,
+            memory: 0,
+            memory_peak: 0,
+            memory_refused: false,
+            table_elements: limits.table_elements,
+            instances: limits.instances,
+        }
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let total = self.memory.saturating_add(desired.saturating_sub(current));
+        if total > self.memory_limit {
+            self.memory_refused = true;
+            return Ok(false);
+        }
+        let allowed = maximum.is_none_or(|maximum| desired <= maximum);
+        if allowed {
+            self.memory = total;
+            self.memory_peak = self.memory_peak.max(total);
+        }
+        Ok(allowed)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= self.table_elements && maximum.is_none_or(|maximum| desired <= maximum))
+    }
+
+    fn instances(&self) -> usize {
+        self.instances
+    }
+
+    fn tables(&self) -> usize {
+        self.instances
+    }
+
+    fn memories(&self) -> usize {
+        self.instances
+    }
+}

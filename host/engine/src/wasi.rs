@@ -1,0 +1,180 @@
+//! WASI with nothing behind it: no files, no network, no environment. Standard output and error become log lines, the
+//! clock is the call's remembered clock, randomness comes from the request. Ordinary toolchains make components that
+//! import all of it; linking it keeps them working without giving them anything.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use rand::{SeedableRng, rngs::SmallRng};
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::{
+    HostMonotonicClock, HostWallClock, WasiCtx,
+    cli::{IsTerminal, StdoutStream},
+};
+
+use crate::contract::log::Level;
+
+/// Writes a call's log lines until its budget is spent; clones share the budget.
+#[derive(Clone)]
+pub(crate) struct LogBudget {
+    left: Arc<Mutex<Option<usize>>>,
+    clock_read: Arc<AtomicBool>,
+}
+
+impl LogBudget {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { left: Arc::new(Mutex::new(Some(bytes))), clock_read: Arc::default() }
+    }
+
+    pub(crate) fn clock_was_read(&self) -> bool {
+        self.clock_read.load(Ordering::Relaxed)
+    }
+
+    /// Writes the lines of a message, cut where the budget ends. The cut is told once.
+    pub(crate) fn write(&self, level: Level, message: &str) {
+        let mut left = lock(&self.left);
+        let Some(bytes) = *left else { return };
+        let fits = message.floor_char_boundary(bytes);
+        for line in message[..fits].lines().filter(|line| !line.trim().is_empty()) {
+            emit(level, line);
+        }
+        *left = (fits == message.len()).then(|| bytes - fits);
+        if left.is_none() {
+            tracing::warn!("the plugin's log is cut here: it wrote more than its limit in one call");
+        }
+    }
+}
+
+fn emit(level: Level, line: &str) {
+    match level {
+        Level::Error => tracing::error!(target: "plugin", "{line}"),
+        Level::Warn => tracing::warn!(target: "plugin", "{line}"),
+        Level::Info => tracing::info!(target: "plugin", "{line}"),
+        Level::Debug => tracing::debug!(target: "plugin", "{line}"),
+    }
+}
+
+/// A lock that a panic elsewhere does not poison: the data behind it is valid after every statement.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A WASI context in which nothing can be reached.
+pub(crate) fn empty(logs: &LogBudget, now: Timestamp, seed: u64) -> WasiCtx {
+    let clock = Frozen { now, read: logs.clock_read.clone(), ticks: Arc::default() };
+    WasiCtx::builder()
+        .stdout(Output { level: Level::Info, logs: logs.clone() })
+        .stderr(Output { level: Level::Warn, logs: logs.clone() })
+        .wall_clock(clock.clone())
+        .monotonic_clock(clock)
+        .secure_random(SmallRng::seed_from_u64(seed))
+        .insecure_random(SmallRng::seed_from_u64(seed))
+        .insecure_random_seed(u128::from(seed))
+        .max_random_size(1 << 20)
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false)
+        .build()
+}
+
+/// The call's clock: the wall clock stands still; the monotonic one moves a microsecond each time it is read, for
+/// guests that wait until it has moved.
+#[derive(Clone)]
+struct Frozen {
+    now: Timestamp,
+    read: Arc<AtomicBool>,
+    ticks: Arc<AtomicU64>,
+}
+
+impl HostWallClock for Frozen {
+    fn resolution(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn now(&self) -> Duration {
+        self.read.store(true, Ordering::Relaxed);
+        Duration::from_secs(self.now.as_second().try_into().unwrap_or_default())
+    }
+}
+
+impl HostMonotonicClock for Frozen {
+    fn resolution(&self) -> u64 {
+        1_000
+    }
+
+    fn now(&self) -> u64 {
+        self.ticks.fetch_add(1_000, Ordering::Relaxed)
+    }
+}
+
+/// Standard output or error of a guest.
+struct Output {
+    level: Level,
+    logs: LogBudget,
+}
+
+impl IsTerminal for Output {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Output {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(Lines { level: self.level, logs: self.logs.clone(), partial: Vec::new() })
+    }
+}
+
+/// Cuts a byte stream into log lines.
+struct Lines {
+    level: Level,
+    logs: LogBudget,
+    partial: Vec<u8>,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8]) {
+        self.partial.extend_from_slice(bytes);
+        if let Some(end) = self.partial.iter().rposition(|&byte| byte == b'\n') {
+            let rest = self.partial.split_off(end + 1);
+            self.flush_partial();
+            self.partial = rest;
+        }
+    }
+
+    fn flush_partial(&mut self) {
+        if !self.partial.is_empty() {
+            self.logs.write(self.level, &String::from_utf8_lossy(&self.partial));
+            self.partial.clear();
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.flush_partial();
+    }
+}
+
+impl AsyncWrite for Lines {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.push(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

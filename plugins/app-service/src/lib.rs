@@ -1,0 +1,98 @@
+//! The reference plugin `app-service`: an `AppService` becomes a Deployment and a Service. It deletes nothing and writes
+//! nothing itself: it only says what shall exist.
+
+pub mod api;
+#[cfg(feature = "crd")]
+pub mod crd;
+pub mod health;
+
+use api::{AppServiceSpec, AppServiceStatus};
+use health::{LiveDeployment, conditions};
+use pilothouse_sdk::{Error, Object, Request, Response};
+use serde_json::{Value, json};
+
+#[cfg(feature = "plugin")]
+pilothouse_sdk::plugin! {
+    name: "app-service",
+    reconciles: "apps.example.com/v1" "AppService",
+    children: ["apps/v1" "Deployment", "v1" "Service"],
+    reconcile: reconcile,
+}
+
+/// An `AppService` as the API serves it.
+pub type AppService = Object<AppServiceSpec>;
+
+/// Says what shall exist for an `AppService`, and how it is.
+///
+/// # Errors
+/// The live Deployment cannot be read.
+pub fn reconcile(request: &Request<AppService>) -> Result<Response, Error> {
+    respond(request, deployment(&request.object))
+}
+
+/// Answers with a Deployment of one's own making.
+///
+/// # Errors
+/// The live Deployment cannot be read.
+pub fn respond(request: &Request<AppService>, deployment: Value) -> Result<Response, Error> {
+    let app = &request.object;
+    let live = request
+        .child::<LiveDeployment>(app.name())?
+        .unwrap_or_default();
+    let status = AppServiceStatus {
+        replicas: live.status.replicas,
+        ready_replicas: live.status.ready_replicas,
+        selector: format!(
+            "app.kubernetes.io/component=web,app.kubernetes.io/name={}",
+            app.name()
+        ),
+        url: format!("http://{}.{}.svc", app.name(), app.namespace()),
+    };
+    let response = Response::done()
+        .child(deployment)
+        .child(service(app))
+        .status(status);
+    Ok(conditions(&live, app.spec.replicas)
+        .into_iter()
+        .fold(response, Response::condition))
+}
+
+/// The Deployment that shall exist.
+pub fn deployment(app: &AppService) -> Value {
+    let labels =
+        json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": app.name(), "labels": labels },
+        "spec": {
+            "replicas": app.spec.replicas,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{
+                    "name": "app",
+                    "image": app.spec.image,
+                    "ports": [{ "name": "http", "containerPort": app.spec.port, "protocol": "TCP" }],
+                    "readinessProbe": { "tcpSocket": { "port": "http" } },
+                }] },
+            },
+        },
+    })
+}
+
+/// The Service that shall exist.
+pub fn service(app: &AppService) -> Value {
+    let labels =
+        json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": app.name(), "labels": labels },
+        "spec": {
+            "type": "ClusterIP",
+            "selector": labels,
+            "ports": [{ "name": "http", "port": 80, "targetPort": "http", "protocol": "TCP" }],
+        },
+    })
+}

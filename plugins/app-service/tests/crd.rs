@@ -1,0 +1,12 @@
+//! Checks that the CRD in `crds/` is the one that the API types make.
+
+#[test]
+fn the_file_is_up_to_date() -> Result<(), Box<dyn std::error::Error>> {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../crds/appservices.apps.example.com.yaml"
+    );
+    let same = std::fs::read_to_string(path)? == app_service::crd::yaml()?;
+    assert!(same, "make it anew: cargo run -p app-service --example crd");
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The command `pilothouse-pack`: reads files, packs, writes a file. What packing means is the library's matter.
+
+use anyhow::Context;
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Make a plugin of a core module or a component: check it and embed its manifest.
+#[derive(Parser)]
+#[command(name = "pilothouse-pack", version)]
+struct Arguments {
+    /// The core module or component.
+    input: PathBuf,
+    /// The manifest, a JSON file; default: the one embedded in the input.
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Where the plugin goes.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let name = arguments.input.display();
+    let input = std::fs::read(&arguments.input).with_context(|| format!("cannot read {name}"))?;
+    let manifest = match &arguments.manifest {
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?,
+        ),
+        None => None,
+    };
+    let packed = pilothouse_pack::pack(&input, manifest.as_deref())
+        .with_context(|| format!("cannot pack {name}"))?;
+    write(&arguments.output, &packed.wasm)
+        .with_context(|| format!("cannot write {}", arguments.output.display()))?;
+    let manifest = packed.manifest;
+    println!(
+        "{}: {} {} for {} {}, {} KiB",
+        arguments.output.display(),
+        manifest.name,
+        manifest.version,
+        manifest.reconciles.api_version,
+        manifest.reconciles.kind,
+        packed.wasm.len().div_ceil(1024),
+    );
+    Ok(())
+}
+
+/// Writes beside and renames, so that a host that watches the folder never sees half a plugin; leaves a file that is
+/// already right alone.
+fn write(path: &std::path::Path, wasm: &[u8]) -> std::io::Result<()> {
+    if std::fs::read(path).is_ok_and(|present| present == wasm) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut beside = path.to_path_buf();
+    beside.as_mut_os_string().push(".part");
+    std::fs::write(&beside, wasm)?;
+    std::fs::rename(&beside, path)
+}

@@ -1,0 +1,35 @@
+//! What `wit-bindgen` generates from the contract, for a plugin and for a plugin with a finalizer. Nothing by hand is in
+//! here, and plugin authors never need it: [`crate::plugin!`] and the typed modules stand in front of it.
+
+// Generated code: it crosses the WebAssembly boundary by pointers, and its documentation is the contract's own.
+#![allow(unsafe_code, missing_docs, clippy::all)]
+
+/// The world `plugin`, and the types that both worlds share.
+pub mod plain {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "plugin",
+        additional_derives: [PartialEq],
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_plugin",
+        default_bindings_module: "pilothouse_sdk::bindings::plain",
+    });
+}
+
+/// What the world `finalizing-plugin` adds to the world `plugin`. A component's worlds add up, and two bindings that both
+/// export `reconciler` could not live in one crate.
+pub mod finalizing {
+    wit_bindgen::generate!({
+        inline: "package pilothouse:sdk; world finalizing { export pilothouse:plugin/finalizer@0.1.0; }",
+        path: "../../wit",
+        world: "pilothouse:sdk/finalizing",
+        with: {
+            "pilothouse:plugin/types@0.1.0": crate::bindings::plain::pilothouse::plugin::types,
+        },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_finalizing",
+        default_bindings_module: "pilothouse_sdk::bindings::finalizing",
+    });
+}

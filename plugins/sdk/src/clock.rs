@@ -1,0 +1,18 @@
+//! The only clock that a plugin has. It stands still during a call, and the host remembers that it was read.
+
+use crate::{Error, imports};
+use k8s_openapi::jiff::Timestamp;
+
+/// The time at which this call began.
+///
+/// # Errors
+/// [`Error::Clock`] if the host's text is not a time.
+pub fn now() -> Result<Timestamp, Error> {
+    let text = now_text();
+    text.parse().map_err(|_| Error::Clock(text))
+}
+
+/// The time at which this call began, as RFC 3339 in UTC with seconds: `2026-01-31T12:00:00Z`.
+pub fn now_text() -> String {
+    imports::now()
+}

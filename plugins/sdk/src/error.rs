@@ -1,0 +1,82 @@
+//! What can go wrong between the contract's JSON text and a plugin's types, and which verdict it becomes. It is not for
+//! what a plugin itself finds wrong with an object: that is [`crate::Response::invalid`].
+
+use crate::{Kind, Response};
+
+/// Why a value could not be read or written. With `?` in a reconcile function it becomes a verdict.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A child, as the cluster has it, does not fit the type it is read into.
+    #[error("cannot read child {kind} {name}: {reason}")]
+    Child {
+        /// The child's kind.
+        kind: &'static str,
+        /// The child's name.
+        name: String,
+        /// What does not fit, with the path of the field.
+        reason: String,
+    },
+    /// An object that a lookup found does not fit the type it is read into.
+    #[error("cannot read the {kind} that was looked up: {reason}")]
+    Found {
+        /// The kind looked up.
+        kind: &'static str,
+        /// What does not fit, with the path of the field.
+        reason: String,
+    },
+    /// The plugin's configuration does not fit the type it is read into.
+    #[error("cannot read the plugin's configuration: {0}")]
+    Config(String),
+    /// The plugin may not look up this kind.
+    #[error("{0}")]
+    LookupDenied(String),
+    /// The kind looked up is not installed in this cluster.
+    #[error("{0}")]
+    KindNotInstalled(String),
+    /// The host's clock did not give a time.
+    #[error("cannot read the time {0:?}")]
+    Clock(String),
+    /// A value that the plugin returns cannot be written as JSON.
+    #[error("cannot write {what}: {reason}")]
+    Write {
+        /// A child, the status and so on.
+        what: &'static str,
+        /// What cannot be written.
+        reason: String,
+    },
+    /// A test's input cannot be used.
+    #[error("{0}")]
+    Test(String),
+}
+
+impl Error {
+    /// A child of kind `K` that does not fit.
+    pub(crate) fn child<K: Kind>(name: &str, reason: String) -> Self {
+        Self::Child {
+            kind: K::KIND,
+            name: name.to_owned(),
+            reason,
+        }
+    }
+
+    /// A value that cannot be written.
+    pub(crate) fn write(what: &'static str, error: &serde_json::Error) -> Self {
+        Self::Write {
+            what,
+            reason: error.to_string(),
+        }
+    }
+}
+
+/// The verdict that fits: what the cluster's administrator must settle waits, the rest is tried again with backoff.
+impl From<Error> for Response {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::LookupDenied(_) => Self::wait("LookupDenied", message, 60),
+            Error::KindNotInstalled(_) => Self::wait("KindNotInstalled", message, 300),
+            _ => Self::retry(message),
+        }
+    }
+}

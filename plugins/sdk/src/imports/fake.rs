@@ -1,0 +1,90 @@
+//! The imports for tests and for plugins that are linked natively: a cluster of plain values, one per thread. It checks
+//! grants only where a test says so.
+
+use super::selector;
+use crate::raw::{Json, KindRef, Level, LookupError};
+use serde_json::Value;
+use std::cell::RefCell;
+
+/// What lookups, clock and log of the current thread answer with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fake {
+    /// The namespace of the object being reconciled.
+    pub(crate) namespace: Option<String>,
+    pub(crate) now: Option<String>,
+    pub(crate) objects: Vec<Value>,
+    pub(crate) denied: Vec<(String, String)>,
+    /// Log lines; kept only where a test asks for them, for a native host has no use for them here.
+    pub(crate) lines: Option<Vec<(Level, String)>>,
+}
+
+thread_local! {
+    static FAKE: RefCell<Fake> = RefCell::default();
+}
+
+/// Puts `fake` in place of what the current thread had.
+pub(crate) fn replace(fake: Fake) -> Fake {
+    FAKE.with(|cell| cell.replace(fake))
+}
+
+/// A native panic is shown by the test harness.
+pub(crate) fn report_panics() {}
+
+pub(crate) fn now() -> String {
+    let now = FAKE.with_borrow(|fake| fake.now.clone());
+    now.unwrap_or_else(|| "1970-01-01T00:00:00Z".to_owned())
+}
+
+pub(crate) fn write(level: Level, message: &str) {
+    FAKE.with_borrow_mut(|fake| {
+        if let Some(lines) = &mut fake.lines {
+            lines.push((level, message.to_owned()));
+        }
+    });
+}
+
+pub(crate) fn get(
+    kind: &KindRef,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<Json>, LookupError> {
+    let found = find(kind, namespace)?;
+    let named = found
+        .iter()
+        .find(|object| text(object, "/metadata/name") == Some(name));
+    Ok(named.map(Value::to_string))
+}
+
+pub(crate) fn select(
+    kind: &KindRef,
+    namespace: Option<&str>,
+    label_selector: &str,
+) -> Result<Vec<Json>, LookupError> {
+    let mut found = find(kind, namespace)?;
+    found.retain(|object| selector::matches(label_selector, &object["metadata"]["labels"]));
+    found.sort_by_key(|object| text(object, "/metadata/name").map(str::to_owned));
+    Ok(found.iter().map(Value::to_string).collect())
+}
+
+fn find(kind: &KindRef, namespace: Option<&str>) -> Result<Vec<Value>, LookupError> {
+    FAKE.with_borrow(|fake| {
+        let wanted = (kind.api_version.clone(), kind.kind.clone());
+        if fake.denied.contains(&wanted) {
+            return Err(LookupError::Denied(format!(
+                "the manifest does not declare {}",
+                kind.kind
+            )));
+        }
+        let namespace = namespace.or(fake.namespace.as_deref());
+        let objects = fake.objects.iter().filter(|object| {
+            text(object, "/apiVersion") == Some(&kind.api_version)
+                && text(object, "/kind") == Some(&kind.kind)
+                && text(object, "/metadata/namespace").is_none_or(|own| Some(own) == namespace)
+        });
+        Ok(objects.cloned().collect())
+    })
+}
+
+fn text<'v>(object: &'v Value, pointer: &str) -> Option<&'v str> {
+    object.pointer(pointer).and_then(Value::as_str)
+}

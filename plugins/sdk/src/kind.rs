@@ -1,0 +1,35 @@
+//! Which kind of object a Rust type stands for. It says nothing about how much of the object the type reads.
+
+/// A type that stands for a kind of object, wholly or in part.
+///
+/// Every type of `k8s-openapi` is one. For a custom kind, or to read only a few fields of a big one, implement it for a
+/// type of your own:
+///
+/// ```
+/// # use serde::Deserialize;
+/// #[derive(Deserialize)]
+/// struct PodPhase {
+///     status: Phase,
+/// }
+///
+/// #[derive(Deserialize)]
+/// struct Phase {
+///     phase: Option<String>,
+/// }
+///
+/// impl pilothouse_sdk::Kind for PodPhase {
+///     const API_VERSION: &'static str = "v1";
+///     const KIND: &'static str = "Pod";
+/// }
+/// ```
+pub trait Kind {
+    /// Group and version as in a manifest file: `apps/v1`, or `v1` for the core group.
+    const API_VERSION: &'static str;
+    /// The kind, in CamelCase and singular.
+    const KIND: &'static str;
+}
+
+impl<T: k8s_openapi::Resource> Kind for T {
+    const API_VERSION: &'static str = <T as k8s_openapi::Resource>::API_VERSION;
+    const KIND: &'static str = <T as k8s_openapi::Resource>::KIND;
+}

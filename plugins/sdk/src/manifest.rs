@@ -1,0 +1,99 @@
+//! Building the manifest at compile time, for [`crate::plugin!`]. Nothing of it exists when the plugin runs.
+
+/// The manifest's text as the bytes of a custom section.
+pub const fn section<const N: usize>(text: &str) -> [u8; N] {
+    let bytes = text.as_bytes();
+    let mut section = [0; N];
+    let mut i = 0;
+    while i < N {
+        section[i] = bytes[i];
+        i += 1;
+    }
+    section
+}
+
+/// Refuses, at compile time, a text that would need an escape in JSON.
+pub const fn check(texts: &[&str]) {
+    let mut i = 0;
+    while i < texts.len() {
+        let bytes = texts[i].as_bytes();
+        let mut j = 0;
+        while j < bytes.len() {
+            let plain = bytes[j] != b'"' && bytes[j] != b'\\' && bytes[j] >= b' ';
+            assert!(
+                plain,
+                "texts of a plugin's manifest hold no quotes, backslashes or control characters"
+            );
+            j += 1;
+        }
+        i += 1;
+    }
+}
+
+/// A JSON list of kinds.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __kinds {
+    () => { "[]" };
+    ($version:literal $kind:literal $(, $more_version:literal $more_kind:literal)*) => {
+        concat!(
+            "[{\"apiVersion\":\"", $version, "\",\"kind\":\"", $kind, "\"}",
+            $(",{\"apiVersion\":\"", $more_version, "\",\"kind\":\"", $more_kind, "\"}",)*
+            "]"
+        )
+    };
+}
+
+/// A JSON list of strings.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __strings {
+    () => { "[]" };
+    ($first:literal $(, $more:literal)*) => {
+        concat!("[\"", $first, "\"", $(",\"", $more, "\"",)* "]")
+    };
+}
+
+/// The name of a measurement's kind in the manifest.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __measurement_kind {
+    (counter) => {
+        "counter"
+    };
+    (gauge) => {
+        "gauge"
+    };
+    (histogram) => {
+        "histogram"
+    };
+}
+
+/// A JSON list of measurements.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __measurements {
+    () => { "[]" };
+    ($kind:ident $name:literal $help:literal [$($label:literal),*]
+        $(, $more_kind:ident $more_name:literal $more_help:literal [$($more_label:literal),*])*) => {
+        concat!(
+            "[{\"name\":\"", $name, "\",\"kind\":\"", $crate::__measurement_kind!($kind),
+            "\",\"help\":\"", $help, "\",\"labels\":", $crate::__strings!($($label),*), "}",
+            $(",{\"name\":\"", $more_name, "\",\"kind\":\"", $crate::__measurement_kind!($more_kind),
+            "\",\"help\":\"", $more_help, "\",\"labels\":", $crate::__strings!($($more_label),*), "}",)*
+            "]"
+        )
+    };
+}
+
+/// The version given, or the crate's.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __version {
+    () => {
+        env!("CARGO_PKG_VERSION")
+    };
+    ($version:literal) => {
+        $version
+    };
+}

@@ -1,0 +1,42 @@
+//! The part of an object's metadata that plugins ask for. What only the API server and the host deal with is skipped, and
+//! times stay text: reading them all would make a plugin twice as big.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An object's metadata. For the rest, put `k8s_openapi`'s `ObjectMeta` into a type of your own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// The name, unique for the kind within a namespace.
+    pub name: String,
+    /// The namespace; empty for a cluster-scoped kind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Tells this object from others that had the same name before.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// How often the spec has changed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub generation: i64,
+    /// When it was created: RFC 3339 in UTC with seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation_timestamp: Option<String>,
+    /// When it was asked to go; `None` unless it is being deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<String>,
+    /// What selectors select by.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Notes of people and programs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,106 @@
+//! The macro that makes a crate a plugin. It adds no behaviour: exports and manifest only.
+
+/// Makes the crate a plugin: exports `reconcile` (and `finalize`) as the contract wants them and embeds the manifest in the
+/// `.wasm`.
+///
+/// Fields in this order; those with a default may be left out:
+///
+/// ```text
+/// name: "app-service",
+/// version: "1.2.0",                                   // default: the crate's version
+/// reconciles: "apps.example.com/v1" "AppService",     // the kind it reconciles
+/// children: ["apps/v1" "Deployment", "v1" "Service"], // kinds it may return
+/// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none
+/// measurements: [counter "restarts_total" "Restarts seen." ["reason"]], // or gauge, histogram; default: none
+/// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
+/// finalize: finalize,        // the same; default: none, and then objects get no finalizer
+/// ```
+///
+/// It also makes `MANIFEST` (the manifest as JSON text) and `reconcile_raw` (and `finalize_raw`): the exported functions as
+/// plain Rust functions of [`crate::raw`] values, for a host that links the plugin natively.
+///
+/// The exports need `unsafe`, so a plugin crate may `deny` but not `forbid` the lint `unsafe_code`.
+#[macro_export]
+macro_rules! plugin {
+    (
+        name: $name:literal,
+        $(version: $version:literal,)?
+        reconciles: $api_version:literal $kind:literal,
+        children: [$($child_version:literal $child_kind:literal),* $(,)?],
+        $(lookups: [$($lookup_version:literal $lookup_kind:literal),* $(,)?],)?
+        $(measurements: [$($measurement:ident $metric:literal $help:literal [$($label:literal),* $(,)?]),* $(,)?],)?
+        reconcile: $reconcile:path
+        $(, finalize: $finalize:path)? $(,)?
+    ) => {
+        /// The manifest: what this plugin is and what it may touch, as JSON text.
+        pub const MANIFEST: &str = concat!(
+            "{\"name\":\"", $name,
+            "\",\"version\":\"", $crate::__version!($($version)?),
+            "\",\"contract\":\"0.1.0\",\"reconciles\":{\"apiVersion\":\"", $api_version,
+            "\",\"kind\":\"", $kind,
+            "\"},\"children\":", $crate::__kinds!($($child_version $child_kind),*),
+            ",\"lookups\":", $crate::__kinds!($($($lookup_version $lookup_kind),*)?),
+            ",\"measurements\":", $crate::__measurements!($($($measurement $metric $help [$($label),*]),*)?),
+            "}"
+        );
+
+        const _: () = $crate::manifest::check(&[
+            $name, $($version,)? $api_version, $kind, $($child_version, $child_kind,)*
+            $($($lookup_version, $lookup_kind,)*)? $($($metric, $help, $($label,)*)*)?
+        ]);
+
+        /// Answers one reconcile in the contract's plain types, exactly as the exported function does.
+        pub fn reconcile_raw(request: $crate::raw::Request) -> $crate::raw::Response {
+            $crate::run(request, $reconcile)
+        }
+
+        $(
+            /// Answers one finalize in the contract's plain types, exactly as the exported function does.
+            pub fn finalize_raw(request: $crate::raw::Request) -> $crate::raw::Response {
+                $crate::run(request, $finalize)
+            }
+        )?
+
+        // The exports and the section are what a component is made of; both need attributes that Rust calls unsafe, since
+        // two of the same name would clash. One crate holds one `plugin!`.
+        #[cfg(target_family = "wasm")]
+        #[allow(unsafe_code)]
+        mod __plugin {
+            #[used]
+            #[unsafe(link_section = "pilothouse:manifest")]
+            static SECTION: [u8; super::MANIFEST.len()] = $crate::manifest::section(super::MANIFEST);
+
+            struct Plugin;
+
+            $crate::__exports!($($finalize)?);
+        }
+    };
+}
+
+/// The exports of a plugin without and with a finalizer.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __exports {
+    () => {
+        impl $crate::bindings::plain::exports::pilothouse::plugin::reconciler::Guest for Plugin {
+            fn reconcile(request: $crate::raw::Request) -> $crate::raw::Response {
+                super::reconcile_raw(request)
+            }
+        }
+
+        $crate::bindings::plain::export_plugin!(Plugin with_types_in $crate::bindings::plain);
+    };
+    ($finalize:path) => {
+        $crate::__exports!();
+
+        impl $crate::bindings::finalizing::exports::pilothouse::plugin::finalizer::Guest for Plugin {
+            fn finalize(request: $crate::raw::Request) -> $crate::raw::Response {
+                super::finalize_raw(request)
+            }
+        }
+
+        $crate::bindings::finalizing::export_finalizing!(
+            Plugin with_types_in $crate::bindings::finalizing
+        );
+    };
+}

@@ -1,0 +1,9 @@
+//! The contract's own types, as plain Rust values: objects are JSON text in here. The typed modules are built on them and
+//! a host that links a plugin natively calls it with them. They have no behaviour of their own.
+
+pub use crate::bindings::plain::pilothouse::plugin::log::Level;
+pub use crate::bindings::plain::pilothouse::plugin::lookup::LookupError;
+pub use crate::bindings::plain::pilothouse::plugin::types::{
+    Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Json, KindRef, Label,
+    Measurement, RemovalPolicy, Request, Response, Verdict, Waiting,
+};

@@ -1,0 +1,215 @@
+//! Calling a reconcile function natively, in a test: one [`Case`] is one request with all that it can see, one [`Answer`] is
+//! the response. No cluster, no WebAssembly, and the same code between the two as in a `.wasm`.
+
+use crate::imports::fake::{self, Fake};
+use crate::parse::parse;
+use crate::raw::{self, Level};
+use crate::{Condition, Error, Kind, Response, Verdict};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// One request, and what lookups and the clock answer.
+///
+/// ```
+/// use pilothouse_sdk::{Object, Request, Response, Verdict, testing::Case};
+///
+/// fn reconcile(request: &Request<Object<serde_json::Value>>) -> Response {
+///     Response::done().status(&request.object.spec)
+/// }
+///
+/// let case = Case::yaml("{apiVersion: example.com/v1, kind: Greeting, metadata: {name: a}, spec: {b: 1}}");
+/// let answer = case.run(reconcile)?;
+/// assert_eq!(answer.verdict(), &Verdict::Done);
+/// # Ok::<(), pilothouse_sdk::Error>(())
+/// ```
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Case {
+    object: Value,
+    children: Vec<Value>,
+    config: Value,
+    world: Fake,
+    fault: Option<Error>,
+}
+
+impl Case {
+    /// Begins with the object, as YAML or JSON text.
+    pub fn yaml(object: &str) -> Self {
+        let mut case = Self::default();
+        case.object = case.read(object);
+        case
+    }
+
+    /// Begins with the object, as a typed value.
+    pub fn of(object: impl Serialize) -> Self {
+        let mut case = Self::default();
+        case.object = case.value(object);
+        case
+    }
+
+    /// With one more live child.
+    pub fn child(mut self, child: impl Serialize) -> Self {
+        let child = self.value(child);
+        self.children.push(child);
+        self
+    }
+
+    /// With one more live child, as YAML or JSON text.
+    pub fn child_yaml(mut self, child: &str) -> Self {
+        let child = self.read(child);
+        self.children.push(child);
+        self
+    }
+
+    /// With a configuration of the plugin.
+    pub fn config(mut self, config: impl Serialize) -> Self {
+        self.config = self.value(config);
+        self
+    }
+
+    /// With the clock at this time: RFC 3339 in UTC with seconds.
+    pub fn now(mut self, time: &str) -> Self {
+        self.world.now = Some(time.to_owned());
+        self
+    }
+
+    /// With an object that lookups find. One without a namespace is found in every namespace.
+    pub fn found(mut self, object: impl Serialize) -> Self {
+        let object = self.value(object);
+        self.world.objects.push(object);
+        self
+    }
+
+    /// With lookups of kind `K` denied.
+    pub fn denied<K: Kind>(mut self) -> Self {
+        self.world
+            .denied
+            .push((K::API_VERSION.to_owned(), K::KIND.to_owned()));
+        self
+    }
+
+    /// Calls `reconcile` as the host would.
+    ///
+    /// # Errors
+    /// [`Error::Test`] if a part of the case could not be read.
+    pub fn run<O, A>(self, reconcile: impl FnOnce(&crate::Request<O>) -> A) -> Result<Answer, Error>
+    where
+        O: DeserializeOwned,
+        A: Into<Response>,
+    {
+        self.run_raw(|request| crate::run(request, reconcile))
+    }
+
+    /// Calls an exported function: the `reconcile_raw` or `finalize_raw` that [`crate::plugin!`] makes.
+    ///
+    /// # Errors
+    /// [`Error::Test`] if a part of the case could not be read.
+    pub fn run_raw(
+        mut self,
+        reconcile: impl FnOnce(raw::Request) -> raw::Response,
+    ) -> Result<Answer, Error> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let namespace = self
+            .object
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str);
+        self.world.namespace = namespace.map(str::to_owned);
+        self.world.lines = Some(Vec::new());
+        let request = self.request();
+        let before = fake::replace(self.world);
+        let response = reconcile(request);
+        let after = fake::replace(before);
+        Ok(Answer {
+            response,
+            lines: after.lines.unwrap_or_default(),
+        })
+    }
+
+    /// The request in the contract's plain types.
+    pub fn request(&self) -> raw::Request {
+        raw::Request {
+            object: self.object.to_string(),
+            children: self.children.iter().map(Value::to_string).collect(),
+            config: self.config.to_string(),
+        }
+    }
+
+    fn read(&mut self, text: &str) -> Value {
+        serde_yaml_ng::from_str(text).unwrap_or_else(|error| self.fails(&error))
+    }
+
+    fn value(&mut self, value: impl Serialize) -> Value {
+        serde_json::to_value(value).unwrap_or_else(|error| self.fails(&error))
+    }
+
+    fn fails(&mut self, error: &dyn std::error::Error) -> Value {
+        self.fault
+            .get_or_insert_with(|| Error::Test(error.to_string()));
+        Value::Null
+    }
+}
+
+/// One response, with questions that tests ask.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The response as it crosses to the host.
+    pub response: raw::Response,
+    /// What was logged.
+    pub lines: Vec<(Level, String)>,
+}
+
+impl Answer {
+    /// How it went.
+    pub fn verdict(&self) -> &Verdict {
+        &self.response.verdict
+    }
+
+    /// The children of kind `K`, in the order returned.
+    ///
+    /// # Errors
+    /// [`Error::Child`] if one of them does not fit `K`.
+    pub fn children<K: Kind + DeserializeOwned>(&self) -> Result<Vec<K>, Error> {
+        let listed = self.response.children.iter().flatten();
+        let heads = listed.map(|child| (crate::head::Head::of(&child.object), &child.object));
+        let wanted = heads.filter(|(h, _)| h.kind == K::KIND && h.api_version == K::API_VERSION);
+        wanted
+            .map(|(h, text)| parse(text).map_err(|reason| Error::child::<K>(&h.name, reason)))
+            .collect()
+    }
+
+    /// The only child of kind `K`.
+    ///
+    /// # Errors
+    /// [`Error::Test`] if there is none or more than one, [`Error::Child`] if it does not fit `K`.
+    pub fn child<K: Kind + DeserializeOwned>(&self) -> Result<K, Error> {
+        let mut children = self.children::<K>()?;
+        match (children.pop(), children.len()) {
+            (Some(child), 0) => Ok(child),
+            (last, others) => {
+                let count = others + usize::from(last.is_some());
+                Err(Error::Test(format!("{count} children of kind {}", K::KIND)))
+            }
+        }
+    }
+
+    /// The condition of that type, if it is set.
+    pub fn condition(&self, condition_type: &str) -> Option<&Condition> {
+        self.response
+            .conditions
+            .iter()
+            .find(|c| c.condition_type == condition_type)
+    }
+
+    /// The status fields.
+    ///
+    /// # Errors
+    /// [`Error::Test`] if there are none or they do not fit `S`.
+    pub fn status<S: DeserializeOwned>(&self) -> Result<S, Error> {
+        let text = self.response.status.as_deref();
+        let text = text.ok_or_else(|| Error::Test("no status".to_owned()))?;
+        parse(text).map_err(|reason| Error::Test(format!("status: {reason}")))
+    }
+}

@@ -1,0 +1,60 @@
+//! What a caller may choose about a control plane. Plain values; nothing is checked or created here.
+
+use crate::{Parts, Report, User, to_stderr};
+use std::path::PathBuf;
+
+/// How a control plane is to be.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its own directory: data, keys, logs, kubeconfigs. Made if missing; one control plane per directory.
+    pub dir: PathBuf,
+    /// Which parts run.
+    pub parts: Parts,
+    /// Whether every write request is logged (see `ControlPlane::audit_log_path`). The log is written before the
+    /// request is answered, so counting its lines is exact.
+    pub audit_log: bool,
+    /// More arguments for kube-apiserver, after our own.
+    pub api_args: Vec<String>,
+    /// Users besides [`ADMIN`](crate::ADMIN) and [`RESTRICTED`](crate::RESTRICTED), each with a kubeconfig.
+    pub users: Vec<User>,
+    /// Where progress messages go; standard error unless said otherwise.
+    pub report: Report,
+}
+
+impl Options {
+    /// `parts` in `dir`, with no audit log, no more arguments and no more users.
+    pub fn new(dir: impl Into<PathBuf>, parts: Parts) -> Self {
+        Options {
+            dir: dir.into(),
+            parts,
+            audit_log: false,
+            api_args: Vec::new(),
+            users: Vec::new(),
+            report: to_stderr,
+        }
+    }
+
+    /// Logs every write request.
+    pub fn audit_log(mut self) -> Self {
+        self.audit_log = true;
+        self
+    }
+
+    /// Sends progress messages to `report`.
+    pub fn report(mut self, report: Report) -> Self {
+        self.report = report;
+        self
+    }
+
+    /// Adds a user.
+    pub fn user(mut self, name: &str, groups: &[&str]) -> Self {
+        self.users.push(User::new(name, groups));
+        self
+    }
+
+    /// Adds one argument for kube-apiserver.
+    pub fn api_arg(mut self, argument: impl Into<String>) -> Self {
+        self.api_args.push(argument.into());
+        self
+    }
+}

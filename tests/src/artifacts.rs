@@ -1,0 +1,49 @@
+//! Where the builds put what the tests run: the host's binary beside this one, the plugins in `target`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+/// The repository.
+pub fn repository() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests).to_owned()
+}
+
+/// The host's binary: `$PILOTHOUSE_BIN`, or the one built along with this program.
+///
+/// # Errors
+/// Where it is not built.
+pub fn host_binary() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("PILOTHOUSE_BIN") {
+        return existing(path.into(), "PILOTHOUSE_BIN");
+    }
+    let own = std::env::current_exe().context("failed to find this program's own file")?;
+    let profile = own.ancestors().find(|folder| folder.join("deps").is_dir()).context("not in a target folder")?;
+    existing(profile.join("pilothouse"), "cargo build -p pilothouse")
+}
+
+/// A built plugin of the repository: `app-service`.
+///
+/// # Errors
+/// Where it is not built.
+pub fn plugin(name: &str) -> Result<PathBuf> {
+    existing(target().join("plugins").join(format!("{name}.wasm")), "make plugins")
+}
+
+/// A built plugin of the tests: `misbehaver`, `app-service-next`.
+///
+/// # Errors
+/// Where it is not built.
+pub fn guest(name: &str) -> Result<PathBuf> {
+    existing(target().join("guests").join(format!("{name}.wasm")), "make plugins")
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
+}
+
+fn existing(path: PathBuf, make: &str) -> Result<PathBuf> {
+    ensure!(path.is_file(), "'{}' is missing; see `{make}`", path.display());
+    Ok(path)
+}

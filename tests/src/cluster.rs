@@ -1,0 +1,235 @@
+//! The control plane that all tests share, and a client with helpers that read like what they check.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+};
+use pilothouse_control_plane::{Assets, ControlPlane, Options, Parts};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    artifacts,
+    host::Setup,
+    wait::{Look, eventually},
+};
+
+/// How long the cluster may take to do anything.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The kinds that the tests know: version, kind, plural.
+const KINDS: [(&str, &str, &str); 11] = [
+    ("apps.example.com/v1", "AppService", "appservices"),
+    ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
+    ("apps/v1", "Deployment", "deployments"),
+    ("apps/v1", "ReplicaSet", "replicasets"),
+    ("v1", "Service", "services"),
+    ("v1", "ConfigMap", "configmaps"),
+    ("v1", "Secret", "secrets"),
+    ("v1", "Pod", "pods"),
+    ("v1", "Event", "events"),
+    ("v1", "Namespace", "namespaces"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
+];
+
+/// The shared control plane with the CRDs of the repository and of the tests.
+pub struct Cluster {
+    /// The control plane.
+    pub plane: ControlPlane,
+    folder: TempDir,
+}
+
+/// A namespace of one test.
+pub struct Namespace {
+    /// Its name.
+    pub name: String,
+    client: Client,
+    setup: Setup,
+}
+
+impl Cluster {
+    /// Starts a control plane with its audit log on and installs the CRDs.
+    ///
+    /// # Errors
+    /// What did not start.
+    pub async fn start() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
+        let options = Options::new(folder.path().join("control-plane"), Parts::Full).audit_log();
+        let plane = ControlPlane::start(assets, options).await?;
+        let cluster = Self { plane, folder };
+        let client = cluster.plane.client().await?;
+        for crd in ["crds/appservices.apps.example.com.yaml", "tests/guests/misbehaver/crd.yaml"] {
+            install_crd(&client, &artifacts::repository().join(crd)).await?;
+        }
+        Ok(cluster)
+    }
+
+    /// A new namespace for the test of that name, with a client of the calling runtime's own.
+    ///
+    /// # Errors
+    /// Where it cannot be created.
+    pub async fn namespace(&self, test: &str) -> Result<Namespace> {
+        let client = self.plane.client().await?;
+        let name = test.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let name = name[..name.len().min(63)].trim_matches('-').to_owned();
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        api(&client, "Namespace", None)?.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+        let setup = Setup {
+            kubeconfig: self.plane.kubeconfig_path(),
+            namespace: Some(name.clone()),
+            cache: self.cache(),
+            arguments: Vec::new(),
+        };
+        Ok(Namespace { name, client, setup })
+    }
+
+    /// Where all hosts of this run keep compiled plugins.
+    pub fn cache(&self) -> PathBuf {
+        self.folder.path().join("compiled")
+    }
+}
+
+/// Installs a CRD and waits until it is served.
+///
+/// # Errors
+/// What the API server refused.
+pub async fn install_crd(client: &Client, file: &std::path::Path) -> Result<()> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("failed to read '{}'", file.display()))?;
+    let crd: DynamicObject = serde_saphyr::from_str(&text)?;
+    let name = crd.metadata.name.clone().context("a CRD without a name")?;
+    let crds = api(client, "CustomResourceDefinition", None)?;
+    crds.patch(&name, &PatchParams::apply("tests").force(), &Patch::Apply(&crd)).await?;
+    eventually(PATIENCE, "the CRD to be established", async || {
+        let crd = crds.get(&name).await?;
+        let conditions = crd.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let established = conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True");
+        Ok(Look::of(established, conditions))
+    })
+    .await
+}
+
+/// A client for one of the known kinds.
+///
+/// # Errors
+/// Where the kind is not known to the tests.
+pub fn api(client: &Client, kind: &str, namespace: Option<&str>) -> Result<Api<DynamicObject>> {
+    let (api_version, kind, plural) =
+        KINDS.iter().find(|known| known.1 == kind).with_context(|| format!("the tests do not know the kind {kind}"))?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: (*api_version).to_owned(),
+        kind: (*kind).to_owned(),
+        plural: (*plural).to_owned(),
+    };
+    Ok(match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    })
+}
+
+impl Namespace {
+    /// How to start a host that watches this namespace alone.
+    pub fn setup(&self) -> Setup {
+        self.setup.clone()
+    }
+
+    /// The client.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Objects of a kind in this namespace.
+    ///
+    /// # Errors
+    /// Where the kind is not known to the tests.
+    pub fn api(&self, kind: &str) -> Result<Api<DynamicObject>> {
+        api(&self.client, kind, Some(&self.name))
+    }
+
+    /// Creates or changes an object as `kubectl apply --server-side` does.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn apply(&self, object: Value) -> Result<Value> {
+        let kind = object["kind"].as_str().context("an object without a kind")?.to_owned();
+        let name = object["metadata"]["name"].as_str().context("an object without a name")?.to_owned();
+        let parameters = PatchParams::apply("user").force();
+        let applied = self.api(&kind)?.patch(&name, &parameters, &Patch::Apply(object)).await?;
+        Ok(serde_json::to_value(applied)?)
+    }
+
+    /// Changes an object with a merge patch, as `kubectl patch --type=merge` does.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn patch(&self, kind: &str, name: &str, patch: Value) -> Result<Value> {
+        let patched = self.api(kind)?.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(serde_json::to_value(patched)?)
+    }
+
+    /// An object as it is now, none if it is not there.
+    ///
+    /// # Errors
+    /// Where the API server does not answer.
+    pub async fn get(&self, kind: &str, name: &str) -> Result<Option<Value>> {
+        let found = self.api(kind)?.get_opt(name).await?;
+        Ok(found.map(serde_json::to_value).transpose()?)
+    }
+
+    /// All objects of a kind.
+    ///
+    /// # Errors
+    /// Where the API server does not answer.
+    pub async fn list(&self, kind: &str) -> Result<Vec<Value>> {
+        let items = self.api(kind)?.list(&Default::default()).await?.items;
+        items.into_iter().map(|item| Ok(serde_json::to_value(item)?)).collect()
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// What the API server refused.
+    pub async fn delete(&self, kind: &str, name: &str) -> Result<()> {
+        self.api(kind)?.delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Waits until an object is there and satisfies a condition.
+    ///
+    /// # Errors
+    /// The object as it is in the end.
+    pub async fn until(&self, kind: &str, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
+        eventually(PATIENCE, &format!("{kind} '{name}' {what}"), async || {
+            Ok(match self.get(kind, name).await? {
+                Some(object) if holds(&object) => Look::Found(object),
+                other => Look::NotYet(other.map_or("it is not there".to_owned(), |object| object.to_string())),
+            })
+        })
+        .await
+    }
+
+    /// Waits until an object is gone.
+    ///
+    /// # Errors
+    /// The object as it is in the end.
+    pub async fn until_gone(&self, kind: &str, name: &str) -> Result<()> {
+        eventually(PATIENCE, &format!("{kind} '{name}' to be gone"), async || {
+            let object = self.get(kind, name).await?;
+            Ok(Look::of(object.is_none(), object))
+        })
+        .await
+    }
+}
+
+/// A condition of an object's status, null if it has none of that type.
+pub fn condition<'a>(object: &'a Value, condition_type: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == condition_type);
+    found.unwrap_or(&Value::Null)
+}

@@ -1,0 +1,206 @@
+//! A running host, as a child process with its own plugin directory. Ends with its owner.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    process::{Child, Command},
+};
+
+use crate::{
+    artifacts,
+    wait::{Look, eventually},
+};
+
+/// How long a host may take to start or stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a host is started.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The cluster.
+    pub kubeconfig: PathBuf,
+    /// The only namespace it watches; none for all.
+    pub namespace: Option<String>,
+    /// Where compiled plugins are kept, shared by all hosts of a run.
+    pub cache: PathBuf,
+    /// More arguments of `pilothouse run`.
+    pub arguments: Vec<String>,
+}
+
+/// A host that runs, or ran.
+pub struct Host {
+    setup: Setup,
+    folder: TempDir,
+    process: Option<Child>,
+    starts: usize,
+}
+
+impl Host {
+    /// Starts a host with an empty plugin directory.
+    ///
+    /// # Errors
+    /// Where it does not start; quotes its log.
+    pub async fn start(setup: Setup) -> Result<Self> {
+        let mut host = Self::prepare(setup)?;
+        host.resume().await?;
+        Ok(host)
+    }
+
+    /// A host that does not run yet; plugins can be installed before [`Host::resume`] starts it.
+    ///
+    /// # Errors
+    /// Where its folder cannot be made.
+    pub fn prepare(setup: Setup) -> Result<Self> {
+        let folder = tempfile::tempdir().context("failed to make the host's folder")?;
+        std::fs::create_dir(folder.path().join("plugins"))?;
+        Ok(Self { setup, folder, process: None, starts: 0 })
+    }
+
+    /// Starts the host, again if it was stopped, and waits until its HTTP answers.
+    ///
+    /// # Errors
+    /// Where it does not start; quotes its log.
+    pub async fn resume(&mut self) -> Result<()> {
+        ensure!(self.process.is_none(), "the host runs already");
+        self.starts += 1;
+        let log = std::fs::File::create(self.log_path())?;
+        let mut command = Command::new(artifacts::host_binary()?);
+        command.arg("run").arg("--plugins").arg(self.plugins()).arg("--kubeconfig").arg(&self.setup.kubeconfig);
+        command.args(["--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0", "--log-format", "json"]);
+        command.arg("--cache-dir").arg(&self.setup.cache).args(&self.setup.arguments);
+        if let Some(namespace) = &self.setup.namespace {
+            command.args(["--watch-namespace", namespace]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+        self.process = Some(command.spawn().context("failed to start the host")?);
+        eventually(PATIENCE, "the host to listen", async || {
+            self.check_alive()?;
+            Ok(self.address("health").map_or_else(|error| Look::NotYet(error.to_string()), |_| Look::Found(())))
+        })
+        .await
+    }
+
+    /// Waits until the host says that it is ready.
+    ///
+    /// # Errors
+    /// What it is not ready for.
+    pub async fn ready(&self) -> Result<()> {
+        eventually(PATIENCE, "the host to be ready", async || {
+            let (status, body) = self.get("health", "/readyz").await?;
+            Ok(Look::of(status == 200, body))
+        })
+        .await
+    }
+
+    /// Stops the host with SIGTERM and waits for its end.
+    ///
+    /// # Errors
+    /// Where it does not end in time or with another code than 0.
+    pub async fn stop(&mut self) -> Result<()> {
+        let mut process = self.process.take().context("the host does not run")?;
+        let id = process.id().context("the host ended by itself")?;
+        ensure!(Command::new("kill").arg(id.to_string()).status().await?.success(), "failed to signal the host");
+        let status = tokio::time::timeout(PATIENCE, process.wait()).await.context("the host did not end")??;
+        ensure!(status.success(), "the host ended with {status}\n{}", self.log());
+        Ok(())
+    }
+
+    /// Kills the host as a crash would.
+    ///
+    /// # Errors
+    /// Where it does not run.
+    pub async fn kill(&mut self) -> Result<()> {
+        let mut process = self.process.take().context("the host does not run")?;
+        process.kill().await.context("failed to kill the host")
+    }
+
+    /// The plugin directory.
+    pub fn plugins(&self) -> PathBuf {
+        self.folder.path().join("plugins")
+    }
+
+    /// Installs a plugin under a file name, all at once, in the place of one of that name.
+    ///
+    /// # Errors
+    /// Where files cannot be written.
+    pub fn install(&self, plugin: &Path, name: &str) -> Result<()> {
+        let hidden = self.plugins().join(format!(".{name}.new"));
+        std::fs::copy(plugin, &hidden).with_context(|| format!("failed to copy '{}'", plugin.display()))?;
+        std::fs::rename(&hidden, self.plugins().join(name))?;
+        Ok(())
+    }
+
+    /// The log since the last start.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// Waits until a log line contains a text.
+    ///
+    /// # Errors
+    /// The whole log, where it does not come.
+    pub async fn logged(&self, text: &str) -> Result<()> {
+        let what = format!("the log line '{text}'");
+        eventually(PATIENCE, &what, async || Ok(Look::of(self.log().contains(text), self.log()))).await
+    }
+
+    /// The process id.
+    ///
+    /// # Errors
+    /// Where it does not run.
+    pub fn pid(&self) -> Result<u32> {
+        self.process.as_ref().and_then(Child::id).context("the host does not run")
+    }
+
+    /// The exposition of `/metrics`.
+    ///
+    /// # Errors
+    /// Where it does not answer.
+    pub async fn metrics(&self) -> Result<String> {
+        Ok(self.get("metrics", "/metrics").await?.1)
+    }
+
+    /// Asks the host's own HTTP on its `health` or `metrics` address.
+    ///
+    /// # Errors
+    /// Where it does not answer.
+    pub async fn get(&self, address: &str, path: &str) -> Result<(u16, String)> {
+        let mut stream = TcpStream::connect(self.address(address)?).await?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
+        let status = head.split(' ').nth(1).context("an answer without a status")?.parse()?;
+        Ok((status, body.to_owned()))
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.path().join(format!("host-{}.log", self.starts))
+    }
+
+    /// The address that the log's first line tells.
+    fn address(&self, which: &str) -> Result<SocketAddr> {
+        let log = self.log();
+        let line = log.lines().find(|line| line.contains("pilothouse") && line.contains("starts"));
+        let line: Value = serde_json::from_str(line.context("the host has not started yet")?)?;
+        Ok(line[which].as_str().context("no address in the log")?.parse()?)
+    }
+
+    fn check_alive(&self) -> Result<()> {
+        let ended = self.process.as_ref().is_none_or(|process| process.id().is_none());
+        if ended {
+            bail!("the host ended: {}", self.log());
+        }
+        Ok(())
+    }
+}

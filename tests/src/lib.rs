@@ -1,0 +1,7 @@
+//! What the black-box tests and the demo share: a running host, a client with readable helpers, waiting for conditions.
+//! Sees the host only from outside: its command line, its log, its HTTP, and what it does in the API server.
+
+pub mod artifacts;
+pub mod cluster;
+pub mod host;
+pub mod wait;

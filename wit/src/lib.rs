@@ -1,0 +1,8 @@
+//! The contract between host and plugin. What crosses in calls is in `plugin.wit` beside this crate; what a plugin says
+//! about itself, its manifest, is here, for everything that reads or writes one. Runs nothing.
+
+mod kind;
+mod manifest;
+
+pub use kind::KindRef;
+pub use manifest::{CONTRACT_VERSION, Manifest, ManifestError, Measurement, MeasurementKind, SECTION};

@@ -1,0 +1,271 @@
+//! What a plugin says about itself, read from its bytes without running or compiling anything.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use wasmparser::{Encoding, Parser, Payload};
+
+use crate::KindRef;
+
+/// The version of the contract this host speaks.
+pub const CONTRACT_VERSION: &str = "0.1.0";
+
+/// Name of the custom section that holds the manifest, in the component or in a core module inside it.
+pub const SECTION: &str = "pilothouse:manifest";
+
+/// Interface prefix of the contract; what follows is the interface and its version.
+const PACKAGE: &str = "pilothouse:plugin/";
+
+/// The declaration embedded in a plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// The plugin's name, a DNS label: names its field manager, labels and metrics.
+    pub name: String,
+    /// The plugin's own version, for people.
+    pub version: String,
+    /// Version of the contract it was built for.
+    pub contract: String,
+    /// The kind it reconciles.
+    pub reconciles: KindRef,
+    /// The kinds of children it may return.
+    #[serde(default)]
+    pub children: Vec<KindRef>,
+    /// The kinds it may look up.
+    #[serde(default)]
+    pub lookups: Vec<KindRef>,
+    /// The metrics it may send samples of.
+    #[serde(default)]
+    pub measurements: Vec<Measurement>,
+    /// Whether it exports `finalizer`. Not declared but seen in the component.
+    #[serde(default)]
+    pub finalizes: bool,
+}
+
+/// A metric that a plugin declares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Name of the metric, as Prometheus shows it.
+    pub name: String,
+    /// What kind of metric.
+    pub kind: MeasurementKind,
+    /// A sentence for people.
+    #[serde(default)]
+    pub help: String,
+    /// Names of its labels.
+    #[serde(default)]
+    pub labels: Vec<String>,
+}
+
+/// What a sample does to its metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MeasurementKind {
+    /// The sample is added.
+    Counter,
+    /// The sample is the new value.
+    Gauge,
+    /// The sample is observed.
+    Histogram,
+}
+
+/// Why bytes are not a plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// Not WebAssembly, or a damaged or half-written file.
+    #[error("not a whole WebAssembly file: {0}")]
+    NotWasm(#[source] wasmparser::BinaryReaderError),
+    /// A core module.
+    #[error("a core WebAssembly module, not a component; make it one with `pilothouse pack FILE -o PLUGIN.wasm`")]
+    NotComponent,
+    /// No manifest section.
+    #[error("a component without a manifest (custom section `{SECTION}`); add one with `pilothouse pack --manifest`")]
+    Missing,
+    /// Several manifests that differ.
+    #[error("{0} different manifests (custom section `{SECTION}`) in one component; a plugin has one")]
+    Several(usize),
+    /// The manifest is not the JSON it should be.
+    #[error("the manifest is malformed: {0}")]
+    Malformed(#[source] serde_json::Error),
+    /// A value in the manifest is not allowed.
+    #[error("the manifest's `{field}` is not valid: {reason}")]
+    Invalid {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Built for a contract this host does not speak.
+    #[error(
+        "built for contract {found}, but this host speaks {CONTRACT_VERSION}; rebuild the plugin with a matching SDK \
+         or install a host that speaks {found}"
+    )]
+    ContractVersion {
+        /// The version the plugin speaks.
+        found: String,
+    },
+    /// Does not export the contract's `reconciler`.
+    #[error("a component that does not export `{PACKAGE}reconciler`, so it is not a Pilothouse plugin")]
+    NoReconciler,
+}
+
+/// What a pass over the bytes finds.
+#[derive(Default)]
+struct Found {
+    manifests: BTreeSet<Vec<u8>>,
+    interfaces: Vec<String>,
+}
+
+impl Manifest {
+    /// Reads the manifest and checks that the component speaks this host's contract. Runs and compiles nothing.
+    ///
+    /// # Errors
+    /// Each way in which bytes are not a plugin has its own [`ManifestError`], which says what to do.
+    pub fn read(bytes: &[u8]) -> Result<Self, ManifestError> {
+        let found = scan(bytes)?;
+        let exports = |interface: &str| {
+            found.interfaces.iter().filter_map(|name| name.strip_prefix(interface)?.strip_prefix('@')).next()
+        };
+        let manifest = match (found.manifests.len(), found.manifests.first()) {
+            (1, Some(text)) => serde_json::from_slice::<Self>(text).map_err(ManifestError::Malformed),
+            (0, _) => Err(ManifestError::Missing),
+            (several, _) => Err(ManifestError::Several(several)),
+        };
+        // A version mismatch explains everything else, so it is told first.
+        if let Some(found) = exports("reconciler").filter(|version| !speaks(version)) {
+            return Err(ManifestError::ContractVersion { found: found.to_owned() });
+        }
+        let mut manifest = manifest?;
+        manifest.validate()?;
+        if exports("reconciler").is_none() {
+            return Err(ManifestError::NoReconciler);
+        }
+        manifest.finalizes = exports("finalizer").is_some_and(speaks);
+        Ok(manifest)
+    }
+
+    fn validate(&self) -> Result<(), ManifestError> {
+        let invalid = |field, reason: &str| Err(ManifestError::Invalid { field, reason: reason.to_owned() });
+        if !is_dns_label(&self.name) {
+            return invalid("name", "it must be a DNS label: at most 63 of a-z, 0-9 and -, beginning with a letter");
+        }
+        if self.version.is_empty() || self.version.len() > 63 {
+            return invalid("version", "it must have 1 to 63 characters");
+        }
+        if !speaks(&self.contract) {
+            return Err(ManifestError::ContractVersion { found: self.contract.clone() });
+        }
+        for (field, kinds) in [
+            ("reconciles", std::slice::from_ref(&self.reconciles)),
+            ("children", &self.children),
+            ("lookups", &self.lookups),
+        ] {
+            if let Some(kind) = kinds.iter().find(|kind| !kind.is_well_formed()) {
+                return invalid(field, &format!("`{kind}` is not a group/version and a kind"));
+            }
+            if kinds.iter().collect::<BTreeSet<_>>().len() != kinds.len() {
+                return invalid(field, "a kind is named twice");
+            }
+        }
+        if self.children.contains(&self.reconciles) {
+            return invalid("children", "a plugin cannot have children of the kind that it reconciles");
+        }
+        Ok(())
+    }
+}
+
+/// Whether this host speaks a plugin's contract version: the same up to the patch (semantic versioning below 1.0).
+fn speaks(version: &str) -> bool {
+    let series = |version: &str| version.rsplit_once('.').map(|(series, _)| series.to_owned());
+    series(version).is_some() && series(version) == series(CONTRACT_VERSION)
+}
+
+fn scan(bytes: &[u8]) -> Result<Found, ManifestError> {
+    let (mut found, mut depth) = (Found::default(), 0usize);
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(ManifestError::NotWasm)? {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(ManifestError::NotComponent),
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(section) if section.name() == SECTION => {
+                found.manifests.insert(section.data().to_vec());
+            }
+            Payload::ComponentExportSection(exports) if depth == 0 => {
+                for export in exports {
+                    let name = export.map_err(ManifestError::NotWasm)?.name.name;
+                    found.interfaces.extend(name.strip_prefix(PACKAGE).map(str::to_owned));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && !text.ends_with('-')
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        Manifest {
+            name: "web".into(),
+            version: "1.0.0".into(),
+            contract: CONTRACT_VERSION.into(),
+            reconciles: KindRef::new("example.com/v1", "Web"),
+            children: vec![KindRef::new("v1", "Service")],
+            lookups: Vec::new(),
+            measurements: Vec::new(),
+            finalizes: false,
+        }
+    }
+
+    #[test]
+    fn speaks_every_patch_of_its_own_minor_version() {
+        for (version, expected) in
+            [("0.1.0", true), ("0.1.7", true), ("0.2.0", false), ("1.1.0", false), ("0", false), ("", false)]
+        {
+            assert_eq!(speaks(version), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn refuses_values_that_name_no_plugin_or_kind() {
+        let changes: [(&str, fn(&mut Manifest)); 9] = [
+            ("name", |m| m.name = "Web".into()),
+            ("name", |m| m.name = String::new()),
+            ("name", |m| m.name = "a".repeat(64)),
+            ("version", |m| m.version.clear()),
+            ("reconciles", |m| m.reconciles.kind.clear()),
+            ("reconciles", |m| m.reconciles.kind = "web".into()),
+            ("children", |m| m.children[0].api_version = "a/b/c".into()),
+            ("children", |m| m.children = vec![m.reconciles.clone()]),
+            ("lookups", |m| m.lookups = vec![m.reconciles.clone(), m.reconciles.clone()]),
+        ];
+        for (expected, change) in changes {
+            let mut changed = manifest();
+            change(&mut changed);
+            assert!(
+                matches!(changed.validate(), Err(ManifestError::Invalid { field, .. }) if field == expected),
+                "{changed:?}"
+            );
+        }
+        assert!(manifest().validate().is_ok());
+    }
+
+    #[test]
+    fn says_why_bytes_are_not_a_plugin() {
+        let module = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
+        let component = [0x00, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0];
+        assert!(matches!(Manifest::read(b"#!/bin/sh"), Err(ManifestError::NotWasm(_))));
+        assert!(matches!(Manifest::read(b""), Err(ManifestError::NotWasm(_))));
+        assert!(matches!(Manifest::read(&module), Err(ManifestError::NotComponent)));
+        assert!(matches!(Manifest::read(&component), Err(ManifestError::Missing)));
+    }
+}
