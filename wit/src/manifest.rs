@@ -184,7 +184,9 @@ fn scan(bytes: &[u8]) -> Result<Found, ManifestError> {
     let (mut found, mut depth) = (Found::default(), 0usize);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(ManifestError::NotWasm)? {
-            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => return Err(ManifestError::NotComponent),
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                return Err(ManifestError::NotComponent);
+            }
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::CustomSection(section) if section.name() == SECTION => {

@@ -25,9 +25,10 @@ impl Pack {
     /// What is wrong with the input, or which file failed.
     pub fn execute(&self) -> anyhow::Result<()> {
         let input = std::fs::read(&self.input).with_context(|| format!("failed to read '{}'", self.input.display()))?;
-        let manifest = self.manifest.as_ref().map(|path| {
-            std::fs::read_to_string(path).with_context(|| format!("failed to read '{}'", path.display()))
-        });
+        let manifest = self
+            .manifest
+            .as_ref()
+            .map(|path| std::fs::read_to_string(path).with_context(|| format!("failed to read '{}'", path.display())));
         let packed = pilothouse_pack::pack(&input, manifest.transpose()?.as_deref())
             .with_context(|| format!("failed to pack '{}'", self.input.display()))?;
         std::fs::write(&self.output, &packed.wasm)

@@ -70,7 +70,8 @@ impl Render {
         })?;
         let plugin = engine.load(&bytes).await.with_context(|| format!("'{}'", self.plugin.display()))?;
         let observed = self.observed(plugin.manifest().reconciles.clone())?;
-        let config = self.config.as_deref().map(yaml::read).transpose()?.and_then(|documents| documents.into_iter().next());
+        let config =
+            self.config.as_deref().map(yaml::read).transpose()?.and_then(|documents| documents.into_iter().next());
         let request = observed.request(&config.unwrap_or_default().to_string());
         let lookups = FromFile(self.lookups.as_deref().map(yaml::read).transpose()?.unwrap_or_default());
         let context = CallContext { lookups: Arc::new(lookups), now: jiff::Timestamp::now() };
@@ -79,8 +80,7 @@ impl Render {
             Outcome::Response(response) => response,
             failed => bail!("the plugin failed: {failed:?}"),
         };
-        let desired =
-            check::check(plugin.manifest(), &observed.kind, &observed.object, &AllNamespaced, response)?;
+        let desired = check::check(plugin.manifest(), &observed.kind, &observed.object, &AllNamespaced, response)?;
         tell(&desired, &observed);
         self.print(&desired)
     }
@@ -148,7 +148,11 @@ fn as_served(mut object: Value) -> anyhow::Result<Object> {
     ensure!(object.get("metadata").is_some_and(Value::is_object), "an object without metadata: {object}");
     let kind = kind_of(&object);
     let metadata = &mut object["metadata"];
-    for (field, value) in [("namespace", json!("default")), ("uid", json!("00000000-0000-0000-0000-000000000000")), ("generation", json!(1))] {
+    for (field, value) in [
+        ("namespace", json!("default")),
+        ("uid", json!("00000000-0000-0000-0000-000000000000")),
+        ("generation", json!(1)),
+    ] {
         if metadata.get(field).is_none() {
             metadata[field] = value;
         }

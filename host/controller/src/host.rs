@@ -86,7 +86,12 @@ impl Host {
             let plugin = ActivePlugin::new(reconciler, &host.caches);
             plugin.until_settled().await;
             let manifest = plugin.manifest();
-            tracing::info!(plugin = manifest.name, version = manifest.version, objects = plugin.objects.store().len(), "plugin at work");
+            tracing::info!(
+                plugin = manifest.name,
+                version = manifest.version,
+                objects = plugin.objects.store().len(),
+                "plugin at work"
+            );
             host.metrics.plugin_started(&manifest.name, &manifest.version);
             let mut starting = host.starting();
             host.trigger.start(plugin);

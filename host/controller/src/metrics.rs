@@ -19,13 +19,13 @@ use crate::queue::Next;
 
 /// Buckets of `controller_runtime_reconcile_time_seconds`, as controller-runtime has them.
 const RECONCILE_SECONDS: [f64; 42] = [
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 1.75,
-    2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 120.0, 300.0,
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 120.0,
+    300.0,
 ];
 
 /// Buckets of a plugin call: from ten microseconds to the longest deadline.
-const CALL_SECONDS: [f64; 14] =
-    [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.1, 1.0, 10.0];
+const CALL_SECONDS: [f64; 14] = [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.1, 1.0, 10.0];
 
 /// The controller: a plugin's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -89,7 +89,16 @@ impl Metrics {
         registry.register("pilothouse_plugin_load_failures", "Plugins that did not load", load_failures.clone());
         registry.register("pilothouse_drift_repaired", "Children that somebody else changed", Family::clone(&drift));
         Arc::new(Self {
-            registry, reconciles, errors, seconds, active, calls, call_seconds, loaded, load_failures, drift,
+            registry,
+            reconciles,
+            errors,
+            seconds,
+            active,
+            calls,
+            call_seconds,
+            loaded,
+            load_failures,
+            drift,
             versions: Mutex::default(),
         })
     }

@@ -375,12 +375,18 @@ mod tests {
 
     #[test]
     fn backoff_doubles_from_5_ms_to_1000_s_and_success_resets_it() {
-        for (failures, expected) in [(1, 5), (2, 10), (3, 20), (11, 5_120), (18, 655_360), (19, 1_000_000), (99, 1_000_000)] {
+        for (failures, expected) in
+            [(1, 5), (2, 10), (3, 20), (11, 5_120), (18, 655_360), (19, 1_000_000), (99, 1_000_000)]
+        {
             assert_eq!(backoff(BACKOFF_FIRST, failures, 0.5), Duration::from_millis(expected), "{failures}");
         }
-        assert!(backoff(BACKOFF_FIRST, 3, 0.0) >= Duration::from_millis(18) && backoff(BACKOFF_FIRST, 3, 1.0) <= Duration::from_millis(22));
+        assert!(
+            backoff(BACKOFF_FIRST, 3, 0.0) >= Duration::from_millis(18)
+                && backoff(BACKOFF_FIRST, 3, 1.0) <= Duration::from_millis(22)
+        );
         let (mut state, a, now) = (State::default(), key("p", "a"), Instant::now());
-        for (next, failures) in [(Next::Backoff(BACKOFF_FIRST), 1), (Next::Backoff(BACKOFF_FIRST), 2), (Next::Rest, 0)] {
+        for (next, failures) in [(Next::Backoff(BACKOFF_FIRST), 1), (Next::Backoff(BACKOFF_FIRST), 2), (Next::Rest, 0)]
+        {
             state.add(a.clone(), Priority::Live);
             assert!(take(&mut state).is_some());
             state.done(&a, next, now);

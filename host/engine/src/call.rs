@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::{
-    Limits, Lookups, Manifest, Plugin, Reconciler, Recorded,
+    Limits, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
     contract::{Request, Response},
     state::State,
 };
@@ -86,6 +86,16 @@ impl Reconciler for Plugin {
 }
 
 impl Plugin {
+    /// Makes an instance and drops it: what a call costs before the plugin does anything.
+    ///
+    /// # Errors
+    /// Where the instance cannot be made within the limits.
+    pub async fn instantiate(&self) -> wasmtime::Result<()> {
+        let mut store = self.store(State::new(&self.limits, Arc::new(NoLookups), Timestamp::UNIX_EPOCH, None));
+        let _running = self.shared.ticker.enter();
+        self.pre.instantiate_async(&mut store).await.map(drop)
+    }
+
     async fn call_once(&self, verb: Verb, request: Request, context: CallContext) -> Call {
         let started = Instant::now();
         let seed = self.imports_wasi.then(|| seed(&request));
@@ -109,7 +119,11 @@ impl Plugin {
         let mut slices = self.limits.slices();
         store.epoch_deadline_callback(move |_| {
             slices = slices.saturating_sub(1);
-            Ok(if slices == 0 { UpdateDeadline::Interrupt } else { UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())) })
+            Ok(if slices == 0 {
+                UpdateDeadline::Interrupt
+            } else {
+                UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
+            })
         });
         store
     }

@@ -80,8 +80,7 @@ impl Compiler {
 /// # Errors
 /// [`CompileError::Refused`] with the compiler's words, [`CompileError::Io`] where a file fails.
 pub fn compile_file(input: &Path, output: &Path) -> Result<(), CompileError> {
-    let component =
-        std::fs::read(input).map_err(|source| CompileError::Io { action: "read the component", source })?;
+    let component = std::fs::read(input).map_err(|source| CompileError::Io { action: "read the component", source })?;
     let engine = crate::engine::wasmtime_engine(true).map_err(|error| CompileError::Refused(format!("{error:#}")))?;
     compile_to(&engine, &component, output)
 }
@@ -106,5 +105,9 @@ async fn run(program: &Path, arguments: &[String], input: &Path, output: &Path) 
         return Ok(());
     }
     let said = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
-    Err(CompileError::Refused(if said.is_empty() { format!("the compiler ended with {}", finished.status) } else { said }))
+    Err(CompileError::Refused(if said.is_empty() {
+        format!("the compiler ended with {}", finished.status)
+    } else {
+        said
+    }))
 }

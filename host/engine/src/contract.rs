@@ -16,8 +16,8 @@ pub(crate) use generated::pilothouse::plugin::{clock, log, lookup, types};
 pub use lookup::LookupError;
 pub use pilothouse_wit::KindRef;
 pub use types::{
-    Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Label, Measurement, RemovalPolicy,
-    Request, Response, Verdict, Waiting,
+    Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Label, Measurement, RemovalPolicy, Request,
+    Response, Verdict, Waiting,
 };
 
 impl From<types::KindRef> for KindRef {

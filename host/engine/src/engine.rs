@@ -13,13 +13,8 @@ use wasmtime::{
 };
 
 use crate::{
-    CONTRACT_VERSION, CompileError, Compiler, Limits, Manifest, ManifestError,
-    cache::Cache,
-    contract::Imports,
-    digest,
-    epoch::Ticker,
-    precompiled,
-    state::State,
+    CONTRACT_VERSION, CompileError, Compiler, Limits, Manifest, ManifestError, cache::Cache, contract::Imports, digest,
+    epoch::Ticker, precompiled, state::State,
 };
 
 /// Calls that may hold an instance at once, over all plugins; more wait for their turn.
@@ -164,7 +159,9 @@ impl Engine {
         if path.exists() {
             match precompiled::load(&self.shared.wasmtime, &path) {
                 Ok(component) => return Ok((component, true)),
-                Err(error) => tracing::warn!(path = %path.display(), "compiling anew, the cached code is damaged: {error:#}"),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), "compiling anew, the cached code is damaged: {error:#}")
+                }
             }
         }
         let io = |error: std::io::Error| LoadError::Code(error.to_string());

@@ -20,9 +20,9 @@ mod wasi;
 
 pub use call::{Call, CallContext, Outcome, Usage, Verb};
 pub use compile::{CompileError, Compiler, compile_file};
+pub use digest::digest;
 pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin};
 pub use limits::Limits;
-pub use digest::digest;
 pub use pilothouse_wit::{CONTRACT_VERSION, Manifest, ManifestError, Measurement, MeasurementKind};
 pub use reconciler::Reconciler;
 pub use state::{Lookups, NoLookups, Query, Recorded};

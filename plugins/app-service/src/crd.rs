@@ -17,8 +17,8 @@ const HEADER: &str = "\
 ///
 /// # Errors
 /// The schema cannot be written as YAML, which no schema of ours is.
-pub fn yaml() -> Result<String, serde_yaml_ng::Error> {
-    Ok(format!("{HEADER}{}", serde_yaml_ng::to_string(&crd())?))
+pub fn yaml() -> Result<String, serde_saphyr::SerializeError> {
+    Ok(format!("{HEADER}{}", serde_saphyr::to_string(&crd())?))
 }
 
 /// The CRD.

@@ -63,31 +63,12 @@ pub fn conditions(live: &LiveDeployment, wanted: i32) -> [Condition; 4] {
         Rollout::Stuck(fault) => (fault.reason.as_str(), fault.message.clone()),
     };
     let available = live.status.available_replicas;
-    let minimum = if available > 0 {
-        "ReplicasAvailable"
-    } else {
-        "NoReplicasAvailable"
-    };
+    let minimum = if available > 0 { "ReplicasAvailable" } else { "NoReplicasAvailable" };
     [
         Condition::when("Ready", matches!(rollout, Rollout::Done), reason, &message),
-        Condition::when(
-            "Progressing",
-            matches!(rollout, Rollout::UnderWay),
-            reason,
-            &message,
-        ),
-        Condition::when(
-            "Degraded",
-            matches!(rollout, Rollout::Stuck(_)),
-            reason,
-            &message,
-        ),
-        Condition::when(
-            "Available",
-            available > 0,
-            minimum,
-            format!("{available} replicas available"),
-        ),
+        Condition::when("Progressing", matches!(rollout, Rollout::UnderWay), reason, &message),
+        Condition::when("Degraded", matches!(rollout, Rollout::Stuck(_)), reason, &message),
+        Condition::when("Available", available > 0, minimum, format!("{available} replicas available")),
     ]
 }
 

@@ -36,31 +36,20 @@ pub fn reconcile(request: &Request<AppService>) -> Result<Response, Error> {
 /// The live Deployment cannot be read.
 pub fn respond(request: &Request<AppService>, deployment: Value) -> Result<Response, Error> {
     let app = &request.object;
-    let live = request
-        .child::<LiveDeployment>(app.name())?
-        .unwrap_or_default();
+    let live = request.child::<LiveDeployment>(app.name())?.unwrap_or_default();
     let status = AppServiceStatus {
         replicas: live.status.replicas,
         ready_replicas: live.status.ready_replicas,
-        selector: format!(
-            "app.kubernetes.io/component=web,app.kubernetes.io/name={}",
-            app.name()
-        ),
+        selector: format!("app.kubernetes.io/component=web,app.kubernetes.io/name={}", app.name()),
         url: format!("http://{}.{}.svc", app.name(), app.namespace()),
     };
-    let response = Response::done()
-        .child(deployment)
-        .child(service(app))
-        .status(status);
-    Ok(conditions(&live, app.spec.replicas)
-        .into_iter()
-        .fold(response, Response::condition))
+    let response = Response::done().child(deployment).child(service(app)).status(status);
+    Ok(conditions(&live, app.spec.replicas).into_iter().fold(response, Response::condition))
 }
 
 /// The Deployment that shall exist.
 pub fn deployment(app: &AppService) -> Value {
-    let labels =
-        json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
+    let labels = json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -83,8 +72,7 @@ pub fn deployment(app: &AppService) -> Value {
 
 /// The Service that shall exist.
 pub fn service(app: &AppService) -> Value {
-    let labels =
-        json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
+    let labels = json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
     json!({
         "apiVersion": "v1",
         "kind": "Service",

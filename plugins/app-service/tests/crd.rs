@@ -2,10 +2,7 @@
 
 #[test]
 fn the_file_is_up_to_date() -> Result<(), Box<dyn std::error::Error>> {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../crds/appservices.apps.example.com.yaml"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds/appservices.apps.example.com.yaml");
     let same = std::fs::read_to_string(path)? == app_service::crd::yaml()?;
     assert!(same, "make it anew: cargo run -p app-service --example crd");
     Ok(())

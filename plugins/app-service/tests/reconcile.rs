@@ -33,10 +33,7 @@ fn asks_for_a_deployment_and_a_service() -> Result<(), Error> {
     let pod = spec.template.spec.unwrap_or_default();
     assert_eq!(deployment.metadata.name.as_deref(), Some("web"));
     assert_eq!(spec.replicas, Some(3));
-    assert_eq!(
-        spec.selector.match_labels,
-        spec.template.metadata.unwrap_or_default().labels
-    );
+    assert_eq!(spec.selector.match_labels, spec.template.metadata.unwrap_or_default().labels);
     assert_eq!(pod.containers.len(), 1);
     assert_eq!(pod.containers[0].name, "app");
     assert_eq!(pod.containers[0].image.as_deref(), Some("nginx:1.27"));
@@ -51,16 +48,8 @@ fn asks_for_a_deployment_and_a_service() -> Result<(), Error> {
 fn the_port_reaches_the_container() -> Result<(), Error> {
     for (given, expected) in [("", 8080), (", port: 3000", 3000)] {
         let app = APP.replace("'nginx:1.27'", &format!("'nginx:1.27'{given}"));
-        let pod = run(Case::yaml(&app))?
-            .child::<Deployment>()?
-            .spec
-            .unwrap_or_default()
-            .template
-            .spec;
-        let ports = pod.unwrap_or_default().containers[0]
-            .ports
-            .clone()
-            .unwrap_or_default();
+        let pod = run(Case::yaml(&app))?.child::<Deployment>()?.spec.unwrap_or_default().template.spec;
+        let ports = pod.unwrap_or_default().containers[0].ports.clone().unwrap_or_default();
         assert_eq!(ports[0].container_port, expected, "{given}");
     }
     Ok(())
@@ -69,11 +58,7 @@ fn the_port_reaches_the_container() -> Result<(), Error> {
 #[test]
 fn an_object_that_does_not_fit_is_invalid() -> Result<(), Error> {
     let cases = [
-        (
-            "replicas: 3",
-            "replicas: many",
-            "spec.replicas: invalid type: string \"many\", expected i32",
-        ),
+        ("replicas: 3", "replicas: many", "spec.replicas: invalid type: string \"many\", expected i32"),
         ("image: 'nginx:1.27'", "", "spec: missing field `image`"),
     ];
     for (from, to, expected) in cases {
@@ -136,21 +121,11 @@ fn ready_follows_the_deployment() -> Result<(), Error> {
             "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web, generation: 2}}, status: {status}}}"
         );
         let answer = run(case().child_yaml(&deployment))?;
-        let expected = if *ready {
-            ConditionStatus::IsTrue
-        } else {
-            ConditionStatus::IsFalse
-        };
-        let found = answer
-            .condition("Ready")
-            .map(|c| (c.status, &*c.reason, &*c.message));
+        let expected = if *ready { ConditionStatus::IsTrue } else { ConditionStatus::IsFalse };
+        let found = answer.condition("Ready").map(|c| (c.status, &*c.reason, &*c.message));
         assert_eq!(found, Some((expected, *reason, *message)), "{status}");
         let progressing = answer.condition("Progressing").map(|c| c.status);
-        assert_eq!(
-            progressing == Some(ConditionStatus::IsTrue),
-            *reason == "Progressing",
-            "{status}"
-        );
+        assert_eq!(progressing == Some(ConditionStatus::IsTrue), *reason == "Progressing", "{status}");
         let degraded = answer.condition("Degraded").map(|c| c.status);
         let stuck = !ready && *reason != "Progressing";
         assert_eq!(degraded == Some(ConditionStatus::IsTrue), stuck, "{status}");
@@ -171,10 +146,7 @@ fn the_status_counts_replicas_and_says_where_the_app_is() -> Result<(), Error> {
     let status = run(case().child(other).child(deployment))?.status::<AppServiceStatus>()?;
     assert_eq!((status.replicas, status.ready_replicas), (3, 2));
     assert_eq!(status.url, "http://web.shop.svc");
-    assert_eq!(
-        status.selector,
-        "app.kubernetes.io/component=web,app.kubernetes.io/name=web"
-    );
+    assert_eq!(status.selector, "app.kubernetes.io/component=web,app.kubernetes.io/name=web");
     Ok(())
 }
 

@@ -3,23 +3,19 @@
 
 mod component;
 mod error;
-mod manifest;
 mod section;
 
 pub use error::Error;
-pub use manifest::{KindRef, Manifest, Measurement, MeasurementKind};
 
+use pilothouse_wit::{Manifest, SECTION};
 use wasmparser::Parser;
-
-/// Name of the custom section that holds the manifest, in core modules and in components.
-pub const MANIFEST_SECTION: &str = "pilothouse:manifest";
 
 /// A plugin, ready to be loaded by a host.
 #[derive(Clone, Debug)]
 pub struct Packed {
     /// The component with its manifest.
     pub wasm: Vec<u8>,
-    /// The manifest, read.
+    /// The manifest, read back from the component as a host reads it.
     pub manifest: Manifest,
 }
 
@@ -27,25 +23,21 @@ pub struct Packed {
 /// the one embedded in `input`, if any. Packing a packed plugin changes nothing.
 ///
 /// # Errors
-/// See [`Error`]: the input is not WebAssembly, cannot become a component, does not export what a plugin exports, or the
-/// manifest is missing or wrong.
+/// See [`Error`]: the input is not WebAssembly, cannot become a component, or what comes out is not a plugin.
 pub fn pack(input: &[u8], manifest: Option<&str>) -> Result<Packed, Error> {
     let (component, embedded) = if Parser::is_component(input) {
-        let (rest, embedded) = section::take(input, MANIFEST_SECTION)?;
+        let (rest, embedded) = section::take(input, SECTION)?;
         component::validate(&rest)?;
         (rest, embedded)
     } else if Parser::is_core_wasm(input) {
-        let (module, embedded) = section::take(input, MANIFEST_SECTION)?;
+        let (module, embedded) = section::take(input, SECTION)?;
         (component::encode(&module)?, embedded)
     } else {
         return Err(Error::NotWasm);
     };
-    let text = match manifest {
-        Some(text) => text.to_owned(),
-        None => manifest::text(embedded)?,
-    };
-    let manifest = Manifest::read(&text)?;
-    component::check_exports(&component, &manifest)?;
-    let wasm = section::append(component, MANIFEST_SECTION, text.trim().as_bytes());
+    let mut texts = manifest.map_or(embedded, |text| vec![text.as_bytes().to_vec()]);
+    texts.dedup();
+    let wasm = texts.iter().fold(component, |component, text| section::append(component, SECTION, text.trim_ascii()));
+    let manifest = Manifest::read(&wasm)?;
     Ok(Packed { wasm, manifest })
 }

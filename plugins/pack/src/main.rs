@@ -23,16 +23,11 @@ fn main() -> anyhow::Result<()> {
     let name = arguments.input.display();
     let input = std::fs::read(&arguments.input).with_context(|| format!("cannot read {name}"))?;
     let manifest = match &arguments.manifest {
-        Some(path) => Some(
-            std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read {}", path.display()))?,
-        ),
+        Some(path) => Some(std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?),
         None => None,
     };
-    let packed = pilothouse_pack::pack(&input, manifest.as_deref())
-        .with_context(|| format!("cannot pack {name}"))?;
-    write(&arguments.output, &packed.wasm)
-        .with_context(|| format!("cannot write {}", arguments.output.display()))?;
+    let packed = pilothouse_pack::pack(&input, manifest.as_deref()).with_context(|| format!("cannot pack {name}"))?;
+    write(&arguments.output, &packed.wasm).with_context(|| format!("cannot write {}", arguments.output.display()))?;
     let manifest = packed.manifest;
     println!(
         "{}: {} {} for {} {}, {} KiB",

@@ -39,10 +39,6 @@ pub(crate) fn take(wasm: &[u8], name: &str) -> Result<(Vec<u8>, Vec<Vec<u8>>), E
 
 /// Adds a custom section to the end of a component.
 pub(crate) fn append(mut component: Vec<u8>, name: &str, data: &[u8]) -> Vec<u8> {
-    CustomSection {
-        name: name.into(),
-        data: data.into(),
-    }
-    .append_to_component(&mut component);
+    CustomSection { name: name.into(), data: data.into() }.append_to_component(&mut component);
     component
 }

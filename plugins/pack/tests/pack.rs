@@ -1,9 +1,10 @@
 //! Checks what can be packed and why other things cannot, on components of a few bytes.
 
-use pilothouse_pack::{Error, MANIFEST_SECTION, pack};
+use pilothouse_pack::{Error, pack};
+use pilothouse_wit::{ManifestError, SECTION};
 use wasm_encoder::{
-    Component, ComponentExportKind, ComponentExportSection, ComponentInstanceSection,
-    ComponentSection, CustomSection, Module, RawSection, Section,
+    Component, ComponentExportKind, ComponentExportSection, ComponentInstanceSection, ComponentSection, CustomSection,
+    Module, RawSection, Section,
 };
 
 const MANIFEST: &str = r#"{"name":"a","version":"1.0.0","contract":"0.1.0",
@@ -26,10 +27,7 @@ fn component(export: &str, sections: &[&[u8]]) -> Vec<u8> {
 }
 
 fn custom(data: &[u8]) -> CustomSection<'_> {
-    CustomSection {
-        name: MANIFEST_SECTION.into(),
-        data: data.into(),
-    }
+    CustomSection { name: SECTION.into(), data: data.into() }
 }
 
 fn plugin(sections: &[&[u8]]) -> Vec<u8> {
@@ -72,7 +70,8 @@ fn says_what_is_wrong() {
     duplicate.section(&RawSection { id: 99, data: &[] });
     let other = component("example:other/thing@1.0.0", &[]);
     let old = component("pilothouse:plugin/reconciler@0.2.0", &[]);
-    let twice = plugin(&[MANIFEST.as_bytes(), MANIFEST.as_bytes()]);
+    let another = MANIFEST.replace("1.0.0", "2.0.0");
+    let twice = plugin(&[MANIFEST.as_bytes(), another.as_bytes()]);
     let no_kind = MANIFEST.replace(r#","kind":"A""#, "");
     let bad_name = MANIFEST.replace(r#""a""#, r#""A_""#);
     let cases: &[(&[u8], Option<&str>, &str)] = &[
@@ -80,40 +79,25 @@ fn says_what_is_wrong() {
         (b"", None, "not WebAssembly"),
         (&damaged, Some(MANIFEST), "malformed"),
         (&duplicate.finish(), Some(MANIFEST), "malformed"),
-        (
-            &plain,
-            Some(MANIFEST),
-            "does not export pilothouse:plugin/reconciler",
-        ),
-        (&good, None, "no manifest"),
-        (&twice, None, "2 manifests"),
-        (&good, Some("{"), "the manifest is wrong: EOF"),
+        (&plain, Some(MANIFEST), "does not export `pilothouse:plugin/reconciler`"),
+        (&good, None, "without a manifest"),
+        (&twice, None, "2 different manifests"),
+        (&good, Some("{"), "the manifest is malformed: EOF"),
         (&good, Some(&no_kind), "missing field `kind`"),
-        (&good, Some(&bad_name), "not a DNS label"),
-        (&other, Some(MANIFEST), "exports: example:other/thing@1.0.0"),
-        (
-            &old,
-            Some(MANIFEST),
-            "contract 0.1.0 but the component exports",
-        ),
+        (&good, Some(&bad_name), "must be a DNS label"),
+        (&other, Some(MANIFEST), "does not export `pilothouse:plugin/reconciler`"),
+        (&old, Some(MANIFEST), "built for contract 0.2.0"),
     ];
     for (input, manifest, expected) in cases {
         let message = pack(input, *manifest).err().map(|error| error.to_string());
-        assert!(
-            message.as_deref().is_some_and(|m| m.contains(expected)),
-            "{expected}: {message:?}"
-        );
+        assert!(message.as_deref().is_some_and(|m| m.contains(expected)), "{expected}: {message:?}");
     }
 }
 
 #[test]
 fn sections_of_other_names_stay() -> Result<(), Error> {
     let mut input = plugin(&[]);
-    CustomSection {
-        name: "other".into(),
-        data: b"kept"[..].into(),
-    }
-    .append_to_component(&mut input);
+    CustomSection { name: "other".into(), data: b"kept"[..].into() }.append_to_component(&mut input);
     let packed = pack(&input, Some(MANIFEST))?;
     assert!(packed.wasm.starts_with(&input));
     Ok(())
@@ -125,14 +109,7 @@ fn a_module_without_bindings_is_explained() {
     let mut module = Module::new();
     module.section(&custom(MANIFEST.as_bytes()));
     let mut bytes = module.finish();
-    CustomSection {
-        name: "x".into(),
-        data: b""[..].into(),
-    }
-    .append_to(&mut bytes);
+    CustomSection { name: "x".into(), data: b""[..].into() }.append_to(&mut bytes);
     let error = pack(&bytes, None).err();
-    assert!(
-        matches!(error, Some(Error::NoReconciler(_) | Error::Encode(_))),
-        "{error:?}"
-    );
+    assert!(matches!(error, Some(Error::Plugin(ManifestError::NoReconciler) | Error::Encode(_))), "{error:?}");
 }

@@ -10,12 +10,7 @@ impl Condition {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        Self {
-            condition_type: condition_type.into(),
-            status,
-            reason: reason.into(),
-            message: message.into(),
-        }
+        Self { condition_type: condition_type.into(), status, reason: reason.into(), message: message.into() }
     }
 
     /// A condition that is `True` if `holds` and `False` otherwise.
@@ -25,11 +20,7 @@ impl Condition {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        let status = if holds {
-            ConditionStatus::IsTrue
-        } else {
-            ConditionStatus::IsFalse
-        };
+        let status = if holds { ConditionStatus::IsTrue } else { ConditionStatus::IsFalse };
         Self::new(condition_type, status, reason, message)
     }
 }

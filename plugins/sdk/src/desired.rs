@@ -15,10 +15,6 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            on_immutable: ImmutablePolicy::Fail,
-            on_removal: RemovalPolicy::Delete,
-            unmanaged: Vec::new(),
-        }
+        Self { on_immutable: ImmutablePolicy::Fail, on_removal: RemovalPolicy::Delete, unmanaged: Vec::new() }
     }
 }

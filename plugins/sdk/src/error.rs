@@ -53,19 +53,12 @@ pub enum Error {
 impl Error {
     /// A child of kind `K` that does not fit.
     pub(crate) fn child<K: Kind>(name: &str, reason: String) -> Self {
-        Self::Child {
-            kind: K::KIND,
-            name: name.to_owned(),
-            reason,
-        }
+        Self::Child { kind: K::KIND, name: name.to_owned(), reason }
     }
 
     /// A value that cannot be written.
     pub(crate) fn write(what: &'static str, error: &serde_json::Error) -> Self {
-        Self::Write {
-            what,
-            reason: error.to_string(),
-        }
+        Self::Write { what, reason: error.to_string() }
     }
 }
 

@@ -5,19 +5,11 @@ use crate::raw::{Event, EventType};
 impl Event {
     /// Something worth knowing. `reason` is one CamelCase word, `message` a sentence.
     pub fn normal(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            event_type: EventType::Normal,
-            reason: reason.into(),
-            message: message.into(),
-        }
+        Self { event_type: EventType::Normal, reason: reason.into(), message: message.into() }
     }
 
     /// Something that somebody should look at. `reason` is one CamelCase word, `message` a sentence.
     pub fn warning(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            event_type: EventType::Warning,
-            reason: reason.into(),
-            message: message.into(),
-        }
+        Self { event_type: EventType::Warning, reason: reason.into(), message: message.into() }
     }
 }

@@ -121,28 +121,18 @@ mod tests {
     #[test]
     fn finds_the_parts_in_any_order_and_stops_early() {
         let cases = [
-            (
-                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"name":"no"},"name":"a"},"#,
-                ["v1", "Pod", "a"],
-            ),
+            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"name":"no"},"name":"a"},"#, ["v1", "Pod", "a"]),
             (
                 r#"{"metadata":{"name":"a","uid":"u"},"spec":{"kind":"no"},"kind":"Pod","apiVersion":"v1"}"#,
                 ["v1", "Pod", "a"],
             ),
-            (
-                r#"{"kind":"P\u006fd","apiVersion":"v1"}"#,
-                ["v1", "Pod", ""],
-            ),
+            (r#"{"kind":"P\u006fd","apiVersion":"v1"}"#, ["v1", "Pod", ""]),
             (r#"{"kind":7}"#, ["", "", ""]),
             ("not JSON", ["", "", ""]),
         ];
         for (text, expected) in cases {
             let head = Head::of(text);
-            assert_eq!(
-                [&*head.api_version, &*head.kind, &*head.name],
-                expected,
-                "{text}"
-            );
+            assert_eq!([&*head.api_version, &*head.kind, &*head.name], expected, "{text}");
         }
     }
 }

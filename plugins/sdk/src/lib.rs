@@ -71,10 +71,7 @@ pub use k8s_openapi;
 pub use kind::Kind;
 pub use metadata::Metadata;
 pub use object::Object;
-pub use raw::{
-    Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Measurement, RemovalPolicy,
-    Verdict,
-};
+pub use raw::{Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Measurement, RemovalPolicy, Verdict};
 pub use request::Request;
 pub use response::Response;
 pub use run::run;

@@ -34,10 +34,7 @@ where
 }
 
 fn kind_ref<K: Kind>() -> KindRef {
-    KindRef {
-        api_version: K::API_VERSION.to_owned(),
-        kind: K::KIND.to_owned(),
-    }
+    KindRef { api_version: K::API_VERSION.to_owned(), kind: K::KIND.to_owned() }
 }
 
 fn unanswered(error: LookupError) -> Error {
@@ -48,8 +45,5 @@ fn unanswered(error: LookupError) -> Error {
 }
 
 fn read<K: Kind + DeserializeOwned>(text: &str) -> Result<K, Error> {
-    parse(text).map_err(|reason| Error::Found {
-        kind: K::KIND,
-        reason,
-    })
+    parse(text).map_err(|reason| Error::Found { kind: K::KIND, reason })
 }

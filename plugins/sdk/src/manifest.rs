@@ -20,10 +20,7 @@ pub const fn check(texts: &[&str]) {
         let mut j = 0;
         while j < bytes.len() {
             let plain = bytes[j] != b'"' && bytes[j] != b'\\' && bytes[j] >= b' ';
-            assert!(
-                plain,
-                "texts of a plugin's manifest hold no quotes, backslashes or control characters"
-            );
+            assert!(plain, "texts of a plugin's manifest hold no quotes, backslashes or control characters");
             j += 1;
         }
         i += 1;

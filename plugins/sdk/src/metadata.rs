@@ -33,10 +33,7 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(number: &i64) -> bool {
     *number == 0
 }

@@ -15,9 +15,7 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 #[cold]
 fn describe(text: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
-    let message = message
-        .rfind(" at line ")
-        .map_or(&*message, |end| &message[..end]);
+    let message = message.rfind(" at line ").map_or(&*message, |end| &message[..end]);
     match path::at(text, error.line(), error.column()) {
         path if path.is_empty() => message.to_owned(),
         path => format!("{path}: {message}"),
@@ -54,65 +52,25 @@ mod tests {
     #[test]
     fn names_the_path_of_the_field() {
         let cases = [
-            (
-                r#"{"inner":[{"port":1},{"port":"x"}]}"#,
-                "inner[1].port: invalid type: string \"x\", expected u16",
-            ),
-            (
-                r#"{"inner":[{"port":"x\"}{"}]}"#,
-                "inner[0].port: invalid type: string \"x\\\"}{\", expected u16",
-            ),
-            (
-                r#"{"inner":[{"port":70000}]}"#,
-                "inner[0].port: invalid value: integer `70000`, expected u16",
-            ),
-            (
-                r#"{"inner":[{"port":1.5}]}"#,
-                "inner[0].port: invalid type: floating point `1.5`, expected u16",
-            ),
-            (
-                r#"{"inner":[{"port":{"a":1}}]}"#,
-                "inner[0].port: invalid type: map, expected u16",
-            ),
-            (
-                r#"{"inner":[{"port":null}]}"#,
-                "inner[0].port: invalid type: null, expected u16",
-            ),
-            (
-                r#"{"inner":[{"mode":"A"}]}"#,
-                "inner[0]: missing field `port`",
-            ),
-            (
-                r#"{"inner":[{"mode":"B"}]}"#,
-                "inner[0].mode: unknown variant `B`, expected `A`",
-            ),
+            (r#"{"inner":[{"port":1},{"port":"x"}]}"#, "inner[1].port: invalid type: string \"x\", expected u16"),
+            (r#"{"inner":[{"port":"x\"}{"}]}"#, "inner[0].port: invalid type: string \"x\\\"}{\", expected u16"),
+            (r#"{"inner":[{"port":70000}]}"#, "inner[0].port: invalid value: integer `70000`, expected u16"),
+            (r#"{"inner":[{"port":1.5}]}"#, "inner[0].port: invalid type: floating point `1.5`, expected u16"),
+            (r#"{"inner":[{"port":{"a":1}}]}"#, "inner[0].port: invalid type: map, expected u16"),
+            (r#"{"inner":[{"port":null}]}"#, "inner[0].port: invalid type: null, expected u16"),
+            (r#"{"inner":[{"mode":"A"}]}"#, "inner[0]: missing field `port`"),
+            (r#"{"inner":[{"mode":"B"}]}"#, "inner[0].mode: unknown variant `B`, expected `A`"),
             (r#"{"inner":[{}]}"#, "inner[0]: missing field `port`"),
-            (
-                "{\n  \"inner\": [\n    {}\n  ]\n}",
-                "inner[0]: missing field `port`",
-            ),
-            (
-                r#"{"inner":7}"#,
-                "inner: invalid type: integer `7`, expected a sequence",
-            ),
-            (
-                r#"{"inner":[],"labels":{"a/b":1}}"#,
-                "labels.a/b: invalid type: integer `1`, expected a string",
-            ),
-            (
-                r#"{"other":[]}"#,
-                "other: unknown field `other`, expected `inner` or `labels`",
-            ),
+            ("{\n  \"inner\": [\n    {}\n  ]\n}", "inner[0]: missing field `port`"),
+            (r#"{"inner":7}"#, "inner: invalid type: integer `7`, expected a sequence"),
+            (r#"{"inner":[],"labels":{"a/b":1}}"#, "labels.a/b: invalid type: integer `1`, expected a string"),
+            (r#"{"other":[]}"#, "other: unknown field `other`, expected `inner` or `labels`"),
             (r#"{}"#, "missing field `inner`"),
             (r#"{"labels":{}}"#, "missing field `inner`"),
             (r#"7"#, "invalid type: integer `7`, expected struct Outer"),
         ];
         for (text, expected) in cases {
-            assert_eq!(
-                parse::<Outer>(text).err().as_deref(),
-                Some(expected),
-                "{text}"
-            );
+            assert_eq!(parse::<Outer>(text).err().as_deref(), Some(expected), "{text}");
         }
     }
 }

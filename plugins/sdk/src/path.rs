@@ -11,11 +11,7 @@ enum Level<'t> {
 
 /// The path of the field at `line` and `column`, both counted from one: `spec.ports[1].name`.
 pub(crate) fn at(text: &str, line: usize, column: usize) -> String {
-    let start: usize = text
-        .split_inclusive('\n')
-        .take(line.saturating_sub(1))
-        .map(str::len)
-        .sum();
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let end = (start + column).saturating_sub(1).min(text.len());
     render(&open_levels(text, end))
 }

@@ -4,6 +4,6 @@
 pub use crate::bindings::plain::pilothouse::plugin::log::Level;
 pub use crate::bindings::plain::pilothouse::plugin::lookup::LookupError;
 pub use crate::bindings::plain::pilothouse::plugin::types::{
-    Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Json, KindRef, Label,
-    Measurement, RemovalPolicy, Request, Response, Verdict, Waiting,
+    Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Json, KindRef, Label, Measurement,
+    RemovalPolicy, Request, Response, Verdict, Waiting,
 };

@@ -20,16 +20,8 @@ impl<O: DeserializeOwned> Request<O> {
     /// # Errors
     /// What about the object does not fit, with the path of the field.
     pub(crate) fn read(request: raw::Request) -> Result<Self, String> {
-        let raw::Request {
-            object,
-            children,
-            config,
-        } = request;
-        Ok(Self {
-            object: parse(&object)?,
-            children,
-            config,
-        })
+        let raw::Request { object, children, config } = request;
+        Ok(Self { object: parse(&object)?, children, config })
     }
 }
 
@@ -39,9 +31,7 @@ impl<O> Request<O> {
     /// # Errors
     /// [`Error::Child`] if one of them does not fit `K`.
     pub fn children<K: Kind + DeserializeOwned>(&self) -> Result<Vec<K>, Error> {
-        self.of_kind::<K>()
-            .map(|(head, text)| read_child(&head, text))
-            .collect()
+        self.of_kind::<K>().map(|(head, text)| read_child(&head, text)).collect()
     }
 
     /// The live child of kind `K` and that name, if there is one.
@@ -50,9 +40,7 @@ impl<O> Request<O> {
     /// [`Error::Child`] if it does not fit `K`.
     pub fn child<K: Kind + DeserializeOwned>(&self, name: &str) -> Result<Option<K>, Error> {
         let found = self.of_kind::<K>().find(|(head, _)| head.name == name);
-        found
-            .map(|(head, text)| read_child(&head, text))
-            .transpose()
+        found.map(|(head, text)| read_child(&head, text)).transpose()
     }
 
     /// The plugin's configuration as its installer gave it; `C::default()` if there is none.
@@ -67,10 +55,7 @@ impl<O> Request<O> {
     }
 
     fn of_kind<K: Kind>(&self) -> impl Iterator<Item = (Head<'_>, &str)> {
-        let heads = self
-            .children
-            .iter()
-            .map(|text| (Head::of(text), text.as_str()));
+        let heads = self.children.iter().map(|text| (Head::of(text), text.as_str()));
         heads.filter(|(head, _)| head.kind == K::KIND && head.api_version == K::API_VERSION)
     }
 }

@@ -21,11 +21,7 @@ impl Response {
 
     /// Something outside is missing: ask again after so many seconds, or when a lookup changes.
     pub fn wait(reason: impl Into<String>, message: impl Into<String>, seconds: u32) -> Self {
-        let waiting = raw::Waiting {
-            reason: reason.into(),
-            message: message.into(),
-            seconds,
-        };
+        let waiting = raw::Waiting { reason: reason.into(), message: message.into(), seconds };
         Self::of(Verdict::Wait(waiting))
     }
 
@@ -108,9 +104,7 @@ impl Response {
     }
 
     fn written(&mut self, what: &'static str, value: &impl Serialize) -> Option<raw::Json> {
-        serde_json::to_string(value)
-            .map_err(|error| self.fault.get_or_insert(Error::write(what, &error)))
-            .ok()
+        serde_json::to_string(value).map_err(|error| self.fault.get_or_insert(Error::write(what, &error))).ok()
     }
 }
 

@@ -83,9 +83,7 @@ impl Case {
 
     /// With lookups of kind `K` denied.
     pub fn denied<K: Kind>(mut self) -> Self {
-        self.world
-            .denied
-            .push((K::API_VERSION.to_owned(), K::KIND.to_owned()));
+        self.world.denied.push((K::API_VERSION.to_owned(), K::KIND.to_owned()));
         self
     }
 
@@ -105,27 +103,18 @@ impl Case {
     ///
     /// # Errors
     /// [`Error::Test`] if a part of the case could not be read.
-    pub fn run_raw(
-        mut self,
-        reconcile: impl FnOnce(raw::Request) -> raw::Response,
-    ) -> Result<Answer, Error> {
+    pub fn run_raw(mut self, reconcile: impl FnOnce(raw::Request) -> raw::Response) -> Result<Answer, Error> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        let namespace = self
-            .object
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str);
+        let namespace = self.object.pointer("/metadata/namespace").and_then(Value::as_str);
         self.world.namespace = namespace.map(str::to_owned);
         self.world.lines = Some(Vec::new());
         let request = self.request();
         let before = fake::replace(self.world);
         let response = reconcile(request);
         let after = fake::replace(before);
-        Ok(Answer {
-            response,
-            lines: after.lines.unwrap_or_default(),
-        })
+        Ok(Answer { response, lines: after.lines.unwrap_or_default() })
     }
 
     /// The request in the contract's plain types.
@@ -138,7 +127,7 @@ impl Case {
     }
 
     fn read(&mut self, text: &str) -> Value {
-        serde_yaml_ng::from_str(text).unwrap_or_else(|error| self.fails(&error))
+        serde_saphyr::from_str(text).unwrap_or_else(|error| self.fails(&error))
     }
 
     fn value(&mut self, value: impl Serialize) -> Value {
@@ -146,8 +135,7 @@ impl Case {
     }
 
     fn fails(&mut self, error: &dyn std::error::Error) -> Value {
-        self.fault
-            .get_or_insert_with(|| Error::Test(error.to_string()));
+        self.fault.get_or_insert_with(|| Error::Test(error.to_string()));
         Value::Null
     }
 }
@@ -175,9 +163,7 @@ impl Answer {
         let listed = self.response.children.iter().flatten();
         let heads = listed.map(|child| (crate::head::Head::of(&child.object), &child.object));
         let wanted = heads.filter(|(h, _)| h.kind == K::KIND && h.api_version == K::API_VERSION);
-        wanted
-            .map(|(h, text)| parse(text).map_err(|reason| Error::child::<K>(&h.name, reason)))
-            .collect()
+        wanted.map(|(h, text)| parse(text).map_err(|reason| Error::child::<K>(&h.name, reason))).collect()
     }
 
     /// The only child of kind `K`.
@@ -197,10 +183,7 @@ impl Answer {
 
     /// The condition of that type, if it is set.
     pub fn condition(&self, condition_type: &str) -> Option<&Condition> {
-        self.response
-            .conditions
-            .iter()
-            .find(|c| c.condition_type == condition_type)
+        self.response.conditions.iter().find(|c| c.condition_type == condition_type)
     }
 
     /// The status fields.

@@ -56,7 +56,8 @@ impl Caches {
         watches.retain(|_, watch| watch.strong_count() > 0);
         let slot = watches.entry((kind.clone(), scope)).or_default();
         slot.upgrade().unwrap_or_else(|| {
-            let watched = Watched::start(self.client.clone(), self.namespace.clone(), kind.clone(), scope, self.sink.clone());
+            let watched =
+                Watched::start(self.client.clone(), self.namespace.clone(), kind.clone(), scope, self.sink.clone());
             *slot = Arc::downgrade(&watched);
             watched
         })

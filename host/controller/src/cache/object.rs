@@ -99,8 +99,9 @@ impl Object {
             #[serde(default)]
             annotations: BTreeMap<String, String>,
         }
-        serde_json::from_str::<Kept>(&self.text)
-            .is_ok_and(|kept| kept.metadata.annotations.get(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP))
+        serde_json::from_str::<Kept>(&self.text).is_ok_and(|kept| {
+            kept.metadata.annotations.get(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP)
+        })
     }
 
     /// Whether this is a later state than one with `other` as its resource version. Versions that are not numbers

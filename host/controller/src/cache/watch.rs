@@ -150,7 +150,9 @@ impl Shared {
                     }
                     self.set_state(State::NotInstalled);
                 }
-                Err(error) => self.failing(&format!("failed to ask the API server for {}: {}", self.kind, chain(&error))),
+                Err(error) => {
+                    self.failing(&format!("failed to ask the API server for {}: {}", self.kind, chain(&error)))
+                }
             }
             tokio::time::sleep(PROBE).await;
         }

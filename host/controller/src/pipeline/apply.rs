@@ -86,7 +86,8 @@ impl Applier<'_> {
         if !applied.failures.is_empty() {
             return applied;
         }
-        let deletes = stream::iter(plan.deletes.into_iter().map(|delete| self.delete(delete))).buffer_unordered(PARALLEL);
+        let deletes =
+            stream::iter(plan.deletes.into_iter().map(|delete| self.delete(delete))).buffer_unordered(PARALLEL);
         for result in deletes.collect::<Vec<_>>().await {
             match result {
                 Ok(delete) => applied.deleted.push(delete),
@@ -171,9 +172,8 @@ impl Applier<'_> {
     fn is_orphan(&self, live: &Object) -> bool {
         let of_plugin = live.labels.get(labels::PLUGIN).is_some_and(|plugin| **plugin == *self.plugin.name);
         let owner = live.owner_uid().unwrap_or_default();
-        let left_behind = || {
-            live.is_kept() && self.plugin.objects.store().select(None, |object| *object.uid == *owner).is_empty()
-        };
+        let left_behind =
+            || live.is_kept() && self.plugin.objects.store().select(None, |object| *object.uid == *owner).is_empty();
         of_plugin && (*owner == *self.object.uid || left_behind())
     }
 
@@ -230,7 +230,11 @@ impl Target<'_> {
             Ok(either::Either::Left(terminating)) => {
                 let terminating = terminating.into_object(&self.resource);
                 // The answer is the last state of an object that is gone, unless finalizers keep it.
-                if terminating.deleting { drop(self.store.wrote(terminating)) } else { self.store.removed(live) }
+                if terminating.deleting {
+                    drop(self.store.wrote(terminating))
+                } else {
+                    self.store.removed(live)
+                }
                 Ok(())
             }
             Ok(either::Either::Right(_)) => {
@@ -268,9 +272,7 @@ impl WriteError {
         let failure = |reason, message, passing| Failure { reason, message, passing };
         match self {
             Self::Api(error) => explain(&error, "apply", &what),
-            Self::Taken(why) => {
-                failure("NameConflict", format!("{what} exists and {why}; it is left alone"), false)
-            }
+            Self::Taken(why) => failure("NameConflict", format!("{what} exists and {why}; it is left alone"), false),
             Self::Vanished => failure("Conflict", format!("{what} changed while it was applied"), true),
             Self::Immutable(why) => failure("ImmutableField", format!("failed to apply {what}: {why}"), false),
             Self::Recreating => {
@@ -292,9 +294,15 @@ fn explain(error: &kube::Error, verb: &str, what: &str) -> Failure {
         401 | 403 => failure("Forbidden", message, false),
         404 => failure("NotFound", message, true),
         409 => failure("Conflict", message, true),
+        _ if is_undeclared_field(status) => failure("ChildInvalid", message, false),
         400 | 422 => failure("ChildInvalid", message, false),
         _ => failure("ApiServerError", message, true),
     }
+}
+
+/// Whether an apply has a field that the kind's schema does not declare: the API server answers 500 to that.
+pub(super) fn is_undeclared_field(status: &kube::core::Status) -> bool {
+    status.code == 500 && status.message.contains("field not declared in schema")
 }
 
 /// Whether an apply that names a UID met no object (409) or another one of the same name (422).

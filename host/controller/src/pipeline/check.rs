@@ -186,8 +186,7 @@ impl Owner<'_> {
 
     fn namespace(&self, body: &Map<String, Value>, kind: &KindRef, name: &str) -> Result<String, Refusal> {
         let own = &*self.object.name.namespace;
-        let namespaced =
-            self.scopes.is_namespaced(kind).ok_or_else(|| Refusal::KindNotInstalled(kind.clone()))?;
+        let namespaced = self.scopes.is_namespaced(kind).ok_or_else(|| Refusal::KindNotInstalled(kind.clone()))?;
         if !namespaced {
             let allowed = own.is_empty();
             return if allowed { Ok(String::new()) } else { Err(Refusal::ClusterScoped(describe(kind, name))) };
@@ -212,10 +211,7 @@ impl Owner<'_> {
         if !namespace.is_empty() {
             body["metadata"]["namespace"] = json!(namespace);
         }
-        let marks = [
-            (labels::PLUGIN, self.manifest.name.as_str()),
-            (labels::OWNER_UID, &self.object.uid),
-        ];
+        let marks = [(labels::PLUGIN, self.manifest.name.as_str()), (labels::OWNER_UID, &self.object.uid)];
         for (label, value) in marks {
             body["metadata"]["labels"][label] = json!(value);
         }
@@ -294,7 +290,9 @@ fn check_condition(condition: &Condition) -> Result<(), Refusal> {
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_,:.-/".contains(&b))
     };
     if !word(condition_type) || !word(reason) {
-        return Err(Refusal::Condition(format!("type '{condition_type}' and reason '{reason}' must be CamelCase words")));
+        return Err(Refusal::Condition(format!(
+            "type '{condition_type}' and reason '{reason}' must be CamelCase words"
+        )));
     }
     Ok(())
 }
@@ -302,5 +300,182 @@ fn check_condition(condition: &Condition) -> Result<(), Refusal> {
 impl Scopes for BTreeMap<KindRef, crate::kinds::Installed> {
     fn is_namespaced(&self, kind: &KindRef) -> Option<bool> {
         self.get(kind).map(|installed| installed.namespaced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pilothouse_engine::{CONTRACT_VERSION, contract::ConditionStatus};
+
+    use super::*;
+    use crate::{cache::Name, kinds::Installed};
+
+    fn manifest() -> Manifest {
+        Manifest {
+            name: "web".into(),
+            version: "1.0.0".into(),
+            contract: CONTRACT_VERSION.into(),
+            reconciles: KindRef::new("example.com/v1", "Web"),
+            children: vec![
+                KindRef::new("v1", "ConfigMap"),
+                KindRef::new("v1", "Namespace"),
+                KindRef::new("example.com/v1", "Absent"),
+            ],
+            lookups: Vec::new(),
+            measurements: Vec::new(),
+            finalizes: false,
+        }
+    }
+
+    fn scopes() -> BTreeMap<KindRef, Installed> {
+        [("ConfigMap", true), ("Namespace", false)]
+            .map(|(kind, namespaced)| {
+                let resource = kube::api::ApiResource {
+                    group: String::new(),
+                    version: "v1".into(),
+                    api_version: "v1".into(),
+                    kind: kind.into(),
+                    plural: kind.to_lowercase(),
+                };
+                (KindRef::new("v1", kind), Installed { resource, namespaced, has_status: false })
+            })
+            .into()
+    }
+
+    fn object(namespace: &str) -> Object {
+        Object {
+            name: Name::new(namespace, "shop"),
+            uid: "u-1".into(),
+            resource_version: "1".into(),
+            generation: 1,
+            deleting: false,
+            controller: None,
+            labels: BTreeMap::new(),
+            text: "{}".into(),
+        }
+    }
+
+    fn child(body: &str) -> Child {
+        Child {
+            object: body.to_owned(),
+            on_immutable: ImmutablePolicy::Fail,
+            on_removal: RemovalPolicy::Delete,
+            unmanaged_fields: Vec::new(),
+        }
+    }
+
+    fn config_map(extra: &str) -> String {
+        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"{extra}}}}}"#)
+    }
+
+    fn checked(namespace: &str, children: Vec<Child>) -> Result<Vec<DesiredChild>, Refusal> {
+        let response = Response { children: Some(children), ..Response::verdict(Verdict::Done) };
+        let kind = KindRef::new("example.com/v1", "Web");
+        let desired = check(&manifest(), &kind, &object(namespace), &scopes(), response)?;
+        Ok(desired.children.unwrap_or_default())
+    }
+
+    #[test]
+    fn completes_what_a_plugin_need_not_say() -> Result<(), Refusal> {
+        let mut given = child(
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"x"}},
+                "data":{"kept":"1","none":null,"others":"2"},"status":{"a":1}}"#,
+        );
+        given.unmanaged_fields.push("/data/others".to_owned());
+        let children = checked("ns", vec![given])?;
+        let body = &children[0].body;
+        assert_eq!(body["metadata"]["namespace"], "ns");
+        assert_eq!(
+            body["metadata"]["labels"],
+            json!({
+                "app": "x", "app.kubernetes.io/managed-by": "pilothouse", "pilothouse.dev/plugin": "web",
+                "pilothouse.dev/owner-uid": "u-1",
+            })
+        );
+        assert_eq!(
+            body["metadata"]["ownerReferences"],
+            json!([{
+                "apiVersion": "example.com/v1", "kind": "Web", "name": "shop", "uid": "u-1", "controller": true,
+                "blockOwnerDeletion": true,
+            }])
+        );
+        assert_eq!(body["metadata"]["annotations"][labels::APPLIED], children[0].fingerprint);
+        assert_eq!(body["data"], json!({"kept": "1"}), "nulls and others' fields are not applied");
+        assert_eq!(body.get("status"), None, "a child's status is its own controller's");
+        Ok(())
+    }
+
+    #[test]
+    fn the_fingerprint_follows_the_content_and_not_its_order() -> Result<(), Refusal> {
+        let fingerprint = |body: &str| Ok(checked("ns", vec![child(body)])?[0].fingerprint.clone());
+        let one =
+            fingerprint(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"2"}}"#)?;
+        let same =
+            fingerprint(r#"{"data":{"y":"2","x":"1"},"metadata":{"name":"a"},"kind":"ConfigMap","apiVersion":"v1"}"#)?;
+        let other = fingerprint(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}"#)?;
+        assert_eq!(one, same);
+        assert_ne!(one, other);
+        Ok(())
+    }
+
+    #[test]
+    fn a_child_to_keep_has_no_owner_for_garbage_collection() -> Result<(), Refusal> {
+        let kept = Child { on_removal: RemovalPolicy::Keep, ..child(&config_map("")) };
+        let children = checked("ns", vec![kept])?;
+        assert_eq!(children[0].body["metadata"].get("ownerReferences"), None);
+        assert_eq!(children[0].body["metadata"]["annotations"][labels::ON_REMOVAL], labels::KEEP);
+        Ok(())
+    }
+
+    #[test]
+    fn refuses_what_a_plugin_may_not_do() {
+        let secret = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}"#;
+        let namespace = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}"#;
+        let absent = r#"{"apiVersion":"example.com/v1","kind":"Absent","metadata":{"name":"a"}}"#;
+        let other = config_map(r#","namespace":"other""#);
+        let cases = [
+            ("ns", vec![child("not json")], "PluginContractViolated"),
+            ("ns", vec![child("[]")], "PluginContractViolated"),
+            ("ns", vec![child("{}")], "ChildKindNotDeclared"),
+            ("ns", vec![child(r#"{"apiVersion":"v1","kind":"ConfigMap"}"#)], "PluginContractViolated"),
+            (
+                "ns",
+                vec![child(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":""}}"#)],
+                "PluginContractViolated",
+            ),
+            ("ns", vec![child(secret)], "ChildKindNotDeclared"),
+            ("ns", vec![child(absent)], "ChildKindNotInstalled"),
+            ("ns", vec![child(namespace)], "ChildScopeNotAllowed"),
+            ("ns", vec![child(&other)], "ChildScopeNotAllowed"),
+            ("", vec![child(&config_map(""))], "PluginContractViolated"),
+            ("ns", vec![child(&config_map("")), child(&config_map(""))], "DuplicateChild"),
+            ("ns", vec![child(&config_map("")); MAX_CHILDREN + 1], "TooManyChildren"),
+        ];
+        for (namespace, children, expected) in cases {
+            let refusal = checked(namespace, children).err();
+            assert_eq!(refusal.as_ref().map(Refusal::reason), Some(expected), "{refusal:?}");
+        }
+        assert!(checked("", vec![child(namespace)]).is_ok(), "a cluster-scoped object may own cluster-scoped children");
+        assert!(checked("", vec![child(&other)]).is_ok(), "and namespaced ones that say where they live");
+    }
+
+    #[test]
+    fn conditions_of_the_host_are_not_for_plugins() {
+        for (condition_type, reason, allowed) in [
+            ("Ready", "Available", true),
+            ("Stalled", "X", false),
+            ("Reconciling", "X", false),
+            ("Ready", "", false),
+            ("Ready", "two words", false),
+            ("", "X", false),
+        ] {
+            let condition = Condition {
+                condition_type: condition_type.to_owned(),
+                status: ConditionStatus::IsTrue,
+                reason: reason.to_owned(),
+                message: String::new(),
+            };
+            assert_eq!(check_condition(&condition).is_ok(), allowed, "{condition_type} {reason}");
+        }
     }
 }

@@ -117,7 +117,16 @@ impl<'a> Comparison<'a> {
     /// Whether two values are the same quantity in a field that holds quantities: `1000m` comes back as `1`.
     fn same_quantity(&self, desired: &Value, live: &Value) -> bool {
         const MAPS: [&str; 10] = [
-            "limits", "requests", "capacity", "hard", "overhead", "default", "defaultRequest", "allocatable", "max", "min",
+            "limits",
+            "requests",
+            "capacity",
+            "hard",
+            "overhead",
+            "default",
+            "defaultRequest",
+            "allocatable",
+            "max",
+            "min",
         ];
         const FIELDS: [&str; 4] = ["sizeLimit", "averageValue", "storage", "divisor"];
         let parent = self.path.len().checked_sub(2).and_then(|parent| self.path.get(parent));
@@ -130,7 +139,12 @@ impl<'a> Comparison<'a> {
 /// The fields that key a list's elements (`x-kubernetes-list-map-keys` of the built-in kinds), by the list's own name.
 fn list_keys(field: &str) -> &'static [&'static str] {
     match field {
-        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets"
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "volumes"
+        | "env"
+        | "imagePullSecrets"
         | "resourceClaims" => &["name"],
         "ports" => &["containerPort", "port", "protocol"],
         "volumeMounts" => &["mountPath"],
@@ -217,7 +231,12 @@ mod tests {
                 json!({"containers": [{"name": "proxy"}, {"name": "a", "image": "x"}]}),
                 &[],
             ),
-            ("the order of arguments", json!({"args": ["a", "b"]}), json!({"args": ["b", "a"]}), &["/args/-", "/args/-"]),
+            (
+                "the order of arguments",
+                json!({"args": ["a", "b"]}),
+                json!({"args": ["b", "a"]}),
+                &["/args/-", "/args/-"],
+            ),
             ("fewer arguments", json!({"args": ["a"]}), json!({"args": ["a", "b"]}), &["/args"]),
             ("a quantity", json!({"limits": {"cpu": "1000m"}}), json!({"limits": {"cpu": "1"}}), &[]),
             ("another quantity", json!({"limits": {"cpu": "2"}}), json!({"limits": {"cpu": "1"}}), &["/limits/cpu"]),

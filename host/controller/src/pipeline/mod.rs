@@ -137,11 +137,11 @@ impl Pipeline {
             Ok(response) => response,
             Err(fault) => return Round::Concluded(fault),
         };
-        let desired =
-            match check::check(plugin.manifest(), &observed.kind, &observed.object, &observed.kinds, response) {
-                Ok(desired) => desired,
-                Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string())),
-            };
+        let desired = match check::check(plugin.manifest(), &observed.kind, &observed.object, &observed.kinds, response)
+        {
+            Ok(desired) => desired,
+            Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string())),
+        };
         let plan = plan::plan(&desired, observed, &self.remembered(key).normalised);
         let awaited = plan.awaited.clone();
         let applied = self.apply(plugin, key, observed, plan).await;
@@ -197,7 +197,11 @@ impl Pipeline {
             }
         }
         for delete in &plan.deletes {
-            tracing::info!(child = describe(&delete.kind, &delete.live.name.name), "Deleting {}: no longer wanted.", delete.kind.kind);
+            tracing::info!(
+                child = describe(&delete.kind, &delete.live.name.name),
+                "Deleting {}: no longer wanted.",
+                delete.kind.kind
+            );
         }
         let applied = Applier { client: &self.client, plugin, object: &observed.object }.apply(plan).await;
         self.remember_normalised(key, &applied);

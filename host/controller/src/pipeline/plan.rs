@@ -155,3 +155,117 @@ fn cause(child: &DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> O
     let drifted = !differences.is_empty() && !normalised.holds(child, live, &differences);
     drifted.then(|| Cause::Drifted { live: live.clone(), differences })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pilothouse_engine::contract::{ImmutablePolicy, Verdict};
+    use serde_json::json;
+
+    use super::*;
+    use crate::cache::Name;
+
+    fn kind() -> KindRef {
+        KindRef::new("v1", "ConfigMap")
+    }
+
+    fn child(name: &str, data: &str, fingerprint: &str) -> DesiredChild {
+        DesiredChild {
+            kind: kind(),
+            name: name.to_owned(),
+            namespace: "ns".to_owned(),
+            body: json!({"data": {"key": data}}),
+            fingerprint: fingerprint.to_owned(),
+            on_immutable: ImmutablePolicy::Fail,
+        }
+    }
+
+    fn live(name: &str, data: &str, fingerprint: &str) -> Object {
+        let text = json!({"data": {"key": data}, "metadata": {"annotations": {labels::APPLIED: fingerprint}}});
+        Object {
+            name: Name::new("ns", name),
+            uid: format!("uid-{name}").into(),
+            resource_version: "1".into(),
+            generation: 1,
+            deleting: false,
+            controller: None,
+            labels: BTreeMap::new(),
+            text: text.to_string().into(),
+        }
+    }
+
+    fn desired(children: Option<Vec<DesiredChild>>) -> Desired {
+        Desired {
+            verdict: Verdict::Done,
+            children,
+            status: None,
+            conditions: Vec::new(),
+            events: Vec::new(),
+            measurements: Vec::new(),
+            requeue_after: None,
+        }
+    }
+
+    fn observed(children: Vec<Object>) -> Observed {
+        Observed {
+            kind: KindRef::new("example.com/v1", "Web"),
+            object: Arc::new(live("shop", "", "")),
+            children: children.into_iter().map(|child| (kind(), Arc::new(child))).collect(),
+            kinds: BTreeMap::new(),
+        }
+    }
+
+    /// The plan in words: what would be done to which child.
+    fn planned(wanted: Option<Vec<DesiredChild>>, there: Vec<Object>) -> Vec<String> {
+        let plan = plan(&desired(wanted), &observed(there), &Normalised::default());
+        let writes = plan.writes.iter().map(|write| {
+            let verb = match write.cause {
+                Cause::Missing => "create",
+                Cause::Changed { .. } => "change",
+                Cause::Drifted { .. } => "repair",
+            };
+            format!("{verb} {}", write.child.name)
+        });
+        let deletes = plan.deletes.iter().map(|delete| format!("delete {}", delete.live.name.name));
+        let awaited = plan.awaited.iter().map(|child| format!("await {child}"));
+        writes.chain(deletes).chain(awaited).collect()
+    }
+
+    #[test]
+    fn plans_what_differs_and_nothing_else() {
+        let deleting = Object { deleting: true, ..live("a", "1", "f") };
+        let kept = Object {
+            text: json!({"metadata": {"annotations": {labels::ON_REMOVAL: labels::KEEP}}}).to_string().into(),
+            ..live("b", "1", "f")
+        };
+        let cases = [
+            ("missing", Some(vec![child("a", "1", "f")]), vec![], vec!["create a"]),
+            ("the same", Some(vec![child("a", "1", "f")]), vec![live("a", "1", "f")], vec![]),
+            ("changed by the plugin", Some(vec![child("a", "2", "g")]), vec![live("a", "1", "f")], vec!["change a"]),
+            ("a field dropped", Some(vec![child("a", "1", "g")]), vec![live("a", "1", "f")], vec!["change a"]),
+            ("changed by somebody", Some(vec![child("a", "1", "f")]), vec![live("a", "9", "f")], vec!["repair a"]),
+            ("no longer wanted", Some(vec![]), vec![live("a", "1", "f")], vec!["delete a"]),
+            ("left alone", None, vec![live("a", "9", "f")], vec![]),
+            ("being deleted", Some(vec![child("a", "1", "f")]), vec![deleting.clone()], vec!["await ConfigMap 'a'"]),
+            ("being deleted and unwanted", Some(vec![]), vec![deleting], vec![]),
+            ("kept", Some(vec![]), vec![kept], vec![]),
+        ];
+        for (name, wanted, there, expected) in cases {
+            assert_eq!(planned(wanted, there), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_an_apply_did_not_remove_is_no_drift_until_it_changes() {
+        let (wanted, there) = (child("a", "1000m", "f"), live("a", "1", "f"));
+        let found = differences(&wanted.body, &serde_json::from_str(&there.text).unwrap_or_default());
+        let mut normalised = Normalised::default();
+        normalised.remember(&wanted, &there, &found);
+        let planned = |there: Object| {
+            plan(&desired(Some(vec![wanted.clone()])), &observed(vec![there]), &normalised).writes.len()
+        };
+        assert_eq!(planned(there), 0);
+        assert_eq!(planned(live("a", "2", "f")), 1);
+    }
+}

@@ -11,7 +11,7 @@ use kube::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    apply::Failure,
+    apply::{Failure, is_undeclared_field},
     status::{Report, desired_status, same_status},
 };
 use crate::{
@@ -52,9 +52,10 @@ pub async fn write_status(
         return Ok(settled);
     }
     let after = patch_status(client, plugin, object, &desired).await?;
-    let unchanged = after.resource_version == object.resource_version;
-    let settled = SettledStatus::of(&desired, &status_of(&after));
-    if unchanged {
+    let taken = status_of(&after);
+    let settled =
+        if same_status(&desired, &taken) { SettledStatus::default() } else { SettledStatus::of(&desired, &taken) };
+    if settled != SettledStatus::default() {
         tracing::warn!(
             kind = %plugin.objects.kind(),
             "the status schema of the CustomResourceDefinition does not take every field; see that it has \
@@ -92,17 +93,24 @@ async fn patch_status(
     let parameters = PatchParams::apply(&plugin.field_manager).force();
     match api.patch_status(&object.name.name, &parameters, &Patch::Apply(&body)).await {
         Ok(incoming) => Ok(incoming.into_object(&installed.resource)),
-        Err(error) => {
-            let code = if let kube::Error::Api(status) = &error { status.code } else { 0 };
-            let message = format!("failed to write the status: {}", chain(&error));
-            Err(match code {
-                401 | 403 => failure("StatusForbidden", message, false),
-                400 | 422 => failure("StatusInvalid", message, false),
-                404 | 409 => failure("Conflict", message, true),
-                _ => failure("ApiServerError", message, true),
-            })
-        }
+        Err(error) => Err(explain(&error)),
     }
+}
+
+/// Says what an error of a status write means.
+fn explain(error: &kube::Error) -> Failure {
+    let message = format!("failed to write the status: {}", chain(error));
+    let (reason, passing) = match error {
+        kube::Error::Api(status) if is_undeclared_field(status) => ("StatusInvalid", false),
+        kube::Error::Api(status) => match status.code {
+            401 | 403 => ("StatusForbidden", false),
+            400 | 422 => ("StatusInvalid", false),
+            404 | 409 => ("Conflict", true),
+            _ => ("ApiServerError", true),
+        },
+        _ => ("ApiServerUnavailable", true),
+    };
+    Failure { reason, message, passing }
 }
 
 fn status_of(object: &Object) -> Map<String, Value> {

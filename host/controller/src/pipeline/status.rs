@@ -46,7 +46,12 @@ pub struct Report {
 }
 
 /// The status that an object shall have.
-pub fn desired_status(object: &Object, live: &Map<String, Value>, report: &Report, now: Timestamp) -> Map<String, Value> {
+pub fn desired_status(
+    object: &Object,
+    live: &Map<String, Value>,
+    report: &Report,
+    now: Timestamp,
+) -> Map<String, Value> {
     let mut status = match &report.status {
         Some(status) => status.clone(),
         None => live.clone(),
@@ -93,7 +98,9 @@ fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
     let mut all: Vec<_> = hosts.iter().map(|condition| stamps.stamp(condition)).collect();
     match &report.conditions {
         Some(own) => {
-            all.extend(own.iter().filter(|own| !is_hosts(&own.condition_type)).map(|condition| stamps.stamp(condition)));
+            all.extend(
+                own.iter().filter(|own| !is_hosts(&own.condition_type)).map(|condition| stamps.stamp(condition)),
+            );
         }
         None => all.extend(stamps.live.iter().filter(|live| !is_hosts(condition_type(live))).cloned()),
     }
@@ -124,11 +131,9 @@ fn host_conditions(report: &Report) -> [Condition; 3] {
                 calm("Stalled"),
             ],
         },
-        Health::Progressing(Why { reason, message }) => [
-            condition("Ready", no, reason, message),
-            condition("Reconciling", yes, reason, message),
-            calm("Stalled"),
-        ],
+        Health::Progressing(Why { reason, message }) => {
+            [condition("Ready", no, reason, message), condition("Reconciling", yes, reason, message), calm("Stalled")]
+        }
         Health::Stalled(Why { reason, message }) => [
             condition("Ready", no, reason, message),
             condition("Reconciling", no, reason, ""),
@@ -157,5 +162,125 @@ impl Stamps<'_> {
             "observedGeneration": self.generation,
             "lastTransitionTime": since.unwrap_or_else(|| json!(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::cache::Name;
+
+    const THEN: &str = "2026-01-01T00:00:00Z";
+
+    fn object() -> Object {
+        Object {
+            name: Name::new("ns", "a"),
+            uid: "u".into(),
+            resource_version: "1".into(),
+            generation: 7,
+            deleting: false,
+            controller: None,
+            labels: BTreeMap::new(),
+            text: "{}".into(),
+        }
+    }
+
+    fn own(condition_type: &str, status: ConditionStatus, reason: &str) -> Condition {
+        Condition { condition_type: condition_type.into(), status, reason: reason.into(), message: "m".into() }
+    }
+
+    fn report(health: Health, conditions: Option<Vec<Condition>>) -> Report {
+        Report { status: None, conditions, health }
+    }
+
+    /// The conditions in words: `Ready=True:Reason`.
+    fn words(status: &Map<String, Value>) -> Vec<String> {
+        let word = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        let conditions = conditions_of(status).iter();
+        conditions.map(|c| format!("{}={}:{}", word(c, "type"), word(c, "status"), word(c, "reason"))).collect()
+    }
+
+    fn status(report: &Report, live: &Map<String, Value>) -> Map<String, Value> {
+        desired_status(&object(), live, report, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn ready_is_the_plugins_word_unless_the_host_knows_better() {
+        let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
+        let why = || Why::new("Why", "m");
+        let cases = [
+            (
+                Health::Applied,
+                vec![],
+                ["Ready=True:Reconciled", "Reconciling=False:Reconciled", "Stalled=False:Reconciled"],
+            ),
+            (
+                Health::Applied,
+                vec![own("Ready", yes, "Up")],
+                ["Ready=True:Up", "Reconciling=False:Reconciled", "Stalled=False:Reconciled"],
+            ),
+            (
+                Health::Applied,
+                vec![own("Ready", no, "Slow")],
+                ["Ready=False:Slow", "Reconciling=True:Slow", "Stalled=False:Reconciled"],
+            ),
+            (
+                Health::Progressing(why()),
+                vec![own("Ready", yes, "Up")],
+                ["Ready=False:Why", "Reconciling=True:Why", "Stalled=False:Reconciled"],
+            ),
+            (
+                Health::Stalled(why()),
+                vec![own("Ready", yes, "Up")],
+                ["Ready=False:Why", "Reconciling=False:Why", "Stalled=True:Why"],
+            ),
+        ];
+        for (health, conditions, expected) in cases {
+            assert_eq!(words(&status(&report(health, Some(conditions)), &Map::new())), expected);
+        }
+    }
+
+    #[test]
+    fn a_transition_time_stays_while_the_status_stays() {
+        let live: Map<String, Value> = serde_json::from_value(json!({"conditions": [
+            {"type": "Ready", "status": "True", "reason": "Old", "message": "", "lastTransitionTime": THEN},
+            {"type": "Stalled", "status": "True", "reason": "Old", "message": "", "lastTransitionTime": THEN},
+        ]}))
+        .unwrap_or_default();
+        let status = status(&report(Health::Applied, Some(Vec::new())), &live);
+        let time =
+            |index: usize| status["conditions"][index]["lastTransitionTime"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(time(0), THEN, "Ready stays True");
+        assert_eq!(time(2), "1970-01-01T00:00:00Z", "Stalled changed");
+        assert_eq!(status["conditions"][0]["observedGeneration"], 7);
+        assert_eq!(status["observedGeneration"], 7);
+    }
+
+    #[test]
+    fn a_fault_keeps_what_the_plugin_said_and_an_answer_replaces_it() {
+        let live: Map<String, Value> = serde_json::from_value(json!({
+            "replicas": 3, "conditions": [{"type": "Available", "status": "True", "reason": "Old"}],
+        }))
+        .unwrap_or_default();
+        let fault = status(&report(Health::Stalled(Why::new("PluginTrapped", "m")), None), &live);
+        assert_eq!(fault["replicas"], 3);
+        assert!(words(&fault).contains(&"Available=True:Old".to_owned()));
+        let answer = Report { status: Some(Map::new()), ..report(Health::Applied, Some(Vec::new())) };
+        let answer = status(&answer, &live);
+        assert_eq!(answer.get("replicas"), None);
+        assert_eq!(words(&answer).len(), 3);
+    }
+
+    #[test]
+    fn the_order_of_conditions_is_no_difference() {
+        let status = |conditions: Value| {
+            serde_json::from_value::<Map<String, Value>>(json!({"a": 1, "conditions": conditions})).unwrap_or_default()
+        };
+        let (a, b) = (json!({"type": "A", "status": "True"}), json!({"type": "B", "status": "True"}));
+        assert!(same_status(&status(json!([a, b])), &status(json!([b, a]))));
+        assert!(!same_status(&status(json!([a])), &status(json!([a, b]))));
+        assert!(!same_status(&status(json!([a])), &Map::new()));
     }
 }

@@ -186,7 +186,11 @@ impl Directory {
         for (other, file) in self.files.iter().filter(|(other, _)| *other != path) {
             let Some(theirs) = &file.plugin else { continue };
             if theirs.name == served.name {
-                return Err(format!("plugin '{}' is loaded from '{}' already; remove one", served.name, other.display()));
+                return Err(format!(
+                    "plugin '{}' is loaded from '{}' already; remove one",
+                    served.name,
+                    other.display()
+                ));
             }
             if theirs.kind == served.kind {
                 return Err(format!("{} is reconciled by plugin '{}' already; remove one", served.kind, theirs.name));

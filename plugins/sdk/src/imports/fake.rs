@@ -43,23 +43,13 @@ pub(crate) fn write(level: Level, message: &str) {
     });
 }
 
-pub(crate) fn get(
-    kind: &KindRef,
-    namespace: Option<&str>,
-    name: &str,
-) -> Result<Option<Json>, LookupError> {
+pub(crate) fn get(kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<Json>, LookupError> {
     let found = find(kind, namespace)?;
-    let named = found
-        .iter()
-        .find(|object| text(object, "/metadata/name") == Some(name));
+    let named = found.iter().find(|object| text(object, "/metadata/name") == Some(name));
     Ok(named.map(Value::to_string))
 }
 
-pub(crate) fn select(
-    kind: &KindRef,
-    namespace: Option<&str>,
-    label_selector: &str,
-) -> Result<Vec<Json>, LookupError> {
+pub(crate) fn select(kind: &KindRef, namespace: Option<&str>, label_selector: &str) -> Result<Vec<Json>, LookupError> {
     let mut found = find(kind, namespace)?;
     found.retain(|object| selector::matches(label_selector, &object["metadata"]["labels"]));
     found.sort_by_key(|object| text(object, "/metadata/name").map(str::to_owned));
@@ -70,10 +60,7 @@ fn find(kind: &KindRef, namespace: Option<&str>) -> Result<Vec<Value>, LookupErr
     FAKE.with_borrow(|fake| {
         let wanted = (kind.api_version.clone(), kind.kind.clone());
         if fake.denied.contains(&wanted) {
-            return Err(LookupError::Denied(format!(
-                "the manifest does not declare {}",
-                kind.kind
-            )));
+            return Err(LookupError::Denied(format!("the manifest does not declare {}", kind.kind)));
         }
         let namespace = namespace.or(fake.namespace.as_deref());
         let objects = fake.objects.iter().filter(|object| {

@@ -5,9 +5,7 @@ use serde_json::Value;
 
 /// Whether `labels` fulfil every requirement of `selector`.
 pub(crate) fn matches(selector: &str, labels: &Value) -> bool {
-    requirements(selector)
-        .iter()
-        .all(|requirement| fulfils(requirement, labels))
+    requirements(selector).iter().all(|requirement| fulfils(requirement, labels))
 }
 
 /// Splits at the commas outside parentheses.
@@ -21,10 +19,7 @@ fn requirements(selector: &str) -> Vec<&str> {
         }
         c == ',' && depth == 0
     });
-    parts
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .collect()
+    parts.map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
 fn fulfils(requirement: &str, labels: &Value) -> bool {

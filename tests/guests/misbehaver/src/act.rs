@@ -3,9 +3,7 @@
 use crate::excess;
 use crate::fields::{Misbehaver, Spec};
 use crate::kinds::{Absent, ConfigMap, Secret};
-use pilothouse_sdk::{
-    Condition, Error, Event, Measurement, Request, Response, clock, log, lookup, raw,
-};
+use pilothouse_sdk::{Condition, Error, Event, Measurement, Request, Response, clock, log, lookup, raw};
 use serde_json::{Value, json};
 
 /// Does what `spec.act` says.
@@ -21,9 +19,9 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
         "well" => well().status(json!({ "acted": spec.act })),
         "ready" => well().condition(Condition::when("Ready", true, "Acted", spec.text(""))),
         "unready" => well().condition(Condition::when("Ready", false, "Unready", spec.text(""))),
-        "unready-requeue" => well()
-            .condition(Condition::when("Ready", false, "Unready", spec.text("")))
-            .requeue_after(spec.number(1)),
+        "unready-requeue" => {
+            well().condition(Condition::when("Ready", false, "Unready", spec.text(""))).requeue_after(spec.number(1))
+        }
         "none" => Response::done().no_children(),
         "leave" => Response::done(),
         "several" => several(object, spec.number(3)),
@@ -91,13 +89,10 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
         "deep-json" => with_child_text(object, &"[".repeat(100_000)),
         "bad-status" => well().status("not an object"),
         // Too much.
-        "huge" => Response::done().child(config_map(
-            object,
-            json!({ "huge": "x".repeat(spec.number(2 << 20) as usize) }),
-        )),
-        "huge-status" => {
-            well().status(json!({ "huge": "x".repeat(spec.number(2 << 20) as usize) }))
+        "huge" => {
+            Response::done().child(config_map(object, json!({ "huge": "x".repeat(spec.number(2 << 20) as usize) })))
         }
+        "huge-status" => well().status(json!({ "huge": "x".repeat(spec.number(2 << 20) as usize) })),
         "huge-log" => {
             log::info("x".repeat(spec.number(2 << 20) as usize));
             well()
@@ -106,9 +101,8 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
             (0..spec.number(10_000)).for_each(|i| log::info(format_args!("line {i}")));
             well()
         }
-        "many-events" => (0..spec.number(10_000)).fold(well(), |response, i| {
-            response.event(Event::normal("Acted", format!("event {i}")))
-        }),
+        "many-events" => (0..spec.number(10_000))
+            .fold(well(), |response, i| response.event(Event::normal("Acted", format!("event {i}")))),
         "many-lookups" => {
             for i in 0..spec.number(10_000) {
                 lookup::get::<ConfigMap>(None, &format!("absent-{i}"))?;
@@ -168,9 +162,8 @@ fn select(object: &Misbehaver) -> Result<Response, Error> {
 
 /// A response that the typed builder cannot make.
 fn with_child_text(object: &Misbehaver, text: &str) -> Response {
-    let mut response = raw::Response::from(
-        Response::done().child_with(config_map(object, json!({})), object.spec.options()),
-    );
+    let mut response =
+        raw::Response::from(Response::done().child_with(config_map(object, json!({})), object.spec.options()));
     for child in response.children.iter_mut().flatten() {
         text.clone_into(&mut child.object);
     }

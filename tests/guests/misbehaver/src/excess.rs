@@ -18,10 +18,7 @@ pub fn allocate_for_ever() -> ! {
 }
 
 /// Calls itself without end.
-#[allow(
-    unconditional_recursion,
-    reason = "an exhausted stack is what the test asks for"
-)]
+#[allow(unconditional_recursion, reason = "an exhausted stack is what the test asks for")]
 pub fn recurse_for_ever(depth: u64) -> u64 {
     std::hint::black_box(recurse_for_ever(std::hint::black_box(depth + 1)) + depth)
 }

@@ -49,16 +49,8 @@ impl Spec {
     /// How the host shall treat the child.
     pub fn options(&self) -> Options {
         Options {
-            on_immutable: if self.recreate {
-                ImmutablePolicy::Recreate
-            } else {
-                ImmutablePolicy::Fail
-            },
-            on_removal: if self.keep {
-                RemovalPolicy::Keep
-            } else {
-                RemovalPolicy::Delete
-            },
+            on_immutable: if self.recreate { ImmutablePolicy::Recreate } else { ImmutablePolicy::Fail },
+            on_removal: if self.keep { RemovalPolicy::Keep } else { RemovalPolicy::Delete },
             unmanaged: self.unmanaged.clone(),
         }
     }

@@ -1,0 +1,116 @@
+//! The AppService plugin as a native function behind the same trait as a WebAssembly plugin: what is left of the
+//! difference is the cost of WebAssembly. Converts the SDK's contract types to the engine's, which are the same in two
+//! crates.
+
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+use pilothouse_engine::{
+    CONTRACT_VERSION, Call, CallContext, Manifest, Outcome, Reconciler, Recorded, Usage, Verb,
+    contract::{
+        Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, KindRef, RemovalPolicy, Request,
+        Response, Verdict, Waiting,
+    },
+};
+use pilothouse_sdk::raw;
+
+/// The native AppService plugin.
+pub struct NativeAppService {
+    manifest: Manifest,
+}
+
+impl Default for NativeAppService {
+    fn default() -> Self {
+        Self {
+            manifest: Manifest {
+                name: "app-service".to_owned(),
+                version: "native".to_owned(),
+                contract: CONTRACT_VERSION.to_owned(),
+                reconciles: KindRef::new("apps.example.com/v1", "AppService"),
+                children: vec![KindRef::new("apps/v1", "Deployment"), KindRef::new("v1", "Service")],
+                lookups: Vec::new(),
+                measurements: Vec::new(),
+                finalizes: false,
+            },
+        }
+    }
+}
+
+impl Reconciler for NativeAppService {
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn digest(&self) -> &str {
+        "native"
+    }
+
+    fn call(&self, _: Verb, request: Request, _: CallContext) -> BoxFuture<'_, Call> {
+        let started = Instant::now();
+        let outcome = Outcome::Response(reconcile(request));
+        let usage = Usage { duration: started.elapsed(), memory_peak: 0 };
+        Box::pin(std::future::ready(Call { outcome, usage, recorded: Recorded::default() }))
+    }
+}
+
+/// Calls the plugin's function.
+pub fn reconcile(request: Request) -> Response {
+    let Request { object, children, config } = request;
+    let response = app_service::reconcile_raw(raw::Request { object, children, config });
+    Response {
+        verdict: verdict(response.verdict),
+        children: response.children.map(|children| children.into_iter().map(child).collect()),
+        status: response.status,
+        conditions: response.conditions.into_iter().map(condition).collect(),
+        events: response.events.into_iter().map(event).collect(),
+        // The plugin declares none.
+        measurements: Vec::new(),
+        requeue_after: response.requeue_after,
+    }
+}
+
+fn verdict(verdict: raw::Verdict) -> Verdict {
+    match verdict {
+        raw::Verdict::Done => Verdict::Done,
+        raw::Verdict::Wait(raw::Waiting { reason, message, seconds }) => {
+            Verdict::Wait(Waiting { reason, message, seconds })
+        }
+        raw::Verdict::Retry(why) => Verdict::Retry(why),
+        raw::Verdict::Invalid(why) => Verdict::Invalid(why),
+    }
+}
+
+fn child(child: raw::Child) -> Child {
+    let raw::Child { object, on_immutable, on_removal, unmanaged_fields } = child;
+    Child {
+        object,
+        on_immutable: match on_immutable {
+            raw::ImmutablePolicy::Fail => ImmutablePolicy::Fail,
+            raw::ImmutablePolicy::Recreate => ImmutablePolicy::Recreate,
+        },
+        on_removal: match on_removal {
+            raw::RemovalPolicy::Delete => RemovalPolicy::Delete,
+            raw::RemovalPolicy::Keep => RemovalPolicy::Keep,
+        },
+        unmanaged_fields,
+    }
+}
+
+fn condition(condition: raw::Condition) -> Condition {
+    let raw::Condition { condition_type, status, reason, message } = condition;
+    let status = match status {
+        raw::ConditionStatus::IsTrue => ConditionStatus::IsTrue,
+        raw::ConditionStatus::IsFalse => ConditionStatus::IsFalse,
+        raw::ConditionStatus::Unknown => ConditionStatus::Unknown,
+    };
+    Condition { condition_type, status, reason, message }
+}
+
+fn event(event: raw::Event) -> Event {
+    let raw::Event { event_type, reason, message } = event;
+    let event_type = match event_type {
+        raw::EventType::Normal => EventType::Normal,
+        raw::EventType::Warning => EventType::Warning,
+    };
+    Event { event_type, reason, message }
+}
