@@ -12,7 +12,7 @@ use pilothouse_engine::Reconciler;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::{
-    cache::{Caches, State},
+    cache::{Caches, State, Watched},
     events::Recorder,
     lookups::LookupIndex,
     metrics::Metrics,
@@ -119,9 +119,17 @@ impl Host {
         if starting.is_empty() && self.trigger.plugins().is_empty() {
             reasons.push("no plugin is loaded".to_owned());
         }
+        let plugins = self.trigger.plugins();
+        // A plugin at work goes on without a kind that it looks up: the lookup tells it.
+        let is_only_looked_up = |watched: &Arc<Watched>| {
+            let looks_up = |plugin: &ActivePlugin| plugin.lookups.values().any(|kind| Arc::ptr_eq(kind, watched));
+            let reconciles = |plugin: &ActivePlugin| Arc::ptr_eq(&plugin.objects, watched);
+            plugins.iter().any(|plugin| looks_up(plugin)) && !plugins.iter().any(|plugin| reconciles(plugin))
+        };
         for watched in self.caches.watches() {
             match watched.state() {
                 State::Synced => {}
+                State::NotInstalled if is_only_looked_up(&watched) => {}
                 State::Starting => reasons.push(format!("the cache of {} is not filled yet", watched.kind())),
                 State::NotInstalled => reasons.push(format!("{} is not installed", watched.kind())),
                 State::Failing(why) => reasons.push(why),

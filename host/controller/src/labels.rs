@@ -26,3 +26,8 @@ pub const KEEP: &str = "keep";
 pub fn field_manager(plugin: &str) -> String {
     format!("{HOST}/{plugin}")
 }
+
+/// The finalizer of a plugin that exports one.
+pub fn finalizer(plugin: &str) -> String {
+    format!("pilothouse.dev/{plugin}")
+}

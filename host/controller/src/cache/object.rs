@@ -73,6 +73,8 @@ pub struct Object {
     pub generation: i64,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
+    /// `metadata.finalizers`.
+    pub finalizers: Vec<Box<str>>,
     /// Who controls it.
     pub controller: Option<ControllerRef>,
     /// `metadata.labels`.
@@ -140,6 +142,7 @@ impl Incoming {
             resource_version: boxed(metadata.resource_version),
             generation: metadata.generation.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
+            finalizers: metadata.finalizers.unwrap_or_default().into_iter().map(Into::into).collect(),
             controller,
             labels: labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
             text: text.into_boxed_str(),
@@ -205,15 +208,9 @@ impl<'de> Deserialize<'de> for Incoming {
 
 /// Appends `,"key":value`.
 fn push_field(text: &mut String, key: &str, value: &str) {
-    text.push_str(",\"");
-    // Keys of Kubernetes objects' top levels are plain words; anything else is escaped like any string.
-    if key.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\') {
-        text.push_str(key);
-    } else {
-        let escaped = serde_json::Value::from(key).to_string();
-        text.push_str(escaped.trim_matches('"'));
-    }
-    text.push_str("\":");
+    text.push(',');
+    text.push_str(&serde_json::Value::from(key).to_string());
+    text.push(':');
     text.push_str(value);
 }
 
@@ -277,6 +274,7 @@ impl Metadata {
             "generation" => self.typed.generation = read(value),
             "deletionTimestamp" => self.typed.deletion_timestamp = read(value),
             "labels" => self.typed.labels = read(value),
+            "finalizers" => self.typed.finalizers = read(value),
             "ownerReferences" => {
                 let owners = read::<Vec<OwnerReference>>(value).unwrap_or_default();
                 self.controller = owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| {
@@ -298,6 +296,24 @@ impl Metadata {
 
 fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
     serde_json::from_str(value.get()).ok()
+}
+
+#[cfg(test)]
+impl Object {
+    /// An object of that name with nothing in it, for tests to change.
+    pub(crate) fn sample(namespace: &str, name: &str) -> Self {
+        Self {
+            name: Name::new(namespace, name),
+            uid: format!("uid-of-{name}").into(),
+            resource_version: "1".into(),
+            generation: 1,
+            deleting: false,
+            finalizers: Vec::new(),
+            controller: None,
+            labels: BTreeMap::new(),
+            text: "{}".into(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -179,19 +179,15 @@ mod tests {
 
     fn object(name: &str, uid: &str, version: &str, owner: Option<&str>) -> Object {
         Object {
-            name: Name::new("ns", name),
             uid: uid.into(),
             resource_version: version.into(),
-            generation: 1,
-            deleting: false,
             controller: owner.map(|uid| ControllerRef {
                 api_version: "e/v1".into(),
                 kind: "Owner".into(),
                 name: "owner".into(),
                 uid: uid.into(),
             }),
-            labels: BTreeMap::new(),
-            text: "{}".into(),
+            ..Object::sample("ns", name)
         }
     }
 

@@ -283,7 +283,7 @@ impl WriteError {
 }
 
 /// Says what an API error means for whoever reads the object's conditions.
-fn explain(error: &kube::Error, verb: &str, what: &str) -> Failure {
+pub(super) fn explain(error: &kube::Error, verb: &str, what: &str) -> Failure {
     let failure = |reason, message, passing| Failure { reason, message, passing };
     let kube::Error::Api(status) = error else {
         return failure("ApiServerUnavailable", format!("failed to {verb} {what}: {}", chain(error)), true);

@@ -308,7 +308,7 @@ mod tests {
     use pilothouse_engine::{CONTRACT_VERSION, contract::ConditionStatus};
 
     use super::*;
-    use crate::{cache::Name, kinds::Installed};
+    use crate::kinds::Installed;
 
     fn manifest() -> Manifest {
         Manifest {
@@ -343,16 +343,7 @@ mod tests {
     }
 
     fn object(namespace: &str) -> Object {
-        Object {
-            name: Name::new(namespace, "shop"),
-            uid: "u-1".into(),
-            resource_version: "1".into(),
-            generation: 1,
-            deleting: false,
-            controller: None,
-            labels: BTreeMap::new(),
-            text: "{}".into(),
-        }
+        Object { uid: "u-1".into(), ..Object::sample(namespace, "shop") }
     }
 
     fn child(body: &str) -> Child {

@@ -5,6 +5,7 @@
 pub mod apply;
 pub mod check;
 pub mod compare;
+pub mod finalize;
 pub mod observe;
 pub mod plan;
 mod pointer;
@@ -29,6 +30,7 @@ use tracing::Instrument;
 use self::{
     apply::{Applied, Applier, Failure},
     check::{Desired, describe},
+    finalize::Turn,
     observe::{Observed, Unobserved, observe},
     plan::{Cause, Normalised, Plan},
     report::SettledStatus,
@@ -111,18 +113,38 @@ impl Pipeline {
         let mut notes = Vec::new();
         for round in 1..=ROUNDS {
             let observed = match observe(plugin, &key.object) {
-                Ok(observed) if observed.object.deleting => return Next::Rest,
                 Ok(observed) => observed,
                 Err(reason) => return self.unobserved(plugin, key, reason).await,
             };
-            let conclusion = match self.round(plugin, key, &observed, &mut notes, round).await {
+            let object = &observed.object;
+            let verb = match finalize::turn(object, &plugin.name, plugin.manifest().finalizes) {
+                Turn::Reconcile => Verb::Reconcile,
+                Turn::Finalize => Verb::Finalize,
+                Turn::Ignore => return Next::Rest,
+                Turn::Release => return self.release(plugin, key, object).await,
+                Turn::Add => match finalize::add(&self.client, plugin, object).await {
+                    Ok(()) => continue,
+                    Err(failure) => return self.conclude(plugin, key, object, failed(&failure, None)).await,
+                },
+            };
+            let conclusion = match self.round(plugin, key, &observed, verb, &mut notes, round).await {
                 Round::Wrote => continue,
+                Round::Finalized => return self.release(plugin, key, object).await,
                 Round::Concluded(conclusion) => conclusion,
             };
             let all = notes.into_iter().chain(conclusion.notes.clone()).collect();
-            return self.conclude(plugin, key, &observed.object, Conclusion { notes: all, ..conclusion }).await;
+            return self.conclude(plugin, key, object, Conclusion { notes: all, ..conclusion }).await;
         }
         Next::Again
+    }
+
+    /// Lets an object go that is being deleted.
+    async fn release(&self, plugin: &ActivePlugin, key: &Key, object: &Object) -> Next {
+        tracing::info!("finalized; the finalizer is taken off");
+        match finalize::remove(&self.client, plugin, object).await {
+            Ok(()) => Next::Rest,
+            Err(failure) => self.conclude(plugin, key, object, failed(&failure, None)).await,
+        }
     }
 
     async fn round(
@@ -130,10 +152,11 @@ impl Pipeline {
         plugin: &ActivePlugin,
         key: &Key,
         observed: &Observed,
+        verb: Verb,
         notes: &mut Vec<Note>,
         round: usize,
     ) -> Round {
-        let response = match self.call(plugin, key, observed).await {
+        let response = match self.call(plugin, key, observed, verb).await {
             Ok(response) => response,
             Err(fault) => return Round::Concluded(fault),
         };
@@ -146,22 +169,29 @@ impl Pipeline {
         let awaited = plan.awaited.clone();
         let applied = self.apply(plugin, key, observed, plan).await;
         if let Some(failure) = applied.failures.first() {
-            return Round::Concluded(failed(failure, &desired));
+            return Round::Concluded(failed(failure, Some(&desired)));
         }
         notes.extend(desired.events.iter().cloned().map(Note::from));
         let wrote = applied.written.iter().any(|written| written.changed) || !applied.deleted.is_empty();
         match (wrote, round < ROUNDS) {
             (true, true) => Round::Wrote,
             (true, false) => Round::Concluded(restless(desired)),
+            (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => Round::Finalized,
             (false, _) => Round::Concluded(answered(desired, &awaited)),
         }
     }
 
     /// Stage 3: calls the plugin and records what it read.
-    async fn call(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed) -> Result<Response, Conclusion> {
+    async fn call(
+        &self,
+        plugin: &ActivePlugin,
+        key: &Key,
+        observed: &Observed,
+        verb: Verb,
+    ) -> Result<Response, Conclusion> {
         let lookups = FromCaches { namespace: key.object.namespace.clone(), kinds: plugin.lookups.clone() };
         let context = CallContext { lookups: Arc::new(lookups), now: Timestamp::now() };
-        let call = plugin.reconciler.call(Verb::Reconcile, observed.request("null"), context).await;
+        let call = plugin.reconciler.call(verb, observed.request("null"), context).await;
         self.metrics.called(&plugin.name, &call.outcome, call.usage.duration);
         self.lookups.record(key, call.recorded.lookups);
         match call.outcome {
@@ -280,6 +310,8 @@ impl Pipeline {
 enum Round {
     /// Something was written: look again.
     Wrote,
+    /// The plugin has finalized the object.
+    Finalized,
     /// There is something to report.
     Concluded(Conclusion),
 }
@@ -293,8 +325,8 @@ fn fault(reason: &str, message: &str) -> Conclusion {
     }
 }
 
-/// A write failed: the plugin's status still counts, the children do not.
-fn failed(failure: &Failure, desired: &Desired) -> Conclusion {
+/// A write failed: what the plugin said of the status, if it was asked, still counts.
+fn failed(failure: &Failure, desired: Option<&Desired>) -> Conclusion {
     let Failure { reason, message, passing } = failure;
     let why = Why::new(*reason, message);
     let next = match (*reason, passing) {
@@ -304,8 +336,8 @@ fn failed(failure: &Failure, desired: &Desired) -> Conclusion {
     };
     Conclusion {
         report: Report {
-            status: desired.status.clone(),
-            conditions: Some(desired.conditions.clone()),
+            status: desired.and_then(|desired| desired.status.clone()),
+            conditions: desired.map(|desired| desired.conditions.clone()),
             health: if *passing { Health::Progressing(why) } else { Health::Stalled(why) },
         },
         notes: if *passing { Vec::new() } else { vec![Note::warning(reason, message)] },

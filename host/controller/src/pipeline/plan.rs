@@ -164,7 +164,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cache::Name;
 
     fn kind() -> KindRef {
         KindRef::new("v1", "ConfigMap")
@@ -183,16 +182,7 @@ mod tests {
 
     fn live(name: &str, data: &str, fingerprint: &str) -> Object {
         let text = json!({"data": {"key": data}, "metadata": {"annotations": {labels::APPLIED: fingerprint}}});
-        Object {
-            name: Name::new("ns", name),
-            uid: format!("uid-{name}").into(),
-            resource_version: "1".into(),
-            generation: 1,
-            deleting: false,
-            controller: None,
-            labels: BTreeMap::new(),
-            text: text.to_string().into(),
-        }
+        Object { text: text.to_string().into(), ..Object::sample("ns", name) }
     }
 
     fn desired(children: Option<Vec<DesiredChild>>) -> Desired {

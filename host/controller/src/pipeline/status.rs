@@ -167,24 +167,12 @@ impl Stamps<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::cache::Name;
 
     const THEN: &str = "2026-01-01T00:00:00Z";
 
     fn object() -> Object {
-        Object {
-            name: Name::new("ns", "a"),
-            uid: "u".into(),
-            resource_version: "1".into(),
-            generation: 7,
-            deleting: false,
-            controller: None,
-            labels: BTreeMap::new(),
-            text: "{}".into(),
-        }
+        Object { generation: 7, ..Object::sample("ns", "a") }
     }
 
     fn own(condition_type: &str, status: ConditionStatus, reason: &str) -> Condition {
