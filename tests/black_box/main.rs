@@ -1,2 +1,48 @@
-//! The black-box tests: one binary, one control plane, a namespace and a host per test, run in parallel.
-fn main() {}
+//! The black-box tests: one binary, one control plane, a namespace and a host per test, run in parallel. Each file holds
+//! one subject; `suite` runs them, `scene` is what a test sees.
+
+mod changes;
+mod children;
+mod command;
+mod command_line;
+mod conflicts;
+mod deletion;
+mod drift;
+mod http;
+mod misbehaviour;
+mod outages;
+mod permissions;
+mod pruning;
+mod quiet;
+mod rollout;
+mod scene;
+mod startup;
+mod suite;
+mod swaps;
+mod verdicts;
+
+use std::process::ExitCode;
+
+use suite::Suite;
+
+fn main() -> ExitCode {
+    let mut suite = Suite::new();
+    // The timed ones first: they wait for nobody, and the others have the machine to themselves afterwards.
+    swaps::register(&mut suite);
+    children::register(&mut suite);
+    drift::register(&mut suite);
+    conflicts::register(&mut suite);
+    quiet::register(&mut suite);
+    changes::register(&mut suite);
+    rollout::register(&mut suite);
+    deletion::register(&mut suite);
+    pruning::register(&mut suite);
+    verdicts::register(&mut suite);
+    misbehaviour::register(&mut suite);
+    permissions::register(&mut suite);
+    startup::register(&mut suite);
+    outages::register(&mut suite);
+    http::register(&mut suite);
+    command_line::register(&mut suite);
+    suite.run()
+}

@@ -7,7 +7,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
-use pilothouse_control_plane::{Assets, ControlPlane, Options, Parts};
+use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -19,6 +19,9 @@ use crate::{
 
 /// How long the cluster may take to do anything.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The user that hosts are, so that the audit log tells their writes from everybody else's.
+pub const HOST_USER: &str = "host";
 
 /// The kinds that the tests know: version, kind, plural.
 const KINDS: [(&str, &str, &str); 11] = [
@@ -56,16 +59,35 @@ impl Cluster {
     /// # Errors
     /// What did not start.
     pub async fn start() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
-        let options = Options::new(folder.path().join("control-plane"), Parts::Full).audit_log();
-        let plane = ControlPlane::start(assets, options).await?;
-        let cluster = Self { plane, folder };
+        let cluster = Self::with(Parts::Full).await?;
         let client = cluster.plane.client().await?;
         for crd in ["crds/appservices.apps.example.com.yaml", "tests/guests/misbehaver/crd.yaml"] {
             install_crd(&client, &artifacts::repository().join(crd)).await?;
         }
+        // Garbage collection looks for new kinds every 30 s; a new controller manager looks at once.
+        cluster.plane.stop_part(Part::ControllerManager).await?;
+        cluster.plane.start_part(Part::ControllerManager).await?;
         Ok(cluster)
+    }
+
+    /// Starts a control plane of one's own, without the CRDs: to stop its parts, or where a kind must be missing.
+    ///
+    /// # Errors
+    /// What did not start.
+    pub async fn with(parts: Parts) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
+        let options = Options::new(folder.path().join("control-plane"), parts).audit_log();
+        let plane = ControlPlane::start(assets, options.user(HOST_USER, &["system:masters"])).await?;
+        Ok(Self { plane, folder })
+    }
+
+    /// Ends the control plane in good order.
+    ///
+    /// # Errors
+    /// What did not end.
+    pub async fn stop(self) -> Result<()> {
+        self.plane.stop().await
     }
 
     /// A new namespace for the test of that name, with a client of the calling runtime's own.
@@ -79,7 +101,7 @@ impl Cluster {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         api(&client, "Namespace", None)?.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
         let setup = Setup {
-            kubeconfig: self.plane.kubeconfig_path(),
+            kubeconfig: self.plane.kubeconfig_for(HOST_USER)?,
             namespace: Some(name.clone()),
             cache: self.cache(),
             arguments: Vec::new(),
@@ -221,7 +243,7 @@ impl Namespace {
     pub async fn until_gone(&self, kind: &str, name: &str) -> Result<()> {
         eventually(PATIENCE, &format!("{kind} '{name}' to be gone"), async || {
             let object = self.get(kind, name).await?;
-            Ok(Look::of(object.is_none(), object))
+            Ok(object.map_or(Look::Found(()), |object| Look::NotYet(object.to_string())))
         })
         .await
     }

@@ -4,4 +4,5 @@
 pub mod artifacts;
 pub mod cluster;
 pub mod host;
+pub mod metrics;
 pub mod wait;

@@ -239,7 +239,8 @@ mod tests {
 
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
-        let changes: [(&str, fn(&mut Manifest)); 9] = [
+        type Change = fn(&mut Manifest);
+        let changes: [(&str, Change); 9] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),

@@ -11,6 +11,7 @@ use pilothouse_controller::{
         check::{self, Desired, Scopes},
         observe::Observed,
         plan::{Normalised, plan},
+        status,
     },
 };
 use pilothouse_engine::{
@@ -122,8 +123,8 @@ fn tell(desired: &Desired, observed: &Observed) {
         Verdict::Invalid(why) => eprintln!("verdict: invalid: {why}"),
     }
     for condition in &desired.conditions {
-        let status = format!("{:?}", condition.status);
-        eprintln!("condition: {} {status} {}: {}", condition.condition_type, condition.reason, condition.message);
+        let status = status::word(condition.status);
+        eprintln!("condition: {}={status} {}: {}", condition.condition_type, condition.reason, condition.message);
     }
     for event in &desired.events {
         eprintln!("event: {}: {}", event.reason, event.message);

@@ -72,8 +72,21 @@ pub struct LookupIndex {
 #[derive(Debug, Default)]
 struct Inner {
     by_key: HashMap<Key, Vec<Query>>,
-    by_name: HashMap<(KindRef, Name), HashSet<Key>>,
-    by_selector: HashMap<KindRef, HashMap<(Option<String>, String), HashSet<Key>>>,
+    by_kind: HashMap<KindRef, Waiting>,
+}
+
+/// Who waits for objects of one kind.
+#[derive(Debug, Default)]
+struct Waiting {
+    names: HashMap<String, HashSet<InNamespace>>,
+    selectors: HashMap<String, HashSet<InNamespace>>,
+}
+
+/// A key, and the namespace that it looked into. A cluster-scoped object is in all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct InNamespace {
+    namespace: String,
+    key: Key,
 }
 
 impl LookupIndex {
@@ -100,18 +113,16 @@ impl LookupIndex {
     /// The keys that a state of a looked-up object wakes.
     pub fn affected(&self, kind: &KindRef, object: &Object) -> Vec<Key> {
         let inner = self.lock();
-        let cluster_wide = Name::new("", &object.name.name);
-        let mut keys = Vec::new();
-        for name in [&object.name, &cluster_wide] {
-            keys.extend(inner.by_name.get(&(kind.clone(), name.clone())).into_iter().flatten().cloned());
-        }
-        for ((namespace, selector), waiting) in inner.by_selector.get(kind).into_iter().flatten() {
-            let in_scope = namespace.as_deref().is_none_or(|namespace| *object.name.namespace == *namespace);
-            if in_scope && Selector::parse(selector).is_ok_and(|selector| selector.matches(&object.labels)) {
-                keys.extend(waiting.iter().cloned());
-            }
-        }
-        keys
+        let Some(waiting) = inner.by_kind.get(kind) else { return Vec::new() };
+        let selects = |selector: &str| Selector::parse(selector).is_ok_and(|selector| selector.matches(&object.labels));
+        let by_name = waiting.names.get(&*object.name.name).into_iter().flatten();
+        let by_selector = waiting.selectors.iter().filter(|(selector, _)| selects(selector)).flat_map(|(_, keys)| keys);
+        let in_scope = |looked: &&InNamespace| {
+            object.name.namespace.is_empty()
+                || looked.namespace.is_empty()
+                || *object.name.namespace == *looked.namespace
+        };
+        by_name.chain(by_selector).filter(in_scope).map(|looked| looked.key.clone()).collect()
     }
 
     /// All keys that look up objects of a kind.
@@ -132,33 +143,88 @@ impl LookupIndex {
 
 impl Inner {
     fn index(&mut self, key: &Key, query: &Query) {
-        let waiting = match query {
-            Query::Get { kind, namespace, name } => {
-                let namespace = namespace.as_deref().unwrap_or(&key.object.namespace);
-                self.by_name.entry((kind.clone(), Name::new(namespace, name))).or_default()
-            }
-            Query::Select { kind, namespace, selector } => {
-                let namespace = namespace.clone().unwrap_or_else(|| key.object.namespace.to_string());
-                let selectors = self.by_selector.entry(kind.clone()).or_default();
-                selectors.entry((Some(namespace), selector.clone())).or_default()
-            }
+        let (Query::Get { kind, namespace, .. } | Query::Select { kind, namespace, .. }) = query;
+        let namespace = namespace.clone().unwrap_or_else(|| key.object.namespace.to_string());
+        let waiting = self.by_kind.entry(kind.clone()).or_default();
+        let looked = match query {
+            Query::Get { name, .. } => waiting.names.entry(name.clone()),
+            Query::Select { selector, .. } => waiting.selectors.entry(selector.clone()),
         };
-        waiting.insert(key.clone());
+        looked.or_default().insert(InNamespace { namespace, key: key.clone() });
     }
 
     fn forget(&mut self, key: &Key) {
         if self.by_key.remove(key).is_none() {
             return;
         }
-        self.by_name.retain(|_, waiting| {
-            waiting.remove(key);
-            !waiting.is_empty()
-        });
-        for selectors in self.by_selector.values_mut() {
-            selectors.retain(|_, waiting| {
-                waiting.remove(key);
-                !waiting.is_empty()
-            });
+        for waiting in self.by_kind.values_mut() {
+            for looked in [&mut waiting.names, &mut waiting.selectors] {
+                looked.retain(|_, keys| {
+                    keys.retain(|looked| looked.key != *key);
+                    !keys.is_empty()
+                });
+            }
         }
+        self.by_kind.retain(|_, waiting| !waiting.names.is_empty() || !waiting.selectors.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key { plugin: "p".into(), object: Name::new("ns", name) }
+    }
+
+    fn kind() -> KindRef {
+        KindRef::new("v1", "ConfigMap")
+    }
+
+    fn get(namespace: Option<&str>, name: &str) -> Query {
+        Query::Get { kind: kind(), namespace: namespace.map(str::to_owned), name: name.to_owned() }
+    }
+
+    fn select(selector: &str) -> Query {
+        Query::Select { kind: kind(), namespace: None, selector: selector.to_owned() }
+    }
+
+    fn object(namespace: &str, name: &str, label: &str) -> Object {
+        Object { labels: [("app".into(), label.into())].into(), ..Object::sample(namespace, name) }
+    }
+
+    #[test]
+    fn a_change_wakes_those_who_looked_also_for_what_was_not_there() {
+        let index = LookupIndex::default();
+        index.record(&key("by-name"), vec![get(None, "settings")]);
+        index.record(&key("elsewhere"), vec![get(Some("other"), "settings")]);
+        index.record(&key("by-selector"), vec![select("app=web")]);
+        let woken = |object: Object| {
+            let mut names: Vec<_> =
+                index.affected(&kind(), &object).iter().map(|key| key.object.name.to_string()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(woken(object("ns", "settings", "db")), ["by-name"]);
+        assert_eq!(woken(object("other", "settings", "web")), ["elsewhere"]);
+        assert_eq!(woken(object("ns", "settings", "web")), ["by-name", "by-selector"]);
+        assert_eq!(
+            woken(object("", "settings", "db")),
+            ["by-name", "elsewhere"],
+            "cluster-scoped objects are everywhere"
+        );
+        assert!(index.affected(&KindRef::new("v1", "Secret"), &object("ns", "settings", "web")).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_longer_looked_up_wakes_nobody() {
+        let index = LookupIndex::default();
+        index.record(&key("a"), vec![get(None, "one"), select("app")]);
+        index.record(&key("a"), vec![get(None, "two")]);
+        assert!(index.affected(&kind(), &object("ns", "one", "x")).is_empty());
+        assert_eq!(index.users_of(&kind()), [key("a")]);
+        index.forget(&key("a"));
+        assert!(index.users_of(&kind()).is_empty());
+        assert!(index.lock().by_kind.is_empty(), "nothing is left behind");
     }
 }

@@ -63,6 +63,7 @@ pub struct Metrics {
     loaded: Family<Loaded, Gauge>,
     load_failures: Counter,
     drift: Family<Controller, Counter>,
+    skipped: Family<Controller, Counter>,
     /// The version at work, by plugin.
     versions: Mutex<HashMap<String, String>>,
 }
@@ -77,7 +78,8 @@ impl Metrics {
         let active = Family::default();
         let calls = Family::default();
         let call_seconds = Family::new_with_constructor((|| Histogram::new(CALL_SECONDS)) as fn() -> Histogram);
-        let (loaded, load_failures, drift) = (Family::default(), Counter::default(), Family::default());
+        let (loaded, load_failures) = (Family::default(), Counter::default());
+        let (drift, skipped) = (Family::default(), Family::default());
         // The library appends `_total` to counters by itself.
         registry.register("controller_runtime_reconcile", "Reconciles by result", Family::clone(&reconciles));
         registry.register("controller_runtime_reconcile_errors", "Reconciles that failed", Family::clone(&errors));
@@ -88,6 +90,8 @@ impl Metrics {
         registry.register("pilothouse_plugin_loaded", "1 for the version at work", Family::clone(&loaded));
         registry.register("pilothouse_plugin_load_failures", "Plugins that did not load", load_failures.clone());
         registry.register("pilothouse_drift_repaired", "Children that somebody else changed", Family::clone(&drift));
+        let unasked = "Reconciles that left the plugin unasked, for no input had changed";
+        registry.register("pilothouse_plugin_calls_skipped", unasked, Family::clone(&skipped));
         Arc::new(Self {
             registry,
             reconciles,
@@ -99,6 +103,7 @@ impl Metrics {
             loaded,
             load_failures,
             drift,
+            skipped,
             versions: Mutex::default(),
         })
     }
@@ -114,6 +119,7 @@ impl Metrics {
         drop(self.seconds.get_or_create(&controller));
         drop(self.active.get_or_create(&controller));
         drop(self.drift.get_or_create(&controller));
+        drop(self.skipped.get_or_create(&controller));
         for outcome in OUTCOMES {
             drop(self.calls.get_or_create(&Called { plugin: plugin.to_owned(), outcome }));
         }
@@ -163,6 +169,11 @@ impl Metrics {
         self.calls.get_or_create(&Called { plugin: plugin.to_owned(), outcome }).inc();
         let controller = Controller { controller: plugin.to_owned() };
         self.call_seconds.get_or_create(&controller).observe(duration.as_secs_f64());
+    }
+
+    /// A plugin was not called, for it would have been asked the same again.
+    pub fn call_skipped(&self, plugin: &str) {
+        self.skipped.get_or_create(&Controller { controller: plugin.to_owned() }).inc();
     }
 
     /// A child that somebody else had changed was repaired.

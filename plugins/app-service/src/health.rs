@@ -88,9 +88,10 @@ impl LiveDeployment {
         self.status.observed_generation >= self.metadata.generation
     }
 
-    /// Replicas that are both ready and of the current revision, at most.
+    /// Replicas that are both ready and of the current revision, at least: every one of an older revision may be ready.
     fn fewest(&self) -> i32 {
-        self.status.ready_replicas.min(self.status.updated_replicas)
+        let old = self.status.replicas - self.status.updated_replicas;
+        self.status.ready_replicas - old
     }
 
     fn counted(&self, wanted: i32) -> String {
@@ -99,6 +100,8 @@ impl LiveDeployment {
             format!("{} of {wanted} replicas ready", status.ready_replicas)
         } else if status.updated_replicas < wanted {
             format!("{} of {wanted} replicas updated", status.updated_replicas)
+        } else if self.is_observed() && self.fewest() < wanted {
+            format!("{} old replicas still run", status.replicas - status.updated_replicas)
         } else if self.is_observed() {
             format!("{} of {wanted} replicas ready", status.ready_replicas)
         } else {

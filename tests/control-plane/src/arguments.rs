@@ -27,10 +27,7 @@ fn etcd(layout: &Layout, ports: &Ports) -> Vec<String> {
         path("data-dir", &layout.etcd_data()),
         flag("listen-client-urls", &client),
         flag("advertise-client-urls", &client),
-        flag(
-            "listen-peer-urls",
-            &format!("http://127.0.0.1:{}", ports.etcd_peer),
-        ),
+        flag("listen-peer-urls", &format!("http://127.0.0.1:{}", ports.etcd_peer)),
         // Losing the data in a power cut is fine; waiting for the disk is not.
         "--unsafe-no-fsync".into(),
         flag("log-level", "warn"),
@@ -49,10 +46,7 @@ fn api_server(layout: &Layout, ports: &Ports, options: &Options) -> Vec<String> 
         path("token-auth-file", &layout.tokens()),
         flag("service-account-issuer", "https://kubernetes.default.svc"),
         path("service-account-key-file", &layout.pki("accounts.pub")),
-        path(
-            "service-account-signing-key-file",
-            &layout.pki("accounts.key"),
-        ),
+        path("service-account-signing-key-file", &layout.pki("accounts.key")),
         flag("service-cluster-ip-range", SERVICE_RANGE),
         flag("allow-privileged", "true"),
         flag("max-requests-inflight", "2000"),
@@ -78,10 +72,7 @@ fn api_server(layout: &Layout, ports: &Ports, options: &Options) -> Vec<String> 
 
 fn controller_manager(layout: &Layout, ports: &Ports) -> Vec<String> {
     let mut arguments = vec![
-        path(
-            "service-account-private-key-file",
-            &layout.pki("accounts.key"),
-        ),
+        path("service-account-private-key-file", &layout.pki("accounts.key")),
         path("root-ca-file", &layout.pki("ca.crt")),
         "--use-service-account-credentials".into(),
         flag("kube-api-qps", "500"),
@@ -123,10 +114,7 @@ fn client_of_api_server(layout: &Layout, port: u16) -> Vec<String> {
 }
 
 fn serving(layout: &Layout) -> [String; 2] {
-    [
-        path("tls-cert-file", &layout.pki("serving.crt")),
-        path("tls-private-key-file", &layout.pki("serving.key")),
-    ]
+    [path("tls-cert-file", &layout.pki("serving.crt")), path("tls-private-key-file", &layout.pki("serving.key"))]
 }
 
 fn flag(name: &str, value: &str) -> String {

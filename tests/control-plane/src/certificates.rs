@@ -4,8 +4,7 @@
 use crate::layout::{Layout, write_private};
 use anyhow::Result;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 
 /// The first address of the service range, which the API server gives to the Service `kubernetes`.
@@ -27,40 +26,26 @@ pub(crate) fn ensure(layout: &Layout) -> Result<()> {
 fn write_serving(layout: &Layout) -> Result<()> {
     let authority_key = KeyPair::generate()?;
     let authority = authority_parameters()?;
-    write_private(
-        &layout.pki("ca.crt"),
-        &authority.self_signed(&authority_key)?.pem(),
-    )?;
+    write_private(&layout.pki("ca.crt"), &authority.self_signed(&authority_key)?.pem())?;
 
     let key = KeyPair::generate()?;
-    let certificate =
-        serving_parameters()?.signed_by(&key, &Issuer::new(authority, authority_key))?;
+    let certificate = serving_parameters()?.signed_by(&key, &Issuer::new(authority, authority_key))?;
     write_private(&layout.pki("serving.crt"), &certificate.pem())?;
     write_private(&layout.pki("serving.key"), &key.serialize_pem())
 }
 
 fn authority_parameters() -> Result<CertificateParams> {
     let mut parameters = CertificateParams::default();
-    parameters
-        .distinguished_name
-        .push(DnType::CommonName, "pilothouse test authority");
+    parameters.distinguished_name.push(DnType::CommonName, "pilothouse test authority");
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     Ok(parameters)
 }
 
 fn serving_parameters() -> Result<CertificateParams> {
-    let names = [
-        "localhost",
-        "127.0.0.1",
-        SERVICE_ADDRESS,
-        "kubernetes.default",
-        "kubernetes.default.svc",
-    ];
+    let names = ["localhost", "127.0.0.1", SERVICE_ADDRESS, "kubernetes.default", "kubernetes.default.svc"];
     let mut parameters = CertificateParams::new(names.map(String::from).to_vec())?;
-    parameters
-        .distinguished_name
-        .push(DnType::CommonName, "pilothouse test control plane");
+    parameters.distinguished_name.push(DnType::CommonName, "pilothouse test control plane");
     parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     parameters.use_authority_key_identifier_extension = true;

@@ -66,10 +66,7 @@ impl ControlPlane {
 
     /// The bearer token of `user`.
     pub fn token_of(&self, user: &str) -> Result<&str> {
-        self.tokens
-            .get(user)
-            .map(String::as_str)
-            .with_context(|| format!("no user {user:?} in this control plane"))
+        self.tokens.get(user).map(String::as_str).with_context(|| format!("no user {user:?} in this control plane"))
     }
 
     /// The certificate of the authority that signed the API server's.
@@ -141,15 +138,10 @@ impl ControlPlane {
 /// Objects and processes of an earlier run go; a detached control plane is somebody's and stays.
 async fn clear_earlier(layout: &Layout, options: &Options) -> Result<()> {
     if let Some(state) = State::load(layout)? {
-        let lives = state
-            .pids
-            .iter()
-            .any(|(&part, &pid)| leftovers::runs(layout, part, pid));
+        let lives = state.pids.iter().any(|(&part, &pid)| leftovers::runs(layout, part, pid));
         if state.detached && lives {
             let dir = layout.root().display();
-            bail!(
-                "a detached control plane runs in {dir}; end it with `control-plane down --dir {dir}`"
-            );
+            bail!("a detached control plane runs in {dir}; end it with `control-plane down --dir {dir}`");
         }
         leftovers::stop(layout, &state, options.report).await?;
     }

@@ -42,11 +42,7 @@ pub struct Status {
 impl Status {
     /// Whether all of it runs and is ready.
     pub fn is_up(&self) -> bool {
-        !self.parts.is_empty()
-            && self
-                .parts
-                .iter()
-                .all(|part| part.pid.is_some() && part.ready)
+        !self.parts.is_empty() && self.parts.iter().all(|part| part.pid.is_some() && part.ready)
     }
 }
 
@@ -58,23 +54,14 @@ pub async fn up(assets: &Assets, options: &Options) -> Result<(Up, PathBuf)> {
     let state = State::load(&layout)?;
     let kubeconfig = layout.kubeconfig(ADMIN);
     if let Some(state) = &state {
-        if state.parts == options.parts
-            && state.audit_log == options.audit_log
-            && look(&layout, state).await?.is_up()
-        {
+        if state.parts == options.parts && state.audit_log == options.audit_log && look(&layout, state).await?.is_up() {
             return Ok((Up::Already, kubeconfig));
         }
         leftovers::stop(&layout, state, options.report).await?;
     }
-    let done = if state.is_some() {
-        Up::Repaired
-    } else {
-        Up::Started
-    };
+    let done = if state.is_some() { Up::Repaired } else { Up::Started };
     let ports = state.map(|state| state.ports);
-    Running::start(&layout, assets, options, ports, true)
-        .await?
-        .detach();
+    Running::start(&layout, assets, options, ports, true).await?.detach();
     Ok((done, kubeconfig))
 }
 
@@ -104,16 +91,8 @@ pub async fn status(dir: &Path) -> Result<Status> {
 async fn look(layout: &Layout, state: &State) -> Result<Status> {
     let mut parts = Vec::new();
     for &part in state.parts.list() {
-        let pid = state
-            .pids
-            .get(&part)
-            .copied()
-            .filter(|pid| leftovers::runs(layout, part, *pid));
-        let ready = pid.is_some()
-            && Probe::of(part, layout, &state.ports)
-                .await?
-                .is_ready()
-                .await;
+        let pid = state.pids.get(&part).copied().filter(|pid| leftovers::runs(layout, part, *pid));
+        let ready = pid.is_some() && Probe::of(part, layout, &state.ports).await?.is_ready().await;
         parts.push(PartStatus { part, pid, ready });
     }
     Ok(Status { parts })

@@ -34,15 +34,8 @@ impl Guard {
 
     /// Replaces the list of processes to kill.
     pub(crate) fn watch(&mut self, pids: impl Iterator<Item = u32>) -> Result<()> {
-        let line = pids
-            .map(|pid| pid.to_string())
-            .collect::<Vec<_>>()
-            .join(" ");
-        let pipe = self
-            .child
-            .stdin
-            .as_mut()
-            .context("the guard has no input")?;
+        let line = pids.map(|pid| pid.to_string()).collect::<Vec<_>>().join(" ");
+        let pipe = self.child.stdin.as_mut().context("the guard has no input")?;
         writeln!(pipe, "{line}").context("the guard is gone")
     }
 }
@@ -52,10 +45,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let ended = self.child.kill().and_then(|()| self.child.wait().map(drop));
         if let Err(error) = ended {
-            eprintln!(
-                "control-plane: cannot end the guard process {}: {error}",
-                self.child.id()
-            );
+            eprintln!("control-plane: cannot end the guard process {}: {error}", self.child.id());
         }
     }
 }

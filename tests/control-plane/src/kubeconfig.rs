@@ -23,16 +23,12 @@ pub(crate) fn write(layout: &Layout, user: &str, url: &str, token: &str) -> Resu
         "contexts": [{"name": "pilothouse", "context": {"cluster": "pilothouse", "user": user}}],
         "current-context": "pilothouse",
     });
-    write_private(
-        &layout.kubeconfig(user),
-        &serde_json::to_string_pretty(&config)?,
-    )
+    write_private(&layout.kubeconfig(user), &serde_json::to_string_pretty(&config)?)
 }
 
 /// The configuration in a kubeconfig file, regardless of what the environment says.
 pub(crate) async fn read(path: &Path) -> Result<Config> {
-    let file =
-        Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
 }
 

@@ -20,15 +20,9 @@ impl Layout {
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let layout = Self::absolute(dir)?;
         if !layout.is_ours() && fs::read_dir(dir)?.next().is_some() {
-            bail!(
-                "{} is not empty and holds no control plane: choose another directory",
-                dir.display()
-            );
+            bail!("{} is not empty and holds no control plane: choose another directory", dir.display());
         }
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(layout.lock_file())?;
+        OpenOptions::new().create(true).append(true).open(layout.lock_file())?;
         fs::set_permissions(&layout.root, Permissions::from_mode(0o700))?;
         for sub in ["logs", "pki", "stages"] {
             fs::create_dir_all(layout.root.join(sub))?;
@@ -47,9 +41,7 @@ impl Layout {
 
     /// Free of symlinks, because command lines are compared with it to recognise processes.
     fn absolute(dir: &Path) -> Result<Self> {
-        let root = dir
-            .canonicalize()
-            .with_context(|| format!("no directory {}", dir.display()))?;
+        let root = dir.canonicalize().with_context(|| format!("no directory {}", dir.display()))?;
         Ok(Layout { root })
     }
 
@@ -124,22 +116,13 @@ impl Layout {
     /// Held while the directory is being changed; freed by the kernel when its holder dies.
     pub(crate) fn lock(&self) -> Result<File> {
         let path = self.lock_file();
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => {
-                bail!(
-                    "another process runs a control plane in {}",
-                    self.root.display()
-                )
+                bail!("another process runs a control plane in {}", self.root.display())
             }
-            Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("cannot lock {}", path.display()))
-            }
+            Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
         }
     }
 }

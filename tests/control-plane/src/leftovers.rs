@@ -23,10 +23,7 @@ pub(crate) async fn stop(layout: &Layout, state: &State, report: Report) -> Resu
 }
 
 async fn stop_one(layout: &Layout, part: Part, pid: u32) -> Result<()> {
-    for (signals, limit) in [
-        (&[Signal::Terminate, Signal::Continue][..], GRACE),
-        (&[Signal::Kill][..], GRACE),
-    ] {
+    for (signals, limit) in [(&[Signal::Terminate, Signal::Continue][..], GRACE), (&[Signal::Kill][..], GRACE)] {
         for signal in signals {
             if let Err(error) = send(pid, *signal)
                 && runs(layout, part, pid)
@@ -46,13 +43,9 @@ async fn stop_one(layout: &Layout, part: Part, pid: u32) -> Result<()> {
 pub(crate) fn runs(layout: &Layout, part: Part, pid: u32) -> bool {
     // Empty for a process that has ended and only waits to be reaped.
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let mut arguments = command
-        .split(|byte| *byte == 0)
-        .map(String::from_utf8_lossy);
+    let mut arguments = command.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let program = arguments.next().unwrap_or_default();
     let inside = format!("={}/", layout.root().display());
-    Path::new(&*program)
-        .file_name()
-        .is_some_and(|name| name == part.name())
+    Path::new(&*program).file_name().is_some_and(|name| name == part.name())
         && arguments.any(|argument| argument.contains(&inside))
 }

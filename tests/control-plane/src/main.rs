@@ -3,9 +3,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use pilothouse_control_plane::{
-    Assets, Options, Part, Parts, Status, Up, down, status, to_stderr, up,
-};
+use pilothouse_control_plane::{Assets, Options, Part, Parts, Status, Up, down, status, to_stderr, up};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -71,11 +69,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Fetch => fetch().await?,
-        Command::Up {
-            place,
-            parts,
-            audit_log,
-        } => {
+        Command::Up { place, parts, audit_log } => {
             let mut options = Options::new(place.dir, parts);
             options.audit_log = audit_log;
             start(&options).await?;
@@ -127,10 +121,7 @@ fn show(status: &Status) -> ExitCode {
 
 fn line(part: Part, pid: Option<u32>, ready: bool) -> String {
     match pid {
-        Some(pid) => format!(
-            "{part:<24} process {pid:<8} {}",
-            if ready { "ready" } else { "not ready" }
-        ),
+        Some(pid) => format!("{part:<24} process {pid:<8} {}", if ready { "ready" } else { "not ready" }),
         None => format!("{part:<24} stopped"),
     }
 }

@@ -11,10 +11,7 @@ pub const NODE_NAME: &str = "node-0";
 
 /// Makes the node, unless it is there.
 pub(crate) async fn create(client: &Client) -> Result<()> {
-    match Api::<Node>::all(client.clone())
-        .create(&PostParams::default(), &node()?)
-        .await
-    {
+    match Api::<Node>::all(client.clone()).create(&PostParams::default(), &node()?).await {
         Ok(_) => Ok(()),
         Err(Error::Api(status)) if status.is_already_exists() => Ok(()),
         Err(error) => Err(error.into()),
@@ -24,22 +21,14 @@ pub(crate) async fn create(client: &Client) -> Result<()> {
 /// Whether kwok has made the node ready.
 pub(crate) async fn is_ready(client: &Client) -> bool {
     let node = Api::<Node>::all(client.clone()).get(NODE_NAME).await;
-    let conditions = node
-        .ok()
-        .and_then(|node| node.status?.conditions)
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node.ok().and_then(|node| node.status?.conditions).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Whether the controller manager has given the default namespace its service account, without which no Pod can be
 /// created there.
 pub(crate) async fn has_default_account(client: &Client) -> bool {
-    Api::<ServiceAccount>::namespaced(client.clone(), "default")
-        .get("default")
-        .await
-        .is_ok()
+    Api::<ServiceAccount>::namespaced(client.clone(), "default").get("default").await.is_ok()
 }
 
 fn node() -> Result<Node> {

@@ -24,14 +24,7 @@ pub struct Options {
 impl Options {
     /// `parts` in `dir`, with no audit log, no more arguments and no more users.
     pub fn new(dir: impl Into<PathBuf>, parts: Parts) -> Self {
-        Options {
-            dir: dir.into(),
-            parts,
-            audit_log: false,
-            api_args: Vec::new(),
-            users: Vec::new(),
-            report: to_stderr,
-        }
+        Options { dir: dir.into(), parts, audit_log: false, api_args: Vec::new(), users: Vec::new(), report: to_stderr }
     }
 
     /// Logs every write request.

@@ -55,13 +55,7 @@ pub enum Parts {
 impl Parts {
     /// The parts of this set in the order in which they start.
     pub fn list(self) -> &'static [Part] {
-        const ALL: &[Part] = &[
-            Part::Etcd,
-            Part::ApiServer,
-            Part::ControllerManager,
-            Part::Scheduler,
-            Part::Kwok,
-        ];
+        const ALL: &[Part] = &[Part::Etcd, Part::ApiServer, Part::ControllerManager, Part::Scheduler, Part::Kwok];
         match self {
             Parts::Api => &ALL[..2],
             Parts::Controllers => &ALL[..3],

@@ -42,14 +42,7 @@ impl Ports {
     }
 
     fn all(&self) -> [u16; 6] {
-        [
-            self.etcd,
-            self.etcd_peer,
-            self.api_server,
-            self.controller_manager,
-            self.scheduler,
-            self.kwok,
-        ]
+        [self.etcd, self.etcd_peer, self.api_server, self.controller_manager, self.scheduler, self.kwok]
     }
 }
 
@@ -66,10 +59,7 @@ fn free_port(taken: &mut BTreeSet<u16>) -> Result<u16> {
             return Ok(port);
         }
     }
-    bail!(
-        "no free port between {LOWEST} and {} on 127.0.0.1",
-        first_ephemeral_port()
-    )
+    bail!("no free port between {LOWEST} and {} on 127.0.0.1", first_ephemeral_port())
 }
 
 fn first_ephemeral_port() -> u16 {

@@ -24,18 +24,10 @@ pub(crate) enum Probe {
 impl Probe {
     pub(crate) async fn of(part: Part, layout: &Layout, ports: &Ports) -> Result<Self> {
         Ok(match part {
-            Part::Etcd => Probe::Plain {
-                port: ports.etcd,
-                path: "/readyz",
-            },
-            Part::Kwok => Probe::Plain {
-                port: ports.kwok,
-                path: "/readyz",
-            },
+            Part::Etcd => Probe::Plain { port: ports.etcd, path: "/readyz" },
+            Part::Kwok => Probe::Plain { port: ports.kwok, path: "/readyz" },
             Part::ApiServer => Self::tls(layout, ports.api_server, "/readyz").await?,
-            Part::ControllerManager => {
-                Self::tls(layout, ports.controller_manager, "/healthz").await?
-            }
+            Part::ControllerManager => Self::tls(layout, ports.controller_manager, "/healthz").await?,
             Part::Scheduler => Self::tls(layout, ports.scheduler, "/readyz").await?,
         })
     }
@@ -43,10 +35,7 @@ impl Probe {
     async fn tls(layout: &Layout, port: u16, path: &'static str) -> Result<Self> {
         let mut config = kubeconfig::read(&layout.kubeconfig(ADMIN)).await?;
         config.cluster_url = format!("https://127.0.0.1:{port}").parse()?;
-        Ok(Probe::Tls {
-            client: Client::try_from(config)?,
-            path,
-        })
+        Ok(Probe::Tls { client: Client::try_from(config)?, path })
     }
 
     pub(crate) async fn is_ready(&self) -> bool {
@@ -70,9 +59,7 @@ pub(crate) async fn get(client: &Client, path: &str) -> Result<String> {
 async fn plain_ok(port: u16, path: &str) -> bool {
     let answer = async {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-        stream
-            .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
-            .await?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
         let mut status = [0; 12];
         stream.read_exact(&mut status).await?;
         std::io::Result::Ok(status)

@@ -25,12 +25,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `program` in a process group of its own, so that Ctrl-C at a terminal reaches only the owner, which
     /// then ends its parts in the right order.
-    pub(crate) fn spawn(
-        part: Part,
-        program: &Path,
-        arguments: &[String],
-        log: &Path,
-    ) -> Result<Self> {
+    pub(crate) fn spawn(part: Part, program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         let output = OpenOptions::new().create(true).append(true).open(log)?;
         let child = Command::new(program)
             .args(arguments)
@@ -40,11 +35,7 @@ impl Process {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {part} ({})", program.display()))?;
-        Ok(Process {
-            part,
-            pid: child.id(),
-            child: Some(child),
-        })
+        Ok(Process { part, pid: child.id(), child: Some(child) })
     }
 
     pub(crate) fn part(&self) -> Part {
@@ -57,9 +48,7 @@ impl Process {
 
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        self.child
-            .as_mut()
-            .map_or(Ok(None), |child| Ok(child.try_wait()?))
+        self.child.as_mut().map_or(Ok(None), |child| Ok(child.try_wait()?))
     }
 
     /// Asks it to end, waits, and kills it when it takes too long.
@@ -69,10 +58,7 @@ impl Process {
             // A paused process sees the first signal only after the second.
             send(self.pid, Signal::Continue)?;
         }
-        if wait::until(GRACE, async || Ok(self.ended()?.is_some()))
-            .await?
-            .timed_out()
-        {
+        if wait::until(GRACE, async || Ok(self.ended()?.is_some())).await?.timed_out() {
             self.kill()?;
         }
         Ok(())
@@ -96,10 +82,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Err(error) = self.kill() {
-            eprintln!(
-                "control-plane: cannot kill {} (process {}): {error:#}",
-                self.part, self.pid
-            );
+            eprintln!("control-plane: cannot kill {} (process {}): {error:#}", self.part, self.pid);
         }
     }
 }

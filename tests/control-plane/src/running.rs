@@ -8,9 +8,7 @@ use crate::probe::Probe;
 use crate::process::{Process, tail};
 use crate::state::State;
 use crate::wait::{self, Waited};
-use crate::{
-    ADMIN, Assets, Options, Part, arguments, audit, certificates, kubeconfig, node, stages, users,
-};
+use crate::{ADMIN, Assets, Options, Part, arguments, audit, certificates, kubeconfig, node, stages, users};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,9 +45,7 @@ impl Running {
             match running.start_all().await {
                 Ok(()) => return Ok(running),
                 Err(error) if attempt < ATTEMPTS && port_was_taken(&error) => {
-                    (options.report)(&format!(
-                        "a port was taken meanwhile, starting again with others: {error:#}"
-                    ));
+                    (options.report)(&format!("a port was taken meanwhile, starting again with others: {error:#}"));
                     running.stop().await?;
                     ports = Ports::choose()?;
                     attempt += 1;
@@ -59,13 +55,7 @@ impl Running {
         }
     }
 
-    fn prepare(
-        layout: &Layout,
-        assets: &Assets,
-        options: &Options,
-        ports: Ports,
-        detached: bool,
-    ) -> Result<Self> {
+    fn prepare(layout: &Layout, assets: &Assets, options: &Options, ports: Ports, detached: bool) -> Result<Self> {
         layout.clear_logs()?;
         certificates::ensure(layout)?;
         stages::write(layout)?;
@@ -82,11 +72,7 @@ impl Running {
             options: options.clone(),
             assets: assets.clone(),
             processes: Vec::new(),
-            guard: if detached {
-                None
-            } else {
-                Some(Guard::start()?)
-            },
+            guard: if detached { None } else { Some(Guard::start()?) },
         })
     }
 
@@ -94,13 +80,7 @@ impl Running {
         for part in [Part::Etcd, Part::ApiServer] {
             self.start_part(part).await?;
         }
-        let others = self
-            .options
-            .parts
-            .list()
-            .iter()
-            .copied()
-            .filter(|part| *part > Part::ApiServer);
+        let others = self.options.parts.list().iter().copied().filter(|part| *part > Part::ApiServer);
         for part in others.clone() {
             self.spawn(part)?;
         }
@@ -115,28 +95,18 @@ impl Running {
         let client = kubeconfig::client(&self.layout.kubeconfig(ADMIN)).await?;
         if self.options.parts.contains(Part::ControllerManager) {
             let account = async || node::has_default_account(&client).await;
-            self.hold(
-                Part::ControllerManager,
-                "making the default service account",
-                account,
-            )
-            .await?;
+            self.hold(Part::ControllerManager, "making the default service account", account).await?;
         }
         if self.options.parts.contains(Part::Kwok) {
             node::create(&client).await?;
-            self.hold(Part::Kwok, "making the node ready", async || {
-                node::is_ready(&client).await
-            })
-            .await?;
+            self.hold(Part::Kwok, "making the node ready", async || node::is_ready(&client).await).await?;
         }
         Ok(())
     }
 
     pub(crate) fn pid(&self, part: Part) -> Result<u32> {
         let process = self.processes.iter().find(|process| process.part() == part);
-        process
-            .map(Process::pid)
-            .with_context(|| format!("{part} is not running"))
+        process.map(Process::pid).with_context(|| format!("{part} is not running"))
     }
 
     /// Starts one part and waits until it is ready.
@@ -172,13 +142,8 @@ impl Running {
     }
 
     fn take(&mut self, part: Part) -> Result<Process> {
-        let index = self
-            .processes
-            .iter()
-            .position(|process| process.part() == part);
-        Ok(self
-            .processes
-            .remove(index.with_context(|| format!("{part} is not running"))?))
+        let index = self.processes.iter().position(|process| process.part() == part);
+        Ok(self.processes.remove(index.with_context(|| format!("{part} is not running"))?))
     }
 
     fn spawn(&mut self, part: Part) -> Result<()> {
@@ -186,12 +151,7 @@ impl Running {
             bail!("{part} is already running");
         }
         let arguments = arguments::of(part, &self.layout, &self.ports, &self.options);
-        let process = Process::spawn(
-            part,
-            self.assets.path(part)?,
-            &arguments,
-            &self.layout.log(part),
-        )?;
+        let process = Process::spawn(part, self.assets.path(part)?, &arguments, &self.layout.log(part))?;
         self.processes.push(process);
         self.processes.sort_by_key(Process::part);
         self.record()
@@ -207,32 +167,19 @@ impl Running {
             parts: self.options.parts,
             audit_log: self.options.audit_log,
             ports: self.ports.clone(),
-            pids: self
-                .processes
-                .iter()
-                .map(|process| (process.part(), process.pid()))
-                .collect(),
+            pids: self.processes.iter().map(|process| (process.part(), process.pid())).collect(),
         };
         state.save(&self.layout)
     }
 
     async fn ready(&mut self, part: Part) -> Result<()> {
         let probe = Probe::of(part, &self.layout, &self.ports).await?;
-        self.hold(part, "becoming ready", async || probe.is_ready().await)
-            .await
+        self.hold(part, "becoming ready", async || probe.is_ready().await).await
     }
 
     /// Waits for `condition`; an error with the part's last words when it ends or takes too long instead.
-    async fn hold(
-        &mut self,
-        part: Part,
-        doing: &str,
-        condition: impl AsyncFn() -> bool,
-    ) -> Result<()> {
-        let index = self
-            .processes
-            .iter()
-            .position(|process| process.part() == part);
+    async fn hold(&mut self, part: Part, doing: &str, condition: impl AsyncFn() -> bool) -> Result<()> {
+        let index = self.processes.iter().position(|process| process.part() == part);
         let index = index.with_context(|| format!("{part} is not running"))?;
         let process = &mut self.processes[index];
         let mut ended = None;
@@ -244,10 +191,7 @@ impl Running {
         let log = self.layout.log(part);
         let last_words = || format!("last lines of {}:\n{}", log.display(), tail(&log));
         match (ended, waited) {
-            (Some(status), _) => bail!(
-                "{part} ended instead of {doing} ({status}); {}",
-                last_words()
-            ),
+            (Some(status), _) => bail!("{part} ended instead of {doing} ({status}); {}", last_words()),
             (None, Waited::TimedOut) => {
                 bail!("{part} takes over {READY:?} for {doing}; {}", last_words())
             }

@@ -14,18 +14,13 @@ pub const PENDING: &str = "test.pilothouse.dev/pending";
 
 const STAGES: [(&str, &str); 4] = [
     ("node-ready.yaml", include_str!("../stages/node-ready.yaml")),
-    (
-        "pod-running.yaml",
-        include_str!("../stages/pod-running.yaml"),
-    ),
+    ("pod-running.yaml", include_str!("../stages/pod-running.yaml")),
     ("pod-exit.yaml", include_str!("../stages/pod-exit.yaml")),
     ("pod-delete.yaml", include_str!("../stages/pod-delete.yaml")),
 ];
 
 pub(crate) fn write(layout: &Layout) -> Result<()> {
-    STAGES
-        .iter()
-        .try_for_each(|(file, text)| write_private(&layout.stage(file), text))
+    STAGES.iter().try_for_each(|(file, text)| write_private(&layout.stage(file), text))
 }
 
 pub(crate) fn paths(layout: &Layout) -> impl Iterator<Item = PathBuf> {
@@ -39,11 +34,7 @@ mod tests {
     #[test]
     fn stages_use_the_published_annotations() {
         for annotation in [EXIT, HOLD, PENDING] {
-            assert!(
-                STAGES
-                    .iter()
-                    .any(|(_, text)| text.contains(&format!("annotations[\"{annotation}\"]")))
-            );
+            assert!(STAGES.iter().any(|(_, text)| text.contains(&format!("annotations[\"{annotation}\"]"))));
         }
     }
 }

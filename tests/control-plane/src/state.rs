@@ -26,9 +26,8 @@ impl State {
             return Ok(None);
         }
         let text = fs::read_to_string(&path)?;
-        let state = serde_json::from_str(&text).with_context(|| {
-            format!("{} is not ours; remove it if nothing runs", path.display())
-        })?;
+        let state = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not ours; remove it if nothing runs", path.display()))?;
         Ok(Some(state))
     }
 

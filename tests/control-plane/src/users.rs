@@ -24,10 +24,7 @@ pub struct User {
 impl User {
     /// A user by name and groups.
     pub fn new(name: &str, groups: &[&str]) -> Self {
-        User {
-            name: name.into(),
-            groups: groups.iter().map(|group| (*group).into()).collect(),
-        }
+        User { name: name.into(), groups: groups.iter().map(|group| (*group).into()).collect() }
     }
 }
 
@@ -50,10 +47,7 @@ pub(crate) fn write_tokens(layout: &Layout, more: &[User]) -> Result<BTreeMap<St
 }
 
 fn standing() -> [User; 2] {
-    [
-        User::new(ADMIN, &["system:masters"]),
-        User::new(RESTRICTED, &[]),
-    ]
+    [User::new(ADMIN, &["system:masters"]), User::new(RESTRICTED, &[])]
 }
 
 fn read_tokens(layout: &Layout) -> Result<BTreeMap<String, String>> {
@@ -61,11 +55,7 @@ fn read_tokens(layout: &Layout) -> Result<BTreeMap<String, String>> {
         return Ok(BTreeMap::new());
     }
     let text = fs::read_to_string(layout.tokens())?;
-    Ok(text
-        .lines()
-        .filter_map(token_and_name)
-        .map(|(token, name)| (name.into(), token.into()))
-        .collect())
+    Ok(text.lines().filter_map(token_and_name).map(|(token, name)| (name.into(), token.into())).collect())
 }
 
 fn token_and_name(line: &str) -> Option<(&str, &str)> {
@@ -84,8 +74,6 @@ fn check_name(name: &str) -> Result<()> {
 
 fn random_token() -> Result<String> {
     let mut bytes = [0u8; 24];
-    File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut bytes))
-        .context("no randomness")?;
+    File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes)).context("no randomness")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -14,13 +14,8 @@ mod tests {
 
     #[test]
     fn go_modules_pin_the_same_versions() {
-        assert!(
-            include_str!("../kubernetes/go.mod")
-                .contains(&format!("k8s.io/kubernetes {KUBERNETES}"))
-        );
-        assert!(
-            include_str!("../etcd/go.mod").contains(&format!("go.etcd.io/etcd/server/v3 {ETCD}"))
-        );
+        assert!(include_str!("../kubernetes/go.mod").contains(&format!("k8s.io/kubernetes {KUBERNETES}")));
+        assert!(include_str!("../etcd/go.mod").contains(&format!("go.etcd.io/etcd/server/v3 {ETCD}")));
         assert!(include_str!("../kwok/go.mod").contains(&format!("sigs.k8s.io/kwok {KWOK}")));
     }
 }

@@ -21,10 +21,7 @@ impl Waited {
 }
 
 /// Looks until `condition` holds, fails, or `limit` has passed.
-pub(crate) async fn until(
-    limit: Duration,
-    mut condition: impl AsyncFnMut() -> Result<bool>,
-) -> Result<Waited> {
+pub(crate) async fn until(limit: Duration, mut condition: impl AsyncFnMut() -> Result<bool>) -> Result<Waited> {
     let deadline = Instant::now() + limit;
     loop {
         if condition().await? {

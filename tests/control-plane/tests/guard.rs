@@ -42,13 +42,8 @@ async fn start(dir: &Path) -> Result<ControlPlane> {
 }
 
 fn two_pids(dir: &Path) -> Option<Vec<u64>> {
-    let state: Value =
-        serde_json::from_str(&std::fs::read_to_string(dir.join("state.json")).ok()?).ok()?;
-    let pids: Vec<u64> = state["pids"]
-        .as_object()?
-        .values()
-        .filter_map(Value::as_u64)
-        .collect();
+    let state: Value = serde_json::from_str(&std::fs::read_to_string(dir.join("state.json")).ok()?).ok()?;
+    let pids: Vec<u64> = state["pids"].as_object()?.values().filter_map(Value::as_u64).collect();
     (pids.len() == 2).then_some(pids)
 }
 

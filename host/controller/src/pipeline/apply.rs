@@ -16,7 +16,7 @@ use super::{
     plan::{Cause, Delete, Plan, Write},
 };
 use crate::{
-    cache::{Incoming, Object, Store},
+    cache::{ControllerRef, Incoming, Object, Store},
     client::chain,
     labels,
     plugin::ActivePlugin,
@@ -101,7 +101,7 @@ impl Applier<'_> {
         let target = self.target(&write.child.kind, &write.child.name, &write.child.namespace)?;
         let result = match write.cause.live() {
             None => self.create(&target, &write.child).await,
-            Some(live) => self.update(&target, &write.child, live).await,
+            Some(live) => self.update_restored(&target, &write, live).await,
         };
         let after = result.map_err(|error| error.describe(&write.child))?;
         let before = write.cause.live().map(|live| &live.resource_version);
@@ -142,6 +142,22 @@ impl Applier<'_> {
         }
     }
 
+    /// Updates a child, after putting list elements right that stand in the place of ours. What the plugin itself changed
+    /// is tried without first: elements that only we own need no help.
+    async fn update_restored(&self, target: &Target<'_>, write: &Write, live: &Object) -> Result<Object, WriteError> {
+        let Some(restoration) = &write.restoration else { return self.update(target, &write.child, live).await };
+        if let Cause::Changed { .. } = write.cause {
+            match self.update(target, &write.child, live).await {
+                Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {}
+                result => return result,
+            }
+        }
+        let parameters =
+            PatchParams { field_manager: Some(self.plugin.field_manager.clone()), ..PatchParams::default() };
+        target.api.patch(&write.child.name, &parameters, &Patch::Merge(restoration)).await?;
+        self.update(target, &write.child, live).await
+    }
+
     async fn patch(&self, target: &Target<'_>, name: &str, body: &Value) -> Result<Object, kube::Error> {
         let parameters = PatchParams::apply(&self.plugin.field_manager).force();
         let incoming = target.api.patch(name, &parameters, &Patch::Apply(body)).await?;
@@ -162,10 +178,16 @@ impl Applier<'_> {
     async fn may_take(&self, live: &Object) -> Result<(), WriteError> {
         match &live.controller {
             Some(owner) if owner.uid == self.object.uid => Ok(()),
+            Some(owner) if self.is_predecessor(owner) => Err(WriteError::Inherited),
             Some(owner) => Err(WriteError::Taken(format!("is controlled by {} '{}'", owner.kind, owner.name))),
             None if self.is_orphan(live) => self.parent_is_still_there().await,
             None => Err(WriteError::Taken("was made by somebody else".to_owned())),
         }
+    }
+
+    /// Whether an owner is an object of the same kind and name as ours: deleted, and its children not yet collected.
+    fn is_predecessor(&self, owner: &ControllerRef) -> bool {
+        *owner.kind == *self.plugin.objects.kind().kind && owner.name == self.object.name.name.as_ref().into()
     }
 
     /// An orphan of ours carries our plugin's label, and belongs to this object or to one that is no more and had it kept.
@@ -252,6 +274,8 @@ enum WriteError {
     Api(kube::Error),
     /// The name is taken; why.
     Taken(String),
+    /// It belongs to a deleted object of the same name; garbage collection takes it away.
+    Inherited,
     /// Object or parent changed under our hands; look again.
     Vanished,
     /// A field cannot change and the plugin wants that reported.
@@ -273,6 +297,10 @@ impl WriteError {
         match self {
             Self::Api(error) => explain(&error, "apply", &what),
             Self::Taken(why) => failure("NameConflict", format!("{what} exists and {why}; it is left alone"), false),
+            Self::Inherited => {
+                let why = format!("{what} belongs to a deleted object of the same name; waiting until it is collected");
+                failure("AwaitingDeletion", why, true)
+            }
             Self::Vanished => failure("Conflict", format!("{what} changed while it was applied"), true),
             Self::Immutable(why) => failure("ImmutableField", format!("failed to apply {what}: {why}"), false),
             Self::Recreating => {

@@ -72,15 +72,12 @@ impl<'a> Comparison<'a> {
 
     /// Keyed lists are compared element by element, others as they are.
     fn list(&mut self, desired: &'a [Value], live: &'a [Value]) {
-        let keys = self.path.last().map_or(&[][..], |field| list_keys(field));
-        let key_of = |item: &'a Value| keys.iter().find_map(|key| item.get(*key));
-        if keys.is_empty() || !desired.iter().all(|item| key_of(item).is_some()) {
+        let Some(keys) = self.path.last().and_then(|field| Keys::of(field, desired)) else {
             return self.sequence(desired, live);
-        }
+        };
         for item in desired {
-            let same = |other: &&Value| keys.iter().all(|key| same_key(item.get(key), other.get(key)));
-            self.path.push(key_of(item).and_then(Value::as_str).unwrap_or("?"));
-            self.value(item, live.iter().find(same));
+            self.path.push(keys.first(item).and_then(Value::as_str).unwrap_or("?"));
+            self.value(item, live.iter().find(|other| keys.same(item, other)));
             self.path.pop();
         }
     }
@@ -157,9 +154,31 @@ fn list_keys(field: &str) -> &'static [&'static str] {
     }
 }
 
-/// Keys are the same where both say the same, or where only the server says: it fills in defaults such as `TCP`.
-fn same_key(desired: Option<&Value>, live: Option<&Value>) -> bool {
-    desired.is_none() || desired == live
+/// How the elements of one list are told apart.
+#[derive(Clone, Copy)]
+pub(super) struct Keys(&'static [&'static str]);
+
+impl Keys {
+    /// The keys of the list in a field; none if it is not a keyed one.
+    pub(super) fn of(field: &str, items: &[Value]) -> Option<Self> {
+        let keys = Self(list_keys(field));
+        items.iter().all(|item| keys.first(item).is_some()).then_some(keys)
+    }
+
+    /// Whether an element's own name is one of its keys.
+    pub(super) fn include_name(self) -> bool {
+        self.0.contains(&"name")
+    }
+
+    /// Whether two elements are the same one: both say the same of every key, or only the server does, which fills in
+    /// defaults such as `TCP`.
+    pub(super) fn same(self, desired: &Value, live: &Value) -> bool {
+        self.0.iter().all(|key| desired.get(key).is_none() || desired.get(key) == live.get(key))
+    }
+
+    fn first(self, item: &Value) -> Option<&Value> {
+        self.0.iter().find_map(|key| item.get(*key))
+    }
 }
 
 /// A quantity in thousandths (`resource.Quantity`'s notation), if it is one. Exponents beyond f64's exact range and

@@ -5,7 +5,9 @@
 pub mod apply;
 pub mod check;
 pub mod compare;
+mod displaced;
 pub mod finalize;
+pub mod inputs;
 pub mod observe;
 pub mod plan;
 mod pointer;
@@ -22,7 +24,7 @@ use std::{
 use jiff::Timestamp;
 use kube::Client;
 use pilothouse_engine::{
-    CallContext, Outcome, Verb,
+    CallContext, Outcome, Recorded, Verb,
     contract::{Response, Verdict},
 };
 use tracing::Instrument;
@@ -31,9 +33,10 @@ use self::{
     apply::{Applied, Applier, Failure},
     check::{Desired, describe},
     finalize::Turn,
+    inputs::Converged,
     observe::{Observed, Unobserved, observe},
     plan::{Cause, Normalised, Plan},
-    report::SettledStatus,
+    report::{SettledStatus, StatusWrite},
     status::{Health, Report, Why},
     trigger::Trigger,
 };
@@ -76,6 +79,7 @@ pub struct Pipeline {
 struct Memory {
     normalised: Normalised,
     status: SettledStatus,
+    converged: Option<Converged>,
 }
 
 /// How a reconcile ended, before it is reported.
@@ -83,6 +87,8 @@ struct Conclusion {
     report: Report,
     notes: Vec<Note>,
     next: Next,
+    /// What it was based on, if the same inputs would lead to the same again.
+    converged: Option<Converged>,
 }
 
 impl Pipeline {
@@ -117,6 +123,9 @@ impl Pipeline {
                 Err(reason) => return self.unobserved(plugin, key, reason).await,
             };
             let object = &observed.object;
+            if let Some(next) = self.unchanged(plugin, key, &observed) {
+                return next;
+            }
             let verb = match finalize::turn(object, &plugin.name, plugin.manifest().finalizes) {
                 Turn::Reconcile => Verb::Reconcile,
                 Turn::Finalize => Verb::Finalize,
@@ -130,12 +139,26 @@ impl Pipeline {
             let conclusion = match self.round(plugin, key, &observed, verb, &mut notes, round).await {
                 Round::Wrote => continue,
                 Round::Finalized => return self.release(plugin, key, object).await,
-                Round::Concluded(conclusion) => conclusion,
+                Round::Concluded(conclusion) => *conclusion,
             };
             let all = notes.into_iter().chain(conclusion.notes.clone()).collect();
             return self.conclude(plugin, key, object, Conclusion { notes: all, ..conclusion }).await;
         }
         Next::Again
+    }
+
+    /// What becomes of a key whose plugin would be asked the same again.
+    fn unchanged(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed) -> Option<Next> {
+        let converged = self.remembered(key).converged?;
+        let holds = converged.still_holds(plugin.reconciler.digest(), observed, &self.answers(plugin, key));
+        holds.then(|| {
+            self.metrics.call_skipped(&plugin.name);
+            converged.next
+        })
+    }
+
+    fn answers(&self, plugin: &ActivePlugin, key: &Key) -> FromCaches {
+        FromCaches { namespace: key.object.namespace.clone(), kinds: plugin.lookups.clone() }
     }
 
     /// Lets an object go that is being deleted.
@@ -156,28 +179,35 @@ impl Pipeline {
         notes: &mut Vec<Note>,
         round: usize,
     ) -> Round {
-        let response = match self.call(plugin, key, observed, verb).await {
-            Ok(response) => response,
-            Err(fault) => return Round::Concluded(fault),
+        let (response, recorded) = match self.call(plugin, key, observed, verb).await {
+            Ok(answer) => answer,
+            Err(fault) => return Round::Concluded(fault.into()),
         };
         let desired = match check::check(plugin.manifest(), &observed.kind, &observed.object, &observed.kinds, response)
         {
             Ok(desired) => desired,
-            Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string())),
+            Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string()).into()),
         };
         let plan = plan::plan(&desired, observed, &self.remembered(key).normalised);
         let awaited = plan.awaited.clone();
         let applied = self.apply(plugin, key, observed, plan).await;
         if let Some(failure) = applied.failures.first() {
-            return Round::Concluded(failed(failure, Some(&desired)));
+            return Round::Concluded(failed(failure, Some(&desired)).into());
         }
         notes.extend(desired.events.iter().cloned().map(Note::from));
         let wrote = applied.written.iter().any(|written| written.changed) || !applied.deleted.is_empty();
         match (wrote, round < ROUNDS) {
             (true, true) => Round::Wrote,
-            (true, false) => Round::Concluded(restless(desired)),
+            (true, false) => Round::Concluded(restless(desired).into()),
             (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => Round::Finalized,
-            (false, _) => Round::Concluded(answered(desired, &awaited)),
+            (false, _) => {
+                let conclusion = answered(desired, &awaited);
+                let (digest, lookups) = (plugin.reconciler.digest(), self.answers(plugin, key));
+                let converged = Converged::new(digest, observed, &recorded, &lookups, conclusion.next);
+                // A plugin that asks for a retry is asked again, whatever it is asked.
+                let converged = converged.filter(|_| !matches!(conclusion.next, Next::Backoff(_)));
+                Round::Concluded(Conclusion { converged, ..conclusion }.into())
+            }
         }
     }
 
@@ -188,14 +218,13 @@ impl Pipeline {
         key: &Key,
         observed: &Observed,
         verb: Verb,
-    ) -> Result<Response, Conclusion> {
-        let lookups = FromCaches { namespace: key.object.namespace.clone(), kinds: plugin.lookups.clone() };
-        let context = CallContext { lookups: Arc::new(lookups), now: Timestamp::now() };
+    ) -> Result<(Response, Recorded), Conclusion> {
+        let context = CallContext { lookups: Arc::new(self.answers(plugin, key)), now: Timestamp::now() };
         let call = plugin.reconciler.call(verb, observed.request("null"), context).await;
         self.metrics.called(&plugin.name, &call.outcome, call.usage.duration);
-        self.lookups.record(key, call.recorded.lookups);
+        self.lookups.record(key, call.recorded.lookups.clone());
         match call.outcome {
-            Outcome::Response(response) => Ok(response),
+            Outcome::Response(response) => Ok((response, call.recorded)),
             Outcome::Trap(why) => Err(fault("PluginTrapped", &format!("the plugin trapped: {why}"))),
             Outcome::Deadline(limit) => {
                 Err(fault("PluginDeadlineExceeded", &format!("the plugin did not answer within {limit:?}")))
@@ -250,7 +279,7 @@ impl Pipeline {
 
     /// Reports a conclusion: log, Events, status.
     async fn conclude(&self, plugin: &ActivePlugin, key: &Key, object: &Object, conclusion: Conclusion) -> Next {
-        let Conclusion { report, notes, next } = conclusion;
+        let Conclusion { report, notes, next, converged } = conclusion;
         match &report.health {
             Health::Applied => tracing::debug!("reconciled"),
             Health::Progressing(why) => tracing::info!(reason = why.reason, "{}", why.message),
@@ -261,11 +290,16 @@ impl Pipeline {
         }
         let settled = self.remembered(key).status;
         match report::write_status(&self.client, plugin, object, &report, settled).await {
-            Ok(status) if status != settled => {
-                self.memory().entry(key.clone()).or_default().status = status;
+            Ok(StatusWrite::None) => {
+                self.memory().entry(key.clone()).or_default().converged = converged;
                 next
             }
-            Ok(_) => next,
+            Ok(StatusWrite::Written(status)) => {
+                let mut memory = self.memory();
+                let memory = memory.entry(key.clone()).or_default();
+                (memory.status, memory.converged) = (status, None);
+                next
+            }
             Err(failure) => {
                 tracing::warn!(reason = failure.reason, "{}", failure.message);
                 if !failure.passing {
@@ -313,7 +347,7 @@ enum Round {
     /// The plugin has finalized the object.
     Finalized,
     /// There is something to report.
-    Concluded(Conclusion),
+    Concluded(Box<Conclusion>),
 }
 
 /// A fault that somebody must mend. What the plugin said before stands.
@@ -322,6 +356,7 @@ fn fault(reason: &str, message: &str) -> Conclusion {
         report: Report { status: None, conditions: None, health: Health::Stalled(Why::new(reason, message)) },
         notes: vec![Note::warning(reason, message)],
         next: Next::Backoff(FAULT),
+        converged: None,
     }
 }
 
@@ -342,6 +377,7 @@ fn failed(failure: &Failure, desired: Option<&Desired>) -> Conclusion {
         },
         notes: if *passing { Vec::new() } else { vec![Note::warning(reason, message)] },
         next,
+        converged: None,
     }
 }
 
@@ -353,6 +389,7 @@ fn restless(desired: Desired) -> Conclusion {
         report: Report { status: desired.status, conditions: Some(desired.conditions), health },
         notes: Vec::new(),
         next: Next::Backoff(FAULT),
+        converged: None,
     }
 }
 
@@ -380,5 +417,5 @@ fn answered(desired: Desired, awaited: &[String]) -> Conclusion {
             (Health::Stalled(Why::new("Invalid", message)), vec![note], rest)
         }
     };
-    Conclusion { report: Report { status, conditions: Some(conditions), health }, notes, next }
+    Conclusion { report: Report { status, conditions: Some(conditions), health }, notes, next, converged: None }
 }

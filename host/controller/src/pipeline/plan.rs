@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{
     check::{Desired, DesiredChild},
     compare::{Difference, differences},
+    displaced::restoration,
     observe::Observed,
 };
 use crate::{cache::Object, labels};
@@ -35,6 +36,8 @@ pub struct Write {
     pub child: DesiredChild,
     /// Why.
     pub cause: Cause,
+    /// A merge patch that comes before the apply, where elements of lists stand in the place of ours.
+    pub restoration: Option<Value>,
 }
 
 /// Why a child is written.
@@ -122,12 +125,10 @@ pub fn plan(desired: &Desired, observed: &Observed, normalised: &Normalised) -> 
     let Some(children) = &desired.children else { return plan };
     for child in children {
         match observed.child(&child.kind, &child.name) {
-            None => plan.writes.push(Write { child: child.clone(), cause: Cause::Missing }),
+            None => plan.writes.push(Write { child: child.clone(), cause: Cause::Missing, restoration: None }),
             Some(live) if live.deleting => plan.awaited.push(super::check::describe(&child.kind, &child.name)),
             Some(live) => {
-                if let Some(cause) = cause(child, live, normalised) {
-                    plan.writes.push(Write { child: child.clone(), cause });
-                }
+                plan.writes.extend(write(child, live, normalised));
             }
         }
     }
@@ -142,18 +143,27 @@ pub fn plan(desired: &Desired, observed: &Observed, normalised: &Normalised) -> 
     plan
 }
 
-/// Why a child that is there must be written, if it must.
-fn cause(child: &DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> Option<Cause> {
+/// Where the fingerprint is, at the end of a JSON pointer.
+const FINGERPRINT: &str = "/pilothouse.dev~1applied";
+
+/// The write of a child that is there, if it needs one.
+fn write(child: &DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> Option<Write> {
     // Whatever cannot be read as JSON differs in everything.
     let state = serde_json::from_str::<Value>(&live.text).unwrap_or_default();
     let applied = state.pointer("/metadata/annotations").and_then(|annotations| annotations.get(labels::APPLIED));
     let same = applied.and_then(Value::as_str) == Some(&child.fingerprint);
-    let differences = differences(&child.body, &state);
-    if !same {
-        return Some(Cause::Changed { live: live.clone(), differences });
-    }
-    let drifted = !differences.is_empty() && !normalised.holds(child, live, &differences);
-    drifted.then(|| Cause::Drifted { live: live.clone(), differences })
+    let mut differences = differences(&child.body, &state);
+    let live = live.clone();
+    let cause = if !same {
+        // The fingerprint itself is how the change was noticed, and nothing to tell.
+        differences.retain(|found| !found.path.ends_with(FINGERPRINT));
+        Cause::Changed { live, differences }
+    } else if !differences.is_empty() && !normalised.holds(child, &live, &differences) {
+        Cause::Drifted { live, differences }
+    } else {
+        return None;
+    };
+    Some(Write { child: child.clone(), restoration: restoration(&child.body, &state), cause })
 }
 
 #[cfg(test)]

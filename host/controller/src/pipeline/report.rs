@@ -35,7 +35,16 @@ impl SettledStatus {
     }
 }
 
-/// Writes an object's status if it is not as it shall be. Returns what to remember of it.
+/// Whether a status was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusWrite {
+    /// It is as it shall be.
+    None,
+    /// It was; what to remember of it.
+    Written(SettledStatus),
+}
+
+/// Writes an object's status if it is not as it shall be.
 ///
 /// # Errors
 /// [`Failure`] where the API server does not take it.
@@ -45,11 +54,11 @@ pub async fn write_status(
     object: &Object,
     report: &Report,
     settled: SettledStatus,
-) -> Result<SettledStatus, Failure> {
+) -> Result<StatusWrite, Failure> {
     let live = status_of(object);
     let desired = desired_status(object, &live, report, Timestamp::now());
     if same_status(&desired, &live) || SettledStatus::of(&desired, &live) == settled {
-        return Ok(settled);
+        return Ok(StatusWrite::None);
     }
     let after = patch_status(client, plugin, object, &desired).await?;
     let taken = status_of(&after);
@@ -63,7 +72,7 @@ pub async fn write_status(
         );
     }
     plugin.objects.store().wrote(after);
-    Ok(settled)
+    Ok(StatusWrite::Written(settled))
 }
 
 async fn patch_status(

@@ -78,6 +78,15 @@ pub fn same_status(desired: &Map<String, Value>, live: &Map<String, Value>) -> b
     sorted(desired) == sorted(live) && rest(desired) == rest(live)
 }
 
+/// A condition's status as Kubernetes writes it.
+pub fn word(status: ConditionStatus) -> &'static str {
+    match status {
+        ConditionStatus::IsTrue => "True",
+        ConditionStatus::IsFalse => "False",
+        ConditionStatus::Unknown => "Unknown",
+    }
+}
+
 struct Stamps<'a> {
     generation: i64,
     now: Timestamp,
@@ -145,11 +154,7 @@ fn host_conditions(report: &Report) -> [Condition; 3] {
 impl Stamps<'_> {
     /// Adds what the host keeps: when the status last changed, and for which generation it was found.
     fn stamp(&self, condition: &Condition) -> Value {
-        let status = match condition.status {
-            ConditionStatus::IsTrue => "True",
-            ConditionStatus::IsFalse => "False",
-            ConditionStatus::Unknown => "Unknown",
-        };
+        let status = word(condition.status);
         let before = self.live.iter().find(|live| {
             condition_type(live) == condition.condition_type && live.get("status").is_some_and(|live| live == status)
         });

@@ -37,10 +37,7 @@ const MODULES: [Module; 3] = [
         go_sum: include_str!("../../kubernetes/go.sum"),
         packages: &[
             (Part::ApiServer, "k8s.io/kubernetes/cmd/kube-apiserver"),
-            (
-                Part::ControllerManager,
-                "k8s.io/kubernetes/cmd/kube-controller-manager",
-            ),
+            (Part::ControllerManager, "k8s.io/kubernetes/cmd/kube-controller-manager"),
             (Part::Scheduler, "k8s.io/kubernetes/cmd/kube-scheduler"),
         ],
         minutes: "four or five minutes",
@@ -68,13 +65,7 @@ pub(crate) async fn build(parts: &[Part], cache: &Cache, report: Report) -> Resu
 }
 
 async fn check_go(parts: &[Part], report: Report) -> Result<()> {
-    if let Err(error) = run(
-        Command::new("go").arg("version"),
-        "asking for Go's version",
-        report,
-    )
-    .await
-    {
+    if let Err(error) = run(Command::new("go").arg("version"), "asking for Go's version", report).await {
         bail!(
             "{} must be built from source, which needs Go 1.26 or newer ({error:#}): install it from \
              https://go.dev/dl/, or point KUBEBUILDER_ASSETS at a directory that has these programs",
@@ -84,36 +75,20 @@ async fn check_go(parts: &[Part], report: Report) -> Result<()> {
     Ok(())
 }
 
-async fn build_module(
-    module: &Module,
-    parts: &[Part],
-    cache: &Cache,
-    report: Report,
-) -> Result<()> {
-    let wanted: Vec<_> = module
-        .packages
-        .iter()
-        .filter(|(part, _)| parts.contains(part))
-        .collect();
+async fn build_module(module: &Module, parts: &[Part], cache: &Cache, report: Report) -> Result<()> {
+    let wanted: Vec<_> = module.packages.iter().filter(|(part, _)| parts.contains(part)).collect();
     if wanted.is_empty() {
         return Ok(());
     }
     let dir = cache.workspace(module.name)?;
     fs::write(dir.join("go.mod"), module.go_mod)?;
     fs::write(dir.join("go.sum"), module.go_sum)?;
-    report(&format!(
-        "building {} {} (the first time takes {})",
-        module.name, module.version, module.minutes
-    ));
+    report(&format!("building {} {} (the first time takes {})", module.name, module.version, module.minutes));
     for (part, package) in wanted {
         let program = dir.join("bin").join(part.name());
-        run(
-            &mut go_build(&dir, package, &program),
-            &format!("building {part}"),
-            report,
-        )
-        .await
-        .with_context(|| format!("cannot build {part} {} from source", module.version))?;
+        run(&mut go_build(&dir, package, &program), &format!("building {part}"), report)
+            .await
+            .with_context(|| format!("cannot build {part} {} from source", module.version))?;
         cache.install(*part, &program)?;
     }
     fs::remove_dir_all(&dir)?;
@@ -122,27 +97,15 @@ async fn build_module(
 
 fn go_build(dir: &Path, package: &str, program: &Path) -> Command {
     let mut command = Command::new("go");
-    command
-        .current_dir(dir)
-        .env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .env_remove("GOFLAGS");
-    command
-        .args(["build", "-trimpath", "-ldflags", &link_flags(), "-o"])
-        .arg(program)
-        .arg(package);
+    command.current_dir(dir).env("CGO_ENABLED", "0").env("GOWORK", "off").env_remove("GOFLAGS");
+    command.args(["build", "-trimpath", "-ldflags", &link_flags(), "-o"]).arg(program).arg(package);
     command
 }
 
 /// Without symbols; with the version that `kubectl version` asks the API server for.
 fn link_flags() -> String {
     let mut numbers = KUBERNETES.trim_start_matches('v').split('.');
-    let (major, minor) = (
-        numbers.next().unwrap_or_default(),
-        numbers.next().unwrap_or_default(),
-    );
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     let version = "k8s.io/component-base/version";
-    format!(
-        "-s -w -X {version}.gitVersion={KUBERNETES} -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
-    )
+    format!("-s -w -X {version}.gitVersion={KUBERNETES} -X {version}.gitMajor={major} -X {version}.gitMinor={minor}")
 }

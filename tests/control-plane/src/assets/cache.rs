@@ -44,18 +44,13 @@ impl Cache {
     /// Moves a finished program into place.
     pub(crate) fn install(&self, part: Part, from: &Path) -> Result<()> {
         fs::set_permissions(from, Permissions::from_mode(0o755))?;
-        fs::rename(from, self.path(part))
-            .with_context(|| format!("cannot put {part} into {}", self.dir.display()))
+        fs::rename(from, self.path(part)).with_context(|| format!("cannot put {part} into {}", self.dir.display()))
     }
 
     /// Waits for its turn to fill the cache.
     pub(crate) async fn lock(&self, report: Report) -> Result<File> {
         let path = self.dir.join("lock");
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
         let mut said = None;
         loop {
             match file.try_lock() {
@@ -66,10 +61,7 @@ impl Cache {
                 Err(TryLockError::WouldBlock) => {}
             }
             if said.is_none_or(|at: Instant| at.elapsed() >= Duration::from_secs(10)) {
-                report(&format!(
-                    "another process is filling {}, waiting for it",
-                    self.dir.display()
-                ));
+                report(&format!("another process is filling {}, waiting for it", self.dir.display()));
                 said = Some(Instant::now());
             }
             // A file lock cannot be awaited without blocking a thread.
@@ -79,11 +71,7 @@ impl Cache {
 }
 
 fn root() -> Result<PathBuf> {
-    let set = |name| {
-        env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("PILOTHOUSE_CACHE")
         .or_else(|| Some(set("XDG_CACHE_HOME")?.join("pilothouse")))
         .or_else(|| Some(set("HOME")?.join(".cache/pilothouse")))

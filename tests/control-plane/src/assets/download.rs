@@ -55,50 +55,24 @@ fn source(part: Part) -> Option<Source> {
         }
         Part::ApiServer | Part::ControllerManager | Part::Scheduler => {
             let url = format!("https://dl.k8s.io/release/{KUBERNETES}/bin/linux/{arch}/{part}");
-            Some(Source {
-                sums_url: format!("{url}.sha256"),
-                url,
-                inside: None,
-            })
+            Some(Source { sums_url: format!("{url}.sha256"), url, inside: None })
         }
     }
 }
 
 async fn fetch_one(part: Part, source: &Source, cache: &Cache, report: Report) -> Result<()> {
-    let sums = curl(
-        &["--max-time", "5", &source.sums_url],
-        &source.sums_url,
-        report,
-    )
-    .await?;
-    let expected = expected_sum(&sums, &source.url)
-        .with_context(|| format!("no sum in {}", source.sums_url))?;
+    let sums = curl(&["--max-time", "5", &source.sums_url], &source.sums_url, report).await?;
+    let expected = expected_sum(&sums, &source.url).with_context(|| format!("no sum in {}", source.sums_url))?;
 
     report(&format!("downloading {}", source.url));
     let dir = cache.workspace("download")?;
     let file = dir.join("file");
     let target = file.to_string_lossy().into_owned();
     // Ends a transfer that has stalled, however long a good one takes.
-    curl(
-        &[
-            "--speed-limit",
-            "1000",
-            "--speed-time",
-            "30",
-            "-o",
-            &target,
-            &source.url,
-        ],
-        &source.url,
-        report,
-    )
-    .await?;
+    curl(&["--speed-limit", "1000", "--speed-time", "30", "-o", &target, &source.url], &source.url, report).await?;
     let found = sum_of(&file)?;
     if found != expected {
-        bail!(
-            "{} has SHA-256 {found}, its publisher says {expected}",
-            source.url
-        );
+        bail!("{} has SHA-256 {found}, its publisher says {expected}", source.url);
     }
     let program = match &source.inside {
         Some(inside) => unpack(&file, inside, &dir, report).await?,
@@ -111,27 +85,13 @@ async fn fetch_one(part: Part, source: &Source, cache: &Cache, report: Report) -
 
 async fn curl(arguments: &[&str], url: &str, report: Report) -> Result<String> {
     let mut command = Command::new("curl");
-    command
-        .args([
-            "--fail",
-            "--silent",
-            "--show-error",
-            "--location",
-            "--connect-timeout",
-            "3",
-        ])
-        .args(arguments);
+    command.args(["--fail", "--silent", "--show-error", "--location", "--connect-timeout", "3"]).args(arguments);
     run(&mut command, &format!("downloading {url}"), report).await
 }
 
 async fn unpack(archive: &Path, inside: &str, dir: &Path, report: Report) -> Result<PathBuf> {
     let mut command = Command::new("tar");
-    command
-        .arg("-xzf")
-        .arg(archive)
-        .arg("-C")
-        .arg(dir)
-        .arg(inside);
+    command.arg("-xzf").arg(archive).arg("-C").arg(dir).arg(inside);
     run(&mut command, "unpacking", report).await?;
     Ok(dir.join(inside))
 }
@@ -139,9 +99,7 @@ async fn unpack(archive: &Path, inside: &str, dir: &Path, report: Report) -> Res
 /// Either the file holds nothing but the sum, or one line per file: sum, blanks, name.
 fn expected_sum(sums: &str, url: &str) -> Option<String> {
     let name = url.rsplit('/').next()?;
-    let mut lines = sums
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut lines = sums.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let sum = lines.find_map(|words| match words[..] {
         [sum] => Some(sum.to_lowercase()),
         [sum, of] if of.trim_start_matches('*') == name => Some(sum.to_lowercase()),
@@ -153,11 +111,7 @@ fn expected_sum(sums: &str, url: &str) -> Option<String> {
 fn sum_of(file: &Path) -> Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut File::open(file)?, &mut hash)?;
-    Ok(hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]
@@ -169,33 +123,17 @@ mod tests {
         std::fs::create_dir(dir.join("v1"))?;
         std::fs::write(dir.join("v1/etcd"), "the program")?;
         let archive = dir.join("etcd.tar.gz");
-        let status = std::process::Command::new("tar")
-            .arg("-czf")
-            .arg(&archive)
-            .arg("-C")
-            .arg(dir)
-            .arg("v1/etcd")
-            .status()?;
+        let status =
+            std::process::Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(dir).arg("v1/etcd").status()?;
         anyhow::ensure!(status.success());
-        std::fs::write(
-            dir.join("sums"),
-            format!("{}  etcd.tar.gz\n", sum(&archive)?),
-        )?;
+        std::fs::write(dir.join("sums"), format!("{}  etcd.tar.gz\n", sum(&archive)?))?;
         let url = |name: &str| format!("file://{}", dir.join(name).display());
-        Ok(Source {
-            url: url("etcd.tar.gz"),
-            sums_url: url("sums"),
-            inside: Some("v1/etcd".into()),
-        })
+        Ok(Source { url: url("etcd.tar.gz"), sums_url: url("sums"), inside: Some("v1/etcd".into()) })
     }
 
     #[tokio::test]
     async fn takes_only_what_has_the_published_sum() -> Result<()> {
-        let (good, bad, dir) = (
-            tempfile::tempdir()?,
-            tempfile::tempdir()?,
-            tempfile::tempdir()?,
-        );
+        let (good, bad, dir) = (tempfile::tempdir()?, tempfile::tempdir()?, tempfile::tempdir()?);
         let cache = Cache::at(dir.path().join("cache"))?;
 
         let source = publish(bad.path(), |_| Ok("0".repeat(64)))?;
@@ -205,10 +143,7 @@ mod tests {
 
         let source = publish(good.path(), sum_of)?;
         fetch_one(Part::Etcd, &source, &cache, crate::silent).await?;
-        assert_eq!(
-            std::fs::read_to_string(cache.path(Part::Etcd))?,
-            "the program"
-        );
+        assert_eq!(std::fs::read_to_string(cache.path(Part::Etcd))?, "the program");
         Ok(())
     }
 
@@ -217,10 +152,7 @@ mod tests {
         let (a, b) = ("a".repeat(64), "B".repeat(64));
         let url = "https://example.invalid/x/tool.tar.gz";
         assert_eq!(expected_sum(&format!("{a}\n"), url), Some(a.clone()));
-        assert_eq!(
-            expected_sum(&format!("{a}  other\n{b}  tool.tar.gz\n"), url),
-            Some(b.to_lowercase())
-        );
+        assert_eq!(expected_sum(&format!("{a}  other\n{b}  tool.tar.gz\n"), url), Some(b.to_lowercase()));
         assert_eq!(expected_sum(&format!("{a}  other\n"), url), None);
         assert_eq!(expected_sum("<html>not found</html>", url), None);
     }

@@ -33,9 +33,7 @@ impl Assets {
 
     /// As [`Assets::ensure`], for those parts only.
     pub async fn ensure_for(parts: Parts, report: Report) -> Result<Self> {
-        let mut assets = Assets {
-            paths: BTreeMap::new(),
-        };
+        let mut assets = Assets { paths: BTreeMap::new() };
         assets.look_into_kubebuilder_assets(parts, report);
         if assets.missing(parts).is_empty() {
             return Ok(assets);
@@ -51,34 +49,18 @@ impl Assets {
 
     /// Where the program of `part` is; an error when `part` was not asked for.
     pub fn path(&self, part: Part) -> Result<&Path> {
-        self.paths
-            .get(&part)
-            .map(PathBuf::as_path)
-            .with_context(|| format!("{part} was not obtained"))
+        self.paths.get(&part).map(PathBuf::as_path).with_context(|| format!("{part} was not obtained"))
     }
 
     fn missing(&self, parts: Parts) -> Vec<Part> {
-        parts
-            .list()
-            .iter()
-            .copied()
-            .filter(|part| !self.paths.contains_key(part))
-            .collect()
+        parts.list().iter().copied().filter(|part| !self.paths.contains_key(part)).collect()
     }
 
     fn look_into_kubebuilder_assets(&mut self, parts: Parts, report: Report) {
-        let Some(dir) = env::var_os("KUBEBUILDER_ASSETS")
-            .filter(|dir| !dir.is_empty())
-            .map(PathBuf::from)
-        else {
+        let Some(dir) = env::var_os("KUBEBUILDER_ASSETS").filter(|dir| !dir.is_empty()).map(PathBuf::from) else {
             return;
         };
-        self.take(
-            parts,
-            |part| dir.join(part.name()),
-            &format!("in $KUBEBUILDER_ASSETS ({})", dir.display()),
-            report,
-        );
+        self.take(parts, |part| dir.join(part.name()), &format!("in $KUBEBUILDER_ASSETS ({})", dir.display()), report);
     }
 
     fn look_into(&mut self, cache: &Cache, parts: Parts, report: Report) {
@@ -88,16 +70,11 @@ impl Assets {
 
     /// Takes those missing programs that exist, and says so in one line.
     fn take(&mut self, parts: Parts, path: impl Fn(Part) -> PathBuf, place: &str, report: Report) {
-        let found: Vec<Part> = self
-            .missing(parts)
-            .into_iter()
-            .filter(|part| path(*part).is_file())
-            .collect();
+        let found: Vec<Part> = self.missing(parts).into_iter().filter(|part| path(*part).is_file()).collect();
         if !found.is_empty() {
             report(&format!("{}: {place}", names(&found)));
         }
-        self.paths
-            .extend(found.into_iter().map(|part| (part, path(part))));
+        self.paths.extend(found.into_iter().map(|part| (part, path(part))));
     }
 
     /// Fills the cache. Looks again first, because another process may have done it while this one waited.
@@ -108,20 +85,11 @@ impl Assets {
         build::build(&self.missing(parts), cache, report).await?;
         self.look_into(cache, parts, report);
         let missing = self.missing(parts);
-        ensure!(
-            missing.is_empty(),
-            "{} still missing from {}",
-            names(&missing),
-            cache.dir().display()
-        );
+        ensure!(missing.is_empty(), "{} still missing from {}", names(&missing), cache.dir().display());
         Ok(())
     }
 }
 
 fn names(parts: &[Part]) -> String {
-    parts
-        .iter()
-        .map(|part| part.name())
-        .collect::<Vec<_>>()
-        .join(", ")
+    parts.iter().map(|part| part.name()).collect::<Vec<_>>().join(", ")
 }

@@ -12,11 +12,7 @@ const EVERY: Duration = Duration::from_secs(10);
 /// Gives what the program printed.
 pub(crate) async fn run(command: &mut Command, what: &str, report: Report) -> Result<String> {
     let begin = Instant::now();
-    let program = command
-        .as_std()
-        .get_program()
-        .to_string_lossy()
-        .into_owned();
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).kill_on_drop(true);
     let mut output = Box::pin(command.output());
     let output = loop {
@@ -26,11 +22,7 @@ pub(crate) async fn run(command: &mut Command, what: &str, report: Report) -> Re
         }
     };
     if !output.status.success() {
-        bail!(
-            "{what} failed ({program}, {}): {}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("{what} failed ({program}, {}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

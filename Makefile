@@ -1,0 +1,70 @@
+# The commands of this repository. Each says what it does as it does it, and builds what it needs; none changes anything
+# outside the repository but caches, and tools that scripts/prepare.sh names as it installs them.
+#
+#   STATE=FOLDER make up     another folder than .pilothouse, for a second control plane and host
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# rustup's and Go's own places, for shells that do not know them.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
+
+STATE ?= .pilothouse
+BIN := $(or $(CARGO_TARGET_DIR),target)/debug
+
+.PHONY: help
+help: ## List the commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+
+.PHONY: demo
+demo: programs plugins ## Play the story of one plugin on a real API server, and leave nothing running
+	@$(BIN)/demo
+
+.PHONY: test
+test: ## Check format and lints, and run all tests
+	@scripts/prepare.sh rustfmt clippy
+	@scripts/test.sh
+
+.PHONY: up
+up: programs plugins ## Start a control plane and a host with plugins, and leave them running
+	@$(BIN)/local up --dir '$(STATE)'
+
+.PHONY: down
+down: ## Stop what `make up` started
+	@if [ -d '$(STATE)' ]; then $(MAKE) programs && $(BIN)/local down --dir '$(STATE)'; else echo 'nothing runs'; fi
+
+.PHONY: status
+status: programs ## Say what of `make up` runs
+	@$(BIN)/local status --dir '$(STATE)'
+
+.PHONY: plugins
+plugins: ## Build the plugins to target/plugins, and those of the tests to target/guests
+	@scripts/prepare.sh
+	@plugins/build.sh >&2
+	@plugins/build.sh tests/guests/*/ >&2
+
+.PHONY: programs
+programs: ## Build the host, the demo and the control plane
+	@scripts/prepare.sh
+	@cargo build --locked --workspace --bins
+
+.PHONY: bench
+bench: plugins ## Run the benchmarks (release build)
+	@cargo bench --locked -p pilothouse-bench
+
+.PHONY: crds
+crds: ## Make crds/ anew from the types
+	@cargo run --locked -p app-service --example crd
+
+.PHONY: fmt
+fmt: ## Format all Rust code
+	@scripts/prepare.sh rustfmt
+	@cargo fmt --all
+
+.PHONY: clean
+clean: ## Stop what `make up` started here, and remove all that was built
+	@$(MAKE) down STATE=.pilothouse
+	@rm -rf .pilothouse
+	@cargo clean

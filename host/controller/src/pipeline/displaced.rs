@@ -1,0 +1,96 @@
+//! Elements of keyed lists that stand in the place of desired ones: somebody changed a key, such as the number of a
+//! port. To server-side apply the changed element is another one, of another owner; applying ours would leave both, with
+//! one name, which the API server refuses. Such an element must be put right first. Pure.
+
+use serde_json::{Map, Value, json};
+
+use super::compare::Keys;
+
+/// A merge patch that puts elements right which stand in the place of desired ones; none if there are none. It holds for
+/// exactly the version that it was made from.
+pub fn restoration(desired: &Value, live: &Value) -> Option<Value> {
+    let (Value::Object(desired), Value::Object(live)) = (desired, live) else { return None };
+    let mut patch = Map::new();
+    for (field, wanted) in desired.iter().filter(|(field, _)| *field != "metadata") {
+        let Some(mut rest) = live.get(field).cloned() else { continue };
+        if restore(field, wanted, &mut rest) {
+            patch.insert(field.clone(), rest);
+        }
+    }
+    if patch.is_empty() {
+        return None;
+    }
+    let version = live.get("metadata")?.get("resourceVersion")?;
+    patch.insert("metadata".to_owned(), json!({"resourceVersion": version}));
+    Some(Value::Object(patch))
+}
+
+/// Puts elements right below a field; whether there were any.
+fn restore(field: &str, desired: &Value, live: &mut Value) -> bool {
+    match (desired, live) {
+        (Value::Object(desired), Value::Object(live)) => {
+            // Every field is looked at, also after the first find.
+            desired.iter().fold(false, |found, (key, wanted)| {
+                found | live.get_mut(key).is_some_and(|live| restore(key, wanted, live))
+            })
+        }
+        (Value::Array(desired), Value::Array(live)) => {
+            Keys::of(field, desired).is_some_and(|keys| restore_list(keys, desired, live))
+        }
+        _ => false,
+    }
+}
+
+fn restore_list(keys: Keys, desired: &[Value], live: &mut [Value]) -> bool {
+    let mut found = false;
+    for item in desired {
+        if let Some(there) = live.iter_mut().find(|there| keys.same(item, there)) {
+            found |= restore("", item, there);
+        } else if let Some(place) = stand_in(keys, item, desired, live) {
+            live[place] = item.clone();
+            found = true;
+        }
+    }
+    found
+}
+
+/// The element that has the name of a missing one, and is not itself desired.
+fn stand_in(keys: Keys, missing: &Value, desired: &[Value], live: &[Value]) -> Option<usize> {
+    let name = missing.get("name").filter(|_| !keys.include_name())?;
+    let unwanted = |there: &Value| !desired.iter().any(|item| keys.same(item, there));
+    live.iter().position(|there| there.get("name") == Some(name) && unwanted(there))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(ports: Value) -> Value {
+        json!({
+            "metadata": {"resourceVersion": "7"},
+            "spec": {"replicas": 1, "containers": [{"name": "app", "image": "a", "ports": ports}]},
+        })
+    }
+
+    #[test]
+    fn an_element_whose_key_was_changed_is_put_right_and_others_stay() {
+        let http = json!({"name": "http", "containerPort": 8080});
+        let moved = json!({"name": "http", "containerPort": 9999, "protocol": "TCP"});
+        let theirs = json!({"name": "debug", "containerPort": 6060, "protocol": "TCP"});
+        let desired = workload(json!([http]));
+        let cases = [
+            ("as desired", json!([http, theirs]), None),
+            ("missing, nobody in its place", json!([theirs]), None),
+            ("another in its place", json!([moved, theirs]), Some(json!([http, theirs]))),
+        ];
+        for (name, live, expected) in cases {
+            let patch = restoration(&desired, &workload(live));
+            let ports = patch.as_ref().map(|patch| patch["spec"]["containers"][0]["ports"].clone());
+            assert_eq!(ports, expected, "{name}");
+            if let Some(patch) = patch {
+                assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
+                assert_eq!(patch["spec"]["replicas"], 1, "what is not a list stays as it is");
+            }
+        }
+    }
+}

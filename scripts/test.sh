@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs all checks and tests, phase by phase, and stops at the first that fails. It changes no file of the repository and
+# leaves nothing running.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+phases=6
+number=0
+
+# phase TITLE COMMAND...: says what begins and how long it took.
+phase() {
+  local title=$1 start=$SECONDS
+  shift
+  number=$((number + 1))
+  echo "=== $number/$phases $title"
+  if ! "$@"; then
+    echo "=== $number/$phases $title: FAILED after $((SECONDS - start)) s" >&2
+    exit 1
+  fi
+  echo "=== $number/$phases $title: ok, $((SECONDS - start)) s"
+}
+
+phase "format" cargo fmt --all --check
+phase "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
+phase "programs" cargo build --locked --workspace --bins
+phase "plugins and test guests" make --no-print-directory plugins
+phase "control plane programs" "$target/debug/control-plane" fetch
+phase "unit, documentation and black-box tests" cargo test --locked --workspace --no-fail-fast
+echo "=== all $phases phases ok, $SECONDS s"

@@ -1,0 +1,121 @@
+//! What becomes of an `AppService`: its children, who owns them, what its status says of them.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
+use pilothouse_tests::cluster::condition;
+use serde_json::{Value, json};
+
+use crate::{
+    scene::{Scene, app},
+    suite::{Suite, tests},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        an_object_gets_its_children_owned_and_labelled,
+        the_status_counts_ready_replicas,
+        a_deleted_child_is_created_again,
+        the_schema_refuses_one_replica,
+        more_replicas_reach_the_deployment,
+    );
+}
+
+/// A1, A2: both children, each controlled by the object and marked as the plugin's.
+async fn an_object_gets_its_children_owned_and_labelled(scene: &mut Scene) -> Result<()> {
+    scene.start(&["app-service"]).await?;
+    let app = scene.namespace.apply(app("web")).await?;
+    let uid = &app["metadata"]["uid"];
+    for kind in ["Deployment", "Service"] {
+        let child = scene.namespace.until(kind, "web", "to be created", |_| true).await?;
+        let owner = json!({
+            "apiVersion": "apps.example.com/v1", "kind": "AppService", "name": "web", "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        });
+        ensure!(child["metadata"]["ownerReferences"] == json!([owner]), "wrong owner of {child}");
+        let labels = &child["metadata"]["labels"];
+        ensure!(labels["pilothouse.dev/plugin"] == "app-service", "not marked with the plugin: {child}");
+        ensure!(labels["pilothouse.dev/owner-uid"] == *uid, "not marked with the owner: {child}");
+        ensure!(labels["app.kubernetes.io/managed-by"] == "pilothouse", "not marked as managed: {child}");
+        ensure!(labels["app.kubernetes.io/name"] == "web", "the plugin's own label is gone: {child}");
+    }
+    let deployment = scene.namespace.get("Deployment", "web").await?.context("no Deployment")?;
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    ensure!(deployment["spec"]["replicas"] == 3 && container["image"] == "example.com/web:1", "{deployment}");
+    ensure!(container["ports"][0]["containerPort"] == 8080, "the default port is not there: {deployment}");
+    Ok(())
+}
+
+/// A3: the numbers of the Deployment appear in the status, and `Ready` follows them down and up again.
+async fn the_status_counts_ready_replicas(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    let pod = scene.namespace.list("Pod").await?.first().cloned().context("no Pod")?;
+    let name = pod["metadata"]["name"].as_str().context("a Pod without a name")?;
+    set_ready(scene, name, "False").await?;
+    let app =
+        scene.namespace.until("AppService", "web", "to have 2/3 ready", |app| ready_replicas(app) == Some(2)).await?;
+    ensure!(app["status"]["replicas"] == 3, "three Pods exist: {app}");
+    ensure!(condition(&app, "Ready")["status"] == "False", "two of three are not enough: {app}");
+    ensure!(condition(&app, "Ready")["message"] == "2 of 3 replicas ready", "{app}");
+    ensure!(condition(&app, "Reconciling")["status"] == "True", "{app}");
+    set_ready(scene, name, "True").await?;
+    scene.at_rest("web").await?;
+    let app = scene.namespace.get("AppService", "web").await?.context("no AppService")?;
+    ensure!(ready_replicas(&app) == Some(3), "{app}");
+    for (type_, status) in [("Ready", "True"), ("Reconciling", "False"), ("Stalled", "False"), ("Available", "True")] {
+        ensure!(condition(&app, type_)["status"] == status, "{type_} is not {status}: {app}");
+    }
+    Ok(())
+}
+
+fn ready_replicas(app: &Value) -> Option<i64> {
+    app["status"]["readyReplicas"].as_i64()
+}
+
+/// Does what a kubelet does when a Pod's readiness probe changes its mind.
+async fn set_ready(scene: &Scene, pod: &str, status: &str) -> Result<()> {
+    let condition = json!({"type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
+    scene.namespace.api("Pod")?.patch_status(pod, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// A9, A10: a child that somebody deletes comes back, the Service as well as the Deployment.
+async fn a_deleted_child_is_created_again(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    for kind in ["Deployment", "Service"] {
+        let before = scene.namespace.get(kind, "web").await?.context("no child")?;
+        scene.namespace.delete(kind, "web").await?;
+        let is_new = |child: &Value| child["metadata"]["uid"] != before["metadata"]["uid"];
+        let child = scene.namespace.until(kind, "web", "to be created again", is_new).await?;
+        ensure!(child["spec"]["selector"] == before["spec"]["selector"], "not the same child: {child}");
+        ensure!(child["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"], "{child}");
+    }
+    scene.at_rest("web").await
+}
+
+/// F3: the API server itself refuses what the plugin could not make highly available.
+async fn the_schema_refuses_one_replica(scene: &mut Scene) -> Result<()> {
+    let mut single = app("single");
+    single["spec"]["replicas"] = 1.into();
+    let Err(refusal) = scene.namespace.apply(single).await else {
+        anyhow::bail!("one replica is accepted");
+    };
+    let refusal = format!("{refusal:#}");
+    ensure!(refusal.contains("spec.replicas") && refusal.contains("greater than or equal to 2"), "{refusal}");
+    ensure!(scene.namespace.get("AppService", "single").await?.is_none(), "it was created all the same");
+    Ok(())
+}
+
+/// F8: scaling the object scales the Deployment.
+async fn more_replicas_reach_the_deployment(scene: &mut Scene) -> Result<()> {
+    scene.start(&["app-service"]).await?;
+    let mut small = app("web");
+    small["spec"]["replicas"] = 2.into();
+    scene.namespace.apply(small).await?;
+    scene.at_rest("web").await?;
+    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+    let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 4;
+    scene.namespace.until("Deployment", "web", "to have 4 replicas", scaled).await?;
+    scene.at_rest("web").await
+}

@@ -1,0 +1,63 @@
+//! Runs the host's binary to its end and tells what it said.
+
+use std::{ffi::OsStr, io::Write, process::Stdio, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::artifacts;
+use tokio::process::Command;
+
+/// How long a command may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a command left behind.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code.
+    pub code: i32,
+    /// Its standard output.
+    pub output: String,
+    /// Its standard error.
+    pub errors: String,
+}
+
+/// Runs `pilothouse` with arguments, without an environment that could change what it does.
+pub async fn pilothouse<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Ended> {
+    let mut command = Command::new(artifacts::host_binary()?);
+    for variable in ["KUBECONFIG", "LOG_LEVEL", "LOG_FORMAT", "WATCH_NAMESPACE", "PILOTHOUSE_PLUGINS"] {
+        command.env_remove(variable);
+    }
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output()).await.context("the command did not end")??;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("the command did not write UTF-8");
+    let code = output.status.code().context("a signal ended the command")?;
+    Ok(Ended { code, output: text(output.stdout)?, errors: text(output.stderr)? })
+}
+
+impl Ended {
+    /// The command succeeded; its standard output.
+    pub fn succeeded(self) -> Result<String> {
+        ensure!(self.code == 0, "exit code {}: {}", self.code, self.errors);
+        Ok(self.output)
+    }
+
+    /// The command failed with exit code 1, and its last words have all of these.
+    pub fn failed_with(self, words: &[&str]) -> Result<()> {
+        ensure!(self.code == 1, "exit code {}, not 1: {self:?}", self.code);
+        let mut lines = self.errors.lines().skip_while(|line| !line.starts_with("error: ")).peekable();
+        ensure!(lines.peek().is_some(), "it does not say what failed: {self:?}");
+        let last = lines.collect::<Vec<_>>().join("\n");
+        words.iter().try_for_each(|word| {
+            ensure!(last.contains(word), "the message does not name {word:?}: {last}");
+            Ok(())
+        })?;
+        ensure!(!self.errors.contains("panicked"), "it panicked: {}", self.errors);
+        Ok(())
+    }
+}
+
+/// A file with that text, gone with its owner.
+pub fn file(text: &[u8]) -> Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(text)?;
+    Ok(file)
+}

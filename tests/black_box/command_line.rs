@@ -1,0 +1,170 @@
+//! The commands for people: what they print, and what they say when something is wrong.
+
+use std::{collections::BTreeMap, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::artifacts;
+use serde_json::Value;
+
+use crate::{
+    command::{file, pilothouse},
+    scene::{Scene, app},
+    suite::{Suite, tests},
+    swaps::of_contract,
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        every_command_explains_itself,
+        wrong_arguments_are_told,
+        inspect_prints_the_manifest,
+        inspect_says_why_a_file_is_no_plugin,
+        render_prints_what_the_host_applies,
+        render_says_what_is_wrong_with_an_object,
+        run_says_what_is_wrong_with_a_kubeconfig,
+        run_says_what_is_wrong_with_a_plugin_directory,
+    );
+}
+
+async fn every_command_explains_itself(_: &mut Scene) -> Result<()> {
+    for command in [&[][..], &["run"], &["inspect"], &["render"], &["pack"]] {
+        let help = pilothouse(command.iter().chain([&"--help"])).await?.succeeded()?;
+        ensure!(help.contains("Usage: pilothouse"), "{command:?}: {help}");
+    }
+    let version = pilothouse(["--version"]).await?.succeeded()?;
+    ensure!(version.starts_with("pilothouse "), "{version}");
+    Ok(())
+}
+
+async fn wrong_arguments_are_told(_: &mut Scene) -> Result<()> {
+    for wrong in [&["sail"][..], &["run", "--sail"], &["run"], &["inspect"]] {
+        let ended = pilothouse(wrong).await?;
+        ensure!(ended.code == 2 && ended.errors.contains("Usage"), "{wrong:?}: {ended:?}");
+    }
+    Ok(())
+}
+
+async fn inspect_prints_the_manifest(_: &mut Scene) -> Result<()> {
+    let plugin = artifacts::plugin("app-service")?;
+    let printed = pilothouse([Path::new("inspect"), &plugin]).await?.succeeded()?;
+    let manifest: Value = serde_saphyr::from_str(&printed).context("it is not YAML")?;
+    ensure!(manifest["name"] == "app-service" && manifest["contract"] == "0.1.0", "{printed}");
+    ensure!(manifest["reconciles"]["kind"] == "AppService", "{printed}");
+    let kinds: Vec<_> = manifest["children"].as_array().into_iter().flatten().map(|child| &child["kind"]).collect();
+    ensure!(kinds == ["Deployment", "Service"], "{printed}");
+    ensure!(manifest["bytes"] == std::fs::metadata(&plugin)?.len(), "{printed}");
+    Ok(())
+}
+
+async fn inspect_says_why_a_file_is_no_plugin(_: &mut Scene) -> Result<()> {
+    let good = std::fs::read(artifacts::plugin("app-service")?)?;
+    let cases = [
+        (b"this is not WebAssembly".to_vec(), "not a whole WebAssembly file"),
+        (good[..good.len() / 2].to_vec(), "not a whole WebAssembly file"),
+        (b"\0asm\x01\0\0\0".to_vec(), "pilothouse pack"),
+        (b"\0asm\x0d\0\x01\0".to_vec(), "without a manifest"),
+        (of_contract(&good, "0.2.0")?, "built for contract 0.2.0"),
+    ];
+    for (bytes, message) in cases {
+        let plugin = file(&bytes)?;
+        let name = plugin.path().to_string_lossy().into_owned();
+        pilothouse([Path::new("inspect"), plugin.path()]).await?.failed_with(&[message, &name])?;
+    }
+    pilothouse(["inspect", "no/such/file.wasm"]).await?.failed_with(&["no/such/file.wasm", "No such file"])
+}
+
+/// Fed with the live object, it prints the very children that are in the cluster.
+async fn render_prints_what_the_host_applies(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    let object = scene.namespace.get("AppService", "web").await?.context("no AppService")?;
+    let printed = render(scene, &object).await?.succeeded()?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&printed).context("it is not YAML")?;
+    let rendered: BTreeMap<_, _> =
+        documents.iter().filter_map(|child| Some((child["kind"].as_str()?, child))).collect();
+    ensure!(rendered.keys().eq(&["Deployment", "Service"]), "{printed}");
+    for (kind, rendered) in rendered {
+        let live = scene.namespace.get(kind, "web").await?.context("no child")?;
+        contains(&live, rendered, kind)?;
+    }
+    Ok(())
+}
+
+/// Whether a live object has every field that was rendered, with the same value.
+fn contains(live: &Value, rendered: &Value, path: &str) -> Result<()> {
+    match (live, rendered) {
+        (Value::Object(live), Value::Object(rendered)) => {
+            for (key, value) in rendered {
+                let live = live.get(key).with_context(|| format!("the live object has no {path}.{key}"))?;
+                contains(live, value, &format!("{path}.{key}"))?;
+            }
+        }
+        (Value::Array(live), Value::Array(rendered)) => {
+            ensure!(live.len() == rendered.len(), "{path} has another length");
+            for (index, (live, rendered)) in live.iter().zip(rendered).enumerate() {
+                contains(live, rendered, &format!("{path}[{index}]"))?;
+            }
+        }
+        (live, rendered) => ensure!(live == rendered, "{path} is {live}, but {rendered} was rendered"),
+    }
+    Ok(())
+}
+
+async fn render_says_what_is_wrong_with_an_object(scene: &mut Scene) -> Result<()> {
+    let mut other = app("web");
+    other["kind"] = "Other".into();
+    let mut nameless = app("web");
+    nameless["metadata"] = Value::Object(Default::default());
+    let mut without_metadata = app("web");
+    without_metadata["metadata"] = Value::Null;
+    for (object, words) in [
+        (other, &["Other", "AppService"][..]),
+        (nameless, &["metadata.name"]),
+        (without_metadata, &["metadata"]),
+        (Value::from("text"), &["apps.example.com/v1 AppService"]),
+    ] {
+        render(scene, &object).await?.failed_with(words)?;
+    }
+    let plugin = artifacts::plugin("app-service")?;
+    for (text, words) in [("a: [", &["is not YAML"][..]), ("", &["0 objects"])] {
+        let object = file(text.as_bytes())?;
+        pilothouse([Path::new("render"), &plugin, object.path()]).await?.failed_with(words)?;
+    }
+    // The plugin cannot read what the schema would not have let pass.
+    let mut specless = app("web");
+    specless["spec"] = Value::Null;
+    let ended = render(scene, &specless).await?;
+    ensure!(!ended.errors.contains("verdict: done") && ended.output.is_empty(), "it rendered nonsense: {ended:?}");
+    Ok(())
+}
+
+async fn render(scene: &Scene, object: &Value) -> Result<crate::command::Ended> {
+    let object = file(object.to_string().as_bytes())?;
+    let (plugin, cache) = (artifacts::plugin("app-service")?, scene.cluster.cache());
+    pilothouse([Path::new("render"), &plugin, object.path(), Path::new("--cache-dir"), &cache]).await
+}
+
+async fn run_says_what_is_wrong_with_a_kubeconfig(scene: &mut Scene) -> Result<()> {
+    let malformed = file(b"clusters: [")?;
+    let nothing = file(b"apiVersion: v1\nkind: Config\n")?;
+    for kubeconfig in [Path::new("no/such/kubeconfig"), malformed.path(), nothing.path()] {
+        let plugins = scene.host.plugins();
+        let arguments = [Path::new("run"), Path::new("--plugins"), &plugins, Path::new("--kubeconfig"), kubeconfig];
+        let name = kubeconfig.to_string_lossy();
+        pilothouse(arguments).await?.failed_with(&[&name, "kubeconfig"])?;
+    }
+    Ok(())
+}
+
+async fn run_says_what_is_wrong_with_a_plugin_directory(scene: &mut Scene) -> Result<()> {
+    let kubeconfig = scene.namespace.setup().kubeconfig;
+    let plain = file(b"")?;
+    for plugins in [Path::new("no/such/directory"), plain.path()] {
+        let mut arguments =
+            vec![Path::new("run"), Path::new("--plugins"), plugins, Path::new("--kubeconfig"), &kubeconfig];
+        arguments.extend(["--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0"].map(Path::new));
+        let name = plugins.to_string_lossy();
+        pilothouse(arguments).await?.failed_with(&[&name, "--plugins"])?;
+    }
+    Ok(())
+}

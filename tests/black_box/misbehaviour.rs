@@ -1,0 +1,132 @@
+//! Plugins that are wrong, endless or greedy: each fault is told on its own object, and everything else goes on. The
+//! process survives all of them.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{
+    cluster::{PATIENCE, condition},
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    scene::{Scene, app, misbehaver},
+    suite::{Suite, tests},
+};
+
+/// Acts and the reasons under which they are told.
+const FAULTS: [(&str, &str); 18] = [
+    ("loop", "PluginDeadlineExceeded"),
+    ("allocate", "PluginMemoryLimitExceeded"),
+    ("recurse", "PluginTrapped"),
+    ("trap", "PluginTrapped"),
+    ("invalid-json", "PluginContractViolated"),
+    ("deep-json", "PluginContractViolated"),
+    ("bad-status", "PluginContractViolated"),
+    ("no-name", "PluginContractViolated"),
+    ("host-condition", "PluginContractViolated"),
+    ("empty-reason", "PluginContractViolated"),
+    ("huge", "PluginOutputLimitExceeded"),
+    ("huge-status", "PluginOutputLimitExceeded"),
+    ("undeclared-kind", "ChildKindNotDeclared"),
+    ("cluster-child", "ChildScopeNotAllowed"),
+    ("other-namespace", "ChildScopeNotAllowed"),
+    ("duplicate", "DuplicateChild"),
+    ("many-children", "TooManyChildren"),
+    ("refused-child", "ChildInvalid"),
+];
+
+/// How soon a good object is served beside bad ones.
+const PROMPT: Duration = Duration::from_secs(3);
+
+/// The limit on a call's computing time, and how long a busy machine may take to grant that much.
+const CPU_LIMIT: f64 = 1.0;
+const CPU_LIMIT_SEEN: f64 = 8.0;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        every_fault_is_told_and_hurts_nobody_else,
+        an_endless_loop_ends_at_its_limit,
+        a_fault_deletes_nothing
+    );
+}
+
+async fn every_fault_is_told_and_hurts_nobody_else(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver", "app-service"]).await?;
+    let pid = scene.host.pid()?;
+    scene.namespace.apply(app("web")).await?;
+    scene.at_rest("web").await?;
+    for (act, _) in FAULTS {
+        let mut object = misbehaver(act, act);
+        if act == "many-children" {
+            // More than an object may have, but not more than a call may return.
+            object["spec"]["number"] = 1_100.into();
+        }
+        scene.namespace.apply(object).await?;
+    }
+    let asked = Instant::now();
+    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+    let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 4;
+    scene.namespace.until("Deployment", "web", "to have 4 replicas", scaled).await?;
+    let took = asked.elapsed();
+    eprintln!("an AppService was served {took:?} after its change, beside {} faulty objects", FAULTS.len());
+    for (act, reason) in FAULTS {
+        let object = scene.stalled("Misbehaver", act, reason).await.with_context(|| format!("the act {act}"))?;
+        ensure!(condition(&object, "Stalled")["message"] != "", "no message: {object}");
+        let event = scene.event("Misbehaver", act, reason).await?;
+        ensure!(event["type"] == "Warning", "{event}");
+        ensure!(scene.namespace.get("ConfigMap", act).await?.is_none(), "{act} got its child");
+    }
+    ensure!(scene.namespace.list("Secret").await?.is_empty(), "an undeclared kind was created");
+    ensure!(took < PROMPT, "the AppService was served only after {took:?}");
+    scene.at_rest("web").await?;
+    // A good object of the bad plugin.
+    scene.namespace.apply(misbehaver("good", "well")).await?;
+    scene.namespace.until("ConfigMap", "good", "to be created", |_| true).await?;
+    ensure!(scene.host.pid()? == pid, "the host is another process");
+    ensure!(scene.host.get("health", "/healthz").await?.0 == 200, "the host is not healthy");
+    Ok(())
+}
+
+async fn an_endless_loop_ends_at_its_limit(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    scene.namespace.apply(misbehaver("endless", "loop")).await?;
+    scene.stalled("Misbehaver", "endless", "PluginDeadlineExceeded").await?;
+    let metrics = scene.metrics().await?;
+    let deadlines = metrics.sum("pilothouse_plugin_calls_total", &[("plugin", "misbehaver"), ("outcome", "deadline")]);
+    ensure!(deadlines >= 1.0, "no deadline is counted");
+    let of_plugin = [("controller", "misbehaver")];
+    let calls = metrics.sum("pilothouse_plugin_call_seconds_count", &of_plugin);
+    let mean = metrics.sum("pilothouse_plugin_call_seconds_sum", &of_plugin) / calls;
+    eprintln!("an endless loop was ended after {mean:.3} s");
+    ensure!((CPU_LIMIT * 0.9..CPU_LIMIT_SEEN).contains(&mean), "the limit is {CPU_LIMIT} s, but it took {mean} s");
+    // It is asked again, later and later, and mends as soon as its object changes.
+    scene.namespace.patch("Misbehaver", "endless", json!({"spec": {"act": "well"}})).await?;
+    let ready = |object: &Value| condition(object, "Ready")["status"] == "True";
+    scene.namespace.until("Misbehaver", "endless", "to be ready", ready).await?;
+    Ok(())
+}
+
+/// A child that is there stays, whatever goes wrong later.
+async fn a_fault_deletes_nothing(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    scene.namespace.apply(misbehaver("fallen", "well")).await?;
+    scene.namespace.until("ConfigMap", "fallen", "to be created", |_| true).await?;
+    for (act, reason) in
+        [("trap", "PluginTrapped"), ("undeclared-kind", "ChildKindNotDeclared"), ("huge", "PluginOutputLimitExceeded")]
+    {
+        scene.namespace.patch("Misbehaver", "fallen", json!({"spec": {"act": act}})).await?;
+        scene.stalled("Misbehaver", "fallen", reason).await?;
+        ensure!(scene.namespace.get("ConfigMap", "fallen").await?.is_some(), "{act} deleted the child");
+    }
+    // An empty list is no fault: then there shall be none.
+    scene.namespace.patch("Misbehaver", "fallen", json!({"spec": {"act": "none"}})).await?;
+    scene.namespace.until_gone("ConfigMap", "fallen").await?;
+    eventually(PATIENCE, "the object to be ready", async || {
+        let object = scene.namespace.get("Misbehaver", "fallen").await?.context("the object is gone")?;
+        Ok(Look::of(condition(&object, "Ready")["status"] == "True", object))
+    })
+    .await
+}

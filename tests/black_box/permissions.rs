@@ -1,0 +1,102 @@
+//! What the cluster does not allow the host: told on the object, and over as soon as it is allowed.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use pilothouse_control_plane::RESTRICTED;
+use pilothouse_tests::{
+    cluster::{PATIENCE, condition},
+    wait::{Look, eventually},
+};
+use serde_json::json;
+
+use crate::{
+    scene::{Scene, app},
+    suite::{Suite, tests},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(suite, a_denied_write_is_told_on_the_object, a_denied_watch_is_told_and_nothing_is_decided);
+}
+
+/// The host may read everything, but not write Deployments.
+async fn a_denied_write_is_told_on_the_object(scene: &mut Scene) -> Result<()> {
+    let mut rules = vec![rule("*", "*", "get list watch"), rule("apps.example.com", "appservices/status", "patch")];
+    rules.extend([rule("", "services", "create patch"), rule("", "events", "create patch")]);
+    allow(scene, &rules).await?;
+    be_restricted(scene)?;
+    scene.start(&["app-service"]).await?;
+    scene.namespace.apply(app("web")).await?;
+    let object = scene.stalled("AppService", "web", "Forbidden").await?;
+    let message = condition(&object, "Stalled")["message"].to_string();
+    ensure!(
+        message.contains("deployments.apps") && message.contains("cannot"),
+        "it does not say what is denied: {message}"
+    );
+    let event = scene.event("AppService", "web", "Forbidden").await?;
+    ensure!(event["type"] == "Warning", "{event}");
+    scene.namespace.until("Service", "web", "to be created all the same", |_| true).await?;
+    rules.push(rule("apps", "deployments", "create patch"));
+    allow(scene, &rules).await?;
+    scene.at_rest("web").await
+}
+
+/// The host may not read Deployments: it does not know which there are, so it must not guess.
+async fn a_denied_watch_is_told_and_nothing_is_decided(scene: &mut Scene) -> Result<()> {
+    let mut rules =
+        vec![rule("apps.example.com", "*", "*"), rule("", "*", "*"), rule("apps", "deployments", "create patch")];
+    allow(scene, &rules).await?;
+    be_restricted(scene)?;
+    scene.install("app-service")?;
+    scene.host.resume().await?;
+    scene.namespace.apply(app("web")).await?;
+    let object = scene.stalled("AppService", "web", "ChildrenUnknown").await?;
+    let message = condition(&object, "Stalled")["message"].to_string();
+    ensure!(message.contains("deployments.apps"), "it does not say what is denied: {message}");
+    let (code, body) = scene.host.get("health", "/readyz").await?;
+    ensure!(code == 503 && body.contains("Deployment"), "/readyz says {code} {body}");
+    ensure!(scene.namespace.list("Service").await?.is_empty(), "a child was created without knowing the others");
+    rules.push(rule("apps", "deployments", "get list watch"));
+    allow(scene, &rules).await?;
+    scene.at_rest("web").await?;
+    eventually(PATIENCE, "the host to be ready", async || {
+        let (code, body) = scene.host.get("health", "/readyz").await?;
+        Ok(Look::of(code == 200, body))
+    })
+    .await
+}
+
+/// The host is a user who may do nothing but what the test allows.
+fn be_restricted(scene: &mut Scene) -> Result<()> {
+    let kubeconfig = scene.cluster.plane.kubeconfig_for(RESTRICTED)?;
+    scene.set_up_host(|setup| setup.kubeconfig = kubeconfig)
+}
+
+/// Allows the restricted user exactly this in the test's namespace.
+async fn allow(scene: &Scene, rules: &[PolicyRule]) -> Result<()> {
+    let (client, namespace) = (scene.namespace.client(), &*scene.namespace.name);
+    let apply = PatchParams::apply("tests").force();
+    let meta = json!({"name": "host", "namespace": namespace});
+    let (group, version) = ("rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1");
+    let role = json!({"apiVersion": version, "kind": "Role", "metadata": meta, "rules": rules});
+    Api::<Role>::namespaced(client.clone(), namespace).patch("host", &apply, &Patch::Apply(role)).await?;
+    let binding = json!({
+        "apiVersion": version, "kind": "RoleBinding", "metadata": meta,
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "host"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": RESTRICTED}],
+    });
+    Api::<RoleBinding>::namespaced(client, namespace).patch("host", &apply, &Patch::Apply(binding)).await?;
+    Ok(())
+}
+
+fn rule(group: &str, resources: &str, verbs: &str) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(vec![resources.to_owned()]),
+        verbs: verbs.split(' ').map(str::to_owned).collect(),
+        ..PolicyRule::default()
+    }
+}

@@ -1,0 +1,125 @@
+//! Children over time: those that are no longer returned go, unless they are to be kept; fields that cannot change and
+//! fields that are left to others.
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::cluster::condition;
+use serde_json::{Value, json};
+
+use crate::{
+    scene::{Scene, misbehaver},
+    suite::{Suite, tests},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        children_that_are_no_longer_returned_are_deleted,
+        children_are_deleted_by_the_next_host_too,
+        kept_children_stay,
+        an_immutable_field_is_told_or_the_child_is_made_anew,
+        unmanaged_fields_belong_to_others,
+        a_field_that_is_no_longer_returned_goes,
+    );
+}
+
+async fn children_that_are_no_longer_returned_are_deleted(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    several(scene, 3, json!({})).await?;
+    scene.namespace.until("ConfigMap", "many-2", "to be created", |_| true).await?;
+    // Not ours: looks like a child, but belongs to nobody.
+    let like = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "many-3"}});
+    scene.namespace.apply(like).await?;
+    several(scene, 1, json!({})).await?;
+    scene.namespace.until_gone("ConfigMap", "many-1").await?;
+    scene.namespace.until_gone("ConfigMap", "many-2").await?;
+    for name in ["many-0", "many-3"] {
+        ensure!(scene.namespace.get("ConfigMap", name).await?.is_some(), "{name} is gone");
+    }
+    Ok(())
+}
+
+/// Nothing is remembered in the process: the cluster itself says which children there are.
+async fn children_are_deleted_by_the_next_host_too(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    several(scene, 3, json!({})).await?;
+    scene.namespace.until("ConfigMap", "many-2", "to be created", |_| true).await?;
+    scene.host.kill().await?;
+    several(scene, 1, json!({})).await?;
+    scene.host.resume().await?;
+    scene.namespace.until_gone("ConfigMap", "many-1").await?;
+    scene.namespace.until_gone("ConfigMap", "many-2").await?;
+    ensure!(scene.namespace.get("ConfigMap", "many-0").await?.is_some(), "the wanted child is gone");
+    Ok(())
+}
+
+/// They have no owner reference, so garbage collection leaves them too.
+async fn kept_children_stay(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    several(scene, 2, json!({"keep": true})).await?;
+    let kept = scene.namespace.until("ConfigMap", "many-1", "to be created", |_| true).await?;
+    ensure!(kept["metadata"].get("ownerReferences").is_none(), "garbage collection would delete it: {kept}");
+    several(scene, 1, json!({"keep": true})).await?;
+    let observed = |object: &Value| {
+        condition(object, "Ready")["status"] == "True"
+            && object["status"]["observedGeneration"] == object["metadata"]["generation"]
+    };
+    scene.namespace.until("Misbehaver", "many", "to be reconciled", observed).await?;
+    ensure!(scene.namespace.get("ConfigMap", "many-1").await?.is_some(), "it was deleted");
+    Ok(())
+}
+
+async fn an_immutable_field_is_told_or_the_child_is_made_anew(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    let mut hard = misbehaver("hard", "immutable");
+    hard["spec"]["data"] = json!({"key": "one"});
+    scene.namespace.apply(hard).await?;
+    let before = scene.namespace.until("ConfigMap", "hard", "to be created", |_| true).await?;
+    scene.namespace.patch("Misbehaver", "hard", json!({"spec": {"data": {"key": "two"}}})).await?;
+    scene.stalled("Misbehaver", "hard", "ImmutableField").await?;
+    let still = scene.namespace.get("ConfigMap", "hard").await?.context("it was deleted")?;
+    ensure!(still["metadata"]["uid"] == before["metadata"]["uid"], "it was made anew: {still}");
+    scene.namespace.patch("Misbehaver", "hard", json!({"spec": {"recreate": true}})).await?;
+    let anew = |child: &Value| child["data"]["key"] == "two" && child["metadata"]["uid"] != before["metadata"]["uid"];
+    scene.namespace.until("ConfigMap", "hard", "to be made anew", anew).await?;
+    Ok(())
+}
+
+async fn unmanaged_fields_belong_to_others(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    let mut shy = misbehaver("shy", "well");
+    shy["spec"]["data"] = json!({"ours": "one", "theirs": "from the plugin"});
+    shy["spec"]["unmanaged"] = json!(["/data/theirs"]);
+    scene.namespace.apply(shy).await?;
+    scene.namespace.until("ConfigMap", "shy", "to be created", |_| true).await?;
+    scene.namespace.patch("ConfigMap", "shy", json!({"data": {"ours": "two", "theirs": "from others"}})).await?;
+    let repaired = |child: &Value| child["data"]["ours"] == "one";
+    let child = scene.namespace.until("ConfigMap", "shy", "to be repaired", repaired).await?;
+    ensure!(child["data"]["theirs"] == "from others", "it was taken away: {child}");
+    Ok(())
+}
+
+async fn a_field_that_is_no_longer_returned_goes(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    let mut object = misbehaver("less", "well");
+    object["spec"]["data"] = json!({"kept": "yes", "dropped": "soon"});
+    scene.namespace.apply(object.clone()).await?;
+    scene.namespace.until("ConfigMap", "less", "to be created", |_| true).await?;
+    scene.namespace.patch("ConfigMap", "less", json!({"data": {"added": "by others"}})).await?;
+    object["spec"]["data"] = json!({"kept": "yes"});
+    scene.namespace.apply(object).await?;
+    let dropped = |child: &Value| child["data"].get("dropped").is_none();
+    let child = scene.namespace.until("ConfigMap", "less", "to lose a field", dropped).await?;
+    ensure!(child["data"] == json!({"kept": "yes", "added": "by others"}), "{child}");
+    Ok(())
+}
+
+/// An object with so many children, named `many-0` and on.
+async fn several(scene: &Scene, number: usize, more: Value) -> Result<()> {
+    let mut object = misbehaver("many", "several");
+    object["spec"]["number"] = number.into();
+    for (field, value) in more.as_object().into_iter().flatten() {
+        object["spec"][field] = value.clone();
+    }
+    scene.namespace.apply(object).await?;
+    Ok(())
+}

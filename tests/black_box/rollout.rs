@@ -1,0 +1,141 @@
+//! The status during a rollout: an object is never called ready for a spec that is not rolled out. Judged by every
+//! version of the status that the API server ever served, beside the Deployment of the same moment.
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use kube::api::{DynamicObject, WatchEvent, WatchParams};
+use pilothouse_tests::cluster::{PATIENCE, condition};
+use serde_json::{Value, json};
+
+use crate::{
+    scene::Scene,
+    suite::{Suite, tests},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(suite, ready_waits_for_the_rollout);
+}
+
+/// Two rollouts, of an image and of more replicas.
+async fn ready_waits_for_the_rollout(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    let mut history = History::begin(scene).await?;
+    for spec in [json!({"image": "example.com/web:2"}), json!({"replicas": 5})] {
+        let edited = scene.namespace.patch("AppService", "web", json!({"spec": spec})).await?;
+        history.until_ready(edited["metadata"]["generation"].as_i64()).await?;
+        history.ensure_ready_is_true(scene).await?;
+    }
+    Ok(())
+}
+
+/// All versions of the object and of its Deployment, as watches bring them.
+struct History {
+    apps: Versions,
+    deployments: Versions,
+}
+
+/// All versions of one object from some moment on.
+struct Versions {
+    events: BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>,
+    seen: Vec<Value>,
+}
+
+impl History {
+    async fn begin(scene: &Scene) -> Result<Self> {
+        Ok(Self {
+            apps: Versions::of(scene, "AppService").await?,
+            deployments: Versions::of(scene, "Deployment").await?,
+        })
+    }
+
+    /// Follows the object until it is ready for a generation, and the Deployment until that moment.
+    async fn until_ready(&mut self, generation: Option<i64>) -> Result<()> {
+        let generation = generation.context("no generation")?;
+        let what = format!("the object to be ready for generation {generation}");
+        let follow = async {
+            while !self.apps.latest().is_some_and(|app| is_ready(app) && observed(app) == Some(generation)) {
+                self.apps.next().await?;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(PATIENCE, follow).await.context(what)?
+    }
+
+    /// Wherever the object says that it is ready, the Deployment of that moment is rolled out for its spec.
+    async fn ensure_ready_is_true(&mut self, scene: &Scene) -> Result<()> {
+        self.deployments.until(scene.namespace.get("Deployment", "web").await?.context("no Deployment")?).await?;
+        for app in self.apps.seen.iter().filter(|app| is_ready(app)) {
+            if observed(app) != app["metadata"]["generation"].as_i64() {
+                continue; // It says so of an earlier generation.
+            }
+            let moment = revision(app)?;
+            let earlier = |deployment: &&Value| revision(deployment).is_ok_and(|at| at < moment);
+            let deployment = self.deployments.seen.iter().rfind(earlier);
+            let deployment = deployment.context("no Deployment before the object was ready")?;
+            let (spec, status) = (&deployment["spec"], &deployment["status"]);
+            let container = &spec["template"]["spec"]["containers"][0];
+            let wanted = &app["spec"]["replicas"];
+            ensure!(container["image"] == app["spec"]["image"], "ready with another image: {app}\n{deployment}");
+            ensure!(spec["replicas"] == *wanted, "ready with other replicas: {app}\n{deployment}");
+            let is_observed = status["observedGeneration"] == deployment["metadata"]["generation"];
+            ensure!(is_observed, "ready before the Deployment's change was observed: {app}\n{deployment}");
+            let number = |field: &str| status[field].as_i64().unwrap_or_default();
+            // Replicas of an older revision may still be there; the ready ones must be enough without them.
+            let old = number("replicas") - number("updatedReplicas");
+            let done = number("readyReplicas") - old;
+            ensure!(Some(done) >= wanted.as_i64(), "ready before all replicas were: {app}\n{deployment}");
+        }
+        Ok(())
+    }
+}
+
+impl Versions {
+    async fn of(scene: &Scene, kind: &str) -> Result<Self> {
+        let api = scene.namespace.api(kind)?;
+        let now = api.get("web").await?;
+        let from = now.metadata.resource_version.clone().context("no resource version")?;
+        let events = api.watch(&WatchParams::default().fields("metadata.name=web"), &from).await?.boxed();
+        Ok(Self { events, seen: vec![serde_json::to_value(now)?] })
+    }
+
+    fn latest(&self) -> Option<&Value> {
+        self.seen.last()
+    }
+
+    async fn next(&mut self) -> Result<()> {
+        let event = self.events.try_next().await?.context("the watch ended")?;
+        self.take(event)
+    }
+
+    /// Follows the watch until it has brought this version.
+    async fn until(&mut self, version: Value) -> Result<()> {
+        let revision_wanted = revision(&version)?;
+        let follow = async {
+            while self.latest().map(revision).transpose()? < Some(revision_wanted) {
+                self.next().await?;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(PATIENCE, follow).await.context("the watch is behind")?
+    }
+
+    fn take(&mut self, event: WatchEvent<DynamicObject>) -> Result<()> {
+        if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
+            self.seen.push(serde_json::to_value(object)?);
+        }
+        Ok(())
+    }
+}
+
+fn is_ready(app: &Value) -> bool {
+    condition(app, "Ready")["status"] == "True"
+}
+
+fn observed(app: &Value) -> Option<i64> {
+    condition(app, "Ready")["observedGeneration"].as_i64()
+}
+
+/// When a version was written: resource versions of all kinds count the same writes.
+fn revision(object: &Value) -> Result<u64> {
+    Ok(object["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse()?)
+}

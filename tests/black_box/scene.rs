@@ -1,0 +1,229 @@
+//! What a test sees: a namespace and a host of its own, and short words for what every test does with them. On failure
+//! it tells how everything is.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Cluster, HOST_USER, Namespace, PATIENCE, condition},
+    host::{Host, Setup},
+    metrics::Samples,
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+/// Lines of the host's log that a failure shows.
+const TAIL: usize = 60;
+
+/// The kinds whose objects a failure shows.
+const SHOWN: [&str; 4] = ["AppService", "Misbehaver", "Deployment", "Service"];
+
+/// A namespace and a host in it. The host does not run yet when a test begins.
+pub struct Scene {
+    /// The control plane, shared with other tests unless the test moved to one of its own.
+    pub cluster: Arc<Cluster>,
+    /// The test's namespace.
+    pub namespace: Namespace,
+    /// The test's host.
+    pub host: Host,
+}
+
+impl Scene {
+    /// Makes the namespace.
+    pub async fn new(cluster: Arc<Cluster>, test: &str) -> Result<Self> {
+        let namespace = cluster.namespace(test).await?;
+        let host = Host::prepare(namespace.setup())?;
+        Ok(Self { cluster, namespace, host })
+    }
+
+    /// Goes to another control plane, with a new namespace and a new host.
+    pub async fn move_to(&mut self, cluster: Cluster) -> Result<()> {
+        *self = Self::new(Arc::new(cluster), &self.namespace.name).await?;
+        Ok(())
+    }
+
+    /// Another host in the place of this one, set up in another way.
+    pub fn set_up_host(&mut self, change: impl FnOnce(&mut Setup)) -> Result<()> {
+        let mut setup = self.namespace.setup();
+        change(&mut setup);
+        self.host = Host::prepare(setup)?;
+        Ok(())
+    }
+
+    /// Installs plugins, starts the host and waits until it is ready.
+    pub async fn start(&mut self, plugins: &[&str]) -> Result<()> {
+        plugins.iter().try_for_each(|plugin| self.install(plugin))?;
+        self.host.resume().await?;
+        self.host.ready().await
+    }
+
+    /// Installs a plugin, the repository's or the tests', under its own name.
+    pub fn install(&self, plugin: &str) -> Result<()> {
+        let file = artifacts::plugin(plugin).or_else(|_| artifacts::guest(plugin))?;
+        self.host.install(&file, &format!("{plugin}.wasm"))
+    }
+
+    /// Starts the host with the plugin `app-service` and brings an `AppService` `web` to rest.
+    pub async fn start_with_web(&mut self) -> Result<()> {
+        self.start(&["app-service"]).await?;
+        self.namespace.apply(app("web")).await?;
+        self.at_rest("web").await
+    }
+
+    /// Waits until an `AppService` is ready and neither it nor its Deployment has anything left to report.
+    pub async fn at_rest(&self, name: &str) -> Result<()> {
+        let what = "to have its Deployment rolled out";
+        let holds = |deployment: &Value| {
+            let rolled_out = condition(deployment, "Progressing")["reason"] == "NewReplicaSetAvailable";
+            rolled_out && deployment["metadata"]["generation"] == deployment["status"]["observedGeneration"]
+        };
+        self.namespace.until("Deployment", name, what, holds).await?;
+        self.namespace.until("AppService", name, "to be ready with all replicas", is_at_rest).await?;
+        Ok(())
+    }
+
+    /// The host's metrics.
+    pub async fn metrics(&self) -> Result<Samples> {
+        Samples::parse(&self.host.metrics().await?)
+    }
+
+    /// How many reconciles of a plugin have ended since the host started.
+    pub async fn reconciles(&self, plugin: &str) -> Result<f64> {
+        Ok(self.metrics().await?.sum("controller_runtime_reconcile_total", &[("controller", plugin)]))
+    }
+
+    /// How many calls of a plugin have ended since the host started.
+    pub async fn calls(&self, plugin: &str) -> Result<f64> {
+        Ok(self.metrics().await?.sum("pilothouse_plugin_calls_total", &[("plugin", plugin)]))
+    }
+
+    /// Makes a change that must be followed by a reconcile of the plugin, and waits for its end.
+    pub async fn reconciled_after(&self, plugin: &str, change: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+        let before = self.reconciles(plugin).await?;
+        change().await?;
+        eventually(PATIENCE, &format!("a reconcile of {plugin}"), async || {
+            let now = self.reconciles(plugin).await?;
+            Ok(Look::of(now > before, now))
+        })
+        .await
+    }
+
+    /// Sets an annotation that nobody cares about.
+    pub async fn touch(&self, kind: &str, name: &str, value: impl ToString) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": value.to_string()}}});
+        self.namespace.patch(kind, name, patch).await?;
+        Ok(())
+    }
+
+    /// Touches an `AppService` so many times and waits each time until it has been reconciled: whatever the host had to
+    /// do before, it has done then.
+    pub async fn reconcile_often(&self, name: &str, times: usize) -> Result<()> {
+        for turn in 0..times {
+            self.reconciled_after("app-service", async || self.touch("AppService", name, turn).await).await?;
+        }
+        Ok(())
+    }
+
+    /// The writes that hosts made in this namespace, in order, from the API server's audit log.
+    pub fn host_writes(&self) -> Result<Vec<String>> {
+        let path = self.cluster.plane.audit_log_path();
+        let log = std::fs::read_to_string(&path).context("failed to read the audit log")?;
+        let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let mut writes = Vec::new();
+        for line in whole.lines().filter(|line| line.contains(&self.namespace.name)) {
+            let entry: Value = serde_json::from_str(line).context("a malformed line in the audit log")?;
+            let target = &entry["objectRef"];
+            if entry["user"]["username"] == HOST_USER && target["namespace"] == *self.namespace.name {
+                let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let subresource = word(&target["subresource"]);
+                let resource = format!("{}/{subresource}", word(&target["resource"]));
+                let code = &entry["responseStatus"]["code"];
+                writes.push(format!("{} {} {} {code}", word(&entry["verb"]), resource, word(&target["name"])));
+            }
+        }
+        Ok(writes)
+    }
+
+    /// Waits until an object is stalled for a reason. The host says so in its conditions.
+    pub async fn stalled(&self, kind: &str, name: &str, reason: &str) -> Result<Value> {
+        let what = format!("to be stalled with {reason}");
+        let holds = |object: &Value| {
+            let is = |type_: &str, status: &str| {
+                condition(object, type_)["status"] == status && condition(object, type_)["reason"] == reason
+            };
+            is("Stalled", "True") && is("Ready", "False") && is("Reconciling", "False")
+        };
+        self.namespace.until(kind, name, &what, holds).await
+    }
+
+    /// Waits for an Event of a reason on an object.
+    pub async fn event(&self, kind: &str, name: &str, reason: &str) -> Result<Value> {
+        eventually(PATIENCE, &format!("an Event {reason} on {kind} '{name}'"), async || {
+            let events = self.namespace.list("Event").await?;
+            let found = events.iter().find(|event| {
+                let about = &event["involvedObject"];
+                about["kind"] == kind && about["name"] == name && event["reason"] == reason
+            });
+            Ok(found.cloned().map_or_else(|| Look::NotYet(format!("{} others", events.len())), Look::Found))
+        })
+        .await
+    }
+
+    /// How everything is, for a test that failed.
+    pub async fn account(&self) -> String {
+        let mut lines = Vec::new();
+        for kind in SHOWN {
+            for mut object in self.namespace.list(kind).await.unwrap_or_default() {
+                if let Some(metadata) = object["metadata"].as_object_mut() {
+                    metadata.remove("managedFields");
+                }
+                lines.push(format!("{kind}: {object}"));
+            }
+        }
+        for event in self.namespace.list("Event").await.unwrap_or_default() {
+            if event["reportingComponent"] == "pilothouse" {
+                lines.push(format!(
+                    "Event on {}: {} {}",
+                    event["involvedObject"]["name"], event["reason"], event["message"]
+                ));
+            }
+        }
+        let log = self.host.log();
+        let log: Vec<_> = log.lines().collect();
+        let tail = log[log.len().saturating_sub(TAIL)..].join("\n");
+        format!("{}\nthe host's writes: {:#?}\nthe host's log:\n{tail}", lines.join("\n"), self.host_writes())
+    }
+}
+
+/// An `AppService` with three replicas.
+pub fn app(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps.example.com/v1",
+        "kind": "AppService",
+        "metadata": {"name": name},
+        "spec": {"replicas": 3, "image": "example.com/web:1"},
+    })
+}
+
+/// A `Misbehaver` that acts in one way.
+pub fn misbehaver(name: &str, act: &str) -> Value {
+    json!({
+        "apiVersion": "test.pilothouse.dev/v1",
+        "kind": "Misbehaver",
+        "metadata": {"name": name},
+        "spec": {"act": act},
+    })
+}
+
+/// Whether an `AppService` says that all is as it shall be and stays so.
+fn is_at_rest(app: &Value) -> bool {
+    let wanted = &app["spec"]["replicas"];
+    let ready = condition(app, "Ready");
+    let status = &app["status"];
+    ready["status"] == "True"
+        && ready["observedGeneration"] == app["metadata"]["generation"]
+        && status["readyReplicas"] == *wanted
+        && status["replicas"] == *wanted
+        && condition(app, "Available")["message"] == format!("{wanted} replicas available")
+}

@@ -1,0 +1,100 @@
+//! A host that cannot work yet: it runs, says at `/readyz` what it waits for, and begins by itself.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use pilothouse_control_plane::Parts;
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Cluster, PATIENCE, install_crd},
+    wait::{Look, eventually},
+};
+
+use crate::{
+    scene::{Scene, app},
+    suite::{Suite, tests},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        an_empty_directory_is_waited_for,
+        a_file_that_is_no_plugin_is_told,
+        a_missing_kind_is_waited_for,
+        a_removed_kind_is_waited_for,
+    );
+}
+
+async fn an_empty_directory_is_waited_for(scene: &mut Scene) -> Result<()> {
+    scene.host.resume().await?;
+    not_ready(scene, "no plugin is loaded").await?;
+    scene.host.logged("no plugin in the plugin directory; copy a .wasm file into it").await?;
+    ensure!(scene.host.get("health", "/healthz").await?.0 == 200, "the host is not healthy");
+    scene.install("app-service")?;
+    scene.host.ready().await?;
+    scene.namespace.apply(app("web")).await?;
+    scene.at_rest("web").await
+}
+
+/// The good plugin beside it works.
+async fn a_file_that_is_no_plugin_is_told(scene: &mut Scene) -> Result<()> {
+    fs::write(scene.host.plugins().join("broken.wasm"), "this is not WebAssembly")?;
+    fs::write(scene.host.plugins().join("notes.txt"), "not looked at")?;
+    scene.start_with_web().await?;
+    scene.host.logged("broken.wasm").await?;
+    scene.host.logged("not a whole WebAssembly file").await?;
+    let failed = scene.metrics().await?.sum("pilothouse_plugin_load_failures_total", &[]);
+    ensure!(failed == 1.0, "{failed} failures are counted");
+    Ok(())
+}
+
+/// The plugin comes before its CustomResourceDefinition.
+async fn a_missing_kind_is_waited_for(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+    scene.install("app-service")?;
+    scene.host.resume().await?;
+    not_ready(scene, "apps.example.com/v1 AppService is not installed").await?;
+    scene.host.logged("apply its CustomResourceDefinition").await?;
+    install(scene).await?;
+    scene.host.ready().await?;
+    scene.namespace.apply(app("web")).await?;
+    scene.namespace.until("Deployment", "web", "to be created", |_| true).await?;
+    Ok(())
+}
+
+/// The CustomResourceDefinition goes, with all objects, and comes back.
+async fn a_removed_kind_is_waited_for(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+    install(scene).await?;
+    scene.start(&["app-service"]).await?;
+    scene.namespace.apply(app("web")).await?;
+    scene.namespace.until("Deployment", "web", "to be created", |_| true).await?;
+    let crds = pilothouse_tests::cluster::api(&scene.namespace.client(), "CustomResourceDefinition", None)?;
+    crds.delete("appservices.apps.example.com", &Default::default()).await?;
+    not_ready(scene, "apps.example.com/v1 AppService is not installed").await?;
+    ensure!(scene.namespace.get("Deployment", "web").await?.is_some(), "the host deleted a child");
+    eventually(PATIENCE, "the old CRD to be gone", async || {
+        let crd = crds.get_opt("appservices.apps.example.com").await?;
+        Ok(Look::of(crd.is_none(), crd))
+    })
+    .await?;
+    install(scene).await?;
+    scene.host.ready().await?;
+    scene.namespace.apply(app("again")).await?;
+    scene.namespace.until("Deployment", "again", "to be created", |_| true).await?;
+    Ok(())
+}
+
+async fn install(scene: &Scene) -> Result<()> {
+    let crd = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
+    install_crd(&scene.namespace.client(), &crd).await
+}
+
+/// Waits until the host says that it is not ready, and why.
+pub async fn not_ready(scene: &Scene, why: &str) -> Result<()> {
+    eventually(PATIENCE, &format!("/readyz to say '{why}'"), async || {
+        let (code, body) = scene.host.get("health", "/readyz").await?;
+        Ok(Look::of(code == 503 && body.contains(why), body))
+    })
+    .await
+}

@@ -1,0 +1,137 @@
+//! Runs the tests: one control plane for all of them, started when the first test wants it; a runtime, a scene and a
+//! thorough message on failure for each. Knows nothing of what is tested.
+
+use std::{
+    process::ExitCode,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+
+use anyhow::{Context, Result, anyhow};
+use libtest_mimic::{Arguments, Failed, Trial};
+use pilothouse_tests::cluster::Cluster;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::scene::Scene;
+
+/// Tests at once where the command line does not say. They mostly wait, so it is more than there are processors.
+const THREADS: usize = 6;
+
+/// All tests.
+pub struct Suite {
+    trials: Vec<Trial>,
+    shared: Arc<Shared>,
+}
+
+/// What the tests share.
+#[derive(Default)]
+struct Shared {
+    /// Held by every test; by a timed one alone.
+    machine: RwLock<()>,
+    cluster: OnceLock<Result<Running>>,
+}
+
+/// The control plane and the runtime that it was started in.
+struct Running {
+    cluster: Arc<Cluster>,
+    runtime: Runtime,
+}
+
+/// Registers tests by their functions, under the name of their file and their own.
+macro_rules! tests {
+    ($suite:expr, $($test:ident),+ $(,)?) => {
+        $($suite.test(module_path!(), stringify!($test), false, $test);)+
+    };
+}
+pub(crate) use tests;
+
+/// Registers tests that measure how long something takes: they have the machine for themselves.
+macro_rules! timed {
+    ($suite:expr, $($test:ident),+ $(,)?) => {
+        $($suite.test(module_path!(), stringify!($test), true, $test);)+
+    };
+}
+pub(crate) use timed;
+
+impl Suite {
+    /// No tests yet.
+    pub fn new() -> Self {
+        Self { trials: Vec::new(), shared: Arc::default() }
+    }
+
+    /// Adds a test, one that runs while no other does if it is to be alone.
+    pub fn test<F>(&mut self, module: &str, name: &str, alone: bool, test: F)
+    where
+        F: AsyncFnOnce(&mut Scene) -> Result<()> + Send + 'static,
+    {
+        let subject = module.rsplit("::").next().unwrap_or(module);
+        let name = format!("{subject}::{name}");
+        let (shared, test_name) = (self.shared.clone(), name.clone());
+        let trial = move || {
+            let played = if alone {
+                let _machine = shared.machine.write().unwrap_or_else(PoisonError::into_inner);
+                play(&shared, &test_name, test)
+            } else {
+                let _machine = shared.machine.read().unwrap_or_else(PoisonError::into_inner);
+                play(&shared, &test_name, test)
+            };
+            played.map_err(|error| Failed::from(format!("{error:#}")))
+        };
+        self.trials.push(Trial::test(name, trial));
+    }
+
+    /// Runs what the command line asks for, then ends the control plane in good order.
+    pub fn run(self) -> ExitCode {
+        let mut arguments = Arguments::from_args();
+        arguments.test_threads.get_or_insert(THREADS);
+        let conclusion = libtest_mimic::run(&arguments, self.trials);
+        let ended = Arc::into_inner(self.shared).context("a test still runs").and_then(Shared::end);
+        match ended {
+            Ok(()) => conclusion.exit_code(),
+            Err(error) => {
+                eprintln!("the control plane did not end well: {error:#}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn cluster(&self) -> Result<Arc<Cluster>> {
+        let running = self.cluster.get_or_init(|| {
+            let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+            let cluster = Arc::new(runtime.block_on(Cluster::start())?);
+            Ok(Running { cluster, runtime })
+        });
+        match running {
+            Ok(running) => Ok(running.cluster.clone()),
+            Err(error) => Err(anyhow!("the control plane did not start: {error:#}")),
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        match self.cluster.into_inner() {
+            Some(Ok(Running { cluster, runtime })) => {
+                let cluster = Arc::into_inner(cluster).context("a test still uses it")?;
+                runtime.block_on(cluster.stop())
+            }
+            // Each test has told that it did not start.
+            Some(Err(_)) | None => Ok(()),
+        }
+    }
+}
+
+/// Runs one test in a runtime and a namespace of its own.
+fn play<F>(shared: &Shared, name: &str, test: F) -> Result<()>
+where
+    F: AsyncFnOnce(&mut Scene) -> Result<()>,
+{
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let cluster = shared.cluster()?;
+    runtime.block_on(async {
+        let mut scene = Scene::new(cluster, name).await?;
+        match test(&mut scene).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(anyhow!("{error:#}\n{}", scene.account().await)),
+        }
+    })
+}

@@ -1,0 +1,219 @@
+//! Plugins that come, change and go while the host runs: a good one works at once for all objects, a bad one changes
+//! nothing.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{
+    artifacts,
+    cluster::PATIENCE,
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    scene::{Scene, app, misbehaver},
+    suite::{Suite, tests, timed},
+};
+
+/// How soon a new version must have reached every object.
+const SWAP: Duration = Duration::from_secs(2);
+
+/// Objects that a new version must reach.
+const OBJECTS: usize = 5;
+
+pub fn register(suite: &mut Suite) {
+    timed!(suite, a_new_version_reaches_every_object_within_two_seconds);
+    tests!(
+        suite,
+        a_broken_version_changes_nothing,
+        a_half_written_file_changes_nothing,
+        a_removed_plugin_rests_until_it_is_back,
+        a_mounted_config_map_is_followed,
+        two_files_of_one_plugin_are_not_mixed,
+    );
+}
+
+async fn a_new_version_reaches_every_object_within_two_seconds(scene: &mut Scene) -> Result<()> {
+    // A cache of its own: the new version is compiled, as it is at the first time anywhere.
+    let cache = tempfile::tempdir()?;
+    scene.set_up_host(|setup| setup.cache = cache.path().join("compiled"))?;
+    scene.start(&["app-service"]).await?;
+    let names: Vec<_> = (0..OBJECTS).map(|number| format!("web-{number}")).collect();
+    for name in &names {
+        scene.namespace.apply(app(name)).await?;
+    }
+    for name in &names {
+        scene.at_rest(name).await?;
+    }
+    let installed = Instant::now();
+    replace_with_next(scene)?;
+    for name in &names {
+        scene.namespace.until("Deployment", name, "to have the marks of the new version", is_next).await?;
+    }
+    let took = installed.elapsed();
+    eprintln!("a new version reached {OBJECTS} objects in {took:?}");
+    ensure!(took < SWAP, "the swap took {took:?}");
+    for name in &names {
+        scene.at_rest(name).await?;
+    }
+    Ok(())
+}
+
+/// Each replacement is refused with a message of its own, and the version that works goes on.
+async fn a_broken_version_changes_nothing(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    let good = fs::read(artifacts::guest("app-service-next")?)?;
+    let broken = [
+        ("garbage", b"this is not WebAssembly".to_vec(), "not a whole WebAssembly file"),
+        ("empty", Vec::new(), "not a whole WebAssembly file"),
+        ("truncated", good[..good.len() / 2].to_vec(), "not a whole WebAssembly file"),
+        ("damaged inside", damaged(&good), "the plugin was not loaded"),
+        ("core module", b"\0asm\x01\0\0\0".to_vec(), "a core WebAssembly module, not a component"),
+        ("bare component", b"\0asm\x0d\0\x01\0".to_vec(), "a component without a manifest"),
+        ("other contract", of_contract(&good, "0.2.0")?, "built for contract 0.2.0"),
+    ];
+    let folder = tempfile::tempdir()?;
+    for (number, (what, bytes, message)) in broken.iter().enumerate() {
+        let file = folder.path().join("broken.wasm");
+        fs::write(&file, bytes)?;
+        scene.host.install(&file, "app-service.wasm")?;
+        failed_loads(scene, number + 1).await.with_context(|| format!("the replacement is {what}"))?;
+        scene.host.logged(message).await?;
+        works_as_before(scene).await.with_context(|| format!("the replacement is {what}"))?;
+    }
+    ensure!(scene.host.get("health", "/readyz").await?.0 == 200, "the host is not ready though a version works");
+    replace_with_next(scene)?;
+    scene.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
+    scene.at_rest("web").await
+}
+
+/// A plain copy is seen half-written: the first half is refused, the whole is taken.
+async fn a_half_written_file_changes_nothing(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    let good = fs::read(artifacts::guest("app-service-next")?)?;
+    let file = scene.host.plugins().join("app-service.wasm");
+    fs::write(&file, &good[..good.len() / 2])?;
+    failed_loads(scene, 1).await?;
+    works_as_before(scene).await?;
+    fs::write(&file, &good)?;
+    scene.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
+    Ok(())
+}
+
+async fn a_removed_plugin_rests_until_it_is_back(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver", "app-service"]).await?;
+    scene.namespace.apply(app("web")).await?;
+    scene.at_rest("web").await?;
+    fs::remove_file(scene.host.plugins().join("app-service.wasm"))?;
+    scene.host.logged("plugin removed").await?;
+    let before = scene.reconciles("app-service").await?;
+    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+    // The host goes on with the other plugin, and has seen what came later.
+    scene.namespace.apply(misbehaver("other", "well")).await?;
+    scene.namespace.until("ConfigMap", "other", "to be created", |_| true).await?;
+    ensure!(scene.reconciles("app-service").await? == before, "it was reconciled without its plugin");
+    let deployment = scene.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
+    ensure!(deployment["spec"]["replicas"] == 3, "somebody still works: {deployment}");
+    let loaded = scene.metrics().await?.has("pilothouse_plugin_loaded", &[("plugin", "app-service")]);
+    ensure!(!loaded, "the metrics still show the plugin");
+    scene.install("app-service")?;
+    let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 4;
+    scene.namespace.until("Deployment", "web", "to have 4 replicas", scaled).await?;
+    Ok(())
+}
+
+/// The kubelet updates a mounted ConfigMap by renaming one symlink; no file of the directory itself changes.
+async fn a_mounted_config_map_is_followed(scene: &mut Scene) -> Result<()> {
+    let folder = scene.host.plugins();
+    let publish = |revision: &str, plugin: &Path| -> Result<()> {
+        let data = folder.join(revision);
+        fs::create_dir(&data)?;
+        fs::copy(plugin, data.join("app-service.wasm"))?;
+        std::os::unix::fs::symlink(revision, folder.join("..data_tmp"))?;
+        Ok(fs::rename(folder.join("..data_tmp"), folder.join("..data"))?)
+    };
+    publish("..2026_01", &artifacts::plugin("app-service")?)?;
+    std::os::unix::fs::symlink("..data/app-service.wasm", folder.join("app-service.wasm"))?;
+    scene.host.resume().await?;
+    scene.host.ready().await?;
+    scene.namespace.apply(app("web")).await?;
+    scene.at_rest("web").await?;
+    let published = Instant::now();
+    publish("..2026_02", &artifacts::guest("app-service-next")?)?;
+    fs::remove_dir_all(folder.join("..2026_01"))?;
+    scene.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
+    eprintln!("a symlink swap took {:?}", published.elapsed());
+    scene.at_rest("web").await
+}
+
+/// Two files that are the same plugin would undo each other's work for ever: the second one is refused.
+async fn two_files_of_one_plugin_are_not_mixed(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    scene.host.install(&artifacts::guest("app-service-next")?, "other.wasm")?;
+    failed_loads(scene, 1).await?;
+    works_as_before(scene).await?;
+    let deployment = scene.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
+    ensure!(!is_next(&deployment), "the second file works: {deployment}");
+    // When the first one goes, its place is free.
+    fs::remove_file(scene.host.plugins().join("app-service.wasm"))?;
+    scene.namespace.until("Deployment", "web", "to have the marks of the other file", is_next).await?;
+    Ok(())
+}
+
+/// Puts the next version in the place of the plugin `app-service`.
+fn replace_with_next(scene: &Scene) -> Result<()> {
+    scene.host.install(&artifacts::guest("app-service-next")?, "app-service.wasm")
+}
+
+fn is_next(deployment: &Value) -> bool {
+    let metadata = &deployment["metadata"];
+    metadata["annotations"]["apps.example.com/revision"] == "2"
+        && metadata["labels"]["apps.example.com/generation"] == "2"
+}
+
+/// Drift is still repaired, by the version from before.
+async fn works_as_before(scene: &Scene) -> Result<()> {
+    scene.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 1}})).await?;
+    let repaired = |deployment: &Value| deployment["spec"]["replicas"] == 3;
+    let deployment = scene.namespace.until("Deployment", "web", "to be repaired", repaired).await?;
+    ensure!(!is_next(&deployment), "another version works: {deployment}");
+    Ok(())
+}
+
+/// Waits until so many plugins have been refused since the host started.
+async fn failed_loads(scene: &Scene, number: usize) -> Result<()> {
+    eventually(PATIENCE, &format!("{number} refused plugins"), async || {
+        let failed = scene.metrics().await?.sum("pilothouse_plugin_load_failures_total", &[]);
+        Ok(Look::of(failed >= number as f64, failed))
+    })
+    .await
+}
+
+/// A component whose sections are whole but whose code is not.
+fn damaged(good: &[u8]) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    let middle = bytes.len() / 4;
+    bytes[middle..middle + 64].fill(0xff);
+    bytes
+}
+
+/// A component of another version of the contract: its exports are named after it.
+pub fn of_contract(good: &[u8], version: &str) -> Result<Vec<u8>> {
+    let (ours, theirs) = (&b"@0.1.0"[..], format!("@{version}").into_bytes());
+    ensure!(ours.len() == theirs.len(), "versions of another length move everything behind them");
+    let mut bytes = good.to_vec();
+    let mut places = 0;
+    for start in 0..bytes.len() - ours.len() {
+        if bytes[start..].starts_with(ours) {
+            bytes[start..start + theirs.len()].copy_from_slice(&theirs);
+            places += 1;
+        }
+    }
+    ensure!(places > 0, "the plugin does not name the contract's version");
+    Ok(bytes)
+}

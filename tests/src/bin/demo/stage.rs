@@ -1,0 +1,36 @@
+//! What the story plays on: a control plane, a host and a client, all of the demo's own. Dropping it kills them; no
+//! process and no file of it stays.
+
+use anyhow::Result;
+use pilothouse_control_plane::ControlPlane;
+use pilothouse_tests::host::Host;
+use tempfile::TempDir;
+
+use crate::cluster::Cluster;
+
+/// The stage. Fields are dropped in this order: the host before what it works on, the files last.
+pub struct Stage {
+    /// The host.
+    pub host: Host,
+    /// The client.
+    pub cluster: Cluster,
+    /// The control plane.
+    pub plane: ControlPlane,
+    /// Keys, data and compiled plugins.
+    pub folder: TempDir,
+}
+
+impl Stage {
+    /// Stops everything in good order.
+    ///
+    /// # Errors
+    /// What did not end; it is killed.
+    pub async fn close(self) -> Result<()> {
+        let Self { mut host, cluster, plane, folder } = self;
+        let stopped = host.stop().await;
+        drop(cluster);
+        plane.stop().await?;
+        folder.close()?;
+        stopped
+    }
+}
