@@ -8,6 +8,7 @@ mod command_line;
 mod conflicts;
 mod deletion;
 mod drift;
+mod finalizer;
 mod http;
 mod misbehaviour;
 mod outages;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     changes::register(&mut suite);
     rollout::register(&mut suite);
     deletion::register(&mut suite);
+    finalizer::register(&mut suite);
     pruning::register(&mut suite);
     verdicts::register(&mut suite);
     misbehaviour::register(&mut suite);

@@ -24,9 +24,10 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const HOST_USER: &str = "host";
 
 /// The kinds that the tests know: version, kind, plural.
-const KINDS: [(&str, &str, &str); 11] = [
+const KINDS: [(&str, &str, &str); 12] = [
     ("apps.example.com/v1", "AppService", "appservices"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
+    ("test.pilothouse.dev/v1", "Farewell", "farewells"),
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "ReplicaSet", "replicasets"),
     ("v1", "Service", "services"),
@@ -61,7 +62,11 @@ impl Cluster {
     pub async fn start() -> Result<Self> {
         let cluster = Self::with(Parts::Full).await?;
         let client = cluster.plane.client().await?;
-        for crd in ["crds/appservices.apps.example.com.yaml", "tests/guests/misbehaver/crd.yaml"] {
+        for crd in [
+            "crds/appservices.apps.example.com.yaml",
+            "tests/guests/farewell/crd.yaml",
+            "tests/guests/misbehaver/crd.yaml",
+        ] {
             install_crd(&client, &artifacts::repository().join(crd)).await?;
         }
         // Garbage collection looks for new kinds every 30 s; a new controller manager looks at once.
