@@ -108,6 +108,7 @@ impl Host {
             task.abort();
         }
         self.trigger.stop(name);
+        self.pipeline.forget_plugin(name);
         self.metrics.plugin_stopped(name);
         tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
     }

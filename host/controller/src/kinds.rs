@@ -2,8 +2,10 @@
 //! group and version and caches nothing; the watches keep what they found.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
-use kube::{Client, api::ApiResource};
+use kube::{Api, Client, api::ApiResource};
 use pilothouse_engine::contract::KindRef;
+
+use crate::cache::Incoming;
 
 /// A kind that the API server serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,17 @@ pub struct Installed {
     pub namespaced: bool,
     /// Whether it has the status subresource.
     pub has_status: bool,
+}
+
+impl Installed {
+    /// The way to objects of the kind: in a namespace, or anywhere where the kind has none.
+    pub fn api(&self, client: &Client, namespace: &str) -> Api<Incoming> {
+        if self.namespaced {
+            Api::namespaced_with(client.clone(), namespace, &self.resource)
+        } else {
+            Api::all_with(client.clone(), &self.resource)
+        }
+    }
 }
 
 /// Finds a kind; none if it is not installed.

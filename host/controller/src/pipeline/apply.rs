@@ -221,12 +221,7 @@ impl Applier<'_> {
             message: format!("failed to write {}: {kind} is not installed in this cluster", describe(kind, name)),
             passing: false,
         })?;
-        let client = self.client.clone();
-        let api = if installed.namespaced {
-            Api::namespaced_with(client, namespace, &installed.resource)
-        } else {
-            Api::all_with(client, &installed.resource)
-        };
+        let api = installed.api(self.client, namespace);
         Ok(Target { api, resource: installed.resource, store: watched.store() })
     }
 }

@@ -2,17 +2,13 @@
 //! plugin is done. Touches no finalizer but the plugin's own.
 
 use kube::{
-    Api, Client,
+    Client,
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
 use super::apply::{Failure, explain};
-use crate::{
-    cache::{Incoming, Object},
-    labels,
-    plugin::ActivePlugin,
-};
+use crate::{cache::Object, labels, plugin::ActivePlugin};
 
 /// What a finalizer asks for before an object is reconciled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +62,7 @@ pub async fn remove(client: &Client, plugin: &ActivePlugin, object: &Object) -> 
 /// Writes the whole list, on exactly the version that was read: nobody else's finalizer is lost to a race.
 async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalizers: Value) -> Result<(), Failure> {
     let Some(installed) = plugin.objects.installed() else { return Ok(()) };
-    let api: Api<Incoming> = if installed.namespaced {
-        Api::namespaced_with(client.clone(), &object.name.namespace, &installed.resource)
-    } else {
-        Api::all_with(client.clone(), &installed.resource)
-    };
+    let api = installed.api(client, &object.name.namespace);
     let metadata = json!({"resourceVersion": &*object.resource_version, "finalizers": finalizers});
     let parameters = PatchParams { field_manager: Some(plugin.field_manager.clone()), ..PatchParams::default() };
     match api.patch(&object.name.name, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await {

@@ -5,9 +5,11 @@
 pub mod apply;
 pub mod check;
 pub mod compare;
+mod conclusion;
 mod displaced;
 pub mod finalize;
 pub mod inputs;
+pub mod memory;
 pub mod observe;
 pub mod plan;
 mod pointer;
@@ -15,29 +17,27 @@ mod report;
 pub mod status;
 pub mod trigger;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use jiff::Timestamp;
 use kube::Client;
 use pilothouse_engine::{
-    CallContext, Outcome, Recorded, Verb,
+    CallContext, Recorded, Verb,
     contract::{Response, Verdict},
 };
 use tracing::Instrument;
 
 use self::{
-    apply::{Applied, Applier, Failure},
-    check::{Desired, describe},
+    apply::{Applied, Applier},
+    check::describe,
+    conclusion::{Conclusion, FAULT, answer, answered, failed, fault, restless},
     finalize::Turn,
     inputs::Converged,
+    memory::Memories,
     observe::{Observed, Unobserved, observe},
-    plan::{Cause, Normalised, Plan},
-    report::{SettledStatus, StatusWrite},
-    status::{Health, Report, Why},
+    plan::{Cause, Plan},
+    report::StatusWrite,
+    status::Health,
     trigger::Trigger,
 };
 use crate::{
@@ -53,12 +53,6 @@ use crate::{
 /// is a loop, and goes on with backoff.
 const ROUNDS: usize = 5;
 
-/// First delay after a fault that needs somebody to change something; what they change asks sooner.
-const FAULT: Duration = Duration::from_secs(1);
-
-/// How often a taken name is looked at again: the object that has it is not watched.
-const NAME_CONFLICT: Duration = Duration::from_secs(15);
-
 /// Reconciles keys.
 pub struct Pipeline {
     /// The connection.
@@ -71,24 +65,7 @@ pub struct Pipeline {
     pub events: Recorder,
     /// Counts.
     pub metrics: Arc<Metrics>,
-    memory: Mutex<HashMap<Key, Memory>>,
-}
-
-/// What is worth remembering of an object between reconciles. Forgetting it costs a request, never correctness.
-#[derive(Clone, Debug, Default)]
-struct Memory {
-    normalised: Normalised,
-    status: SettledStatus,
-    converged: Option<Converged>,
-}
-
-/// How a reconcile ended, before it is reported.
-struct Conclusion {
-    report: Report,
-    notes: Vec<Note>,
-    next: Next,
-    /// What it was based on, if the same inputs would lead to the same again.
-    converged: Option<Converged>,
+    memory: Memories,
 }
 
 impl Pipeline {
@@ -100,7 +77,7 @@ impl Pipeline {
         events: Recorder,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { client, trigger, lookups, events, metrics, memory: Mutex::default() }
+        Self { client, trigger, lookups, events, metrics, memory: Memories::default() }
     }
 
     /// Reconciles one key.
@@ -149,7 +126,7 @@ impl Pipeline {
 
     /// What becomes of a key whose plugin would be asked the same again.
     fn unchanged(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed) -> Option<Next> {
-        let converged = self.remembered(key).converged?;
+        let converged = self.memory.of(key).converged?;
         let holds = converged.still_holds(plugin.reconciler.digest(), observed, &self.answers(plugin, key));
         holds.then(|| {
             self.metrics.call_skipped(&plugin.name);
@@ -181,14 +158,14 @@ impl Pipeline {
     ) -> Round {
         let (response, recorded) = match self.call(plugin, key, observed, verb).await {
             Ok(answer) => answer,
-            Err(fault) => return Round::Concluded(fault.into()),
+            Err(fault) => return Round::Concluded(fault),
         };
         let desired = match check::check(plugin.manifest(), &observed.kind, &observed.object, &observed.kinds, response)
         {
             Ok(desired) => desired,
             Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string()).into()),
         };
-        let plan = plan::plan(&desired, observed, &self.remembered(key).normalised);
+        let plan = plan::plan(&desired, observed, &self.memory.of(key).normalised);
         let awaited = plan.awaited.clone();
         let applied = self.apply(plugin, key, observed, plan).await;
         if let Some(failure) = applied.failures.first() {
@@ -218,29 +195,12 @@ impl Pipeline {
         key: &Key,
         observed: &Observed,
         verb: Verb,
-    ) -> Result<(Response, Recorded), Conclusion> {
+    ) -> Result<(Response, Recorded), Box<Conclusion>> {
         let context = CallContext { lookups: Arc::new(self.answers(plugin, key)), now: Timestamp::now() };
         let call = plugin.reconciler.call(verb, observed.request("null"), context).await;
         self.metrics.called(&plugin.name, &call.outcome, call.usage.duration);
         self.lookups.record(key, call.recorded.lookups.clone());
-        match call.outcome {
-            Outcome::Response(response) => Ok((response, call.recorded)),
-            Outcome::Trap(why) => Err(fault("PluginTrapped", &format!("the plugin trapped: {why}"))),
-            Outcome::Deadline(limit) => {
-                Err(fault("PluginDeadlineExceeded", &format!("the plugin did not answer within {limit:?}")))
-            }
-            Outcome::MemoryLimit(limit) => Err(fault(
-                "PluginMemoryLimitExceeded",
-                &format!("the plugin needs more memory than its limit of {} MiB", limit >> 20),
-            )),
-            Outcome::OutputLimit(limit) => Err(fault(
-                "PluginOutputLimitExceeded",
-                &format!("the plugin returned more than its limit of {} KiB", limit >> 10),
-            )),
-            Outcome::Contract(why) => {
-                Err(fault("PluginContractViolated", &format!("the plugin broke the contract: {why}")))
-            }
-        }
+        answer(call.outcome).map(|response| (response, call.recorded))
     }
 
     async fn apply(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed, plan: Plan) -> Applied {
@@ -270,9 +230,8 @@ impl Pipeline {
     fn remember_normalised(&self, key: &Key, applied: &Applied) {
         for written in applied.written.iter().filter(|written| !written.changed) {
             if let Some(live) = written.write.cause.live() {
-                let mut memory = self.memory();
-                let normalised = &mut memory.entry(key.clone()).or_default().normalised;
-                normalised.remember(&written.write.child, live, written.write.cause.differences());
+                let (child, differences) = (&written.write.child, written.write.cause.differences());
+                self.memory.update(key, |memory| memory.normalised.remember(child, live, differences));
             }
         }
     }
@@ -288,16 +247,14 @@ impl Pipeline {
         for note in &notes {
             self.events.record(plugin.objects.kind(), object, note);
         }
-        let settled = self.remembered(key).status;
+        let settled = self.memory.of(key).status;
         match report::write_status(&self.client, plugin, object, &report, settled).await {
             Ok(StatusWrite::None) => {
-                self.memory().entry(key.clone()).or_default().converged = converged;
+                self.memory.update(key, |memory| memory.converged = converged);
                 next
             }
             Ok(StatusWrite::Written(status)) => {
-                let mut memory = self.memory();
-                let memory = memory.entry(key.clone()).or_default();
-                (memory.status, memory.converged) = (status, None);
+                self.memory.update(key, |memory| (memory.status, memory.converged) = (status, None));
                 next
             }
             Err(failure) => {
@@ -318,7 +275,7 @@ impl Pipeline {
                     plugin.objects.kind().kind
                 );
                 self.lookups.forget(key);
-                self.memory().remove(key);
+                self.memory.forget(key);
                 Next::Rest
             }
             // The cache's own sync asks for the object again.
@@ -331,12 +288,9 @@ impl Pipeline {
         }
     }
 
-    fn remembered(&self, key: &Key) -> Memory {
-        self.memory().get(key).cloned().unwrap_or_default()
-    }
-
-    fn memory(&self) -> MutexGuard<'_, HashMap<Key, Memory>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Forgets what is remembered of a plugin's objects.
+    pub fn forget_plugin(&self, plugin: &str) {
+        self.memory.forget_plugin(plugin);
     }
 }
 
@@ -348,74 +302,4 @@ enum Round {
     Finalized,
     /// There is something to report.
     Concluded(Box<Conclusion>),
-}
-
-/// A fault that somebody must mend. What the plugin said before stands.
-fn fault(reason: &str, message: &str) -> Conclusion {
-    Conclusion {
-        report: Report { status: None, conditions: None, health: Health::Stalled(Why::new(reason, message)) },
-        notes: vec![Note::warning(reason, message)],
-        next: Next::Backoff(FAULT),
-        converged: None,
-    }
-}
-
-/// A write failed: what the plugin said of the status, if it was asked, still counts.
-fn failed(failure: &Failure, desired: Option<&Desired>) -> Conclusion {
-    let Failure { reason, message, passing } = failure;
-    let why = Why::new(*reason, message);
-    let next = match (*reason, passing) {
-        ("NameConflict", _) => Next::After(NAME_CONFLICT),
-        (_, true) => Next::Backoff(BACKOFF_FIRST),
-        (_, false) => Next::Backoff(FAULT),
-    };
-    Conclusion {
-        report: Report {
-            status: desired.and_then(|desired| desired.status.clone()),
-            conditions: desired.map(|desired| desired.conditions.clone()),
-            health: if *passing { Health::Progressing(why) } else { Health::Stalled(why) },
-        },
-        notes: if *passing { Vec::new() } else { vec![Note::warning(reason, message)] },
-        next,
-        converged: None,
-    }
-}
-
-/// The plugin returned other children every time it was shown what it had made.
-fn restless(desired: Desired) -> Conclusion {
-    let message = format!("the plugin returned other children in each of {ROUNDS} rounds");
-    let health = Health::Progressing(Why::new("NotConverging", message));
-    Conclusion {
-        report: Report { status: desired.status, conditions: Some(desired.conditions), health },
-        notes: Vec::new(),
-        next: Next::Backoff(FAULT),
-        converged: None,
-    }
-}
-
-/// Everything is as the plugin wants it; its verdict says what that means.
-fn answered(desired: Desired, awaited: &[String]) -> Conclusion {
-    let Desired { verdict, status, conditions, requeue_after, .. } = desired;
-    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-    let asked = requeue_after.map(seconds);
-    let rest = asked.map_or(Next::Rest, Next::After);
-    let (health, notes, next) = match verdict {
-        Verdict::Done if !awaited.is_empty() => {
-            let message = format!("waiting until {} is deleted", awaited.join(", "));
-            (Health::Progressing(Why::new("AwaitingDeletion", message)), Vec::new(), rest)
-        }
-        Verdict::Done => (Health::Applied, Vec::new(), rest),
-        Verdict::Wait(waiting) => {
-            let delay = asked.map_or(seconds(waiting.seconds), |asked| asked.min(seconds(waiting.seconds)));
-            (Health::Progressing(Why::new(waiting.reason, waiting.message)), Vec::new(), Next::After(delay))
-        }
-        Verdict::Retry(message) => {
-            (Health::Progressing(Why::new("Retrying", message)), Vec::new(), Next::Backoff(BACKOFF_FIRST))
-        }
-        Verdict::Invalid(message) => {
-            let note = Note::warning("Invalid", &message);
-            (Health::Stalled(Why::new("Invalid", message)), vec![note], rest)
-        }
-    };
-    Conclusion { report: Report { status, conditions: Some(conditions), health }, notes, next, converged: None }
 }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 use kube::{
-    Api, Client,
+    Client,
     api::{Patch, PatchParams},
 };
 use serde_json::{Map, Value, json};
@@ -14,11 +14,7 @@ use super::{
     apply::{Failure, is_undeclared_field},
     status::{Report, desired_status, same_status},
 };
-use crate::{
-    cache::{Incoming, Object},
-    client::chain,
-    plugin::ActivePlugin,
-};
+use crate::{cache::Object, client::chain, plugin::ActivePlugin};
 
 /// A status that the API server would not take as it is: a CRD's schema drops fields it does not declare. Writing it
 /// again would change nothing.
@@ -87,11 +83,7 @@ async fn patch_status(
         let message = format!("{kind} has no status subresource; add it to its CustomResourceDefinition");
         failure("StatusSubresourceMissing", message, false)
     })?;
-    let api: Api<Incoming> = if installed.namespaced {
-        Api::namespaced_with(client.clone(), &object.name.namespace, &installed.resource)
-    } else {
-        Api::all_with(client.clone(), &installed.resource)
-    };
+    let api = installed.api(client, &object.name.namespace);
     let body = json!({
         "apiVersion": kind.api_version,
         "kind": kind.kind,

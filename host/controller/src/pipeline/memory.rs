@@ -1,0 +1,51 @@
+//! What the pipeline remembers of objects between reconciles. Forgetting it costs a request or a call, never
+//! correctness.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::{inputs::Converged, plan::Normalised, report::SettledStatus};
+use crate::queue::Key;
+
+/// What is worth remembering of one object.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// Differences that are no drift.
+    pub normalised: Normalised,
+    /// A status that the API server does not take as it is.
+    pub status: SettledStatus,
+    /// The last reconcile, if it left nothing to do.
+    pub converged: Option<Converged>,
+}
+
+/// The memory of all objects.
+#[derive(Debug, Default)]
+pub struct Memories(Mutex<HashMap<Key, Memory>>);
+
+impl Memories {
+    /// What is remembered of an object.
+    pub fn of(&self, key: &Key) -> Memory {
+        self.lock().get(key).cloned().unwrap_or_default()
+    }
+
+    /// Changes what is remembered of an object.
+    pub fn update(&self, key: &Key, change: impl FnOnce(&mut Memory)) {
+        change(self.lock().entry(key.clone()).or_default());
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
+    /// Forgets all objects of a plugin.
+    pub fn forget_plugin(&self, plugin: &str) {
+        self.lock().retain(|key, _| &*key.plugin != plugin);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Memory>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
