@@ -56,3 +56,39 @@ fn create_private(directory: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_others_can_write_is_refused() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let (private, open) = (folder.path().join("private"), folder.path().join("open"));
+        let engine = wasmtime::Engine::default();
+        assert!(Cache::open(&private, &engine).is_ok());
+        assert_eq!(std::fs::metadata(&private)?.permissions().mode() & 0o777, 0o700);
+        std::fs::create_dir(&open)?;
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777))?;
+        let refused = Cache::open(&open, &engine).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("can be written by others"), "{refused}");
+        Ok(())
+    }
+
+    #[test]
+    fn code_is_there_as_a_whole_or_not_at_all() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(folder.path(), &wasmtime::Engine::default())?;
+        let scratch = cache.scratch()?;
+        let unfinished = scratch.path().join("code");
+        std::fs::write(&unfinished, b"code")?;
+        assert!(!cache.path("digest").exists());
+        cache.commit(&unfinished, "digest")?;
+        assert_eq!(std::fs::read(cache.path("digest"))?, b"code");
+        drop(scratch);
+        assert_eq!(std::fs::read_dir(folder.path())?.count(), 1, "nothing is left behind");
+        Ok(())
+    }
+}

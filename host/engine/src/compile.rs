@@ -111,3 +111,36 @@ async fn run(program: &Path, arguments: &[String], input: &Path, output: &Path) 
         said
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_component_is_refused_in_the_compilers_words() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let (input, output) = (folder.path().join("in"), folder.path().join("out"));
+        std::fs::write(&input, b"no component")?;
+        assert!(matches!(compile_file(&input, &output), Err(CompileError::Refused(_))));
+        assert!(matches!(compile_file(&folder.path().join("none"), &output), Err(CompileError::Io { .. })));
+        assert!(!output.exists());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_child_process_that_fails_is_quoted() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let engine = wasmtime::Engine::default();
+        let compile = |script: &str| Compiler::ChildProcess {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+        };
+        let output = folder.path().join("out");
+        let refused = compile("echo it does not parse >&2; exit 1").compile(&engine, b"x", &output).await;
+        assert!(matches!(&refused, Err(CompileError::Refused(why)) if why == "it does not parse"), "{refused:?}");
+        let silent = compile("exit 3").compile(&engine, b"x", &output).await;
+        assert!(matches!(&silent, Err(CompileError::Refused(why)) if why.contains('3')), "{silent:?}");
+        assert_eq!(std::fs::read_dir(folder.path())?.count(), 0, "the input is removed again");
+        Ok(())
+    }
+}

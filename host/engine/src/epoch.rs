@@ -74,3 +74,28 @@ fn tick_while_busy(engine: &wasmtime::Engine, running: &Weak<AtomicUsize>) -> bo
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_stops_when_idle_and_ends_with_its_ticker() {
+        let engine = wasmtime::Engine::default();
+        let running = Arc::new(AtomicUsize::new(0));
+        assert!(tick_while_busy(&engine, &Arc::downgrade(&running)), "idle: it stops and waits");
+        let gone = Arc::downgrade(&running);
+        drop(running);
+        assert!(!tick_while_busy(&engine, &gone), "without its ticker it ends");
+    }
+
+    #[test]
+    fn calls_are_counted_in_and_out() -> std::io::Result<()> {
+        let ticker = Ticker::start(&wasmtime::Engine::default())?;
+        let (one, two) = (ticker.enter(), ticker.enter());
+        assert_eq!(ticker.running.load(Ordering::SeqCst), 2);
+        drop((one, two));
+        assert_eq!(ticker.running.load(Ordering::SeqCst), 0);
+        Ok(())
+    }
+}

@@ -178,3 +178,43 @@ impl AsyncWrite for Lines {
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_spent_once_and_cut_between_characters() {
+        let logs = LogBudget::new(10);
+        logs.write(Level::Info, "12345");
+        assert_eq!(*lock(&logs.left), Some(5));
+        logs.clone().write(Level::Info, "äöü");
+        assert_eq!(*lock(&logs.left), None, "six bytes do not fit into five");
+        logs.write(Level::Info, "");
+        assert_eq!(*lock(&logs.left), None);
+    }
+
+    #[test]
+    fn output_becomes_lines_however_it_is_cut() {
+        let logs = LogBudget::new(100);
+        let mut lines = Lines { level: Level::Info, logs: logs.clone(), partial: Vec::new() };
+        lines.push(b"one\ntw");
+        assert_eq!(lines.partial, b"tw");
+        assert_eq!(*lock(&logs.left), Some(96));
+        lines.push(b"o\n");
+        assert_eq!(lines.partial, b"");
+        lines.push(b"rest");
+        drop(lines);
+        assert_eq!(*lock(&logs.left), Some(88), "what is left without a line end is written at the end");
+    }
+
+    #[test]
+    fn the_frozen_clock_says_that_it_was_read() {
+        let logs = LogBudget::new(1);
+        let clock = Frozen { now: Timestamp::UNIX_EPOCH, read: logs.clock_read.clone(), ticks: Arc::default() };
+        assert!(HostMonotonicClock::now(&clock) < HostMonotonicClock::now(&clock));
+        assert!(!logs.clock_was_read());
+        assert_eq!(HostWallClock::now(&clock), Duration::ZERO);
+        assert!(logs.clock_was_read());
+    }
+}
