@@ -49,8 +49,9 @@ async fn is_left_alone(scene: &mut Scene, taken: Value, owner: &str) -> Result<(
 
     // The name becomes free: the next reconcile takes it.
     scene.namespace.delete("Deployment", "web").await?;
-    scene.namespace.until_gone("Deployment", "web").await?;
     scene.touch("AppService", "web", "now").await?;
+    let is_ours = |found: &Value| found["metadata"]["uid"] != deployment["metadata"]["uid"];
+    scene.namespace.until("Deployment", "web", "to be the object's own", is_ours).await?;
     scene.at_rest("web").await
 }
 
