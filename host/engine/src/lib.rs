@@ -25,4 +25,4 @@ pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin
 pub use limits::Limits;
 pub use pilothouse_wit::{CONTRACT_VERSION, Manifest, ManifestError, Measurement, MeasurementKind};
 pub use reconciler::Reconciler;
-pub use state::{Lookups, NoLookups, Query, Recorded};
+pub use state::{Lookups, NoLookups, Query, Recorded, fingerprint};

@@ -1,7 +1,11 @@
 //! What the host keeps for one call while it runs: limits and what they saw, the answers to imports, and a record of
 //! everything the plugin read. Lives as long as the instance, so nothing leaks from one call into the next.
 
-use std::sync::Arc;
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use wasmtime::{ResourceLimiter, component::ResourceTable};
@@ -69,12 +73,19 @@ pub enum Query {
 /// What a call read beyond its request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
-    /// Lookups in the order they were made.
-    pub lookups: Vec<Query>,
+    /// Lookups in the order they were made, each with the fingerprint of the answer that it got.
+    pub lookups: Vec<(Query, u64)>,
     /// Whether it read the clock.
     pub clock_read: bool,
     /// The kinds whose lookup was denied.
     pub denied: Vec<KindRef>,
+}
+
+/// Names a lookup's answer: the same answer has the same fingerprint within a process.
+pub fn fingerprint(answer: &impl fmt::Debug) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{answer:?}").hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The data of a call's store.
@@ -134,7 +145,8 @@ impl lookup::Host for State {
         let kind = KindRef::from(kind);
         self.spend_lookup(&kind)?;
         let answer = self.lookups.get(&kind, namespace.as_deref(), &name);
-        self.recorded.lookups.push(Query::Get { kind: kind.clone(), namespace, name });
+        let query = Query::Get { kind: kind.clone(), namespace, name };
+        self.recorded.lookups.push((query, fingerprint(&answer)));
         self.note_denial(kind, answer)
     }
 
@@ -147,7 +159,8 @@ impl lookup::Host for State {
         let kind = KindRef::from(kind);
         self.spend_lookup(&kind)?;
         let answer = self.lookups.select(&kind, namespace.as_deref(), &selector);
-        self.recorded.lookups.push(Query::Select { kind: kind.clone(), namespace, selector });
+        let query = Query::Select { kind: kind.clone(), namespace, selector };
+        self.recorded.lookups.push((query, fingerprint(&answer)));
         self.note_denial(kind, answer)
     }
 }

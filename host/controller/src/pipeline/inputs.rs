@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use pilothouse_engine::{Lookups, Query, Recorded};
+use pilothouse_engine::{Lookups, Query, Recorded, fingerprint};
 
 use super::observe::Observed;
 use crate::queue::Next;
@@ -11,33 +11,29 @@ use crate::queue::Next;
 /// A reconcile that left nothing to do, and what it was based on.
 #[derive(Clone, Debug)]
 pub struct Converged {
-    inputs: u64,
-    lookups: Vec<Query>,
+    states: u64,
+    /// What was looked up and the fingerprints of the answers, as they were given in the call.
+    lookups: Vec<(Query, u64)>,
     /// What becomes of the key: the same as then.
     pub next: Next,
 }
 
 impl Converged {
     /// Remembers a reconcile that changed nothing; none if it read the clock, for then the next one may differ.
-    pub fn new(
-        digest: &str,
-        observed: &Observed,
-        recorded: &Recorded,
-        lookups: &dyn Lookups,
-        next: Next,
-    ) -> Option<Self> {
-        let inputs = fingerprint(digest, observed, &recorded.lookups, lookups);
-        (!recorded.clock_read).then(|| Self { inputs, lookups: recorded.lookups.clone(), next })
+    pub fn new(digest: &str, observed: &Observed, recorded: &Recorded, next: Next) -> Option<Self> {
+        let states = states(digest, observed);
+        (!recorded.clock_read).then(|| Self { states, lookups: recorded.lookups.clone(), next })
     }
 
     /// Whether a call now would get the same inputs.
     pub fn still_holds(&self, digest: &str, observed: &Observed, lookups: &dyn Lookups) -> bool {
-        self.inputs == fingerprint(digest, observed, &self.lookups, lookups)
+        self.states == states(digest, observed)
+            && self.lookups.iter().all(|(query, answer)| *answer == ask_again(query, lookups))
     }
 }
 
-/// Names all inputs of a call: the plugin, the states of the object and its children, what the lookups answer.
-fn fingerprint(digest: &str, observed: &Observed, queries: &[Query], lookups: &dyn Lookups) -> u64 {
+/// Names the plugin and the states of the object and its children.
+fn states(digest: &str, observed: &Observed) -> u64 {
     let mut hasher = DefaultHasher::new();
     digest.hash(&mut hasher);
     let children = observed.children.iter().map(|(_, child)| child);
@@ -46,17 +42,16 @@ fn fingerprint(digest: &str, observed: &Observed, queries: &[Query], lookups: &d
     }
     // A kind that comes or goes changes what may be returned.
     observed.kinds.keys().for_each(|kind| kind.hash(&mut hasher));
-    for query in queries {
-        match query {
-            Query::Get { kind, namespace, name } => {
-                format!("{:?}", lookups.get(kind, namespace.as_deref(), name)).hash(&mut hasher);
-            }
-            Query::Select { kind, namespace, selector } => {
-                format!("{:?}", lookups.select(kind, namespace.as_deref(), selector)).hash(&mut hasher);
-            }
+    hasher.finish()
+}
+
+fn ask_again(query: &Query, lookups: &dyn Lookups) -> u64 {
+    match query {
+        Query::Get { kind, namespace, name } => fingerprint(&lookups.get(kind, namespace.as_deref(), name)),
+        Query::Select { kind, namespace, selector } => {
+            fingerprint(&lookups.select(kind, namespace.as_deref(), selector))
         }
     }
-    hasher.finish()
 }
 
 #[cfg(test)]
@@ -95,7 +90,7 @@ mod tests {
 
     #[test]
     fn holds_until_an_input_changes() {
-        let before = Converged::new("d", &observed("1", "1"), &Recorded::default(), &NoLookups, Next::Rest);
+        let before = Converged::new("d", &observed("1", "1"), &Recorded::default(), Next::Rest);
         let holds = |digest, observed: Observed| {
             before.as_ref().is_some_and(|before| before.still_holds(digest, &observed, &NoLookups))
         };
@@ -109,13 +104,14 @@ mod tests {
     #[test]
     fn lookups_are_asked_again_and_the_clock_is_never_the_same() {
         let get = Query::Get { kind: KindRef::new("v1", "Secret"), namespace: None, name: "s".to_owned() };
-        let recorded = Recorded { lookups: vec![get], ..Recorded::default() };
-        let before = Converged::new("d", &observed("1", "1"), &recorded, &Answers("one"), Next::Rest);
+        let given = ask_again(&get, &Answers("one"));
+        let recorded = Recorded { lookups: vec![(get, given)], ..Recorded::default() };
+        let before = Converged::new("d", &observed("1", "1"), &recorded, Next::Rest);
         let holds = |answer| {
             before.as_ref().is_some_and(|before| before.still_holds("d", &observed("1", "1"), &Answers(answer)))
         };
         assert!(holds("one") && !holds("two"));
         let clock = Recorded { clock_read: true, ..Recorded::default() };
-        assert!(Converged::new("d", &observed("1", "1"), &clock, &NoLookups, Next::Rest).is_none());
+        assert!(Converged::new("d", &observed("1", "1"), &clock, Next::Rest).is_none());
     }
 }

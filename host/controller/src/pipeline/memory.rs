@@ -25,9 +25,9 @@ pub struct Memory {
 pub struct Memories(Mutex<HashMap<Key, Memory>>);
 
 impl Memories {
-    /// What is remembered of an object.
-    pub fn of(&self, key: &Key) -> Memory {
-        self.lock().get(key).cloned().unwrap_or_default()
+    /// Reads a part of what is remembered of an object; of one that is not remembered, the default.
+    pub fn read<T: Default>(&self, key: &Key, read: impl FnOnce(&Memory) -> T) -> T {
+        self.lock().get(key).map(read).unwrap_or_default()
     }
 
     /// Changes what is remembered of an object.

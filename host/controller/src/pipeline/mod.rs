@@ -126,7 +126,7 @@ impl Pipeline {
 
     /// What becomes of a key whose plugin would be asked the same again.
     fn unchanged(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed) -> Option<Next> {
-        let converged = self.memory.of(key).converged?;
+        let converged = self.memory.read(key, |memory| memory.converged.clone())?;
         let holds = converged.still_holds(plugin.reconciler.digest(), observed, &self.answers(plugin, key));
         holds.then(|| {
             self.metrics.call_skipped(&plugin.name);
@@ -165,7 +165,7 @@ impl Pipeline {
             Ok(desired) => desired,
             Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string()).into()),
         };
-        let plan = plan::plan(&desired, observed, &self.memory.of(key).normalised);
+        let plan = plan::plan(&desired, observed, &self.memory.read(key, |memory| memory.normalised.clone()));
         let awaited = plan.awaited.clone();
         let applied = self.apply(plugin, key, observed, plan).await;
         if let Some(failure) = applied.failures.first() {
@@ -179,8 +179,7 @@ impl Pipeline {
             (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => Round::Finalized,
             (false, _) => {
                 let conclusion = answered(desired, &awaited);
-                let (digest, lookups) = (plugin.reconciler.digest(), self.answers(plugin, key));
-                let converged = Converged::new(digest, observed, &recorded, &lookups, conclusion.next);
+                let converged = Converged::new(plugin.reconciler.digest(), observed, &recorded, conclusion.next);
                 // A plugin that asks for a retry is asked again, whatever it is asked.
                 let converged = converged.filter(|_| !matches!(conclusion.next, Next::Backoff(_)));
                 Round::Concluded(Conclusion { converged, ..conclusion }.into())
@@ -199,7 +198,7 @@ impl Pipeline {
         let context = CallContext { lookups: Arc::new(self.answers(plugin, key)), now: Timestamp::now() };
         let call = plugin.reconciler.call(verb, observed.request("null"), context).await;
         self.metrics.called(&plugin.name, &call.outcome, call.usage.duration);
-        self.lookups.record(key, call.recorded.lookups.clone());
+        self.lookups.record(key, call.recorded.lookups.iter().map(|(query, _)| query.clone()).collect());
         answer(call.outcome).map(|response| (response, call.recorded))
     }
 
@@ -247,7 +246,7 @@ impl Pipeline {
         for note in &notes {
             self.events.record(plugin.objects.kind(), object, note);
         }
-        let settled = self.memory.of(key).status;
+        let settled = self.memory.read(key, |memory| memory.status);
         match report::write_status(&self.client, plugin, object, &report, settled).await {
             Ok(StatusWrite::None) => {
                 self.memory.update(key, |memory| memory.converged = converged);
