@@ -9,7 +9,7 @@ use pilothouse_tests::{
 use serde_json::json;
 
 use crate::{
-    scene::{Scene, app},
+    scene::Scene,
     suite::{Suite, tests},
 };
 
@@ -41,13 +41,7 @@ async fn reconciles_at_rest_write_nothing(scene: &mut Scene) -> Result<()> {
 /// A new host reconciles every object once and finds nothing to do.
 async fn a_restart_at_rest_writes_nothing(scene: &mut Scene) -> Result<()> {
     scene.start(&["app-service"]).await?;
-    let names: Vec<_> = (0..OBJECTS).map(|number| format!("web-{number}")).collect();
-    for name in &names {
-        scene.namespace.apply(app(name)).await?;
-    }
-    for name in &names {
-        scene.at_rest(name).await?;
-    }
+    let names = scene.many_at_rest(OBJECTS).await?;
     let before = scene.host_writes()?;
     scene.host.stop().await?;
     scene.host.resume().await?;

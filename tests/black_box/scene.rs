@@ -83,6 +83,18 @@ impl Scene {
         Ok(())
     }
 
+    /// Creates so many `AppService`s, brings all of them to rest, and tells their names.
+    pub async fn many_at_rest(&self, count: usize) -> Result<Vec<String>> {
+        let names: Vec<_> = (0..count).map(|number| format!("web-{number}")).collect();
+        for name in &names {
+            self.namespace.apply(app(name)).await?;
+        }
+        for name in &names {
+            self.at_rest(name).await?;
+        }
+        Ok(names)
+    }
+
     /// The host's metrics.
     pub async fn metrics(&self) -> Result<Samples> {
         Samples::parse(&self.host.metrics().await?)

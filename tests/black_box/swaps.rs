@@ -43,13 +43,7 @@ async fn a_new_version_reaches_every_object_within_two_seconds(scene: &mut Scene
     let cache = tempfile::tempdir()?;
     scene.set_up_host(|setup| setup.cache = cache.path().join("compiled"))?;
     scene.start(&["app-service"]).await?;
-    let names: Vec<_> = (0..OBJECTS).map(|number| format!("web-{number}")).collect();
-    for name in &names {
-        scene.namespace.apply(app(name)).await?;
-    }
-    for name in &names {
-        scene.at_rest(name).await?;
-    }
+    let names = scene.many_at_rest(OBJECTS).await?;
     let installed = Instant::now();
     replace_with_next(scene)?;
     for name in &names {
