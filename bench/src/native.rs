@@ -30,6 +30,7 @@ impl Default for NativeAppService {
                 children: vec![KindRef::new("apps/v1", "Deployment"), KindRef::new("v1", "Service")],
                 lookups: Vec::new(),
                 measurements: Vec::new(),
+                finalizer: None,
                 finalizes: false,
             },
         }
@@ -60,6 +61,7 @@ pub fn reconcile(request: Request) -> Response {
     Response {
         verdict: verdict(response.verdict),
         children: response.children.map(|children| children.into_iter().map(child).collect()),
+        removes_many: response.removes_many,
         status: response.status,
         conditions: response.conditions.into_iter().map(condition).collect(),
         events: response.events.into_iter().map(event).collect(),

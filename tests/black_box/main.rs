@@ -10,6 +10,7 @@ mod deletion;
 mod drift;
 mod finalizer;
 mod http;
+mod mass_deletion;
 mod misbehaviour;
 mod outages;
 mod permissions;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     deletion::register(&mut suite);
     finalizer::register(&mut suite);
     pruning::register(&mut suite);
+    mass_deletion::register(&mut suite);
     verdicts::register(&mut suite);
     misbehaviour::register(&mut suite);
     permissions::register(&mut suite);

@@ -1,6 +1,6 @@
 //! What the cluster does not allow the host: told on the object, and over as soon as it is allowed.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding};
 use kube::{
     Api,
@@ -19,13 +19,18 @@ use crate::{
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_denied_write_is_told_on_the_object, a_denied_watch_is_told_and_nothing_is_decided);
+    tests!(
+        suite,
+        a_denied_write_is_told_on_the_object,
+        a_denied_watch_is_told_and_nothing_is_decided,
+        without_its_record_of_kinds_the_host_makes_no_child,
+    );
 }
 
 /// The host may read everything, but not write Deployments.
 async fn a_denied_write_is_told_on_the_object(scene: &mut Scene) -> Result<()> {
     let mut rules = vec![rule("*", "*", "get list watch"), rule("apps.example.com", "appservices/status", "patch")];
-    rules.extend([rule("", "services", "create patch"), rule("", "events", "create patch")]);
+    rules.extend(["services", "events", "configmaps"].map(|resource| rule("", resource, "create patch")));
     allow(scene, &rules).await?;
     be_restricted(scene)?;
     scene.start(&["app-service"]).await?;
@@ -69,10 +74,42 @@ async fn a_denied_watch_is_told_and_nothing_is_decided(scene: &mut Scene) -> Res
     .await
 }
 
-/// The host is a user who may do nothing but what the test allows.
+/// What tells it of children to prune later comes before the first child.
+async fn without_its_record_of_kinds_the_host_makes_no_child(scene: &mut Scene) -> Result<()> {
+    let mut rules = vec![
+        rule("apps.example.com", "*", "*"),
+        rule("apps", "*", "*"),
+        rule("", "services", "*"),
+        rule("", "events", "*"),
+    ];
+    allow(scene, &rules).await?;
+    be_restricted(scene)?;
+    scene.install("app-service")?;
+    scene.host.resume().await?;
+    scene.namespace.apply(app("web")).await?;
+    eventually(PATIENCE, "the host to say what it may not do", async || {
+        let (code, body) = scene.host.get("health", "/readyz").await?;
+        Ok(Look::of(code == 503 && body.contains("'pilothouse-kinds'") && body.contains("configmaps"), body))
+    })
+    .await?;
+    ensure!(scene.namespace.list("Service").await?.is_empty(), "a child was created without a record of its kind");
+    rules.push(rule("", "configmaps", "get create patch"));
+    allow(scene, &rules).await?;
+    scene.at_rest("web").await?;
+    let record = scene.namespace.get("ConfigMap", "pilothouse-kinds").await?.context("there is no record")?;
+    let kinds = &record["data"][format!("{}_AppService.apps.example.com", scene.namespace.name)];
+    ensure!(*kinds == "apps/v1 Deployment\nv1 Service\n", "{record}");
+    Ok(())
+}
+
+/// The host is a user who may do nothing but what the test allows, and its own namespace is the test's.
 fn be_restricted(scene: &mut Scene) -> Result<()> {
     let kubeconfig = scene.cluster.plane.kubeconfig_for(RESTRICTED)?;
-    scene.set_up_host(|setup| setup.kubeconfig = kubeconfig)
+    let own = scene.namespace.name.clone();
+    scene.set_up_host(|setup| {
+        setup.kubeconfig = kubeconfig;
+        setup.arguments.extend(["--host-namespace".to_owned(), own]);
+    })
 }
 
 /// Allows the restricted user exactly this in the test's namespace.

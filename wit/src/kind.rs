@@ -29,7 +29,7 @@ impl KindRef {
     }
 
     /// Whether group, version and kind have the form that the API conventions give them.
-    pub(crate) fn is_well_formed(&self) -> bool {
+    pub fn is_well_formed(&self) -> bool {
         let parts: Vec<_> = self.api_version.split('/').collect();
         let word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
         parts.len() <= 2

@@ -37,6 +37,9 @@ pub struct Manifest {
     /// The metrics it may send samples of.
     #[serde(default)]
     pub measurements: Vec<Measurement>,
+    /// Name of the finalizer that its objects get, where it is not the host's own `pilothouse.dev/NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finalizer: Option<String>,
     /// Whether it exports `finalizer`. Not declared but seen in the component.
     #[serde(default)]
     pub finalizes: bool,
@@ -155,6 +158,9 @@ impl Manifest {
         if !speaks(&self.contract) {
             return Err(ManifestError::ContractVersion { found: self.contract.clone() });
         }
+        if self.finalizer.as_deref().is_some_and(|finalizer| !is_qualified_name(finalizer)) {
+            return invalid("finalizer", "it must be a domain, a slash and a name, such as `example.com/cleanup`");
+        }
         for (field, kinds) in [
             ("reconciles", std::slice::from_ref(&self.reconciles)),
             ("children", &self.children),
@@ -211,6 +217,18 @@ fn is_dns_label(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
+/// Whether a text is a domain, a slash and a name, as the API server wants finalizers to be.
+fn is_qualified_name(text: &str) -> bool {
+    let Some((domain, name)) = text.split_once('/') else { return false };
+    let plain = |text: &str, more: &[u8]| {
+        text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+    };
+    let is_label = |label: &str| plain(label, b"-") && !label.bytes().any(|b| b.is_ascii_uppercase());
+    domain.len() <= 253 && domain.split('.').all(is_label) && name.len() <= 63 && plain(name, b"-_.")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,6 +242,7 @@ mod tests {
             children: vec![KindRef::new("v1", "Service")],
             lookups: Vec::new(),
             measurements: Vec::new(),
+            finalizer: None,
             finalizes: false,
         }
     }
@@ -240,7 +259,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 9] = [
+        let changes: [(&str, Change); 12] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -249,6 +268,9 @@ mod tests {
             ("reconciles", |m| m.reconciles.kind = "web".into()),
             ("children", |m| m.children[0].api_version = "a/b/c".into()),
             ("children", |m| m.children = vec![m.reconciles.clone()]),
+            ("finalizer", |m| m.finalizer = Some("cleanup".into())),
+            ("finalizer", |m| m.finalizer = Some("Example.com/cleanup".into())),
+            ("finalizer", |m| m.finalizer = Some("example.com/clean up".into())),
             ("lookups", |m| m.lookups = vec![m.reconciles.clone(), m.reconciles.clone()]),
         ];
         for (expected, change) in changes {
@@ -259,7 +281,8 @@ mod tests {
                 "{changed:?}"
             );
         }
-        assert!(manifest().validate().is_ok());
+        let named = Manifest { finalizer: Some("jobs.example.com/finalizer".into()), ..manifest() };
+        assert!(manifest().validate().is_ok() && named.validate().is_ok());
     }
 
     #[test]

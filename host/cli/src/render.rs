@@ -99,7 +99,7 @@ impl Render {
         for child in self.children.as_deref().map(yaml::read).transpose()?.unwrap_or_default() {
             children.push((kind_of(&child), Arc::new(as_served(child)?)));
         }
-        Ok(Observed { kind, object: Arc::new(object), children, kinds: BTreeMap::new() })
+        Ok(Observed { kind, object: Arc::new(object), children, former: Vec::new(), kinds: BTreeMap::new() })
     }
 
     fn print(&self, desired: &Desired) -> anyhow::Result<()> {

@@ -30,6 +30,9 @@ pub struct Run {
     /// The only namespace to watch. Default: all.
     #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACE")]
     watch_namespace: Option<String>,
+    /// The host's own namespace, for what must outlive it. Default: that of the pod's service account or of the context.
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
+    host_namespace: Option<String>,
     /// Objects of one plugin that are reconciled at once.
     #[arg(long, default_value_t = HostConfig::default().concurrency, value_name = "N")]
     concurrency: usize,
@@ -59,10 +62,11 @@ impl Run {
     async fn serve(&self) -> anyhow::Result<()> {
         let config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
         let server_url = config.cluster_url.to_string();
+        let own_namespace = self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = client::client(config)?;
         let engine = self.engine()?;
         let (namespace, concurrency) = (self.watch_namespace.clone(), self.concurrency);
-        let host = Host::new(client, HostConfig { namespace, concurrency, ..HostConfig::default() });
+        let host = Host::new(client, HostConfig { namespace, own_namespace, concurrency, ..HostConfig::default() });
         let asked = Addresses { health: self.health_address, metrics: self.metrics_address };
         let addresses = server::serve(&host, asked).await?;
         let directory = Directory::open(&self.plugins, engine, host.clone())?;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use kube::Client;
-use pilothouse_engine::Reconciler;
+use pilothouse_engine::{Manifest, Reconciler};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     pipeline::{Pipeline, trigger::Trigger},
     plugin::ActivePlugin,
     queue::Queue,
+    record::Record,
 };
 
 /// How a host is set up.
@@ -26,6 +27,8 @@ use crate::{
 pub struct HostConfig {
     /// The only namespace that is watched; none for all.
     pub namespace: Option<String>,
+    /// The host's own namespace, where it keeps what must outlive it.
+    pub own_namespace: String,
     /// Objects of one plugin that are reconciled at once.
     pub concurrency: usize,
     /// How long reconciles under way may take to end after the host is told to stop.
@@ -33,9 +36,9 @@ pub struct HostConfig {
 }
 
 impl Default for HostConfig {
-    /// All namespaces; 4 objects per plugin at once; 25 s to end, within a pod's default 30 s.
+    /// All namespaces, its own being `default`; 4 objects per plugin at once; 25 s to end, within a pod's default 30 s.
     fn default() -> Self {
-        Self { namespace: None, concurrency: 4, grace: Duration::from_secs(25) }
+        Self { namespace: None, own_namespace: "default".to_owned(), concurrency: 4, grace: Duration::from_secs(25) }
     }
 }
 
@@ -47,6 +50,7 @@ pub struct Host {
     pipeline: Arc<Pipeline>,
     trigger: Arc<Trigger>,
     metrics: Arc<Metrics>,
+    record: Record,
     /// Plugins that are getting ready to work, by name.
     starting: Mutex<HashMap<String, AbortHandle>>,
 }
@@ -61,7 +65,9 @@ impl Host {
         let events = Recorder::start(client.clone());
         let pipeline = Pipeline::new(client.clone(), trigger.clone(), lookups, events, metrics.clone());
         let namespace = config.namespace.as_deref().map(Arc::from);
+        let record = Record::new(client.clone(), &config.own_namespace, config.namespace.as_deref());
         Arc::new(Self {
+            record,
             caches: Caches::new(client, namespace, trigger.clone()),
             config,
             queue,
@@ -83,8 +89,7 @@ impl Host {
         let (host, key) = (self.clone(), name.clone());
         let mut starting = self.starting();
         let task = tokio::spawn(async move {
-            let plugin = ActivePlugin::new(reconciler, &host.caches);
-            plugin.until_settled().await;
+            let plugin = host.prepare(reconciler).await;
             let manifest = plugin.manifest();
             tracing::info!(
                 plugin = manifest.name,
@@ -102,6 +107,23 @@ impl Host {
         }
     }
 
+    /// Makes a plugin ready to work: its caches filled, its child kinds recorded.
+    async fn prepare(&self, reconciler: Arc<dyn Reconciler>) -> ActivePlugin {
+        let mut plugin = ActivePlugin::new(reconciler, &self.caches);
+        let Manifest { reconciles, children, .. } = plugin.manifest().clone();
+        let former = self.record.add(&reconciles, &children).await;
+        plugin.watch_former(&former, &self.caches);
+        plugin.until_settled().await;
+        // While another version was at work, its last calls may still make children.
+        if self.trigger.plugin(&plugin.name).is_none() {
+            let pruned = plugin.drop_pruned();
+            if !pruned.is_empty() {
+                self.record.remove(&reconciles, &pruned).await;
+            }
+        }
+        plugin
+    }
+
     /// Takes a plugin out of work. Its objects and their children stay as they are.
     pub fn remove(&self, name: &str) {
         if let Some(task) = self.starting().remove(name) {
@@ -117,20 +139,22 @@ impl Host {
     pub fn not_ready(&self) -> Vec<String> {
         let starting: Vec<_> = self.starting().keys().cloned().collect();
         let mut reasons: Vec<_> = starting.iter().map(|name| format!("plugin '{name}' is starting")).collect();
+        reasons.extend(self.record.trouble());
         if starting.is_empty() && self.trigger.plugins().is_empty() {
             reasons.push("no plugin is loaded".to_owned());
         }
         let plugins = self.trigger.plugins();
-        // A plugin at work goes on without a kind that it looks up: the lookup tells it.
-        let is_only_looked_up = |watched: &Arc<Watched>| {
-            let looks_up = |plugin: &ActivePlugin| plugin.lookups.values().any(|kind| Arc::ptr_eq(kind, watched));
-            let reconciles = |plugin: &ActivePlugin| Arc::ptr_eq(&plugin.objects, watched);
-            plugins.iter().any(|plugin| looks_up(plugin)) && !plugins.iter().any(|plugin| reconciles(plugin))
+        // A plugin at work goes on without a kind that it looks up, for the lookup tells it, and without a former kind.
+        let is_needed = |watched: &Arc<Watched>| {
+            let needs = |plugin: &Arc<ActivePlugin>| {
+                let mut needed = std::iter::once(&plugin.objects).chain(plugin.children.values());
+                needed.any(|kind| Arc::ptr_eq(kind, watched))
+            };
+            !starting.is_empty() || plugins.iter().any(needs)
         };
-        for watched in self.caches.watches() {
+        for watched in self.caches.watches().into_iter().filter(is_needed) {
             match watched.state() {
                 State::Synced => {}
-                State::NotInstalled if is_only_looked_up(&watched) => {}
                 State::Starting => reasons.push(format!("the cache of {} is not filled yet", watched.kind())),
                 State::NotInstalled => reasons.push(format!("{} is not installed", watched.kind())),
                 State::Failing(why) => reasons.push(why),

@@ -19,6 +19,10 @@ pub const APPLIED: &str = "pilothouse.dev/applied";
 /// Annotation: what becomes of the child once it is no longer wanted, where that is not to be deleted.
 pub const ON_REMOVAL: &str = "pilothouse.dev/on-removal";
 
+/// Annotation on an object: the version of a plugin, as the message about it names it, that may remove the children which
+/// the guard against mass deletion holds back.
+pub const ALLOW_REMOVAL: &str = "pilothouse.dev/allow-removal";
+
 /// Value of [`ON_REMOVAL`]: the child stays. It has no owner reference, for garbage collection would delete it.
 pub const KEEP: &str = "keep";
 

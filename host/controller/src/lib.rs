@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod pipeline;
 pub mod plugin;
 pub mod queue;
+mod record;
 pub mod selector;
 pub mod server;
 pub mod source;

@@ -1,12 +1,16 @@
 //! A plugin that is at work: its reconciler and the watches it uses. Immutable; a swap makes a new one.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use pilothouse_engine::{Manifest, Reconciler, contract::KindRef};
 
 use crate::{
-    cache::{Caches, Scope, State, Watched},
+    cache::{Caches, Object, Scope, State, Watched},
     labels,
+    pipeline::guard::Probation,
 };
 
 /// One version of a plugin with everything it needs to reconcile.
@@ -21,6 +25,10 @@ pub struct ActivePlugin {
     pub objects: Arc<Watched>,
     /// The watches of its child kinds.
     pub children: BTreeMap<KindRef, Arc<Watched>>,
+    /// The watches of kinds that it no longer declares, but earlier versions had children of.
+    pub former: BTreeMap<KindRef, Arc<Watched>>,
+    /// The version's first time at work.
+    pub probation: Probation,
     /// The watches of the kinds it looks up.
     pub lookups: BTreeMap<KindRef, Arc<Watched>>,
 }
@@ -37,9 +45,51 @@ impl ActivePlugin {
             field_manager: labels::field_manager(&manifest.name),
             objects: caches.watch(&manifest.reconciles, Scope::All),
             children: watch_all(&manifest.children, Scope::Children),
+            former: BTreeMap::new(),
+            probation: Probation::begin([]),
             lookups: watch_all(&manifest.lookups, Scope::All),
             reconciler,
         }
+    }
+
+    /// Also watches kinds that earlier versions had children of, to prune them.
+    pub fn watch_former(&mut self, kinds: &BTreeSet<KindRef>, caches: &Caches) {
+        self.former = kinds.iter().map(|kind| (kind.clone(), caches.watch(kind, Scope::Children))).collect();
+    }
+
+    /// Begins the version's probation, for all objects that are there.
+    pub fn begin_probation(&mut self) {
+        self.probation = Probation::begin(self.objects.store().names());
+    }
+
+    /// Names the version where somebody has to repeat it.
+    pub fn short_digest(&self) -> &str {
+        let digest = self.reconciler.digest();
+        &digest[..digest.floor_char_boundary(12)]
+    }
+
+    /// Stops watching the former kinds that have nothing left to prune, and tells which.
+    pub fn drop_pruned(&mut self) -> BTreeSet<KindRef> {
+        let is_left = |child: &Object| {
+            let of_plugin = child.labels.get(labels::PLUGIN).is_some_and(|plugin| **plugin == *self.name);
+            let reconciles = self.objects.kind();
+            let of_kind = child.controller.as_ref().is_some_and(|owner| *owner.kind == *reconciles.kind);
+            (of_plugin || of_kind) && !child.is_kept()
+        };
+        let is_pruned = |watched: &Watched| match watched.state() {
+            State::Synced => watched.store().select(None, is_left).is_empty(),
+            State::NotInstalled => true,
+            State::Starting | State::Failing(_) => false,
+        };
+        let pruned: BTreeSet<_> =
+            self.former.iter().filter(|(_, watched)| is_pruned(watched)).map(|(kind, _)| kind.clone()).collect();
+        self.former.retain(|kind, _| !pruned.contains(kind));
+        pruned
+    }
+
+    /// The watch of a kind that it has or had children of.
+    pub fn child_watch(&self, kind: &KindRef) -> Option<&Arc<Watched>> {
+        self.children.get(kind).or_else(|| self.former.get(kind))
     }
 
     /// What the plugin declares.
@@ -51,7 +101,8 @@ impl ActivePlugin {
     /// reason why not.
     pub async fn until_settled(&self) {
         self.objects.until(|state| *state == State::Synced).await;
-        for watched in self.children.values().chain(self.lookups.values()) {
+        let others = self.children.values().chain(self.former.values()).chain(self.lookups.values());
+        for watched in others {
             watched.until(|state| *state != State::Starting).await;
         }
     }

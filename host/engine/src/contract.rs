@@ -32,6 +32,7 @@ impl Response {
         Self {
             verdict,
             children: None,
+            removes_many: false,
             status: None,
             conditions: Vec::new(),
             events: Vec::new(),

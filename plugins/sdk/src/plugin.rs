@@ -12,6 +12,7 @@
 /// children: ["apps/v1" "Deployment", "v1" "Service"], // kinds it may return
 /// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none
 /// measurements: [counter "restarts_total" "Restarts seen." ["reason"]], // or gauge, histogram; default: none
+/// finalizer: "example.com/cleanup", // name of the finalizer; default: pilothouse.dev/NAME of the plugin
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
 /// finalize: finalize,        // the same; default: none, and then objects get no finalizer
 /// ```
@@ -29,6 +30,7 @@ macro_rules! plugin {
         children: [$($child_version:literal $child_kind:literal),* $(,)?],
         $(lookups: [$($lookup_version:literal $lookup_kind:literal),* $(,)?],)?
         $(measurements: [$($measurement:ident $metric:literal $help:literal [$($label:literal),* $(,)?]),* $(,)?],)?
+        $(finalizer: $finalizer:literal,)?
         reconcile: $reconcile:path
         $(, finalize: $finalize:path)? $(,)?
     ) => {
@@ -41,11 +43,12 @@ macro_rules! plugin {
             "\"},\"children\":", $crate::__kinds!($($child_version $child_kind),*),
             ",\"lookups\":", $crate::__kinds!($($($lookup_version $lookup_kind),*)?),
             ",\"measurements\":", $crate::__measurements!($($($measurement $metric $help [$($label),*]),*)?),
+            $(",\"finalizer\":\"", $finalizer, "\"",)?
             "}"
         );
 
         const _: () = $crate::manifest::check(&[
-            $name, $($version,)? $api_version, $kind, $($child_version, $child_kind,)*
+            $name, $($version,)? $($finalizer,)? $api_version, $kind, $($child_version, $child_kind,)*
             $($($lookup_version, $lookup_kind,)*)? $($($metric, $help, $($label,)*)*)?
         ]);
 

@@ -60,6 +60,12 @@ impl Response {
         self
     }
 
+    /// Removing most of the object's children on purpose: the host would hold that back otherwise.
+    pub fn removes_many(mut self) -> Self {
+        self.raw.removes_many = true;
+        self
+    }
+
     /// With these status fields; `conditions` and `observedGeneration` are the host's.
     pub fn status(mut self, status: impl Serialize) -> Self {
         self.raw.status = self.written("the status", &status);
@@ -94,6 +100,7 @@ impl Response {
         let raw = raw::Response {
             verdict,
             children: None,
+            removes_many: false,
             status: None,
             conditions: Vec::new(),
             events: Vec::new(),

@@ -92,8 +92,13 @@ impl Object {
 
     /// Whether it stays once it is no longer wanted.
     pub fn is_kept(&self) -> bool {
+        self.annotation(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP)
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<String> {
         #[derive(Deserialize)]
-        struct Kept {
+        struct Read {
             metadata: Annotated,
         }
         #[derive(Deserialize)]
@@ -101,9 +106,8 @@ impl Object {
             #[serde(default)]
             annotations: BTreeMap<String, String>,
         }
-        serde_json::from_str::<Kept>(&self.text).is_ok_and(|kept| {
-            kept.metadata.annotations.get(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP)
-        })
+        // An object whose annotations are not texts has none.
+        serde_json::from_str::<Read>(&self.text).ok()?.metadata.annotations.remove(key)
     }
 
     /// Whether this is a later state than one with `other` as its resource version. Versions that are not numbers

@@ -210,11 +210,8 @@ impl Applier<'_> {
     }
 
     fn target(&self, kind: &KindRef, name: &str, namespace: &str) -> Result<Target<'_>, Failure> {
-        let watched = if kind == self.plugin.objects.kind() {
-            Some(&self.plugin.objects)
-        } else {
-            self.plugin.children.get(kind)
-        };
+        let watched =
+            if kind == self.plugin.objects.kind() { Some(&self.plugin.objects) } else { self.plugin.child_watch(kind) };
         let installed = watched.and_then(|watched| watched.installed().map(|installed| (watched, installed)));
         let (watched, installed) = installed.ok_or_else(|| Failure {
             reason: "ChildKindNotInstalled",

@@ -22,6 +22,8 @@ pub struct Desired {
     pub verdict: Verdict,
     /// The children that shall exist; none leaves them as they are.
     pub children: Option<Vec<DesiredChild>>,
+    /// Whether most children are removed on purpose.
+    pub removes_many: bool,
     /// The status fields; none leaves them as they are.
     pub status: Option<Map<String, Value>>,
     /// The plugin's conditions.
@@ -121,11 +123,13 @@ pub fn check(
     scopes: &dyn Scopes,
     response: Response,
 ) -> Result<Desired, Refusal> {
-    let Response { verdict, children, status, conditions, events, measurements, requeue_after } = response;
+    let Response { verdict, children, removes_many, status, conditions, events, measurements, requeue_after } =
+        response;
     let owner = Owner { manifest, kind, object, scopes };
     conditions.iter().try_for_each(check_condition)?;
     Ok(Desired {
         verdict,
+        removes_many,
         children: children.map(|children| owner.complete_all(children)).transpose()?,
         status: status.map(|status| parse_object("a status", &status)).transpose()?.map(without_host_fields),
         conditions,
@@ -323,6 +327,7 @@ mod tests {
             ],
             lookups: Vec::new(),
             measurements: Vec::new(),
+            finalizer: None,
             finalizes: false,
         }
     }

@@ -31,6 +31,8 @@ pub(super) struct Conclusion {
     pub(super) report: Report,
     pub(super) notes: Vec<Note>,
     pub(super) next: Next,
+    /// Whether the plugin's answer to the object's generation was carried out.
+    pub(super) carried_out: bool,
     /// What it was based on, if the same inputs would lead to the same again.
     pub(super) converged: Option<Converged>,
 }
@@ -62,6 +64,7 @@ pub(super) fn fault(reason: &str, message: &str) -> Conclusion {
         report: Report { status: None, conditions: None, health: Health::Stalled(Why::new(reason, message)) },
         notes: vec![Note::warning(reason, message)],
         next: Next::Backoff(FAULT),
+        carried_out: false,
         converged: None,
     }
 }
@@ -83,8 +86,19 @@ pub(super) fn failed(failure: &Failure, desired: Option<&Desired>) -> Conclusion
         },
         notes: if *passing { Vec::new() } else { vec![Note::warning(reason, message)] },
         next,
+        carried_out: false,
         converged: None,
     }
+}
+
+/// The guard holds deletes back: everything else is done.
+pub(super) fn held_back(desired: Desired, why: &str, how_to_confirm: &str) -> Conclusion {
+    let message = format!("the plugin {why}; they are left alone. If that is right, confirm it: {how_to_confirm}");
+    let Conclusion { report, notes, next, .. } = fault("DeletesHeldBack", &message);
+    let report = Report { status: desired.status, conditions: Some(desired.conditions), ..report };
+    let rest = desired.requeue_after.map_or(Next::Rest, |seconds| Next::After(Duration::from_secs(seconds.into())));
+    let next = if matches!(desired.verdict, Verdict::Retry(_)) { next } else { rest };
+    Conclusion { report, notes, next, carried_out: true, converged: None }
 }
 
 /// The plugin returned other children every time it was shown what it had made.
@@ -95,6 +109,7 @@ pub(super) fn restless(desired: Desired) -> Conclusion {
         report: Report { status: desired.status, conditions: Some(desired.conditions), health },
         notes: Vec::new(),
         next: Next::Backoff(FAULT),
+        carried_out: true,
         converged: None,
     }
 }
@@ -123,5 +138,6 @@ pub(super) fn answered(desired: Desired, awaited: &[String]) -> Conclusion {
             (Health::Stalled(Why::new("Invalid", message)), vec![note], rest)
         }
     };
-    Conclusion { report: Report { status, conditions: Some(conditions), health }, notes, next, converged: None }
+    let report = Report { status, conditions: Some(conditions), health };
+    Conclusion { report, notes, next, carried_out: true, converged: None }
 }

@@ -5,6 +5,7 @@ use kube::{
     Client,
     api::{Patch, PatchParams},
 };
+use pilothouse_engine::Manifest;
 use serde_json::{Value, json};
 
 use super::apply::{Failure, explain};
@@ -26,10 +27,9 @@ pub enum Turn {
 }
 
 /// Whose turn it is.
-pub fn turn(object: &Object, plugin: &str, finalizes: bool) -> Turn {
-    let finalizer = labels::finalizer(plugin);
-    let held = object.finalizers.iter().any(|held| **held == *finalizer);
-    match (object.deleting, finalizes, held) {
+pub fn turn(object: &Object, manifest: &Manifest) -> Turn {
+    let held = object.finalizers.iter().any(|finalizer| is_ours(finalizer, manifest));
+    match (object.deleting, manifest.finalizes, held) {
         (false, true, false) => Turn::Add,
         (false, _, _) => Turn::Reconcile,
         (true, true, true) => Turn::Finalize,
@@ -38,13 +38,23 @@ pub fn turn(object: &Object, plugin: &str, finalizes: bool) -> Turn {
     }
 }
 
+/// The finalizer that objects of a plugin get.
+fn finalizer(manifest: &Manifest) -> String {
+    manifest.finalizer.clone().unwrap_or_else(|| labels::finalizer(&manifest.name))
+}
+
+/// Whether a finalizer is the plugin's: also the default one, which an earlier version without a name of its own put on.
+fn is_ours(held: &str, manifest: &Manifest) -> bool {
+    manifest.finalizer.as_deref() == Some(held) || held == labels::finalizer(&manifest.name)
+}
+
 /// Puts the plugin's finalizer on an object.
 ///
 /// # Errors
 /// [`Failure`] where the API server does not take it.
 pub async fn add(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
     let mut finalizers: Vec<_> = object.finalizers.iter().map(ToString::to_string).collect();
-    finalizers.push(labels::finalizer(&plugin.name));
+    finalizers.push(finalizer(plugin.manifest()));
     write(client, plugin, object, json!(finalizers)).await
 }
 
@@ -53,9 +63,8 @@ pub async fn add(client: &Client, plugin: &ActivePlugin, object: &Object) -> Res
 /// # Errors
 /// [`Failure`] where the API server does not take it.
 pub async fn remove(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
-    let finalizer = labels::finalizer(&plugin.name);
-    let others: Vec<_> =
-        object.finalizers.iter().filter(|held| ***held != *finalizer).map(ToString::to_string).collect();
+    let others = object.finalizers.iter().filter(|held| !is_ours(held, plugin.manifest()));
+    let others: Vec<_> = others.map(ToString::to_string).collect();
     write(client, plugin, object, json!(others)).await
 }
 
@@ -78,23 +87,45 @@ async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalize
 
 #[cfg(test)]
 mod tests {
+    use pilothouse_engine::{CONTRACT_VERSION, contract::KindRef};
+
     use super::*;
+
+    fn manifest(finalizes: bool, finalizer: Option<&str>) -> Manifest {
+        Manifest {
+            name: "web".to_owned(),
+            version: "1".to_owned(),
+            contract: CONTRACT_VERSION.to_owned(),
+            reconciles: KindRef::new("example.com/v1", "Web"),
+            children: Vec::new(),
+            lookups: Vec::new(),
+            measurements: Vec::new(),
+            finalizer: finalizer.map(str::to_owned),
+            finalizes,
+        }
+    }
 
     #[test]
     fn only_finalizing_plugins_hold_objects_and_none_holds_one_for_ever() {
-        for (deleting, finalizes, held, expected) in [
-            (false, false, false, Turn::Reconcile),
-            (false, true, false, Turn::Add),
-            (false, true, true, Turn::Reconcile),
-            (true, true, true, Turn::Finalize),
-            (true, false, true, Turn::Release),
-            (true, true, false, Turn::Ignore),
-            (true, false, false, Turn::Ignore),
+        let (default, named) = ("pilothouse.dev/web", "web.example.com/finalizer");
+        for (deleting, finalizes, name, held, expected) in [
+            (false, false, None, None, Turn::Reconcile),
+            (false, true, None, None, Turn::Add),
+            (false, true, None, Some(default), Turn::Reconcile),
+            (true, true, None, Some(default), Turn::Finalize),
+            (true, false, None, Some(default), Turn::Release),
+            (true, true, None, None, Turn::Ignore),
+            (true, false, None, None, Turn::Ignore),
+            (false, true, Some(named), None, Turn::Add),
+            (false, true, Some(named), Some(named), Turn::Reconcile),
+            (true, true, Some(named), Some(named), Turn::Finalize),
+            (true, true, Some(named), Some(default), Turn::Finalize),
         ] {
             let mut finalizers = vec!["example.com/other".into()];
-            finalizers.extend(held.then(|| labels::finalizer("web").into()));
+            finalizers.extend(held.map(Into::into));
             let object = Object { deleting, finalizers, ..Object::sample("ns", "a") };
-            assert_eq!(turn(&object, "web", finalizes), expected, "{deleting} {finalizes} {held}");
+            let turn = turn(&object, &manifest(finalizes, name));
+            assert_eq!(turn, expected, "{deleting} {finalizes} {name:?} {held:?}");
         }
     }
 }

@@ -36,7 +36,7 @@ impl Converged {
 fn states(digest: &str, observed: &Observed) -> u64 {
     let mut hasher = DefaultHasher::new();
     digest.hash(&mut hasher);
-    let children = observed.children.iter().map(|(_, child)| child);
+    let children = observed.children.iter().chain(&observed.former).map(|(_, child)| child);
     for object in std::iter::once(&observed.object).chain(children) {
         (&object.uid, &object.resource_version).hash(&mut hasher);
     }
@@ -84,6 +84,7 @@ mod tests {
             kind: KindRef::new("example.com/v1", "Web"),
             object: object("a", object_version),
             children: vec![(KindRef::new("v1", "ConfigMap"), object("b", child_version))],
+            former: Vec::new(),
             kinds: BTreeMap::new(),
         }
     }

@@ -16,6 +16,8 @@ pub struct Memory {
     pub normalised: Normalised,
     /// A status that the API server does not take as it is.
     pub status: SettledStatus,
+    /// The generation of the object that has been reported on, but not carried out yet.
+    pub unsettled: Option<i64>,
     /// The last reconcile, if it left nothing to do.
     pub converged: Option<Converged>,
 }

@@ -8,6 +8,7 @@ pub mod compare;
 mod conclusion;
 mod displaced;
 pub mod finalize;
+pub mod guard;
 pub mod inputs;
 pub mod memory;
 pub mod observe;
@@ -17,7 +18,10 @@ mod report;
 pub mod status;
 pub mod trigger;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use jiff::Timestamp;
 use kube::Client;
@@ -29,9 +33,10 @@ use tracing::Instrument;
 
 use self::{
     apply::{Applied, Applier},
-    check::describe,
-    conclusion::{Conclusion, FAULT, answer, answered, failed, fault, restless},
+    check::{Desired, describe},
+    conclusion::{Conclusion, FAULT, answer, answered, failed, fault, held_back, restless},
     finalize::Turn,
+    guard::{Circumstances, Judgement},
     inputs::Converged,
     memory::Memories,
     observe::{Observed, Unobserved, observe},
@@ -43,6 +48,7 @@ use self::{
 use crate::{
     cache::Object,
     events::{Note, Recorder},
+    labels,
     lookups::{FromCaches, LookupIndex},
     metrics::Metrics,
     plugin::ActivePlugin,
@@ -52,6 +58,9 @@ use crate::{
 /// Rounds of one reconcile. A plugin whose children depend on its children needs a few; one that never comes to rest
 /// is a loop, and goes on with backoff.
 const ROUNDS: usize = 5;
+
+/// When deletes are judged again that have to wait until all objects have been looked at.
+const POSTPONED: Duration = Duration::from_millis(200);
 
 /// Reconciles keys.
 pub struct Pipeline {
@@ -88,6 +97,7 @@ impl Pipeline {
         let started = Instant::now();
         self.metrics.began(&key.plugin);
         let next = self.rounds(&plugin, key).instrument(span).await;
+        plugin.probation.saw(&key.object);
         self.metrics.ended(&key.plugin, next, started.elapsed());
         next
     }
@@ -103,7 +113,7 @@ impl Pipeline {
             if let Some(next) = self.unchanged(plugin, key, &observed) {
                 return next;
             }
-            let verb = match finalize::turn(object, &plugin.name, plugin.manifest().finalizes) {
+            let verb = match finalize::turn(object, plugin.manifest()) {
                 Turn::Reconcile => Verb::Reconcile,
                 Turn::Finalize => Verb::Finalize,
                 Turn::Ignore => return Next::Rest,
@@ -116,6 +126,7 @@ impl Pipeline {
             let conclusion = match self.round(plugin, key, &observed, verb, &mut notes, round).await {
                 Round::Wrote => continue,
                 Round::Finalized => return self.release(plugin, key, object).await,
+                Round::Postponed => return Next::After(POSTPONED),
                 Round::Concluded(conclusion) => *conclusion,
             };
             let all = notes.into_iter().chain(conclusion.notes.clone()).collect();
@@ -165,7 +176,11 @@ impl Pipeline {
             Ok(desired) => desired,
             Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string()).into()),
         };
-        let plan = plan::plan(&desired, observed, &self.memory.read(key, |memory| memory.normalised.clone()));
+        let mut plan = plan::plan(&desired, observed, &self.memory.read(key, |memory| memory.normalised.clone()));
+        let judgement = self.judge(plugin, key, observed, verb, &desired, &plan);
+        if judgement != Judgement::Pass {
+            plan.deletes.clear();
+        }
         let awaited = plan.awaited.clone();
         let applied = self.apply(plugin, key, observed, plan).await;
         if let Some(failure) = applied.failures.first() {
@@ -176,9 +191,13 @@ impl Pipeline {
         match (wrote, round < ROUNDS) {
             (true, true) => Round::Wrote,
             (true, false) => Round::Concluded(restless(desired).into()),
+            (false, _) if judgement == Judgement::Wait => Round::Postponed,
             (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => Round::Finalized,
             (false, _) => {
-                let conclusion = answered(desired, &awaited);
+                let conclusion = match &judgement {
+                    Judgement::Hold(why) => held_back(desired, why, &how_to_confirm(plugin, &observed.object)),
+                    Judgement::Pass | Judgement::Wait => answered(desired, &awaited),
+                };
                 let converged = Converged::new(plugin.reconciler.digest(), observed, &recorded, conclusion.next);
                 // A plugin that asks for a retry is asked again, whatever it is asked.
                 let converged = converged.filter(|_| !matches!(conclusion.next, Next::Backoff(_)));
@@ -200,6 +219,26 @@ impl Pipeline {
         self.metrics.called(&plugin.name, &call.outcome, call.usage.duration);
         self.lookups.record(key, call.recorded.lookups.iter().map(|(query, _)| query.clone()).collect());
         answer(call.outcome).map(|response| (response, call.recorded))
+    }
+
+    /// Whether the plan's deletes may be carried out. What a plugin deletes as it finalizes is meant to go.
+    fn judge(
+        &self,
+        plugin: &ActivePlugin,
+        key: &Key,
+        observed: &Observed,
+        verb: Verb,
+        desired: &Desired,
+        plan: &Plan,
+    ) -> Judgement {
+        let unsettled = self.memory.read(key, |memory| memory.unsettled);
+        let circumstances = Circumstances {
+            version: plugin.short_digest(),
+            on_purpose: desired.removes_many || verb == Verb::Finalize,
+            unsettled: unsettled == Some(observed.object.generation),
+            probation: &plugin.probation,
+        };
+        guard::judge(plan, observed, circumstances)
     }
 
     async fn apply(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed, plan: Plan) -> Applied {
@@ -237,7 +276,12 @@ impl Pipeline {
 
     /// Reports a conclusion: log, Events, status.
     async fn conclude(&self, plugin: &ActivePlugin, key: &Key, object: &Object, conclusion: Conclusion) -> Next {
-        let Conclusion { report, notes, next, converged } = conclusion;
+        let Conclusion { report, notes, next, carried_out, converged } = conclusion;
+        if carried_out {
+            self.memory.update(key, |memory| memory.unsettled = None);
+        } else if !guard::is_unchanged(object) {
+            self.memory.update(key, |memory| memory.unsettled = Some(object.generation));
+        }
         match &report.health {
             Health::Applied => tracing::debug!("reconciled"),
             Health::Progressing(why) => tracing::info!(reason = why.reason, "{}", why.message),
@@ -299,6 +343,23 @@ enum Round {
     Wrote,
     /// The plugin has finalized the object.
     Finalized,
+    /// The deletes have to wait for a judgement: look again soon.
+    Postponed,
     /// There is something to report.
     Concluded(Box<Conclusion>),
+}
+
+/// The command that confirms deletes which are held back.
+fn how_to_confirm(plugin: &ActivePlugin, object: &Object) -> String {
+    let kind = plugin.objects.kind();
+    let plural = plugin.objects.installed().map_or_else(|| kind.kind.to_lowercase(), |found| found.resource.plural);
+    let namespace =
+        if object.name.namespace.is_empty() { String::new() } else { format!(" -n {}", object.name.namespace) };
+    format!(
+        "kubectl annotate{namespace} {plural}.{} {} {}={} --overwrite (or --all in the place of the name)",
+        kind.group(),
+        object.name.name,
+        labels::ALLOW_REMOVAL,
+        plugin.short_digest()
+    )
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use pilothouse_engine::contract::{KindRef, Request};
 
 use crate::{
-    cache::{Name, Object, State},
+    cache::{Name, Object, State, Watched},
     kinds::Installed,
     plugin::ActivePlugin,
 };
@@ -19,6 +19,8 @@ pub struct Observed {
     pub object: Arc<Object>,
     /// Its children, by kind and name.
     pub children: Vec<(KindRef, Arc<Object>)>,
+    /// Its children of kinds that the plugin no longer declares. The plugin does not see them.
+    pub former: Vec<(KindRef, Arc<Object>)>,
     /// How the API server serves the child kinds that are installed.
     pub kinds: BTreeMap<KindRef, Installed>,
 }
@@ -38,6 +40,10 @@ pub enum Unobserved {
 /// [`Unobserved`]; nothing may be written or deleted then.
 pub fn observe(plugin: &ActivePlugin, name: &Name) -> Result<Observed, Unobserved> {
     let object = plugin.objects.store().get(name).ok_or(Unobserved::Gone)?;
+    let owned = |kind: &KindRef, watched: &Watched| {
+        let owned = watched.store().owned_by(&object.uid);
+        owned.into_iter().map(|child| (kind.clone(), child)).collect::<Vec<_>>()
+    };
     let (mut children, mut kinds) = (Vec::new(), BTreeMap::new());
     for (kind, watched) in &plugin.children {
         match watched.state() {
@@ -46,10 +52,13 @@ pub fn observe(plugin: &ActivePlugin, name: &Name) -> Result<Observed, Unobserve
             State::Failing(why) => return Err(Unobserved::NotSynced(kind.clone(), Some(why))),
             State::Starting => return Err(Unobserved::NotSynced(kind.clone(), None)),
         }
-        children.extend(watched.store().owned_by(&object.uid).into_iter().map(|child| (kind.clone(), child)));
+        children.extend(owned(kind, watched));
         kinds.extend(watched.installed().map(|installed| (kind.clone(), installed)));
     }
-    Ok(Observed { kind: plugin.objects.kind().clone(), object, children, kinds })
+    // Nothing waits for a former kind: what is not known of it is pruned later.
+    let synced = plugin.former.iter().filter(|(_, watched)| watched.state() == State::Synced);
+    let former = synced.flat_map(|(kind, watched)| owned(kind, watched)).collect();
+    Ok(Observed { kind: plugin.objects.kind().clone(), object, children, former, kinds })
 }
 
 impl Observed {

@@ -135,7 +135,7 @@ pub fn plan(desired: &Desired, observed: &Observed, normalised: &Normalised) -> 
     let wanted = |kind: &KindRef, live: &Object| {
         children.iter().any(|child| child.kind == *kind && *child.name == *live.name.name)
     };
-    for (kind, live) in &observed.children {
+    for (kind, live) in observed.children.iter().chain(&observed.former) {
         if !live.deleting && !wanted(kind, live) && !live.is_kept() {
             plan.deletes.push(Delete { kind: kind.clone(), live: live.clone() });
         }
@@ -199,6 +199,7 @@ mod tests {
         Desired {
             verdict: Verdict::Done,
             children,
+            removes_many: false,
             status: None,
             conditions: Vec::new(),
             events: Vec::new(),
@@ -212,6 +213,7 @@ mod tests {
             kind: KindRef::new("example.com/v1", "Web"),
             object: Arc::new(live("shop", "", "")),
             children: children.into_iter().map(|child| (kind(), Arc::new(child))).collect(),
+            former: Vec::new(),
             kinds: BTreeMap::new(),
         }
     }

@@ -40,7 +40,8 @@ impl Trigger {
     }
 
     /// Puts a plugin, or a new version of it, to work: all its objects are reconciled.
-    pub fn start(&self, plugin: ActivePlugin) {
+    pub fn start(&self, mut plugin: ActivePlugin) {
+        plugin.begin_probation();
         let plugin = Arc::new(plugin);
         let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
         plugins.insert(plugin.name.clone(), plugin.clone());
@@ -60,7 +61,7 @@ impl Trigger {
         for plugin in self.plugins() {
             let uses = match scope {
                 Scope::All => plugin.objects.kind() == kind,
-                Scope::Children => plugin.children.contains_key(kind),
+                Scope::Children => plugin.child_watch(kind).is_some(),
             };
             if uses {
                 self.queue.add_all(all_keys(&plugin));
@@ -79,7 +80,7 @@ impl Sink for Trigger {
                 Scope::All if plugin.objects.kind() == kind => {
                     change.states().map(|object| key(&plugin, &object.name)).collect()
                 }
-                Scope::Children if plugin.children.contains_key(kind) => {
+                Scope::Children if plugin.child_watch(kind).is_some() => {
                     change.states().filter_map(|child| parent(&plugin, child)).collect()
                 }
                 _ => continue,

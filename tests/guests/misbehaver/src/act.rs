@@ -25,6 +25,7 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
         "none" => Response::done().no_children(),
         "leave" => Response::done(),
         "several" => several(object, spec.number(3)),
+        "counted" => counted(object)?,
         "immutable" => {
             let mut child = config_map(object, json!(spec.data));
             child["immutable"] = true.into();
@@ -138,6 +139,15 @@ fn several(object: &Misbehaver, count: u32) -> Response {
         child["metadata"]["name"] = format!("{}-{i}", object.name()).into();
         response.child_with(child, object.spec.options())
     })
+}
+
+/// As many children as the ConfigMap that `spec.name` names says in `count`, removed on purpose if it has `onPurpose`.
+fn counted(object: &Misbehaver) -> Result<Response, Error> {
+    let found = lookup::get::<ConfigMap>(None, name(object))?;
+    let data = found.map(|found| found.data).unwrap_or_default();
+    let count = data.get("count").and_then(|count| count.parse().ok()).unwrap_or_default();
+    let response = several(object, count);
+    Ok(if data.contains_key("onPurpose") { response.removes_many() } else { response })
 }
 
 /// Copies the data of the ConfigMap that `spec.name` names; waits while there is none.
