@@ -9,6 +9,7 @@ mod conflicts;
 mod deletion;
 mod drift;
 mod finalizer;
+mod hot_loops;
 mod http;
 mod mass_deletion;
 mod misbehaviour;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     finalizer::register(&mut suite);
     pruning::register(&mut suite);
     mass_deletion::register(&mut suite);
+    hot_loops::register(&mut suite);
     verdicts::register(&mut suite);
     misbehaviour::register(&mut suite);
     permissions::register(&mut suite);

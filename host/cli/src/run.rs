@@ -1,6 +1,6 @@
 //! `pilothouse run`: the host itself.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
@@ -36,6 +36,9 @@ pub struct Run {
     /// Objects of one plugin that are reconciled at once.
     #[arg(long, default_value_t = HostConfig::default().concurrency, value_name = "N")]
     concurrency: usize,
+    /// How often every object is reconciled without a reason, spread over that time, such as 10h or 30m.
+    #[arg(long, default_value = "10h", value_name = "DURATION", value_parser = duration)]
+    resync: Duration,
     /// Where /healthz and /readyz are served; port 0 takes a free one, which the log tells.
     #[arg(long, default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
     health_address: SocketAddr,
@@ -66,7 +69,10 @@ impl Run {
         let client = client::client(config)?;
         let engine = self.engine()?;
         let (namespace, concurrency) = (self.watch_namespace.clone(), self.concurrency);
-        let host = Host::new(client, HostConfig { namespace, own_namespace, concurrency, ..HostConfig::default() });
+        let host = Host::new(
+            client,
+            HostConfig { namespace, own_namespace, concurrency, resync: self.resync, ..HostConfig::default() },
+        );
         let asked = Addresses { health: self.health_address, metrics: self.metrics_address };
         let addresses = server::serve(&host, asked).await?;
         let directory = Directory::open(&self.plugins, engine, host.clone())?;
@@ -96,4 +102,10 @@ impl Run {
         let config = EngineConfig { cache: self.cache_dir.path(), compiler, limits: Limits::default() };
         Ok(Engine::new(config)?)
     }
+}
+
+/// Reads a duration that is more than nothing.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|parsed| Duration::try_from(parsed).ok());
+    parsed.filter(|parsed| !parsed.is_zero()).ok_or_else(|| "expected a duration such as 10h, 30m or 1h30m".to_owned())
 }

@@ -9,18 +9,24 @@ use std::{
 
 use kube::Client;
 use pilothouse_engine::{Manifest, Reconciler};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::{
+    task::{AbortHandle, JoinSet},
+    time::{Instant, Interval, MissedTickBehavior},
+};
 
 use crate::{
     cache::{Caches, State, Watched},
     events::Recorder,
     lookups::LookupIndex,
     metrics::Metrics,
-    pipeline::{Pipeline, trigger::Trigger},
+    pipeline::{Pipeline, pace::Pace, trigger::Trigger},
     plugin::ActivePlugin,
     queue::Queue,
     record::Record,
 };
+
+/// Parts into which a resync is spread.
+const RESYNC_PARTS: u64 = 1_000;
 
 /// How a host is set up.
 #[derive(Clone, Debug)]
@@ -31,14 +37,23 @@ pub struct HostConfig {
     pub own_namespace: String,
     /// Objects of one plugin that are reconciled at once.
     pub concurrency: usize,
+    /// How often every object is reconciled without a reason, spread evenly over that time.
+    pub resync: Duration,
     /// How long reconciles under way may take to end after the host is told to stop.
     pub grace: Duration,
 }
 
 impl Default for HostConfig {
-    /// All namespaces, its own being `default`; 4 objects per plugin at once; 25 s to end, within a pod's default 30 s.
+    /// All namespaces, its own being `default`; 4 objects per plugin at once; resync after 10 h as controller-runtime has it;
+    /// 25 s to end, within a pod's default 30 s.
     fn default() -> Self {
-        Self { namespace: None, own_namespace: "default".to_owned(), concurrency: 4, grace: Duration::from_secs(25) }
+        Self {
+            namespace: None,
+            own_namespace: "default".to_owned(),
+            concurrency: 4,
+            resync: Duration::from_secs(36_000),
+            grace: Duration::from_secs(25),
+        }
     }
 }
 
@@ -60,10 +75,11 @@ impl Host {
     pub fn new(client: Client, config: HostConfig) -> Arc<Self> {
         let queue = Arc::new(Queue::new(config.concurrency));
         let lookups = Arc::new(LookupIndex::default());
-        let trigger = Arc::new(Trigger::new(queue.clone(), lookups.clone()));
+        let pace = Arc::new(Pace::default());
+        let trigger = Arc::new(Trigger::new(queue.clone(), lookups.clone(), pace.clone()));
         let metrics = Metrics::new();
         let events = Recorder::start(client.clone());
-        let pipeline = Pipeline::new(client.clone(), trigger.clone(), lookups, events, metrics.clone());
+        let pipeline = Pipeline::new(client.clone(), trigger.clone(), lookups, events, metrics.clone(), pace);
         let namespace = config.namespace.as_deref().map(Arc::from);
         let record = Record::new(client.clone(), &config.own_namespace, config.namespace.as_deref());
         Arc::new(Self {
@@ -168,15 +184,17 @@ impl Host {
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         let mut under_way = JoinSet::new();
+        let mut resync = Resync::every(self.config.resync);
         loop {
             tokio::select! {
                 () = &mut stop => break,
+                part = resync.next() => self.trigger.resync(part, RESYNC_PARTS),
                 key = self.queue.next() => {
                     let Some(key) = key else { break };
                     let (pipeline, queue) = (self.pipeline.clone(), self.queue.clone());
                     under_way.spawn(async move {
-                        let next = pipeline.reconcile(&key).await;
-                        queue.done(&key, next);
+                        let (next, pause) = pipeline.reconcile(&key).await;
+                        queue.done(&key, next, pause);
                     });
                     while under_way.try_join_next().is_some() {}
                 }
@@ -191,5 +209,27 @@ impl Host {
 
     fn starting(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The ticks of the periodic resync.
+struct Resync {
+    ticks: Interval,
+    part: u64,
+}
+
+impl Resync {
+    fn every(period: Duration) -> Self {
+        let tick = (period / RESYNC_PARTS as u32).max(Duration::from_millis(1));
+        let mut ticks = tokio::time::interval_at(Instant::now() + tick, tick);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { ticks, part: 0 }
+    }
+
+    /// Waits until the next part of the objects has its turn.
+    async fn next(&mut self) -> u64 {
+        self.ticks.tick().await;
+        self.part = (self.part + 1) % RESYNC_PARTS;
+        self.part
     }
 }

@@ -87,6 +87,8 @@ struct Entry {
     again: Option<Priority>,
     failures: u32,
     timer: Option<Instant>,
+    /// Not worked on before this.
+    pause: Option<Instant>,
 }
 
 /// One plugin's waiting keys.
@@ -106,6 +108,17 @@ impl Queue {
     /// Asks for a key. Asking twice is asking once.
     pub fn add(&self, key: Key, priority: Priority) {
         self.lock().add(key, priority);
+        self.wake.notify_one();
+    }
+
+    /// Asks for a key for which no pause counts: somebody changed the object itself.
+    pub fn add_urgent(&self, key: Key) {
+        let mut state = self.lock();
+        if let Some(entry) = state.entries.get_mut(&key) {
+            entry.pause = None;
+        }
+        state.add(key, Priority::Live);
+        drop(state);
         self.wake.notify_one();
     }
 
@@ -144,9 +157,9 @@ impl Queue {
         }
     }
 
-    /// Gives a key back.
-    pub fn done(&self, key: &Key, next: Next) {
-        self.lock().done(key, next, Instant::now());
+    /// Gives a key back. With a pause it is worked on again after that, not before: what asks for it meanwhile waits.
+    pub fn done(&self, key: &Key, next: Next, pause: Option<Duration>) {
+        self.lock().done(key, next, pause, Instant::now());
         self.wake.notify_one();
     }
 
@@ -160,7 +173,7 @@ impl Queue {
             if &*key.plugin != plugin {
                 return true;
             }
-            (entry.queued, entry.again, entry.timer, entry.failures) = Default::default();
+            (entry.queued, entry.again, entry.timer, entry.pause, entry.failures) = Default::default();
             entry.working
         });
     }
@@ -198,6 +211,9 @@ impl State {
         if entry.queued >= Some(priority) {
             return;
         }
+        if let Some(until) = entry.pause.filter(|until| *until > Instant::now()) {
+            return self.set_timer(&key, until);
+        }
         // A key that moves from bulk to live leaves a stale place in the bulk lane, which `take` skips.
         entry.queued = Some(priority);
         let lane = self.lanes.entry(key.plugin.clone()).or_default();
@@ -227,7 +243,7 @@ impl State {
         None
     }
 
-    fn done(&mut self, key: &Key, next: Next, now: Instant) {
+    fn done(&mut self, key: &Key, next: Next, pause: Option<Duration>, now: Instant) {
         if let Some(lane) = self.lanes.get_mut(&key.plugin) {
             lane.working = lane.working.saturating_sub(1);
         }
@@ -236,11 +252,13 @@ impl State {
         let mut again = entry.again.take();
         entry.failures = if matches!(next, Next::Backoff(_)) { entry.failures.saturating_add(1) } else { 0 };
         let failures = entry.failures;
+        entry.pause = pause.map(|pause| now + pause);
         match next {
+            Next::Backoff(first) => self.set_timer(key, now + backoff(first, failures, fastrand::f64())),
+            _ if pause.is_some() => again = again.max(Some(Priority::Live)),
             Next::Rest => {}
             Next::Again => again = again.max(Some(Priority::Live)),
             Next::After(delay) => self.set_timer(key, now + delay),
-            Next::Backoff(first) => self.set_timer(key, now + backoff(first, failures, fastrand::f64())),
         }
         match again {
             Some(priority) => self.add(key.clone(), priority),
@@ -322,9 +340,9 @@ mod tests {
         assert_eq!(take(&mut state), None);
         state.add(a.clone(), Priority::Live);
         assert_eq!(take(&mut state), None, "not again while it is worked on");
-        state.done(&a, Next::Rest, Instant::now());
+        state.done(&a, Next::Rest, None, Instant::now());
         assert_eq!(take(&mut state).as_deref(), Some("a"), "but right afterwards");
-        state.done(&a, Next::Rest, Instant::now());
+        state.done(&a, Next::Rest, None, Instant::now());
         assert_eq!(take(&mut state), None);
         assert!(state.entries.is_empty(), "nothing is remembered of a key at rest");
     }
@@ -338,9 +356,9 @@ mod tests {
         state.add(key("p", "c"), Priority::Live);
         assert_eq!(take(&mut state).as_deref(), Some("c"));
         assert_eq!(take(&mut state).as_deref(), Some("a"));
-        state.done(&key("p", "c"), Next::Rest, Instant::now());
+        state.done(&key("p", "c"), Next::Rest, None, Instant::now());
         assert_eq!(take(&mut state).as_deref(), Some("b"));
-        state.done(&key("p", "a"), Next::Rest, Instant::now());
+        state.done(&key("p", "a"), Next::Rest, None, Instant::now());
         assert_eq!(take(&mut state), None, "c's place in the bulk lane is stale");
     }
 
@@ -361,16 +379,35 @@ mod tests {
         let (mut state, a, now) = (State::default(), key("p", "a"), Instant::now());
         state.add(a.clone(), Priority::Live);
         assert!(take(&mut state).is_some());
-        state.done(&a, Next::After(Duration::from_secs(30)), now);
+        state.done(&a, Next::After(Duration::from_secs(30)), None, now);
         state.fire_timers(now + Duration::from_secs(29));
         assert_eq!(take(&mut state), None);
         state.add(a.clone(), Priority::Live);
         assert!(take(&mut state).is_some());
-        state.done(&a, Next::After(Duration::from_secs(60)), now);
+        state.done(&a, Next::After(Duration::from_secs(60)), None, now);
         state.fire_timers(now + Duration::from_secs(31));
         assert_eq!(take(&mut state), None, "the first timer was replaced");
         state.fire_timers(now + Duration::from_secs(60));
         assert!(take(&mut state).is_some());
+    }
+
+    #[test]
+    fn a_pause_holds_a_key_back_and_loses_nothing() {
+        let (mut state, a, now) = (State::default(), key("p", "a"), Instant::now());
+        state.add(a.clone(), Priority::Live);
+        assert!(take(&mut state).is_some());
+        state.done(&a, Next::Rest, Some(Duration::from_secs(60)), now);
+        state.add(a.clone(), Priority::Live);
+        state.fire_timers(now + Duration::from_secs(1));
+        assert_eq!(take(&mut state), None, "it pauses");
+        assert!(state.entries.get(&a).is_some_and(|entry| entry.timer.is_some()), "and comes by itself");
+        if let Some(entry) = state.entries.get_mut(&a) {
+            entry.pause = Some(now);
+        }
+        state.fire_timers(now + Duration::from_secs(60));
+        assert!(take(&mut state).is_some());
+        state.done(&a, Next::Rest, None, now);
+        assert!(state.entries.is_empty());
     }
 
     #[test]
@@ -389,7 +426,7 @@ mod tests {
         {
             state.add(a.clone(), Priority::Live);
             assert!(take(&mut state).is_some());
-            state.done(&a, next, now);
+            state.done(&a, next, None, now);
             assert_eq!(state.entries.get(&a).map_or(0, |entry| entry.failures), failures);
         }
     }

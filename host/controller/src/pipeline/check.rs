@@ -10,7 +10,11 @@ use pilothouse_engine::{
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{cache::Object, labels, pipeline::pointer};
+use crate::{
+    cache::Object,
+    labels,
+    pipeline::{pointer, status::THROTTLED},
+};
 
 /// The most children one object may have.
 const MAX_CHILDREN: usize = 1_000;
@@ -285,7 +289,7 @@ fn drop_nulls(object: &mut Map<String, Value>) {
 
 fn check_condition(condition: &Condition) -> Result<(), Refusal> {
     let Condition { condition_type, reason, .. } = condition;
-    if matches!(condition_type.as_str(), "Reconciling" | "Stalled") {
+    if matches!(condition_type.as_str(), "Reconciling" | "Stalled" | THROTTLED) {
         return Err(Refusal::Condition(format!("'{condition_type}' belongs to the host")));
     }
     // The API conventions' pattern for a reason; types are checked by the API server where the schema says so.

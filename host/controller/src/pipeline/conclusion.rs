@@ -61,7 +61,12 @@ pub(super) fn answer(outcome: Outcome) -> Result<Response, Box<Conclusion>> {
 /// A fault that somebody must mend. What the plugin said before stands.
 pub(super) fn fault(reason: &str, message: &str) -> Conclusion {
     Conclusion {
-        report: Report { status: None, conditions: None, health: Health::Stalled(Why::new(reason, message)) },
+        report: Report {
+            status: None,
+            conditions: None,
+            health: Health::Stalled(Why::new(reason, message)),
+            slowed: None,
+        },
         notes: vec![Note::warning(reason, message)],
         next: Next::Backoff(FAULT),
         carried_out: false,
@@ -83,6 +88,7 @@ pub(super) fn failed(failure: &Failure, desired: Option<&Desired>) -> Conclusion
             status: desired.and_then(|desired| desired.status.clone()),
             conditions: desired.map(|desired| desired.conditions.clone()),
             health: if *passing { Health::Progressing(why) } else { Health::Stalled(why) },
+            slowed: None,
         },
         notes: if *passing { Vec::new() } else { vec![Note::warning(reason, message)] },
         next,
@@ -106,7 +112,7 @@ pub(super) fn restless(desired: Desired) -> Conclusion {
     let message = format!("the plugin returned other children in each of {ROUNDS} rounds");
     let health = Health::Progressing(Why::new("NotConverging", message));
     Conclusion {
-        report: Report { status: desired.status, conditions: Some(desired.conditions), health },
+        report: Report { status: desired.status, conditions: Some(desired.conditions), health, slowed: None },
         notes: Vec::new(),
         next: Next::Backoff(FAULT),
         carried_out: true,
@@ -138,6 +144,6 @@ pub(super) fn answered(desired: Desired, awaited: &[String]) -> Conclusion {
             (Health::Stalled(Why::new("Invalid", message)), vec![note], rest)
         }
     };
-    let report = Report { status, conditions: Some(conditions), health };
+    let report = Report { status, conditions: Some(conditions), health, slowed: None };
     Conclusion { report, notes, next, carried_out: true, converged: None }
 }

@@ -6,7 +6,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pilothouse_engine::{Lookups, Query, Recorded, fingerprint};
 
 use super::observe::Observed;
-use crate::queue::Next;
 
 /// A reconcile that left nothing to do, and what it was based on.
 #[derive(Clone, Debug)]
@@ -14,15 +13,13 @@ pub struct Converged {
     states: u64,
     /// What was looked up and the fingerprints of the answers, as they were given in the call.
     lookups: Vec<(Query, u64)>,
-    /// What becomes of the key: the same as then.
-    pub next: Next,
 }
 
 impl Converged {
     /// Remembers a reconcile that changed nothing; none if it read the clock, for then the next one may differ.
-    pub fn new(digest: &str, observed: &Observed, recorded: &Recorded, next: Next) -> Option<Self> {
+    pub fn new(digest: &str, observed: &Observed, recorded: &Recorded) -> Option<Self> {
         let states = states(digest, observed);
-        (!recorded.clock_read).then(|| Self { states, lookups: recorded.lookups.clone(), next })
+        (!recorded.clock_read).then(|| Self { states, lookups: recorded.lookups.clone() })
     }
 
     /// Whether a call now would get the same inputs.
@@ -91,7 +88,7 @@ mod tests {
 
     #[test]
     fn holds_until_an_input_changes() {
-        let before = Converged::new("d", &observed("1", "1"), &Recorded::default(), Next::Rest);
+        let before = Converged::new("d", &observed("1", "1"), &Recorded::default());
         let holds = |digest, observed: Observed| {
             before.as_ref().is_some_and(|before| before.still_holds(digest, &observed, &NoLookups))
         };
@@ -107,12 +104,12 @@ mod tests {
         let get = Query::Get { kind: KindRef::new("v1", "Secret"), namespace: None, name: "s".to_owned() };
         let given = ask_again(&get, &Answers("one"));
         let recorded = Recorded { lookups: vec![(get, given)], ..Recorded::default() };
-        let before = Converged::new("d", &observed("1", "1"), &recorded, Next::Rest);
+        let before = Converged::new("d", &observed("1", "1"), &recorded);
         let holds = |answer| {
             before.as_ref().is_some_and(|before| before.still_holds("d", &observed("1", "1"), &Answers(answer)))
         };
         assert!(holds("one") && !holds("two"));
         let clock = Recorded { clock_read: true, ..Recorded::default() };
-        assert!(Converged::new("d", &observed("1", "1"), &clock, Next::Rest).is_none());
+        assert!(Converged::new("d", &observed("1", "1"), &clock).is_none());
     }
 }

@@ -12,6 +12,7 @@ pub mod guard;
 pub mod inputs;
 pub mod memory;
 pub mod observe;
+pub mod pace;
 pub mod plan;
 mod pointer;
 mod report;
@@ -40,9 +41,10 @@ use self::{
     inputs::Converged,
     memory::Memories,
     observe::{Observed, Unobserved, observe},
+    pace::Pace,
     plan::{Cause, Plan},
     report::StatusWrite,
-    status::Health,
+    status::{Health, Report},
     trigger::Trigger,
 };
 use crate::{
@@ -74,6 +76,8 @@ pub struct Pipeline {
     pub events: Recorder,
     /// Counts.
     pub metrics: Arc<Metrics>,
+    /// Slows hot objects down.
+    pace: Arc<Pace>,
     memory: Memories,
 }
 
@@ -85,13 +89,18 @@ impl Pipeline {
         lookups: Arc<LookupIndex>,
         events: Recorder,
         metrics: Arc<Metrics>,
+        pace: Arc<Pace>,
     ) -> Self {
-        Self { client, trigger, lookups, events, metrics, memory: Memories::default() }
+        Self { client, trigger, lookups, events, metrics, pace, memory: Memories::default() }
     }
 
-    /// Reconciles one key.
-    pub async fn reconcile(&self, key: &Key) -> Next {
-        let Some(plugin) = self.trigger.plugin(&key.plugin) else { return Next::Rest };
+    /// Reconciles one key: what becomes of it, and how long it has to pause if it is hot.
+    pub async fn reconcile(&self, key: &Key) -> (Next, Option<Duration>) {
+        let Some(plugin) = self.trigger.plugin(&key.plugin) else { return (Next::Rest, None) };
+        if self.pace.begins(key) {
+            // It is told that it has calmed down, also if nothing else changed.
+            self.memory.update(key, |memory| memory.converged = None);
+        }
         let version = &plugin.manifest().version;
         let span = tracing::info_span!("reconcile", plugin = %plugin.name, %version, object = %key.object);
         let started = Instant::now();
@@ -99,7 +108,7 @@ impl Pipeline {
         let next = self.rounds(&plugin, key).instrument(span).await;
         plugin.probation.saw(&key.object);
         self.metrics.ended(&key.plugin, next, started.elapsed());
-        next
+        (next, self.pace.ends(key, next))
     }
 
     async fn rounds(&self, plugin: &ActivePlugin, key: &Key) -> Next {
@@ -110,8 +119,8 @@ impl Pipeline {
                 Err(reason) => return self.unobserved(plugin, key, reason).await,
             };
             let object = &observed.object;
-            if let Some(next) = self.unchanged(plugin, key, &observed) {
-                return next;
+            if self.is_unchanged(plugin, key, &observed) {
+                return Next::Rest;
             }
             let verb = match finalize::turn(object, plugin.manifest()) {
                 Turn::Reconcile => Verb::Reconcile,
@@ -123,6 +132,9 @@ impl Pipeline {
                     Err(failure) => return self.conclude(plugin, key, object, failed(&failure, None)).await,
                 },
             };
+            if round == 1 {
+                self.pace.called(key, object.generation);
+            }
             let conclusion = match self.round(plugin, key, &observed, verb, &mut notes, round).await {
                 Round::Wrote => continue,
                 Round::Finalized => return self.release(plugin, key, object).await,
@@ -135,14 +147,15 @@ impl Pipeline {
         Next::Again
     }
 
-    /// What becomes of a key whose plugin would be asked the same again.
-    fn unchanged(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed) -> Option<Next> {
-        let converged = self.memory.read(key, |memory| memory.converged.clone())?;
+    /// Whether the plugin would be asked the same again, and so would say the same: also if it wanted to be asked again
+    /// after some time.
+    fn is_unchanged(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed) -> bool {
+        let Some(converged) = self.memory.read(key, |memory| memory.converged.clone()) else { return false };
         let holds = converged.still_holds(plugin.reconciler.digest(), observed, &self.answers(plugin, key));
-        holds.then(|| {
+        if holds {
             self.metrics.call_skipped(&plugin.name);
-            converged.next
-        })
+        }
+        holds
     }
 
     fn answers(&self, plugin: &ActivePlugin, key: &Key) -> FromCaches {
@@ -198,7 +211,7 @@ impl Pipeline {
                     Judgement::Hold(why) => held_back(desired, why, &how_to_confirm(plugin, &observed.object)),
                     Judgement::Pass | Judgement::Wait => answered(desired, &awaited),
                 };
-                let converged = Converged::new(plugin.reconciler.digest(), observed, &recorded, conclusion.next);
+                let converged = Converged::new(plugin.reconciler.digest(), observed, &recorded);
                 // A plugin that asks for a retry is asked again, whatever it is asked.
                 let converged = converged.filter(|_| !matches!(conclusion.next, Next::Backoff(_)));
                 Round::Concluded(Conclusion { converged, ..conclusion }.into())
@@ -290,6 +303,7 @@ impl Pipeline {
         for note in &notes {
             self.events.record(plugin.objects.kind(), object, note);
         }
+        let report = Report { slowed: self.pace.slowed(key), ..report };
         let settled = self.memory.read(key, |memory| memory.status);
         match report::write_status(&self.client, plugin, object, &report, settled).await {
             Ok(StatusWrite::None) => {
@@ -318,6 +332,7 @@ impl Pipeline {
                     plugin.objects.kind().kind
                 );
                 self.lookups.forget(key);
+                self.pace.forget(key);
                 self.memory.forget(key);
                 Next::Rest
             }
@@ -334,6 +349,7 @@ impl Pipeline {
     /// Forgets what is remembered of a plugin's objects.
     pub fn forget_plugin(&self, plugin: &str) {
         self.memory.forget_plugin(plugin);
+        self.pace.forget_plugin(plugin);
     }
 }
 

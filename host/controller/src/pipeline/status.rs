@@ -43,6 +43,8 @@ pub struct Report {
     pub conditions: Option<Vec<Condition>>,
     /// How the object is.
     pub health: Health,
+    /// Why it is slowed down, if it is.
+    pub slowed: Option<Why>,
 }
 
 /// The status that an object shall have.
@@ -87,6 +89,18 @@ pub fn word(status: ConditionStatus) -> &'static str {
     }
 }
 
+/// The host's condition on an object that is slowed down; there only while it is.
+pub const THROTTLED: &str = "Throttled";
+
+fn condition(condition_type: &str, status: ConditionStatus, reason: &str, message: &str) -> Condition {
+    Condition {
+        condition_type: condition_type.to_owned(),
+        status,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
 struct Stamps<'a> {
     generation: i64,
     now: Timestamp,
@@ -102,9 +116,10 @@ fn condition_type(condition: &Value) -> &str {
 }
 
 fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
-    let hosts = host_conditions(report);
-    let is_hosts = |kind: &str| hosts.iter().any(|host| host.condition_type == kind);
-    let mut all: Vec<_> = hosts.iter().map(|condition| stamps.stamp(condition)).collect();
+    let is_hosts = |kind: &str| matches!(kind, "Ready" | "Reconciling" | "Stalled" | THROTTLED);
+    let slowed =
+        report.slowed.as_ref().map(|why| condition(THROTTLED, ConditionStatus::IsTrue, &why.reason, &why.message));
+    let mut all: Vec<_> = host_conditions(report).iter().chain(&slowed).map(|host| stamps.stamp(host)).collect();
     match &report.conditions {
         Some(own) => {
             all.extend(
@@ -120,12 +135,6 @@ fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
 /// against it.
 fn host_conditions(report: &Report) -> [Condition; 3] {
     let own_ready = report.conditions.iter().flatten().find(|condition| condition.condition_type == "Ready");
-    let condition = |condition_type: &str, status, reason: &str, message: &str| Condition {
-        condition_type: condition_type.to_owned(),
-        status,
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-    };
     let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
     let calm = |kind: &str| condition(kind, no, "Reconciled", "");
     match &report.health {
@@ -185,7 +194,7 @@ mod tests {
     }
 
     fn report(health: Health, conditions: Option<Vec<Condition>>) -> Report {
-        Report { status: None, conditions, health }
+        Report { status: None, conditions, health, slowed: None }
     }
 
     /// The conditions in words: `Ready=True:Reason`.

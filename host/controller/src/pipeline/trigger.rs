@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -11,6 +12,7 @@ use pilothouse_engine::contract::KindRef;
 use crate::{
     cache::{Change, Name, Object, Scope, Sink},
     lookups::LookupIndex,
+    pipeline::{check::describe, pace::Pace},
     plugin::ActivePlugin,
     queue::{Key, Priority, Queue},
 };
@@ -19,14 +21,15 @@ use crate::{
 pub struct Trigger {
     queue: Arc<Queue>,
     lookups: Arc<LookupIndex>,
+    pace: Arc<Pace>,
     /// The plugins at work, by name.
     plugins: RwLock<HashMap<Arc<str>, Arc<ActivePlugin>>>,
 }
 
 impl Trigger {
     /// No plugin yet.
-    pub fn new(queue: Arc<Queue>, lookups: Arc<LookupIndex>) -> Self {
-        Self { queue, lookups, plugins: RwLock::default() }
+    pub fn new(queue: Arc<Queue>, lookups: Arc<LookupIndex>, pace: Arc<Pace>) -> Self {
+        Self { queue, lookups, pace, plugins: RwLock::default() }
     }
 
     /// The plugin of that name, as it is now.
@@ -55,6 +58,35 @@ impl Trigger {
         self.queue.forget_plugin(name);
     }
 
+    /// The objects whose turn it is to be looked at without a reason: those in one of so many equal parts.
+    pub fn resync(&self, part: u64, parts: u64) {
+        let is_in_part = |key: &Key| {
+            let mut hasher = DefaultHasher::new();
+            key.hash(&mut hasher);
+            hasher.finish() % parts == part
+        };
+        for plugin in self.plugins() {
+            self.queue.add_all(all_keys(&plugin).into_iter().filter(is_in_part));
+        }
+    }
+
+    /// An object that a plugin reconciles came, changed or went. A change of what its author wrote waits for nothing.
+    fn object_changed(&self, plugin: &ActivePlugin, change: &Change) {
+        let Some(object) = change.states().last() else { return };
+        let intent = |object: &Arc<Object>| (object.uid.clone(), object.generation, object.deleting);
+        let key = key(plugin, &object.name);
+        if change.before.as_ref().map(intent) == change.after.as_ref().map(intent) {
+            self.wake(key, plugin.objects.kind(), object);
+        } else {
+            self.queue.add_urgent(key);
+        }
+    }
+
+    fn wake(&self, key: Key, kind: &KindRef, source: &Object) {
+        self.pace.woken(&key, || describe(kind, &source.name.name));
+        self.queue.add(key, Priority::Live);
+    }
+
     /// Asks for everything that a synced watch is good for, and for all objects of plugins that have children of the
     /// kind: while it was not synced, nothing could be decided.
     fn kind_arrived(&self, kind: &KindRef, scope: Scope) {
@@ -76,21 +108,19 @@ impl Trigger {
 impl Sink for Trigger {
     fn changed(&self, kind: &KindRef, scope: Scope, change: &Change) {
         for plugin in self.plugins() {
-            let keys: Vec<_> = match scope {
-                Scope::All if plugin.objects.kind() == kind => {
-                    change.states().map(|object| key(&plugin, &object.name)).collect()
-                }
+            match scope {
+                Scope::All if plugin.objects.kind() == kind => self.object_changed(&plugin, change),
                 Scope::Children if plugin.child_watch(kind).is_some() => {
-                    change.states().filter_map(|child| parent(&plugin, child)).collect()
+                    let parents = change.states().filter_map(|child| Some((parent(&plugin, child)?, child)));
+                    parents.for_each(|(key, child)| self.wake(key, kind, child));
                 }
-                _ => continue,
-            };
-            keys.into_iter().for_each(|key| self.queue.add(key, Priority::Live));
+                _ => {}
+            }
         }
         if scope == Scope::All {
             for object in change.states() {
                 let woken = self.lookups.affected(kind, object);
-                woken.into_iter().for_each(|key| self.queue.add(key, Priority::Live));
+                woken.into_iter().for_each(|key| self.wake(key, kind, object));
             }
         }
     }

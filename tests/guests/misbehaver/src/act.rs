@@ -44,7 +44,13 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
         "measure" => well()
             .measurement(Measurement::new("misbehaver_calls_total", 1.0).label("act", &spec.act))
             .measurement(Measurement::new("misbehaver_value", spec.number(1).into())),
-        "clock" => Response::done().child(config_map(object, json!({ "now": clock::now_text() }))),
+        "clock" => {
+            let response = Response::done().child(config_map(object, json!({ "now": clock::now_text() })));
+            match spec.number {
+                Some(seconds) => response.requeue_after(seconds),
+                None => response,
+            }
+        }
         "config" => {
             let config = request.config::<Value>()?.to_string();
             Response::done().child(config_map(object, json!({ "config": config })))

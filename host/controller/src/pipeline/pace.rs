@@ -1,0 +1,235 @@
+//! The guard against hot loops: an object that is reconciled over and over, because somebody fights over its children or
+//! its plugin never comes to rest, is slowed down, and the busiest source of its events is named. Counts only; nothing is
+//! lost, for a slowed object is still reconciled after its last event.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::status::Why;
+use crate::queue::{Key, Next};
+
+/// Calls at once before an object counts as hot, and calls per second that it may go on with.
+const BURST: f64 = 60.0;
+const PER_SECOND: f64 = 1.0;
+
+/// The first pause of a hot object, and the longest. It doubles from the fifth on.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(16);
+
+/// Pauses in a row after which it is told: a rollout of many Pods is hot too, but soon over.
+const PATIENCE: u32 = 5;
+
+/// Sources remembered of one object; a new one takes the place of the quietest.
+const SOURCES: usize = 8;
+
+/// Objects remembered; cold ones go beyond that.
+const REMEMBERED: usize = 4096;
+
+/// The source of an object whose plugin itself asks to be asked again at once.
+const REQUEUE: &str = "the plugin's own requeue-after";
+
+/// How hot each object is.
+#[derive(Debug, Default)]
+pub struct Pace(Mutex<HashMap<Key, Heat>>);
+
+#[derive(Debug)]
+struct Heat {
+    level: f64,
+    /// When the level was right.
+    at: Instant,
+    generation: i64,
+    /// Events since the last reconcile began.
+    woken: u32,
+    /// Whether a reconcile is under way.
+    under_way: bool,
+    /// Pauses in a row.
+    pauses: u32,
+    sources: Vec<(String, u32)>,
+}
+
+impl Heat {
+    fn new(now: Instant) -> Self {
+        Self { level: 0.0, at: now, generation: 0, woken: 0, under_way: false, pauses: 0, sources: Vec::new() }
+    }
+
+    fn cool(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
+        (self.level, self.at) = ((self.level - elapsed * PER_SECOND).max(0.0), now);
+    }
+
+    fn is_cold(&self) -> bool {
+        self.level < 1.0 && self.pauses == 0
+    }
+
+    /// Counts an event. One that comes while the object is reconciled may be of the host's own making: it counts less.
+    fn count(&mut self, source: String) {
+        let weight = if self.under_way { 1 } else { 2 };
+        if let Some((_, count)) = self.sources.iter_mut().find(|(known, _)| *known == source) {
+            *count += weight;
+        } else if self.sources.len() < SOURCES {
+            self.sources.push((source, weight));
+        } else if let Some(quietest) = self.sources.iter_mut().min_by_key(|(_, count)| *count) {
+            *quietest = (source, quietest.1 + weight);
+        }
+    }
+}
+
+impl Pace {
+    /// An event woke an object. The source is named only if it matters.
+    pub fn woken(&self, key: &Key, source: impl FnOnce() -> String) {
+        let mut heats = self.lock();
+        let Some(heat) = heats.get_mut(key) else { return };
+        heat.woken = heat.woken.saturating_add(1);
+        if heat.level > BURST / 2.0 || heat.pauses > 0 {
+            heat.count(source());
+        }
+    }
+
+    /// A reconcile begins; whether the object has calmed down since the last one.
+    pub fn begins(&self, key: &Key) -> bool {
+        let mut heats = self.lock();
+        let Some(heat) = heats.get_mut(key) else { return false };
+        let calm = heat.pauses > 0 && heat.woken == 0;
+        if calm {
+            *heat = Heat { level: BURST / 2.0, generation: heat.generation, ..Heat::new(Instant::now()) };
+        }
+        (heat.woken, heat.under_way) = (0, true);
+        calm
+    }
+
+    /// The plugin is called in this reconcile. A change of the object itself is somebody's wish and makes nothing hot.
+    pub fn called(&self, key: &Key, generation: i64) {
+        self.called_at(key, generation, Instant::now());
+    }
+
+    fn called_at(&self, key: &Key, generation: i64, now: Instant) {
+        let mut heats = self.lock();
+        if heats.len() >= REMEMBERED && !heats.contains_key(key) {
+            heats.retain(|_, heat| {
+                heat.cool(now);
+                !heat.is_cold()
+            });
+        }
+        let heat = heats.entry(key.clone()).or_insert_with(|| Heat::new(now));
+        heat.cool(now);
+        if heat.generation == generation {
+            heat.level += 1.0;
+        }
+        heat.generation = generation;
+    }
+
+    /// A reconcile ends: how long the object has to pause, if it is hot.
+    pub fn ends(&self, key: &Key, next: Next) -> Option<Duration> {
+        let mut heats = self.lock();
+        let heat = heats.get_mut(key)?;
+        heat.under_way = false;
+        if heat.level <= BURST && heat.pauses == 0 {
+            return None;
+        }
+        if matches!(next, Next::Again) || matches!(next, Next::After(delay) if delay < FIRST_PAUSE) {
+            heat.woken = heat.woken.saturating_add(1);
+            heat.count(REQUEUE.to_owned());
+        }
+        heat.pauses = heat.pauses.saturating_add(1);
+        let doublings = heat.pauses.saturating_sub(PATIENCE).min(8);
+        Some(FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE))
+    }
+
+    /// What to tell of an object that is slowed down.
+    pub fn slowed(&self, key: &Key) -> Option<Why> {
+        let heats = self.lock();
+        let heat = heats.get(key).filter(|heat| heat.pauses >= PATIENCE)?;
+        let busiest = heat.sources.iter().max_by_key(|(_, count)| *count).map_or("unknown", |(source, _)| source);
+        let message = format!(
+            "reconciled over and over, and slowed down until it calms; the busiest source of events is {busiest}; see \
+             whether somebody else changes what this object's plugin wants"
+        );
+        Some(Why::new("HotLoop", message))
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
+    /// Forgets all objects of a plugin.
+    pub fn forget_plugin(&self, plugin: &str) {
+        self.lock().retain(|key, _| &*key.plugin != plugin);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Heat>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Name;
+
+    fn key() -> Key {
+        Key { plugin: "p".into(), object: Name::new("ns", "a") }
+    }
+
+    /// Reconciles with one event each.
+    fn fight(pace: &Pace, rounds: u32, now: Instant) -> Option<Duration> {
+        (0..rounds).fold(None, |_, _| {
+            pace.woken(&key(), || "Deployment 'a'".to_owned());
+            pace.begins(&key());
+            pace.called_at(&key(), 1, now);
+            pace.ends(&key(), Next::Rest)
+        })
+    }
+
+    #[test]
+    fn a_fight_is_slowed_down_told_and_over_when_nobody_fights() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        assert_eq!(fight(&pace, 61, now), None, "the first call counts for nothing, and so many are ordinary");
+        assert_eq!(fight(&pace, 1, now), Some(FIRST_PAUSE));
+        assert_eq!(pace.slowed(&key()), None, "not told at once");
+        assert_eq!(fight(&pace, 4, now), Some(FIRST_PAUSE));
+        assert!(pace.slowed(&key()).is_some_and(|why| why.message.contains("Deployment 'a'")));
+        assert_eq!(fight(&pace, 2, now), Some(4 * FIRST_PAUSE));
+        assert_eq!(fight(&pace, 20, now), Some(LONGEST_PAUSE));
+        assert!(pace.begins(&key()), "no event since the last reconcile");
+        assert_eq!(pace.slowed(&key()), None);
+        assert_eq!(pace.ends(&key(), Next::Rest), None);
+    }
+
+    #[test]
+    fn somebodys_changes_and_slow_events_are_ordinary() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        for generation in 0..1000 {
+            pace.called_at(&key(), generation, now);
+            assert_eq!(pace.ends(&key(), Next::Rest), None);
+        }
+        for second in 0..1000 {
+            pace.called_at(&key(), 1, now + Duration::from_secs(second));
+            assert_eq!(pace.ends(&key(), Next::Rest), None);
+        }
+    }
+
+    #[test]
+    fn a_plugin_that_asks_to_be_asked_at_once_is_its_own_source() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        for _ in 0..80 {
+            pace.begins(&key());
+            pace.called_at(&key(), 1, now);
+            pace.ends(&key(), Next::After(Duration::ZERO));
+        }
+        assert!(pace.slowed(&key()).is_some_and(|why| why.message.contains(REQUEUE)));
+    }
+
+    #[test]
+    fn cold_objects_are_forgotten() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        for number in 0..3 * REMEMBERED {
+            let key = Key { plugin: "p".into(), object: Name::new("ns", &number.to_string()) };
+            pace.called_at(&key, 1, now);
+        }
+        assert!(pace.lock().len() <= REMEMBERED);
+    }
+}
