@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let wasm = plugin_bytes()?;
     let cache = tempfile::tempdir()?;
-    let plugin = runtime.block_on(engine(cache.path())?.load(&wasm))?;
+    let plugin = runtime.block_on(engine(cache.path())?.load(&wasm[..]))?;
     same_answers(&runtime, &plugin)?;
     let mut criterion = Criterion::default().configure_from_args();
     loading(&mut criterion, &runtime, &wasm, cache.path())?;
@@ -53,7 +53,7 @@ fn loading(criterion: &mut Criterion, runtime: &Runtime, wasm: &[u8], cache: &Pa
     let mut group = criterion.benchmark_group("load");
     let cached = engine(cache)?;
     group.bench_function("from cache", |bencher| {
-        bencher.to_async(runtime).iter(|| async { black_box(cached.load(wasm).await.is_ok()) });
+        bencher.to_async(runtime).iter(|| async { black_box(cached.load(&wasm[..]).await.is_ok()) });
     });
     group.sample_size(10).measurement_time(Duration::from_secs(4));
     let scratch = tempfile::tempdir()?;
@@ -61,7 +61,7 @@ fn loading(criterion: &mut Criterion, runtime: &Runtime, wasm: &[u8], cache: &Pa
     group.bench_function("compile", |bencher| {
         bencher.to_async(runtime).iter(|| async {
             let cleared = clear(scratch.path());
-            black_box(cleared.is_ok() && cold.load(wasm).await.is_ok())
+            black_box(cleared.is_ok() && cold.load(&wasm[..]).await.is_ok())
         });
     });
     group.finish();

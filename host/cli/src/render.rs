@@ -69,7 +69,7 @@ impl Render {
             compiler: Compiler::InProcess,
             limits: Limits::default(),
         })?;
-        let plugin = engine.load(&bytes).await.with_context(|| format!("'{}'", self.plugin.display()))?;
+        let plugin = engine.load(bytes).await.with_context(|| format!("'{}'", self.plugin.display()))?;
         let observed = self.observed(plugin.manifest().reconciles.clone())?;
         let config =
             self.config.as_deref().map(yaml::read).transpose()?.and_then(|documents| documents.into_iter().next());

@@ -58,7 +58,9 @@ impl Run {
     /// What keeps the host from starting. What can be waited for is waited for, not an error.
     pub fn execute(&self) -> anyhow::Result<()> {
         self.logging.start()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("failed to start")?;
+        // One thread is quicker than several for work that is nearly all short answers to events: nothing changes hands.
+        // What computes for long has threads of its own.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
         runtime.block_on(self.serve())
     }
 

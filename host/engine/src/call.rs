@@ -13,6 +13,7 @@ use wasmtime::{Store, UpdateDeadline};
 use crate::{
     Limits, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
     contract::{Request, Response},
+    engine::Code,
     state::State,
 };
 
@@ -81,7 +82,8 @@ impl Reconciler for Plugin {
     }
 
     fn call(&self, verb: Verb, request: Request, context: CallContext) -> BoxFuture<'_, Call> {
-        self.call_once(verb, request, context).boxed()
+        let code = self.code.clone();
+        self.code.shared.slow.run(async move { code.call(verb, request, context).await }).boxed()
     }
 }
 
@@ -91,12 +93,15 @@ impl Plugin {
     /// # Errors
     /// Where the instance cannot be made within the limits.
     pub async fn instantiate(&self) -> wasmtime::Result<()> {
-        let mut store = self.store(State::new(&self.limits, Arc::new(NoLookups), Timestamp::UNIX_EPOCH, None));
-        let _running = self.shared.ticker.enter();
-        self.pre.instantiate_async(&mut store).await.map(drop)
+        let code = &self.code;
+        let mut store = code.store(State::new(&code.limits, Arc::new(NoLookups), Timestamp::UNIX_EPOCH, None));
+        let _running = code.shared.ticker.enter();
+        code.pre.instantiate_async(&mut store).await.map(drop)
     }
+}
 
-    async fn call_once(&self, verb: Verb, request: Request, context: CallContext) -> Call {
+impl Code {
+    async fn call(&self, verb: Verb, request: Request, context: CallContext) -> Call {
         let started = Instant::now();
         let seed = self.imports_wasi.then(|| seed(&request));
         let mut store = self.store(State::new(&self.limits, context.lookups, context.now, seed));

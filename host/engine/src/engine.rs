@@ -14,7 +14,7 @@ use wasmtime::{
 
 use crate::{
     CONTRACT_VERSION, CompileError, Compiler, Limits, Manifest, ManifestError, cache::Cache, contract::Imports, digest,
-    epoch::Ticker, precompiled, state::State,
+    epoch::Ticker, precompiled, slow::SlowLane, state::State,
 };
 
 /// Calls that may hold an instance at once, over all plugins; more wait for their turn.
@@ -91,20 +91,26 @@ pub(crate) struct Shared {
     pub(crate) wasmtime: wasmtime::Engine,
     pub(crate) ticker: Ticker,
     pub(crate) slots: Semaphore,
+    pub(crate) slow: SlowLane,
 }
 
 /// A loaded plugin: checked, compiled, linked; ready to be called any number of times, also at once.
 pub struct Plugin {
-    pub(crate) shared: Arc<Shared>,
     pub(crate) manifest: Manifest,
     pub(crate) digest: String,
+    pub(crate) code: Arc<Code>,
+    /// How the load went.
+    pub stats: LoadStats,
+}
+
+/// What a call of a plugin needs, wherever it runs.
+pub(crate) struct Code {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) limits: Limits,
     pub(crate) pre: InstancePre<State>,
     pub(crate) reconcile: ComponentExportIndex,
     pub(crate) finalize: Option<ComponentExportIndex>,
     pub(crate) imports_wasi: bool,
-    /// How the load went.
-    pub stats: LoadStats,
 }
 
 impl Engine {
@@ -118,7 +124,7 @@ impl Engine {
             .map_err(|source| EngineError::Cache { path: config.cache.clone(), source })?;
         let ticker = Ticker::start(&wasmtime).map_err(EngineError::Thread)?;
         let linker = linker(&wasmtime).map_err(EngineError::Setup)?;
-        let shared = Shared { wasmtime, ticker, slots: Semaphore::new(SLOTS as usize) };
+        let shared = Shared { wasmtime, ticker, slots: Semaphore::new(SLOTS as usize), slow: SlowLane::default() };
         Ok(Self {
             shared: Arc::new(shared),
             linker: Arc::new(linker),
@@ -132,25 +138,26 @@ impl Engine {
     ///
     /// # Errors
     /// [`LoadError`], which says what is wrong with the plugin and what to do.
-    pub async fn load(&self, bytes: &[u8]) -> Result<Plugin, LoadError> {
-        let started = Instant::now();
-        let manifest = Manifest::read(bytes)?;
-        let digest = digest(bytes);
-        let (component, cached) = self.code(bytes, &digest).await?;
+    pub async fn load(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Plugin, LoadError> {
+        let (started, bytes) = (Instant::now(), bytes.into());
+        let (manifest, digest) = {
+            let bytes = bytes.clone();
+            aside(move || Ok::<_, ManifestError>((Manifest::read(&bytes)?, digest(&bytes)))).await??
+        };
+        let (component, cached) = self.code(&bytes, &digest).await?;
         let pre = self.linker.instantiate_pre(&component).map_err(|error| LoadError::Link(format!("{error:#}")))?;
         let reconcile = export(&component, "reconciler", "reconcile")
             .ok_or_else(|| LoadError::Link("`reconciler.reconcile` is not exported".to_owned()))?;
-        Ok(Plugin {
+        let code = Code {
             shared: self.shared.clone(),
             finalize: export(&component, "finalizer", "finalize"),
             imports_wasi: imports_wasi(&component, &self.shared.wasmtime),
-            manifest,
-            digest,
             limits: self.limits.clone(),
             pre,
             reconcile,
-            stats: LoadStats { cached, duration: started.elapsed() },
-        })
+        };
+        let stats = LoadStats { cached, duration: started.elapsed() };
+        Ok(Plugin { manifest, digest, code: Arc::new(code), stats })
     }
 
     /// The component's code, and whether it was in the cache.
@@ -173,6 +180,11 @@ impl Engine {
             precompiled::load(&self.shared.wasmtime, &path).map_err(|error| LoadError::Code(format!("{error:#}")))?;
         Ok((component, false))
     }
+}
+
+/// Does work of more than a moment where it keeps nobody waiting.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, LoadError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| LoadError::Code(error.to_string()))
 }
 
 /// The settings that all engines of this version share; `compile` leaves out what only running needs. Both make code

@@ -12,7 +12,7 @@ use std::{
 use crate::Limits;
 
 /// Idle ticks before the clock stops; starting it again costs a system call.
-const LINGER: u32 = 40;
+const LINGER: u32 = 2;
 
 /// Keeps the epoch advancing while at least one [`Running`] is alive.
 pub(crate) struct Ticker {

@@ -15,6 +15,7 @@ mod epoch;
 mod limits;
 mod precompiled;
 mod reconciler;
+mod slow;
 mod state;
 mod wasi;
 

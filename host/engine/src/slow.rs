@@ -1,0 +1,70 @@
+//! Where calls go on that do not end within their first slice: on threads of their own, so that a plugin that computes for
+//! long keeps nobody else waiting, while the ordinary call, which takes microseconds, never leaves its thread. Knows
+//! nothing of what is called.
+
+use std::{panic::resume_unwind, sync::OnceLock, task::Poll};
+
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads for slow calls. They share the processors with everybody else.
+const THREADS: usize = 2;
+
+/// The threads, started when the first slow call needs them.
+#[derive(Default)]
+pub(crate) struct SlowLane(OnceLock<Option<Runtime>>);
+
+impl SlowLane {
+    /// Runs a call: its first slice here, the rest on a slow thread. A call whose caller is gone runs to its end.
+    pub(crate) async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> T {
+        let mut call = Box::pin(call);
+        if let Poll::Ready(done) = futures::poll!(&mut call) {
+            return done;
+        }
+        let Some(threads) = self.threads() else { return call.await };
+        match threads.spawn(call).await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(done) => done,
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The process is ending.
+            Err(Err(_)) => std::future::pending().await,
+        }
+    }
+
+    /// None where the system has no thread to give: the call goes on where it is.
+    fn threads(&self) -> Option<&Runtime> {
+        let start = || match Builder::new_multi_thread().worker_threads(THREADS).thread_name("slow-call").build() {
+            Ok(runtime) => Some(runtime),
+            Err(error) => {
+                tracing::warn!("slow calls share their thread with everything else: {error}");
+                None
+            }
+        };
+        self.0.get_or_init(start).as_ref()
+    }
+}
+
+impl Drop for SlowLane {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take().flatten() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_quick_call_stays_and_a_slow_one_goes_on_elsewhere() {
+        let (lane, here) = (SlowLane::default(), thread::current().id());
+        let quick = lane.run(async { thread::current().id() }).await;
+        assert_eq!(quick, here);
+        let slow = lane.run(async {
+            tokio::task::yield_now().await;
+            thread::current().id()
+        });
+        assert_ne!(slow.await, here);
+    }
+}
