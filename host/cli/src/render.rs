@@ -129,7 +129,7 @@ fn tell(desired: &Desired, observed: &Observed) {
     for event in &desired.events {
         eprintln!("event: {}: {}", event.reason, event.message);
     }
-    let plan = plan(desired, observed, &Normalised::default());
+    let plan = plan(desired.children.clone(), observed, &Normalised::default());
     for write in &plan.writes {
         let fields: Vec<_> = write.cause.differences().iter().map(ToString::to_string).collect();
         eprintln!("plan: {} {}", write.cause.finding(&write.child.kind.kind), fields.join("; "));

@@ -1,8 +1,6 @@
 //! Stage 6: makes it so. Every write is guarded: a create cannot take over an object that is there already, an update
 //! cannot hit another object of the same name, a delete names a UID. No plan, no request.
 
-use std::sync::Arc;
-
 use futures::{StreamExt, stream};
 use kube::{
     Api, Client,
@@ -14,6 +12,7 @@ use serde_json::{Value, json};
 use super::{
     check::{DesiredChild, describe},
     plan::{Cause, Delete, Plan, Write},
+    settled,
 };
 use crate::{
     cache::{ControllerRef, Incoming, Object, Store},
@@ -47,8 +46,8 @@ pub struct Written {
     pub write: Write,
     /// Whether it changed the object: false where the API server found nothing to do.
     pub changed: bool,
-    /// The object afterwards.
-    pub after: Arc<Object>,
+    /// Names the state that it left.
+    pub state: u64,
 }
 
 /// A write that failed.
@@ -106,7 +105,9 @@ impl Applier<'_> {
         let after = result.map_err(|error| error.describe(&write.child))?;
         let before = write.cause.live().map(|live| &live.resource_version);
         let changed = before != Some(&after.resource_version);
-        Ok(Written { changed, after: target.store.wrote(after), write })
+        let state = settled::state(&after);
+        target.store.wrote(after);
+        Ok(Written { changed, state, write })
     }
 
     async fn create(&self, target: &Target<'_>, child: &DesiredChild) -> Result<Object, WriteError> {

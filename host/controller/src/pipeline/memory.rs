@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{inputs::Converged, plan::Normalised, report::SettledStatus};
+use super::{inputs::Converged, plan::Normalised, report::SettledStatus, settled::Settled};
 use crate::queue::Key;
 
 /// What is worth remembering of one object.
@@ -16,6 +16,8 @@ pub struct Memory {
     pub normalised: Normalised,
     /// A status that the API server does not take as it is.
     pub status: SettledStatus,
+    /// The last answer whose children were all as it wants them.
+    pub settled: Option<Settled>,
     /// The generation of the object that has been reported on, but not carried out yet.
     pub unsettled: Option<i64>,
     /// The last reconcile, if it left nothing to do.

@@ -16,6 +16,7 @@ pub mod pace;
 pub mod plan;
 mod pointer;
 mod report;
+pub mod settled;
 pub mod status;
 pub mod trigger;
 
@@ -44,6 +45,7 @@ use self::{
     pace::Pace,
     plan::{Cause, Plan},
     report::StatusWrite,
+    settled::{Answer, Settled},
     status::{Health, Report},
     trigger::Trigger,
 };
@@ -180,16 +182,23 @@ impl Pipeline {
         notes: &mut Vec<Note>,
         round: usize,
     ) -> Round {
-        let (response, recorded) = match self.call(plugin, key, observed, verb).await {
+        let (mut response, recorded) = match self.call(plugin, key, observed, verb).await {
             Ok(answer) => answer,
             Err(fault) => return Round::Concluded(fault),
         };
-        let desired = match check::check(plugin.manifest(), &observed.kind, &observed.object, &observed.kinds, response)
-        {
-            Ok(desired) => desired,
-            Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string()).into()),
-        };
-        let mut plan = plan::plan(&desired, observed, &self.memory.read(key, |memory| memory.normalised.clone()));
+        let answer = Answer::of(plugin.reconciler.digest(), &observed.object, response.children.as_deref());
+        let now = answer.map(|answer| Settled::now(&answer, observed));
+        if now.is_some() && now == self.memory.read(key, |memory| memory.settled) {
+            response.children = None;
+        }
+        let mut desired =
+            match check::check(plugin.manifest(), &observed.kind, &observed.object, &observed.kinds, response) {
+                Ok(desired) => desired,
+                Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string()).into()),
+            };
+        let children = desired.children.take();
+        let compared = children.is_some();
+        let mut plan = plan::plan(children, observed, &self.memory.read(key, |memory| memory.normalised.clone()));
         let judgement = self.judge(plugin, key, observed, verb, &desired, &plan);
         if judgement != Judgement::Pass {
             plan.deletes.clear();
@@ -198,6 +207,10 @@ impl Pipeline {
         let applied = self.apply(plugin, key, observed, plan).await;
         if let Some(failure) = applied.failures.first() {
             return Round::Concluded(failed(failure, Some(&desired)).into());
+        }
+        if compared && judgement == Judgement::Pass && awaited.is_empty() && applied.deleted.is_empty() {
+            let settled = answer.map(|answer| Settled::after(&answer, observed, &applied));
+            self.memory.update(key, |memory| memory.settled = settled);
         }
         notes.extend(desired.events.iter().cloned().map(Note::from));
         let wrote = applied.written.iter().any(|written| written.changed) || !applied.deleted.is_empty();

@@ -11,7 +11,7 @@ use pilothouse_engine::contract::KindRef;
 use serde_json::Value;
 
 use super::{
-    check::{Desired, DesiredChild},
+    check::DesiredChild,
     compare::{Difference, differences},
     displaced::restoration,
     observe::Observed,
@@ -120,34 +120,34 @@ impl Cause {
 }
 
 /// Plans the way from what is there to what is desired.
-pub fn plan(desired: &Desired, observed: &Observed, normalised: &Normalised) -> Plan {
+pub fn plan(children: Option<Vec<DesiredChild>>, observed: &Observed, normalised: &Normalised) -> Plan {
     let mut plan = Plan::default();
-    let Some(children) = &desired.children else { return plan };
+    let Some(children) = children else { return plan };
+    plan.deletes = unwanted(&children, observed);
     for child in children {
         match observed.child(&child.kind, &child.name) {
-            None => plan.writes.push(Write { child: child.clone(), cause: Cause::Missing, restoration: None }),
+            None => plan.writes.push(Write { child, cause: Cause::Missing, restoration: None }),
             Some(live) if live.deleting => plan.awaited.push(super::check::describe(&child.kind, &child.name)),
-            Some(live) => {
-                plan.writes.extend(write(child, live, normalised));
-            }
-        }
-    }
-    let wanted = |kind: &KindRef, live: &Object| {
-        children.iter().any(|child| child.kind == *kind && *child.name == *live.name.name)
-    };
-    for (kind, live) in observed.children.iter().chain(&observed.former) {
-        if !live.deleting && !wanted(kind, live) && !live.is_kept() {
-            plan.deletes.push(Delete { kind: kind.clone(), live: live.clone() });
+            Some(live) => plan.writes.extend(write(child, live, normalised)),
         }
     }
     plan
+}
+
+/// The children that are there, not wanted, and not to be kept.
+fn unwanted(children: &[DesiredChild], observed: &Observed) -> Vec<Delete> {
+    let wanted: BTreeSet<_> = children.iter().map(|child| (&child.kind, &*child.name)).collect();
+    let there = observed.children.iter().chain(&observed.former);
+    let unwanted = there.filter(|(kind, live)| !live.deleting && !wanted.contains(&(kind, &*live.name.name)));
+    let deletes = unwanted.filter(|(_, live)| !live.is_kept());
+    deletes.map(|(kind, live)| Delete { kind: kind.clone(), live: live.clone() }).collect()
 }
 
 /// Where the fingerprint is, at the end of a JSON pointer.
 const FINGERPRINT: &str = "/pilothouse.dev~1applied";
 
 /// The write of a child that is there, if it needs one.
-fn write(child: &DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> Option<Write> {
+fn write(child: DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> Option<Write> {
     // Whatever cannot be read as JSON differs in everything.
     let state = serde_json::from_str::<Value>(&live.text).unwrap_or_default();
     let applied = state.pointer("/metadata/annotations").and_then(|annotations| annotations.get(labels::APPLIED));
@@ -158,19 +158,19 @@ fn write(child: &DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> O
         // The fingerprint itself is how the change was noticed, and nothing to tell.
         differences.retain(|found| !found.path.ends_with(FINGERPRINT));
         Cause::Changed { live, differences }
-    } else if !differences.is_empty() && !normalised.holds(child, &live, &differences) {
+    } else if !differences.is_empty() && !normalised.holds(&child, &live, &differences) {
         Cause::Drifted { live, differences }
     } else {
         return None;
     };
-    Some(Write { child: child.clone(), restoration: restoration(&child.body, &state), cause })
+    Some(Write { restoration: restoration(&child.body, &state), child, cause })
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use pilothouse_engine::contract::{ImmutablePolicy, Verdict};
+    use pilothouse_engine::contract::ImmutablePolicy;
     use serde_json::json;
 
     use super::*;
@@ -195,19 +195,6 @@ mod tests {
         Object { text: text.to_string().into(), ..Object::sample("ns", name) }
     }
 
-    fn desired(children: Option<Vec<DesiredChild>>) -> Desired {
-        Desired {
-            verdict: Verdict::Done,
-            children,
-            removes_many: false,
-            status: None,
-            conditions: Vec::new(),
-            events: Vec::new(),
-            measurements: Vec::new(),
-            requeue_after: None,
-        }
-    }
-
     fn observed(children: Vec<Object>) -> Observed {
         Observed {
             kind: KindRef::new("example.com/v1", "Web"),
@@ -220,7 +207,7 @@ mod tests {
 
     /// The plan in words: what would be done to which child.
     fn planned(wanted: Option<Vec<DesiredChild>>, there: Vec<Object>) -> Vec<String> {
-        let plan = plan(&desired(wanted), &observed(there), &Normalised::default());
+        let plan = plan(wanted, &observed(there), &Normalised::default());
         let writes = plan.writes.iter().map(|write| {
             let verb = match write.cause {
                 Cause::Missing => "create",
@@ -264,9 +251,8 @@ mod tests {
         let found = differences(&wanted.body, &serde_json::from_str(&there.text).unwrap_or_default());
         let mut normalised = Normalised::default();
         normalised.remember(&wanted, &there, &found);
-        let planned = |there: Object| {
-            plan(&desired(Some(vec![wanted.clone()])), &observed(vec![there]), &normalised).writes.len()
-        };
+        let planned =
+            |there: Object| plan(Some(vec![wanted.clone()]), &observed(vec![there]), &normalised).writes.len();
         assert_eq!(planned(there), 0);
         assert_eq!(planned(live("a", "2", "f")), 1);
     }
