@@ -24,15 +24,17 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const HOST_USER: &str = "host";
 
 /// The kinds that the tests know: version, kind, plural.
-const KINDS: [(&str, &str, &str); 12] = [
+const KINDS: [(&str, &str, &str); 14] = [
     ("apps.example.com/v1", "AppService", "appservices"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
     ("test.pilothouse.dev/v1", "Farewell", "farewells"),
+    ("test.pilothouse.dev/v1", "Sextet", "sextets"),
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "ReplicaSet", "replicasets"),
     ("v1", "Service", "services"),
     ("v1", "ConfigMap", "configmaps"),
     ("v1", "Secret", "secrets"),
+    ("v1", "ServiceAccount", "serviceaccounts"),
     ("v1", "Pod", "pods"),
     ("v1", "Event", "events"),
     ("v1", "Namespace", "namespaces"),
@@ -66,6 +68,7 @@ impl Cluster {
             "crds/appservices.apps.example.com.yaml",
             "tests/guests/farewell/crd.yaml",
             "tests/guests/misbehaver/crd.yaml",
+            "tests/guests/sextet/crd.yaml",
         ] {
             install_crd(&client, &artifacts::repository().join(crd)).await?;
         }
