@@ -1,8 +1,10 @@
-//! What the black-box tests and the demo share: a running host, a client with readable helpers, waiting for conditions.
+//! What the black-box tests and the demo share: a running host, a client with readable helpers, waiting for conditions,
+//! a proxy that makes things go wrong.
 //! Sees the host only from outside: its command line, its log, its HTTP, and what it does in the API server.
 
 pub mod artifacts;
 pub mod cluster;
 pub mod host;
 pub mod metrics;
+pub mod proxy;
 pub mod wait;

@@ -1,0 +1,178 @@
+//! A proxy between one host and the API server, in which tests make things go wrong: it holds a write for ever, delays,
+//! freezes and cuts watches, answers in the API server's place. What no test asks for passes unchanged, watches
+//! event by event. It never looks into an object and never repeats a request.
+
+mod answer;
+mod faults;
+mod request;
+mod watches;
+mod writes;
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result};
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::State,
+    http::{Request, StatusCode, header},
+    response::Response,
+};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::json;
+use tempfile::NamedTempFile;
+use tokio::{net::TcpListener, task::AbortHandle};
+
+use self::request::Target;
+pub use self::{faults::Faults, watches::Watches, writes::Moment, writes::Writes};
+
+/// The largest request body; the API server takes less.
+const LARGEST: usize = 8 << 20;
+
+/// The API server as proxies reach it. Proxies of one test share the connections.
+#[derive(Clone)]
+pub struct Upstream(Client);
+
+/// A proxy that runs. Ends with its owner.
+pub struct Proxy {
+    kubeconfig: NamedTempFile,
+    passage: Arc<Passage>,
+    server: AbortHandle,
+}
+
+/// What every request goes through.
+struct Passage {
+    upstream: Upstream,
+    writes: Writes,
+    watches: Watches,
+    faults: Faults,
+}
+
+impl Upstream {
+    /// The API server of a kubeconfig, as that one's user. Belongs to the tokio runtime in which it is made.
+    ///
+    /// # Errors
+    /// Where the kubeconfig is not usable.
+    pub async fn of(kubeconfig: &Path) -> Result<Self> {
+        let file = Kubeconfig::read_from(kubeconfig)?;
+        let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        // To try again is up to the host.
+        config.default_retry = false;
+        Ok(Self(Client::try_from(config)?))
+    }
+
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<Response> {
+        let answer = self.0.send(request.map(Into::into)).await?;
+        Ok(answer.map(Body::new))
+    }
+}
+
+impl Proxy {
+    /// Starts a proxy on a free port of the loopback interface. `namespace` is that of its kubeconfig's context.
+    ///
+    /// # Errors
+    /// Where it cannot listen.
+    pub async fn start(upstream: Upstream, namespace: &str) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("failed to listen on the loopback interface")?;
+        let kubeconfig = kubeconfig(&format!("http://{}", listener.local_addr()?), namespace)?;
+        let (writes, watches, faults) = Default::default();
+        let passage = Arc::new(Passage { upstream, writes, watches, faults });
+        let router = Router::new().fallback(handle).with_state(passage.clone());
+        let server = tokio::spawn(async { axum::serve(NoDelay(listener), router).await }).abort_handle();
+        Ok(Self { kubeconfig, passage, server })
+    }
+
+    /// A kubeconfig that leads to the proxy.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.kubeconfig.path().to_owned()
+    }
+
+    /// The host's writes.
+    pub fn writes(&self) -> &Writes {
+        &self.passage.writes
+    }
+
+    /// The host's watches.
+    pub fn watches(&self) -> &Watches {
+        &self.passage.watches
+    }
+
+    /// Requests that fail.
+    pub fn faults(&self) -> &Faults {
+        &self.passage.faults
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// A listener whose connections send at once what is written.
+struct NoDelay(TcpListener);
+
+impl axum::serve::Listener for NoDelay {
+    type Io = tokio::net::TcpStream;
+    type Addr = std::net::SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let (stream, address) = axum::serve::Listener::accept(&mut self.0).await;
+        // Where that fails, answers come later and nothing else.
+        drop(stream.set_nodelay(true));
+        (stream, address)
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.0.local_addr()
+    }
+}
+
+async fn handle(State(passage): State<Arc<Passage>>, request: Request<Body>) -> Response {
+    let target = Target::of(&request);
+    match passage.pass(&target, request).await {
+        Ok(answer) => answer,
+        Err(error) => answer::failure(StatusCode::BAD_GATEWAY, &format!("{error:#}")),
+    }
+}
+
+impl Passage {
+    async fn pass(&self, target: &Target, request: Request<Body>) -> Result<Response> {
+        if let Some(status) = self.faults.of(target) {
+            return Ok(answer::failure(status, "the test lets this request fail"));
+        }
+        let (mut parts, body) = request.into_parts();
+        // The connection to the API server has its own.
+        parts.headers.remove(header::HOST);
+        let body = to_bytes(body, LARGEST).await?.to_vec();
+        let forwarded = self.upstream.send(Request::from_parts(parts, body));
+        if target.is_watch() {
+            self.watches.pass(target, forwarded).await
+        } else if target.is_counted() {
+            self.writes.pass(target, forwarded).await
+        } else {
+            forwarded.await
+        }
+    }
+}
+
+fn kubeconfig(server: &str, namespace: &str) -> Result<NamedTempFile> {
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "proxy", "cluster": {"server": server}}],
+        "users": [{"name": "nobody", "user": {}}],
+        "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "nobody", "namespace": namespace}}],
+        "current-context": "proxy",
+    });
+    let mut file = NamedTempFile::new()?;
+    file.write_all(config.to_string().as_bytes())?;
+    Ok(file)
+}

@@ -1,0 +1,93 @@
+//! What a request is about, as far as its line tells.
+
+use std::fmt;
+
+use axum::http::{Method, Request};
+
+/// What a request is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The method.
+    pub method: Method,
+    /// The resource in the plural, with its subresource: `configmaps`, `sextets/status`. Empty for discovery.
+    pub resource: String,
+    /// The object's name, empty for a list or a watch.
+    pub name: String,
+    /// The resource version that a watch begins at.
+    pub since: Option<u64>,
+    watch: bool,
+}
+
+impl Target {
+    /// Reads a request's line.
+    pub fn of<B>(request: &Request<B>) -> Self {
+        let query = request.uri().query().unwrap_or_default();
+        let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let segments: Vec<_> = request.uri().path().split('/').filter(|segment| !segment.is_empty()).collect();
+        let (resource, name) = match below_version(&segments) {
+            [resource] => ((*resource).to_owned(), ""),
+            [resource, name] => ((*resource).to_owned(), *name),
+            [resource, name, subresource @ ..] => (format!("{resource}/{}", subresource.join("/")), *name),
+            [] => Default::default(),
+        };
+        Self {
+            method: request.method().clone(),
+            resource,
+            name: name.to_owned(),
+            since: parameter("resourceVersion").and_then(|version| version.parse().ok()),
+            watch: parameter("watch").is_some_and(|watch| watch == "true" || watch == "1"),
+        }
+    }
+
+    /// Whether it asks for a stream of changes.
+    pub fn is_watch(&self) -> bool {
+        self.watch
+    }
+
+    /// Whether it is a write that tests count: what the host does for objects. Events and Leases come when they come.
+    pub fn is_counted(&self) -> bool {
+        self.method != Method::GET && !["events", "leases", ""].contains(&self.resource.as_str())
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.method, self.resource, self.name)
+    }
+}
+
+/// The part of a path that begins with the resource; empty for discovery.
+fn below_version<'a>(segments: &'a [&'a str]) -> &'a [&'a str] {
+    let rest = match segments {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+        _ => &[],
+    };
+    match rest {
+        ["namespaces", _, namespaced @ ..] if !namespaced.is_empty() => namespaced,
+        rest => rest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_what_a_request_is_about() -> anyhow::Result<()> {
+        for (method, uri, resource, name, watch, counted) in [
+            ("GET", "/apis/apps/v1", "", "", false, false),
+            ("GET", "/api/v1/namespaces/shop/configmaps?labelSelector=a&watch=true", "configmaps", "", true, false),
+            ("GET", "/apis/apps/v1/deployments?resourceVersion=7&watch=1", "deployments", "", true, false),
+            ("PATCH", "/api/v1/namespaces/shop/configmaps/web?force=true", "configmaps", "web", false, true),
+            ("PATCH", "/apis/e.com/v1/namespaces/shop/webs/a/status", "webs/status", "a", false, true),
+            ("DELETE", "/api/v1/namespaces/shop", "namespaces", "shop", false, true),
+            ("POST", "/api/v1/namespaces/shop/events", "events", "", false, false),
+        ] {
+            let target = Target::of(&Request::builder().method(method).uri(uri).body(())?);
+            let seen = (target.resource.as_str(), target.name.as_str(), target.is_watch(), target.is_counted());
+            assert_eq!(seen, (resource, name, watch, counted), "{method} {uri}");
+            assert_eq!(target.since, uri.contains("resourceVersion").then_some(7), "{uri}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! The host's watches: passed event by event, late, frozen, cut or refused as a test asks. An event keeps its place behind
+//! those before it.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    io,
+    time::Duration,
+};
+
+use anyhow::Result;
+use axum::{
+    body::{Body, BodyDataStream, Bytes},
+    http::StatusCode,
+    response::Response,
+};
+use futures::{StreamExt, stream};
+use serde_json::Value;
+use tokio::{
+    sync::{broadcast, watch},
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    answer::{event, failure, status},
+    request::Target,
+};
+
+/// Orders that a stream may be behind with.
+const ORDERS: usize = 64;
+
+/// How a watch that begins too far in the past is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// With a status instead of a stream.
+    Answer,
+    /// With a stream whose only event is the error.
+    Event,
+}
+
+/// What tests do to watches. Resources are named in the plural: `configmaps`.
+pub struct Watches {
+    rules: watch::Sender<Rules>,
+    orders: broadcast::Sender<Order>,
+}
+
+#[derive(Clone, Default)]
+struct Rules {
+    delay: Duration,
+    frozen: BTreeSet<String>,
+    refusal: Option<StatusCode>,
+    expired: Option<(u64, Expiry)>,
+}
+
+#[derive(Clone)]
+enum Order {
+    /// Ends every stream without a word.
+    Cut,
+    /// Puts a line into the streams of a resource.
+    Say(String, String),
+}
+
+impl Default for Watches {
+    fn default() -> Self {
+        Self { rules: watch::Sender::default(), orders: broadcast::Sender::new(ORDERS) }
+    }
+}
+
+impl Watches {
+    /// Lets every event come later by so much.
+    pub fn delay(&self, by: Duration) {
+        self.rules.send_modify(|rules| rules.delay = by);
+    }
+
+    /// Lets the watches of a resource stay open and bring nothing, until they are thawed.
+    pub fn freeze(&self, resource: &str) {
+        self.rules.send_modify(|rules| rules.frozen.extend([resource.to_owned()]));
+    }
+
+    /// Brings what was frozen.
+    pub fn thaw(&self) {
+        self.rules.send_modify(|rules| rules.frozen.clear());
+    }
+
+    /// Cuts all watches off.
+    pub fn cut(&self) {
+        self.order(Order::Cut);
+    }
+
+    /// Answers new watches with a status.
+    pub fn refuse(&self, status: StatusCode) {
+        self.rules.send_modify(|rules| rules.refusal = Some(status));
+    }
+
+    /// Lets new watches through again.
+    pub fn admit(&self) {
+        self.rules.send_modify(|rules| rules.refusal = None);
+    }
+
+    /// Forgets, as a compaction does, what was before a resource version: a watch that begins there is answered with 410.
+    pub fn forget_before(&self, version: u64, expiry: Expiry) {
+        self.rules.send_modify(|rules| rules.expired = Some((version, expiry)));
+    }
+
+    /// Tells the watches of a resource something that the API server did not say: `ADDED` and an object.
+    pub fn say(&self, resource: &str, event_type: &str, object: &Value) {
+        self.order(Order::Say(resource.to_owned(), event(event_type, object)));
+    }
+
+    /// Tells the watches of a resource of a failure, as the API server does within a stream.
+    pub fn say_failure(&self, resource: &str, code: StatusCode) {
+        self.say(resource, "ERROR", &status(code, "the test says so"));
+    }
+
+    pub(super) async fn pass(
+        &self,
+        target: &Target,
+        forward: impl Future<Output = Result<Response>>,
+    ) -> Result<Response> {
+        let refused = self.rules.borrow().refusal(target);
+        if let Some(refusal) = refused {
+            return Ok(refusal);
+        }
+        // Nothing said from here on is missed, though the API server may not have answered yet.
+        let (rules, orders) = (self.rules.subscribe(), self.orders.subscribe());
+        let answer = forward.await?;
+        if answer.status() != StatusCode::OK {
+            return Ok(answer);
+        }
+        let (parts, body) = answer.into_parts();
+        let upstream = Some(body.into_data_stream());
+        let resource = target.resource.clone();
+        let stream = Stream { resource, upstream, rules, orders, part: Vec::new(), waiting: VecDeque::new() };
+        Ok(Response::from_parts(parts, Body::from_stream(stream::unfold(Some(stream), Stream::next))))
+    }
+
+    fn order(&self, order: Order) {
+        // Without a stream there is nobody to hear it.
+        drop(self.orders.send(order));
+    }
+}
+
+impl Rules {
+    /// The answer to a watch that does not begin.
+    fn refusal(&self, target: &Target) -> Option<Response> {
+        if let Some(status) = self.refusal {
+            return Some(failure(status, "the test refuses watches"));
+        }
+        let (version, expiry) = self.expired?;
+        target.since.is_some_and(|since| since < version).then(|| match expiry {
+            Expiry::Answer => failure(StatusCode::GONE, "too old resource version"),
+            Expiry::Event => {
+                Response::new(Body::from(event("ERROR", &status(StatusCode::GONE, "too old resource version"))))
+            }
+        })
+    }
+}
+
+/// One watch on its way to the host.
+struct Stream {
+    resource: String,
+    /// None once the API server has ended it.
+    upstream: Option<BodyDataStream>,
+    rules: watch::Receiver<Rules>,
+    orders: broadcast::Receiver<Order>,
+    /// The beginning of an event whose end has not come.
+    part: Vec<u8>,
+    /// Events and when they came.
+    waiting: VecDeque<(Instant, Bytes)>,
+}
+
+impl Stream {
+    /// The next event for the host; nothing after the end.
+    async fn next(this: Option<Self>) -> Option<(io::Result<Bytes>, Option<Self>)> {
+        let mut this = this?;
+        loop {
+            let due = this.due();
+            if due.is_some_and(|due| due <= Instant::now())
+                && let Some((_, event)) = this.waiting.pop_front()
+            {
+                return Some((Ok(event), Some(this)));
+            }
+            if this.upstream.is_none() && this.waiting.is_empty() {
+                return None;
+            }
+            tokio::select! {
+                bytes = read(&mut this.upstream) => match bytes {
+                    Some(Ok(bytes)) => this.take(&bytes),
+                    Some(Err(error)) => return Some((Err(io::Error::other(error)), None)),
+                    None => this.upstream = None,
+                },
+                order = this.orders.recv() => match order {
+                    Ok(Order::Cut) => return Some((Err(io::ErrorKind::ConnectionReset.into()), None)),
+                    Ok(Order::Say(resource, line)) if resource == this.resource => {
+                        this.waiting.push_back((Instant::now(), line.into()));
+                    }
+                    Ok(Order::Say(..)) => {}
+                    Err(error) => return Some((Err(io::Error::other(error)), None)),
+                },
+                changed = this.rules.changed() => if changed.is_err() { return None },
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+            }
+        }
+    }
+
+    /// When the first waiting event may go on; never while it is frozen.
+    fn due(&mut self) -> Option<Instant> {
+        let rules = self.rules.borrow_and_update();
+        let (came, _) = self.waiting.front()?;
+        (!rules.frozen.contains(&self.resource)).then(|| *came + rules.delay)
+    }
+
+    /// Takes bytes of the API server, which end where they end, and keeps whole events.
+    fn take(&mut self, bytes: &[u8]) {
+        self.part.extend_from_slice(bytes);
+        while let Some(end) = self.part.iter().position(|byte| *byte == b'\n') {
+            let event = self.part.drain(..=end).collect::<Vec<_>>();
+            self.waiting.push_back((Instant::now(), event.into()));
+        }
+    }
+}
+
+/// More of a stream; for ever nothing once it has ended.
+async fn read(upstream: &mut Option<BodyDataStream>) -> Option<Result<Bytes, axum::Error>> {
+    match upstream {
+        Some(stream) => stream.next().await,
+        None => std::future::pending().await,
+    }
+}

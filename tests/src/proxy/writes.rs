@@ -1,0 +1,115 @@
+//! The host's writes, in order of their arrival, and the one at which the host is to crash. From that one on, nothing
+//! passes any more: what the API server has then is exactly what a crash at that point leaves behind.
+
+use std::{
+    future::pending,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use anyhow::Result;
+use axum::response::Response;
+
+use super::request::Target;
+
+/// When a write is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the API server sees it. It never will.
+    Before,
+    /// After the API server has answered, before the host hears of it. It never will.
+    After,
+}
+
+/// The writes since the last start of counting.
+#[derive(Default)]
+pub struct Writes {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    seen: Vec<String>,
+    /// Writes that the API server has not answered yet.
+    under_way: usize,
+    hold: Option<(usize, Moment)>,
+}
+
+/// What becomes of a write.
+enum Course {
+    Free,
+    HeldBefore,
+    HeldAfter,
+}
+
+impl Writes {
+    /// Counts anew, from the first; nothing is held any more, but what is held stays held.
+    pub fn count(&self) {
+        let mut inner = self.inner();
+        inner.seen.clear();
+        inner.hold = None;
+    }
+
+    /// Counts anew and holds write `number` (the first is 1), and all that come after it.
+    pub fn hold(&self, number: usize, moment: Moment) {
+        let mut inner = self.inner();
+        inner.seen.clear();
+        inner.hold = Some((number, moment));
+    }
+
+    /// What has been written: `PATCH configmaps web`.
+    pub fn seen(&self) -> Vec<String> {
+        self.inner().seen.clone()
+    }
+
+    /// Whether the write to hold is there and every earlier one is answered.
+    pub fn is_held(&self) -> bool {
+        let inner = self.inner();
+        inner.hold.is_some_and(|(number, _)| inner.seen.len() >= number) && inner.under_way == 0
+    }
+
+    pub(super) async fn pass(
+        &self,
+        target: &Target,
+        forward: impl Future<Output = Result<Response>>,
+    ) -> Result<Response> {
+        let course = self.arrived(target);
+        if let Course::HeldBefore = course {
+            return pending().await;
+        }
+        let under_way = UnderWay(self);
+        let answer = forward.await;
+        drop(under_way);
+        match course {
+            Course::HeldAfter => pending().await,
+            Course::Free | Course::HeldBefore => answer,
+        }
+    }
+
+    fn arrived(&self, target: &Target) -> Course {
+        let mut inner = self.inner();
+        inner.seen.push(target.to_string());
+        let number = inner.seen.len();
+        let course = match inner.hold {
+            Some((held, Moment::After)) if number == held => Course::HeldAfter,
+            Some((held, _)) if number >= held => Course::HeldBefore,
+            _ => Course::Free,
+        };
+        if !matches!(course, Course::HeldBefore) {
+            inner.under_way += 1;
+        }
+        course
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A write that was let through. Ends with the answer, or when the host no longer waits for it.
+struct UnderWay<'a>(&'a Writes);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.inner().under_way -= 1;
+    }
+}
