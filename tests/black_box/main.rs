@@ -6,6 +6,7 @@ mod children;
 mod command;
 mod command_line;
 mod conflicts;
+mod crashes;
 mod deletion;
 mod drift;
 mod finalizer;
@@ -20,6 +21,7 @@ mod quiet;
 mod rollout;
 mod scene;
 mod startup;
+mod state;
 mod suite;
 mod swaps;
 mod verdicts;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
     permissions::register(&mut suite);
     startup::register(&mut suite);
     outages::register(&mut suite);
+    crashes::register(&mut suite);
     http::register(&mut suite);
     command_line::register(&mut suite);
     suite.run()

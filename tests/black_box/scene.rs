@@ -9,6 +9,7 @@ use pilothouse_tests::{
     cluster::{Cluster, HOST_USER, Namespace, PATIENCE, condition},
     host::{Host, Setup},
     metrics::Samples,
+    proxy::{Proxy, Upstream},
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 const TAIL: usize = 60;
 
 /// The kinds whose objects a failure shows.
-const SHOWN: [&str; 4] = ["AppService", "Misbehaver", "Deployment", "Service"];
+const SHOWN: [&str; 5] = ["AppService", "Misbehaver", "Sextet", "Deployment", "Service"];
 
 /// A namespace and a host in it. The host does not run yet when a test begins.
 pub struct Scene {
@@ -51,6 +52,18 @@ impl Scene {
         Ok(())
     }
 
+    /// Puts a proxy between the host, which is another one then, and the API server.
+    pub async fn behind_proxy(&mut self, upstream: &Upstream) -> Result<Proxy> {
+        let proxy = Proxy::start(upstream.clone(), &self.namespace.name).await?;
+        self.set_up_host(|setup| setup.kubeconfig = proxy.kubeconfig())?;
+        Ok(proxy)
+    }
+
+    /// The API server as the host sees it.
+    pub async fn upstream(&self) -> Result<Upstream> {
+        Upstream::of(&self.namespace.setup().kubeconfig).await
+    }
+
     /// Installs plugins, starts the host and waits until it is ready.
     pub async fn start(&mut self, plugins: &[&str]) -> Result<()> {
         plugins.iter().try_for_each(|plugin| self.install(plugin))?;
@@ -60,7 +73,12 @@ impl Scene {
 
     /// Installs a plugin, the repository's or the tests', under its own name.
     pub fn install(&self, plugin: &str) -> Result<()> {
-        let file = artifacts::plugin(plugin).or_else(|_| artifacts::guest(plugin))?;
+        self.replace(plugin, plugin)
+    }
+
+    /// Installs a plugin in the place of another one.
+    pub fn replace(&self, plugin: &str, with: &str) -> Result<()> {
+        let file = artifacts::plugin(with).or_else(|_| artifacts::guest(with))?;
         self.host.install(&file, &format!("{plugin}.wasm"))
     }
 
@@ -225,6 +243,16 @@ pub fn misbehaver(name: &str, act: &str) -> Value {
         "kind": "Misbehaver",
         "metadata": {"name": name},
         "spec": {"act": act},
+    })
+}
+
+/// A `Sextet` with all six children.
+pub fn sextet(name: &str) -> Value {
+    json!({
+        "apiVersion": "test.pilothouse.dev/v1",
+        "kind": "Sextet",
+        "metadata": {"name": name},
+        "spec": {"data": {"tempo": "largo"}, "secret": "b25l", "port": 80},
     })
 }
 

@@ -1,0 +1,67 @@
+//! Crashes: a host that is killed before or after any of its writes leaves nothing behind that the next one does not put
+//! right. Every story is told once undisturbed and then once for each point at which the host can crash.
+
+mod run;
+mod story;
+
+use anyhow::{Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use pilothouse_control_plane::Parts;
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Cluster, install_crd},
+    proxy::Moment,
+};
+
+use self::{
+    run::{End, Point, crashed, undisturbed},
+    story::{STORIES, Story},
+};
+use crate::{
+    scene::Scene,
+    suite::{Suite, tests},
+};
+
+/// Stories that are told at once. They mostly wait.
+const AT_ONCE: usize = 16;
+
+pub fn register(suite: &mut Suite) {
+    tests!(suite, every_crash_ends_as_if_there_had_been_none);
+}
+
+/// On a control plane where nobody but the host writes: how often it writes is the same each time.
+async fn every_crash_ends_as_if_there_had_been_none(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+    for crd in ["crds/appservices.apps.example.com.yaml", "tests/guests/sextet/crd.yaml"] {
+        install_crd(&scene.namespace.client(), &artifacts::repository().join(crd)).await?;
+    }
+    let (cluster, upstream) = (&scene.cluster, &scene.upstream().await?);
+    let ends = stream::iter(&STORIES).map(|story| undisturbed(cluster, upstream, story));
+    let ends: Vec<_> = ends.buffered(AT_ONCE).try_collect().await?;
+    let points = STORIES.iter().zip(&ends).flat_map(|(story, end)| points(end).map(move |point| (story, end, point)));
+    let tried = points.map(|(story, end, point)| async move {
+        crashed(cluster, upstream, story, point, end).await?;
+        Ok::<_, anyhow::Error>(story.name)
+    });
+    let tried: Vec<_> = stream::iter(tried).buffer_unordered(AT_ONCE).try_collect().await?;
+    report(&ends, &tried)
+}
+
+/// Every point at which the host can crash in a story.
+fn points(end: &End) -> impl Iterator<Item = Point> {
+    let writes = 1..=end.writes.len();
+    writes.flat_map(|write| [Moment::Before, Moment::After].map(|moment| Point { write, moment }))
+}
+
+/// Tells how many points were tried, and that it is all of them.
+fn report(ends: &[End], tried: &[&str]) -> Result<()> {
+    let counts = STORIES.iter().zip(ends).map(|(Story { name, .. }, end)| {
+        (name, tried.iter().filter(|tried| tried == &name).count(), end.writes.len() * 2)
+    });
+    let told: Vec<_> = counts.clone().map(|(name, tried, all)| format!("{name} {tried} of {all}")).collect();
+    eprintln!("crash points tried: {}", told.join(", "));
+    for (name, tried, all) in counts {
+        ensure!(tried == all && all > 0, "{name}: {tried} of {all} crash points tried");
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! One telling of a story, with a namespace, a proxy and a host of its own, with or without a crash.
+
+use std::{cell::Cell, sync::Arc};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use kube::api::{Patch, PatchParams};
+use pilothouse_tests::{
+    cluster::{Cluster, PATIENCE},
+    proxy::{Moment, Proxy, Upstream},
+    wait::{Look, eventually},
+};
+use serde_json::json;
+
+use super::story::{NAME, Step, Story};
+use crate::{scene::Scene, state::State};
+
+/// Reconciles in a row that write nothing, before an object is believed to be at rest.
+const QUIET: usize = 2;
+
+/// Where a host crashes.
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    /// Which write of the last step, from 1.
+    pub write: usize,
+    /// Before or after the API server has done it.
+    pub moment: Moment,
+}
+
+/// How a story ends when nothing happens to the host.
+pub struct End {
+    /// What is there.
+    pub state: State,
+    /// What the host wrote during the last step.
+    pub writes: Vec<String>,
+}
+
+/// A story being told.
+struct Run {
+    story: &'static Story,
+    scene: Scene,
+    proxy: Proxy,
+    touches: Cell<usize>,
+}
+
+/// Tells a story without a crash.
+pub async fn undisturbed(cluster: &Arc<Cluster>, upstream: &Upstream, story: &'static Story) -> Result<End> {
+    let run = Run::new(cluster, upstream, story, "undisturbed").await?;
+    run.told(async |run| run.to_the_end().await).await
+}
+
+/// Tells a story with a crash, and waits until everything is as if there had been none.
+pub async fn crashed(
+    cluster: &Arc<Cluster>,
+    upstream: &Upstream,
+    story: &'static Story,
+    point: Point,
+    end: &End,
+) -> Result<()> {
+    let name = format!("{} {:?}", point.write, point.moment);
+    let run = Run::new(cluster, upstream, story, &name).await?;
+    let told = run.told(async |run| run.through_a_crash(point, &end.state).await).await;
+    told.with_context(|| format!("{}, crash at write {name}; undisturbed: {:#?}", story.name, end.writes))
+}
+
+impl Run {
+    async fn new(cluster: &Arc<Cluster>, upstream: &Upstream, story: &'static Story, name: &str) -> Result<Self> {
+        let mut scene = Scene::new(cluster.clone(), &format!("{} {name}", story.name)).await?;
+        let proxy = scene.behind_proxy(upstream).await?;
+        Ok(Self { story, scene, proxy, touches: Cell::default() })
+    }
+
+    /// Tells a story, the last step as `last` does; a failure comes with how everything is.
+    async fn told<T>(mut self, last: impl AsyncFnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let told = async {
+            self.scene.replace(self.story.plugin, self.story.first)?;
+            self.scene.start(&[]).await?;
+            for step in self.story.before {
+                self.take(*step).await?;
+                self.rest().await?;
+            }
+            last(&mut self).await
+        }
+        .await;
+        match told {
+            Ok(told) => Ok(told),
+            Err(error) => Err(anyhow!("{error:#}\n{}", self.scene.account().await)),
+        }
+    }
+
+    async fn to_the_end(&self) -> Result<End> {
+        self.proxy.writes().count();
+        self.take(self.story.step).await?;
+        let ends = |state: &State| Look::of((self.story.ends)(state), state);
+        eventually(PATIENCE, "the end of the story", async || Ok(ends(&self.look().await?))).await?;
+        self.rest().await?;
+        Ok(End { writes: self.proxy.writes().seen(), state: self.look().await? })
+    }
+
+    async fn through_a_crash(&mut self, point: Point, end: &State) -> Result<()> {
+        let writes = self.proxy.writes();
+        writes.hold(point.write, point.moment);
+        self.take(self.story.step).await?;
+        eventually(PATIENCE, "the write", async || {
+            self.look().await?;
+            Ok(Look::of(writes.is_held(), writes.seen()))
+        })
+        .await?;
+        self.scene.host.kill().await?;
+        writes.count();
+        self.scene.host.resume().await?;
+        let same = |state: &State| Look::of(state == end, state);
+        let what = format!("the same end as undisturbed, which is {end:?}");
+        eventually(PATIENCE, &what, async || Ok(same(&self.look().await?))).await?;
+        self.rest().await?;
+        let state = self.look().await?;
+        ensure!(state == *end, "it did not stay as it was: {state:?}");
+        Ok(())
+    }
+
+    async fn take(&self, step: Step) -> Result<()> {
+        match step {
+            Step::Apply(object) => drop(self.scene.namespace.apply(object()).await?),
+            Step::Swap(build) => self.scene.replace(self.story.plugin, build)?,
+            Step::Delete => self.scene.namespace.delete(self.story.kind, NAME).await?,
+        }
+        Ok(())
+    }
+
+    /// Waits until the object is gone, or is ready and its reconciles write nothing.
+    async fn rest(&self) -> Result<()> {
+        let rests = |state: &State| Look::of(state.object.is_none() || state.is_ready("True"), state);
+        eventually(PATIENCE, "the object to be ready", async || Ok(rests(&self.look().await?))).await?;
+        let mut quiet = 0;
+        while quiet < QUIET {
+            let before = self.proxy.writes().seen().len();
+            if self.look().await?.object.is_none() {
+                return Ok(());
+            }
+            self.scene.reconciled_after(self.story.plugin, async || self.touch().await).await?;
+            quiet = if self.proxy.writes().seen().len() == before { quiet + 1 } else { 0 };
+        }
+        Ok(())
+    }
+
+    async fn touch(&self) -> Result<()> {
+        self.touches.set(self.touches.get() + 1);
+        self.scene.touch(self.story.kind, NAME, self.touches.get()).await
+    }
+
+    /// What is there now. The Deployment controller does not run, for nobody knows how often it writes; here it writes
+    /// once, when the host has said that it waits for it.
+    async fn look(&self) -> Result<State> {
+        let namespace = &self.scene.namespace;
+        let state = State::of(namespace, self.story.kind, NAME).await?;
+        if let Some(deployment) = namespace.get("Deployment", NAME).await?
+            && state.is_ready("False")
+        {
+            let (generation, replicas) = (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]);
+            let status = json!({"status": {
+                "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+                "readyReplicas": replicas, "availableReplicas": replicas,
+            }});
+            let deployments = namespace.api("Deployment")?;
+            deployments.patch_status(NAME, &PatchParams::default(), &Patch::Merge(status)).await?;
+        }
+        Ok(state)
+    }
+}

@@ -1,0 +1,153 @@
+//! What happens to an object before and while its host crashes. Names and values only.
+
+use serde_json::{Value, json};
+
+use crate::{
+    scene::{app, sextet},
+    state::State,
+};
+
+/// One thing that a user does.
+#[derive(Clone, Copy)]
+pub enum Step {
+    /// Creates or changes the object.
+    Apply(fn() -> Value),
+    /// Puts another build of the plugin in the place of the one at work.
+    Swap(&'static str),
+    /// Deletes the object.
+    Delete,
+}
+
+/// Steps, during the last of which the host crashes.
+pub struct Story {
+    /// What it is called.
+    pub name: &'static str,
+    /// The kind of the object.
+    pub kind: &'static str,
+    /// The name of the plugin.
+    pub plugin: &'static str,
+    /// The build of it that is at work at first.
+    pub first: &'static str,
+    /// What comes to rest before.
+    pub before: &'static [Step],
+    /// What does not.
+    pub step: Step,
+    /// Whether the story has reached its end: what it is about can be seen there.
+    pub ends: fn(&State) -> bool,
+}
+
+/// The name of the object in every story.
+pub const NAME: &str = "web";
+
+/// All stories. Deleting an `AppService` is none: its host writes nothing then.
+pub static STORIES: [Story; 8] = [
+    Story {
+        name: "AppService create",
+        kind: "AppService",
+        plugin: "app-service",
+        first: "app-service",
+        before: &[],
+        step: Step::Apply(first_app),
+        ends: |state| state.names().into_iter().eq(["Deployment/web", "Service/web"]),
+    },
+    Story {
+        name: "AppService update",
+        kind: "AppService",
+        plugin: "app-service",
+        first: "app-service",
+        before: &[Step::Apply(first_app)],
+        step: Step::Apply(second_app),
+        ends: |state| state.children["Deployment/web"]["spec"]["replicas"] == 5,
+    },
+    Story {
+        name: "AppService swap",
+        kind: "AppService",
+        plugin: "app-service",
+        first: "app-service",
+        before: &[Step::Apply(first_app)],
+        step: Step::Swap("app-service-next"),
+        ends: |state| {
+            let annotations = &state.children["Deployment/web"]["metadata"]["annotations"];
+            annotations["apps.example.com/revision"] == "2"
+        },
+    },
+    Story {
+        name: "Sextet create",
+        kind: "Sextet",
+        plugin: "sextet",
+        first: "sextet",
+        before: &[],
+        step: Step::Apply(first_sextet),
+        ends: |state| state.names().into_iter().eq(ALL_SIX),
+    },
+    Story {
+        name: "Sextet update that drops children",
+        kind: "Sextet",
+        plugin: "sextet",
+        first: "sextet",
+        before: &[Step::Apply(first_sextet)],
+        step: Step::Apply(second_sextet),
+        ends: |state| {
+            let left = ["ConfigMap/web-a", "Secret/web-a", "Secret/web-b", "Service/web-s"];
+            state.names().into_iter().eq(left) && state.children["ConfigMap/web-a"]["data"]["tempo"] == "presto"
+        },
+    },
+    Story {
+        name: "Sextet swap that drops a kind",
+        kind: "Sextet",
+        plugin: "sextet",
+        first: "sextet",
+        before: &[Step::Apply(first_sextet)],
+        step: Step::Swap("sextet-next"),
+        ends: |state| {
+            let left = ["ConfigMap/web-a", "ConfigMap/web-b", "Service/web-s", "ServiceAccount/web-s"];
+            state.names().into_iter().eq(left)
+        },
+    },
+    Story {
+        name: "Sextet swap that adds a kind",
+        kind: "Sextet",
+        plugin: "sextet",
+        first: "sextet-next",
+        before: &[Step::Apply(first_sextet)],
+        step: Step::Swap("sextet"),
+        ends: |state| state.names().into_iter().eq(ALL_SIX),
+    },
+    Story {
+        name: "Sextet delete",
+        kind: "Sextet",
+        plugin: "sextet",
+        first: "sextet",
+        before: &[Step::Apply(first_sextet)],
+        step: Step::Delete,
+        ends: |state| state.object.is_none() && state.children.is_empty(),
+    },
+];
+
+/// The children of a `Sextet` that leaves nothing out.
+const ALL_SIX: [&str; 6] =
+    ["ConfigMap/web-a", "ConfigMap/web-b", "Secret/web-a", "Secret/web-b", "Service/web-s", "ServiceAccount/web-s"];
+
+fn first_app() -> Value {
+    app(NAME)
+}
+
+fn second_app() -> Value {
+    let mut app = app(NAME);
+    app["spec"]["replicas"] = json!(5);
+    app["spec"]["port"] = json!(9000);
+    app
+}
+
+fn first_sextet() -> Value {
+    sextet(NAME)
+}
+
+fn second_sextet() -> Value {
+    let mut sextet = sextet(NAME);
+    sextet["spec"] = json!({
+        "data": {"tempo": "presto"}, "secret": "dHdv", "port": 81,
+        "without": ["ConfigMap/b", "ServiceAccount/s"],
+    });
+    sextet
+}
