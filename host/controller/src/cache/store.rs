@@ -35,7 +35,7 @@ struct Inner {
     objects: BTreeMap<Name, Arc<Object>>,
     /// Names by the UID of the object they belong to.
     owned: HashMap<Box<str>, BTreeSet<Name>>,
-    /// Names seen since a new listing began; none outside of a listing.
+    /// Names seen or written since a new listing began; none outside of a listing.
     listed: Option<HashSet<Name>>,
     /// Whether one listing is complete.
     synced: bool,
@@ -82,11 +82,7 @@ impl Store {
 
     /// A watch brought this state.
     pub(crate) fn saw(&self, object: Object) -> Option<Change> {
-        let mut inner = self.write();
-        if let Some(listed) = &mut inner.listed {
-            listed.insert(object.name.clone());
-        }
-        inner.put(object)
+        self.write().put(object)
     }
 
     /// A watch saw this object deleted.
@@ -143,10 +139,14 @@ impl Store {
 }
 
 impl Inner {
-    /// Takes a state unless a later one is known. A state of another object (UID) of the same name always counts.
+    /// Takes a state unless a later one is known, be it of another object (UID) of the same name: a watch that is behind
+    /// still tells of the object that was there before.
     fn put(&mut self, object: Object) -> Option<Change> {
+        if let Some(listed) = &mut self.listed {
+            listed.insert(object.name.clone());
+        }
         let known = self.objects.get(&object.name);
-        if known.is_some_and(|known| known.uid == object.uid && !object.is_newer_than(&known.resource_version)) {
+        if known.is_some_and(|known| !object.is_newer_than(&known.resource_version)) {
             return None;
         }
         let before = self.remove(&object.name).and_then(|change| change.before);
@@ -204,12 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn another_object_of_the_same_name_counts_whatever_its_version() {
+    fn another_object_of_the_same_name_counts_if_it_came_later() {
         let store = Store::default();
-        store.saw(object("a", "1", "9", None));
-        assert!(store.saw(object("a", "2", "3", None)).is_some());
-        assert!(store.saw_deleted(&object("a", "1", "10", None)).is_none(), "a late delete of the first one");
-        assert_eq!(store.len(), 1);
+        store.saw(object("a", "1", "3", None));
+        assert!(store.saw(object("a", "2", "9", None)).is_some());
+        assert!(store.saw(object("a", "1", "5", None)).is_none(), "a late word of the first one");
+        assert!(store.saw_deleted(&object("a", "1", "6", None)).is_none(), "a late delete of the first one");
+        assert_eq!(store.get(&Name::new("ns", "a")).map(|known| known.uid.clone()), Some("2".into()));
     }
 
     #[test]
@@ -227,5 +228,14 @@ mod tests {
         let gone = store.listing_done();
         assert_eq!(gone.len(), 1);
         assert_eq!(store.names(), [Name::new("ns", "b")]);
+    }
+
+    #[test]
+    fn what_is_written_during_a_listing_is_not_gone_for_it() {
+        let store = Store::default();
+        store.listing_begins();
+        store.wrote(object("a", "1", "5", None));
+        assert!(store.listing_done().is_empty());
+        assert_eq!(store.len(), 1);
     }
 }
