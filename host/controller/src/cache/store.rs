@@ -37,6 +37,8 @@ struct Inner {
     owned: HashMap<Box<str>, BTreeSet<Name>>,
     /// Names seen or written since a new listing began; none outside of a listing.
     listed: Option<HashSet<Name>>,
+    /// UIDs of objects that this process knows to be gone, of which the watch may still bring older states.
+    gone: HashSet<Box<str>>,
     /// Whether one listing is complete.
     synced: bool,
 }
@@ -88,6 +90,7 @@ impl Store {
     /// A watch saw this object deleted.
     pub(crate) fn saw_deleted(&self, object: &Object) -> Option<Change> {
         let mut inner = self.write();
+        inner.gone.remove(&object.uid);
         // A later object of the same name is another one: its own events speak for it.
         let same = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
         if same { inner.remove(&object.name) } else { None }
@@ -95,7 +98,10 @@ impl Store {
 
     /// A new listing begins.
     pub(crate) fn listing_begins(&self) {
-        self.write().listed = Some(HashSet::new());
+        let mut inner = self.write();
+        inner.listed = Some(HashSet::new());
+        // What is listed from here on has seen every delete until now.
+        inner.gone.clear();
     }
 
     /// The listing is complete: what it did not bring is gone.
@@ -117,13 +123,26 @@ impl Store {
         let mut inner = self.write();
         let name = object.name.clone();
         let fallback = Arc::new(object.clone());
+        inner.gone.remove(&object.uid);
         inner.put(object);
         inner.objects.get(&name).cloned().unwrap_or(fallback)
     }
 
-    /// This process deleted the object and it is gone at once.
+    /// The object is gone, and its watch has yet to say so: until then it is one that is being deleted and held by nobody,
+    /// whatever comes late.
+    pub(crate) fn ended(&self, object: &Object) {
+        let mut inner = self.write();
+        if let Some(known) = inner.objects.get(&object.name).filter(|known| known.uid == object.uid) {
+            let last = Object { deleting: true, finalizers: Vec::new(), ..(**known).clone() };
+            inner.gone.insert(last.uid.clone());
+            inner.objects.insert(last.name.clone(), Arc::new(last));
+        }
+    }
+
+    /// The object is gone: this process deleted it, or looked for it in vain. Makes no change: who wrote knows.
     pub(crate) fn removed(&self, object: &Object) {
         let mut inner = self.write();
+        inner.gone.insert(object.uid.clone());
         if inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid) {
             inner.remove(&object.name);
         }
@@ -146,7 +165,8 @@ impl Inner {
             listed.insert(object.name.clone());
         }
         let known = self.objects.get(&object.name);
-        if known.is_some_and(|known| !object.is_newer_than(&known.resource_version)) {
+        let is_old = known.is_some_and(|known| !object.is_newer_than(&known.resource_version));
+        if is_old || self.gone.contains(&object.uid) {
             return None;
         }
         let before = self.remove(&object.name).and_then(|change| change.before);
@@ -211,6 +231,31 @@ mod tests {
         assert!(store.saw(object("a", "1", "5", None)).is_none(), "a late word of the first one");
         assert!(store.saw_deleted(&object("a", "1", "6", None)).is_none(), "a late delete of the first one");
         assert_eq!(store.get(&Name::new("ns", "a")).map(|known| known.uid.clone()), Some("2".into()));
+    }
+
+    #[test]
+    fn what_is_gone_stays_gone_whatever_comes_late() {
+        let store = Store::default();
+        let first = object("a", "1", "3", None);
+        store.saw(first.clone());
+        store.removed(&first);
+        assert!(store.saw(object("a", "1", "4", None)).is_none(), "a word from before its end");
+        assert!(store.saw_deleted(&object("a", "1", "5", None)).is_none(), "nothing new");
+        assert!(store.is_empty() && store.read().gone.is_empty());
+        store.removed(&first);
+        store.wrote(object("a", "1", "6", None));
+        assert_eq!(store.len(), 1, "what was written since is there");
+    }
+
+    #[test]
+    fn what_has_ended_is_there_until_its_watch_says_so() {
+        let store = Store::default();
+        store.saw(object("a", "1", "3", None));
+        store.ended(&object("a", "1", "3", None));
+        assert!(store.saw(object("a", "1", "4", None)).is_none(), "a word from before its end");
+        assert!(store.get(&Name::new("ns", "a")).is_some_and(|last| last.deleting));
+        assert!(store.saw_deleted(&object("a", "1", "5", None)).is_some());
+        assert!(store.is_empty() && store.read().gone.is_empty());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     check::{DesiredChild, describe},
+    guard::is_unchanged,
     plan::{Cause, Delete, Plan, Write},
     settled,
 };
@@ -28,6 +29,9 @@ const PARALLEL: usize = 8;
 /// is created if it is missing, and the API server answers 409 if it is there.
 const NEVER: &str = "1";
 
+/// The reason of a failure for which nobody has to wait: what was known proved wrong, and has been read anew.
+const OUTDATED: &str = "Outdated";
+
 /// What was done.
 #[derive(Debug, Default)]
 pub struct Applied {
@@ -37,6 +41,13 @@ pub struct Applied {
     pub deleted: Vec<Delete>,
     /// What went wrong; deletes are not tried then.
     pub failures: Vec<Failure>,
+}
+
+impl Applied {
+    /// Whether all that went wrong is that what was known is not what is there, which is known now.
+    pub fn is_outdated(&self) -> bool {
+        !self.failures.is_empty() && self.failures.iter().all(|failure| failure.reason == OUTDATED)
+    }
 }
 
 /// A write that the API server took.
@@ -75,6 +86,12 @@ impl Applier<'_> {
     /// Carries out a plan.
     pub async fn apply(&self, plan: Plan) -> Applied {
         let mut applied = Applied::default();
+        if self.makes_anew(&plan)
+            && let Err(error) = self.object_is_still_there().await
+        {
+            applied.failures.push(error.describe(&describe(self.plugin.objects.kind(), &self.object.name.name)));
+            return applied;
+        }
         let writes = stream::iter(plan.writes.into_iter().map(|write| self.write(write))).buffer_unordered(PARALLEL);
         for result in writes.collect::<Vec<_>>().await {
             match result {
@@ -102,7 +119,7 @@ impl Applier<'_> {
             None => self.create(&target, &write.child).await,
             Some(live) => self.update_restored(&target, &write, live).await,
         };
-        let after = result.map_err(|error| error.describe(&write.child))?;
+        let after = result.map_err(|error| error.describe(&describe(&write.child.kind, &write.child.name)))?;
         let before = write.cause.live().map(|live| &live.resource_version);
         let changed = before != Some(&after.resource_version);
         let state = settled::state(&after);
@@ -131,7 +148,10 @@ impl Applier<'_> {
         let mut body = child.body.clone();
         body["metadata"]["uid"] = json!(&*live.uid);
         match self.patch(target, &child.name, &body).await {
-            Err(kube::Error::Api(status)) if is_another_object(&status) => Err(WriteError::Vanished),
+            Err(kube::Error::Api(status)) if is_another_object(&status) => {
+                target.read_anew(live).await?;
+                Err(WriteError::Vanished)
+            }
             Err(kube::Error::Api(status)) if is_immutable(&status) => {
                 if child.on_immutable == ImmutablePolicy::Fail {
                     return Err(WriteError::Immutable(status.message));
@@ -181,7 +201,7 @@ impl Applier<'_> {
             Some(owner) if owner.uid == self.object.uid => Ok(()),
             Some(owner) if self.is_predecessor(owner) => Err(WriteError::Inherited),
             Some(owner) => Err(WriteError::Taken(format!("is controlled by {} '{}'", owner.kind, owner.name))),
-            None if self.is_orphan(live) => self.parent_is_still_there().await,
+            None if self.is_orphan(live) => self.object_is_still_there().await,
             None => Err(WriteError::Taken("was made by somebody else".to_owned())),
         }
     }
@@ -200,14 +220,23 @@ impl Applier<'_> {
         of_plugin && (*owner == *self.object.uid || left_behind())
     }
 
-    /// Garbage collection takes owner references off children before their object goes: what the cache says of the
-    /// parent is not enough to put one back.
-    async fn parent_is_still_there(&self) -> Result<(), WriteError> {
+    /// Whether a plan makes children that have been there before. Somebody deleted them, or garbage collection did, for the
+    /// object is gone and its watch has not told it yet.
+    fn makes_anew(&self, plan: &Plan) -> bool {
+        is_unchanged(self.object) && plan.writes.iter().any(|write| matches!(write.cause, Cause::Missing))
+    }
+
+    /// Garbage collection deletes children and takes owner references off them without waiting for anybody: what the
+    /// cache says of the object is not enough to make them anew or to put the references back.
+    async fn object_is_still_there(&self) -> Result<(), WriteError> {
         let objects = self.target(self.plugin.objects.kind(), "", &self.object.name.namespace);
         let objects = objects.map_err(|_| WriteError::Vanished)?;
-        let parent = objects.read(&self.object.name.name).await?;
-        let still = parent.is_some_and(|parent| parent.uid == self.object.uid && !parent.deleting);
-        if still { Ok(()) } else { Err(WriteError::Vanished) }
+        let Some(object) = objects.read(&self.object.name.name).await? else {
+            objects.store.ended(self.object);
+            return Err(WriteError::Vanished);
+        };
+        let object = objects.store.wrote(object);
+        if object.uid == self.object.uid && !object.deleting { Ok(()) } else { Err(WriteError::Vanished) }
     }
 
     fn target(&self, kind: &KindRef, name: &str, namespace: &str) -> Result<Target<'_>, Failure> {
@@ -232,9 +261,18 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    async fn read(&self, name: &str) -> Result<Option<Object>, WriteError> {
-        let found = self.api.get_opt(name).await.map_err(WriteError::Api)?;
+    async fn read(&self, name: &str) -> Result<Option<Object>, kube::Error> {
+        let found = self.api.get_opt(name).await?;
         Ok(found.map(|incoming| incoming.into_object(&self.resource)))
+    }
+
+    /// Reads what is there in the place of a child, for the cache.
+    async fn read_anew(&self, known: &Object) -> Result<(), kube::Error> {
+        match self.read(&known.name.name).await? {
+            Some(found) => drop(self.store.wrote(found)),
+            None => self.store.removed(known),
+        }
+        Ok(())
     }
 
     /// Deletes exactly this object; one that is gone or replaced already is no error.
@@ -256,7 +294,7 @@ impl Target<'_> {
                 self.store.removed(live);
                 Ok(())
             }
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => self.read_anew(live).await,
             Err(error) => Err(error),
         }
     }
@@ -269,7 +307,7 @@ enum WriteError {
     Taken(String),
     /// It belongs to a deleted object of the same name; garbage collection takes it away.
     Inherited,
-    /// Object or parent changed under our hands; look again.
+    /// Object or child is not the one that was known; look again.
     Vanished,
     /// A field cannot change and the plugin wants that reported.
     Immutable(String),
@@ -284,17 +322,16 @@ impl From<kube::Error> for WriteError {
 }
 
 impl WriteError {
-    fn describe(self, child: &DesiredChild) -> Failure {
-        let what = describe(&child.kind, &child.name);
+    fn describe(self, what: &str) -> Failure {
         let failure = |reason, message, passing| Failure { reason, message, passing };
         match self {
-            Self::Api(error) => explain(&error, "apply", &what),
+            Self::Api(error) => explain(&error, "apply", what),
             Self::Taken(why) => failure("NameConflict", format!("{what} exists and {why}; it is left alone"), false),
             Self::Inherited => {
                 let why = format!("{what} belongs to a deleted object of the same name; waiting until it is collected");
                 failure("AwaitingDeletion", why, true)
             }
-            Self::Vanished => failure("Conflict", format!("{what} changed while it was applied"), true),
+            Self::Vanished => failure(OUTDATED, format!("{what} is not as it was last known"), true),
             Self::Immutable(why) => failure("ImmutableField", format!("failed to apply {what}: {why}"), false),
             Self::Recreating => {
                 failure("Recreating", format!("{what} is deleted and created anew, for a field cannot change"), true)

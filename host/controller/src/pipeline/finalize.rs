@@ -76,11 +76,20 @@ async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalize
     let parameters = PatchParams { field_manager: Some(plugin.field_manager.clone()), ..PatchParams::default() };
     match api.patch(&object.name.name, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await {
         Ok(incoming) => {
-            plugin.objects.store().wrote(incoming.into_object(&installed.resource));
+            let after = incoming.into_object(&installed.resource);
+            // Nothing holds it any more: the answer is the last state of an object that is gone.
+            if after.deleting && after.finalizers.is_empty() {
+                plugin.objects.store().ended(object);
+            } else {
+                plugin.objects.store().wrote(after);
+            }
             Ok(())
         }
         // Gone already: that is what a finalizer is taken off for.
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            plugin.objects.store().ended(object);
+            Ok(())
+        }
         Err(error) => Err(explain(&error, "write the finalizer of", &object.name.to_string())),
     }
 }

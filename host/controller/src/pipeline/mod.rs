@@ -138,7 +138,7 @@ impl Pipeline {
                 self.pace.called(key, object.generation);
             }
             let conclusion = match self.round(plugin, key, &observed, verb, &mut notes, round).await {
-                Round::Wrote => continue,
+                Round::Again => continue,
                 Round::Finalized => return self.release(plugin, key, object).await,
                 Round::Postponed => return Next::After(POSTPONED),
                 Round::Concluded(conclusion) => *conclusion,
@@ -205,6 +205,9 @@ impl Pipeline {
         }
         let awaited = plan.awaited.clone();
         let applied = self.apply(plugin, key, observed, plan).await;
+        if applied.is_outdated() && round < ROUNDS {
+            return Round::Again;
+        }
         if let Some(failure) = applied.failures.first() {
             return Round::Concluded(failed(failure, Some(&desired)).into());
         }
@@ -215,7 +218,7 @@ impl Pipeline {
         notes.extend(desired.events.iter().cloned().map(Note::from));
         let wrote = applied.written.iter().any(|written| written.changed) || !applied.deleted.is_empty();
         match (wrote, round < ROUNDS) {
-            (true, true) => Round::Wrote,
+            (true, true) => Round::Again,
             (true, false) => Round::Concluded(restless(desired).into()),
             (false, _) if judgement == Judgement::Wait => Round::Postponed,
             (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => Round::Finalized,
@@ -368,8 +371,8 @@ impl Pipeline {
 
 /// How a round ended.
 enum Round {
-    /// Something was written: look again.
-    Wrote,
+    /// Something was written, or is not as it was known: look again.
+    Again,
     /// The plugin has finalized the object.
     Finalized,
     /// The deletes have to wait for a judgement: look again soon.
