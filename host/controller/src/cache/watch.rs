@@ -179,18 +179,39 @@ impl Shared {
             Scope::All => watcher::Config::default(),
             Scope::Children => watcher::Config::default().labels(labels::PLUGIN),
         };
-        let mut stream = pin!(watcher(api, config).default_backoff());
+        while self.follow_from_now(client, &api, &config, installed, sink).await {
+            tokio::time::sleep(PROBE).await;
+        }
+    }
+
+    /// Lists and follows; whether the kind is still installed in the end.
+    async fn follow_from_now(
+        &self,
+        client: &Client,
+        api: &Api<Incoming>,
+        config: &watcher::Config,
+        installed: &Installed,
+        sink: &dyn Sink,
+    ) -> bool {
+        let mut stream = pin!(watcher(api.clone(), config.clone()).default_backoff());
         while let Some(event) = stream.next().await {
-            match event {
-                Ok(event) => self.take(event, installed, sink),
-                Err(error) => {
-                    if is_not_found(&error) && matches!(kinds::find(client, &self.kind).await, Ok(None)) {
-                        return;
-                    }
-                    self.failing(&format!("failed to watch {}: {}", self.kind, chain(&error)));
+            let error = match event {
+                Ok(event) => {
+                    self.take(event, installed, sink);
+                    continue;
                 }
+                Err(error) => error,
+            };
+            if code(&error) == Some(404) && matches!(kinds::find(client, &self.kind).await, Ok(None)) {
+                return false;
+            }
+            self.failing(&format!("failed to watch {}: {}", self.kind, chain(&error)));
+            // The watcher would ask for the same past for ever.
+            if code(&error) == Some(410) {
+                return true;
             }
         }
+        true
     }
 
     fn take(&self, event: Event<Incoming>, installed: &Installed, sink: &dyn Sink) {
@@ -219,12 +240,13 @@ impl Shared {
     }
 }
 
-fn is_not_found(error: &watcher::Error) -> bool {
+/// The HTTP status with which the API server answered instead of listing or watching.
+fn code(error: &watcher::Error) -> Option<u16> {
     let (watcher::Error::InitialListFailed(error)
     | watcher::Error::WatchStartFailed(error)
     | watcher::Error::WatchFailed(error)) = error
     else {
-        return false;
+        return None;
     };
-    matches!(error, kube::Error::Api(status) if status.code == 404)
+    if let kube::Error::Api(status) = error { Some(status.code) } else { None }
 }
