@@ -39,6 +39,9 @@ pub struct Run {
     /// How often every object is reconciled without a reason, spread over that time, such as 10h or 30m.
     #[arg(long, default_value = "10h", value_name = "DURATION", value_parser = duration)]
     resync: Duration,
+    /// How long a watch lasts before it is renewed, from 1s to 290s. One that is silent for 5 s longer is given up.
+    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
+    watch_renewal: Duration,
     /// Where /healthz and /readyz are served; port 0 takes a free one, which the log tells.
     #[arg(long, default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
     health_address: SocketAddr,
@@ -73,7 +76,14 @@ impl Run {
         let (namespace, concurrency) = (self.watch_namespace.clone(), self.concurrency);
         let host = Host::new(
             client,
-            HostConfig { namespace, own_namespace, concurrency, resync: self.resync, ..HostConfig::default() },
+            HostConfig {
+                namespace,
+                own_namespace,
+                concurrency,
+                resync: self.resync,
+                watch_renewal: self.watch_renewal,
+                ..HostConfig::default()
+            },
         );
         let asked = Addresses { health: self.health_address, metrics: self.metrics_address };
         let addresses = server::serve(&host, asked).await?;

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    cache::{Caches, State, Watched},
+    cache::{Caches, Reach, State, Watched},
     events::Recorder,
     lookups::LookupIndex,
     metrics::Metrics,
@@ -39,19 +39,22 @@ pub struct HostConfig {
     pub concurrency: usize,
     /// How often every object is reconciled without a reason, spread evenly over that time.
     pub resync: Duration,
+    /// How long a watch lasts before it is renewed: how long one that has fallen silent can go unnoticed, nearly.
+    pub watch_renewal: Duration,
     /// How long reconciles under way may take to end after the host is told to stop.
     pub grace: Duration,
 }
 
 impl Default for HostConfig {
     /// All namespaces, its own being `default`; 4 objects per plugin at once; resync after 10 h as controller-runtime has it;
-    /// 25 s to end, within a pod's default 30 s.
+    /// watches renewed every minute, as often as the API server sends bookmarks; 25 s to end, within a pod's default 30 s.
     fn default() -> Self {
         Self {
             namespace: None,
             own_namespace: "default".to_owned(),
             concurrency: 4,
             resync: Duration::from_secs(36_000),
+            watch_renewal: Duration::from_secs(60),
             grace: Duration::from_secs(25),
         }
     }
@@ -80,11 +83,11 @@ impl Host {
         let metrics = Metrics::new();
         let events = Recorder::start(client.clone());
         let pipeline = Pipeline::new(client.clone(), trigger.clone(), lookups, events, metrics.clone(), pace);
-        let namespace = config.namespace.as_deref().map(Arc::from);
+        let reach = Reach { namespace: config.namespace.as_deref().map(Arc::from), renewal: config.watch_renewal };
         let record = Record::new(client.clone(), &config.own_namespace, config.namespace.as_deref());
         Arc::new(Self {
             record,
-            caches: Caches::new(client, namespace, trigger.clone()),
+            caches: Caches::new(client, reach, trigger.clone()),
             config,
             queue,
             pipeline: Arc::new(pipeline),

@@ -8,6 +8,7 @@ mod watch;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
 };
 
 use kube::Client;
@@ -35,19 +36,28 @@ pub trait Sink: Send + Sync {
     fn synced(&self, kind: &KindRef, scope: Scope);
 }
 
+/// What all watches have in common.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// The only namespace that is watched, if it is one.
+    pub namespace: Option<Arc<str>>,
+    /// How long a watch lasts before it is renewed, in whole seconds. One that stays silent for a few seconds longer, without
+    /// even the API server's bookmarks, is given up.
+    pub renewal: Duration,
+}
+
 /// All caches of the process.
 pub struct Caches {
     client: Client,
-    /// The only namespace that is watched, if it is one.
-    namespace: Option<Arc<str>>,
+    reach: Reach,
     sink: Arc<dyn Sink>,
     watches: Mutex<HashMap<(KindRef, Scope), Weak<Watched>>>,
 }
 
 impl Caches {
     /// No watch yet; `sink` hears of every change. Namespaced kinds are watched in one namespace or in all.
-    pub fn new(client: Client, namespace: Option<Arc<str>>, sink: Arc<dyn Sink>) -> Self {
-        Self { client, namespace, sink, watches: Mutex::default() }
+    pub fn new(client: Client, reach: Reach, sink: Arc<dyn Sink>) -> Self {
+        Self { client, reach, sink, watches: Mutex::default() }
     }
 
     /// The watch of a kind, started if nobody uses it yet. Needs a tokio runtime.
@@ -57,7 +67,7 @@ impl Caches {
         let slot = watches.entry((kind.clone(), scope)).or_default();
         slot.upgrade().unwrap_or_else(|| {
             let watched =
-                Watched::start(self.client.clone(), self.namespace.clone(), kind.clone(), scope, self.sink.clone());
+                Watched::start(self.client.clone(), self.reach.clone(), kind.clone(), scope, self.sink.clone());
             *slot = Arc::downgrade(&watched);
             watched
         })

@@ -18,7 +18,7 @@ use kube::{
 use pilothouse_engine::contract::KindRef;
 use tokio::{sync::watch, task::AbortHandle};
 
-use super::{Change, Incoming, Scope, Sink, Store};
+use super::{Change, Incoming, Reach, Scope, Sink, Store};
 use crate::{
     client::chain,
     kinds::{self, Installed},
@@ -50,7 +50,7 @@ pub struct Watched {
 
 #[derive(Debug)]
 struct Shared {
-    namespace: Option<Arc<str>>,
+    reach: Reach,
     kind: KindRef,
     scope: Scope,
     store: Store,
@@ -59,15 +59,9 @@ struct Shared {
 }
 
 impl Watched {
-    pub(super) fn start(
-        client: Client,
-        namespace: Option<Arc<str>>,
-        kind: KindRef,
-        scope: Scope,
-        sink: Arc<dyn Sink>,
-    ) -> Arc<Self> {
+    pub(super) fn start(client: Client, reach: Reach, kind: KindRef, scope: Scope, sink: Arc<dyn Sink>) -> Arc<Self> {
         let shared = Arc::new(Shared {
-            namespace,
+            reach,
             kind,
             scope,
             store: Store::default(),
@@ -171,13 +165,15 @@ impl Shared {
 
     /// Follows the kind until it is no longer installed.
     async fn follow(&self, client: &Client, installed: &Installed, sink: &dyn Sink) {
-        let api = match self.namespace.as_deref().filter(|_| installed.namespaced) {
+        let api = match self.reach.namespace.as_deref().filter(|_| installed.namespaced) {
             Some(namespace) => Api::<Incoming>::namespaced_with(client.clone(), namespace, &installed.resource),
             None => Api::all_with(client.clone(), &installed.resource),
         };
+        // The longest that the watcher takes is just below five minutes.
+        let config = watcher::Config::default().timeout(self.reach.renewal.as_secs().clamp(1, 290) as u32);
         let config = match self.scope {
-            Scope::All => watcher::Config::default(),
-            Scope::Children => watcher::Config::default().labels(labels::PLUGIN),
+            Scope::All => config,
+            Scope::Children => config.labels(labels::PLUGIN),
         };
         while self.follow_from_now(client, &api, &config, installed, sink).await {
             tokio::time::sleep(PROBE).await;
