@@ -20,6 +20,7 @@ mod pruning;
 mod quiet;
 mod rollout;
 mod scene;
+mod stale;
 mod startup;
 mod state;
 mod suite;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     startup::register(&mut suite);
     outages::register(&mut suite);
     crashes::register(&mut suite);
+    stale::register(&mut suite);
     http::register(&mut suite);
     command_line::register(&mut suite);
     suite.run()

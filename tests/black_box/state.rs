@@ -79,9 +79,10 @@ pub fn alike(mut value: Value, words: &[(&str, &str)]) -> Result<Value> {
 }
 
 /// What the API server decides, and a fingerprint that has a UID in it.
-const FORGOTTEN: [&str; 8] = [
+const FORGOTTEN: [&str; 9] = [
     "resourceVersion",
     "generation",
+    "observedGeneration",
     "creationTimestamp",
     "managedFields",
     "lastTransitionTime",

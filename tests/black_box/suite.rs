@@ -63,7 +63,7 @@ impl Suite {
     where
         F: AsyncFnOnce(&mut Scene) -> Result<()> + Send + 'static,
     {
-        let subject = module.rsplit("::").next().unwrap_or(module);
+        let subject = module.split_once("::").map_or(module, |(_, subject)| subject);
         let name = format!("{subject}::{name}");
         let (shared, test_name) = (self.shared.clone(), name.clone());
         let trial = move || {

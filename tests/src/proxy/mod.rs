@@ -31,7 +31,11 @@ use tempfile::NamedTempFile;
 use tokio::{net::TcpListener, task::AbortHandle};
 
 use self::request::Target;
-pub use self::{faults::Faults, watches::Watches, writes::Moment, writes::Writes};
+pub use self::{
+    faults::Faults,
+    watches::{Expiry, Watches},
+    writes::{Moment, Writes},
+};
 
 /// The largest request body; the API server takes less.
 const LARGEST: usize = 8 << 20;

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    future::pending,
     io,
     time::Duration,
 };
@@ -55,6 +56,8 @@ struct Rules {
 enum Order {
     /// Ends every stream without a word.
     Cut,
+    /// Silences the streams of a resource.
+    Stall(String),
     /// Puts a line into the streams of a resource.
     Say(String, String),
 }
@@ -79,6 +82,11 @@ impl Watches {
     /// Brings what was frozen.
     pub fn thaw(&self) {
         self.rules.send_modify(|rules| rules.frozen.clear());
+    }
+
+    /// Lets the watches of a resource that are open now bring nothing for ever, not even their end. New ones do.
+    pub fn stall(&self, resource: &str) {
+        self.order(Order::Stall(resource.to_owned()));
     }
 
     /// Cuts all watches off.
@@ -179,7 +187,7 @@ impl Stream {
             {
                 return Some((Ok(event), Some(this)));
             }
-            if this.upstream.is_none() && this.waiting.is_empty() {
+            if this.upstream.is_none() && this.waiting.is_empty() && !this.is_frozen() {
                 return None;
             }
             tokio::select! {
@@ -193,7 +201,8 @@ impl Stream {
                     Ok(Order::Say(resource, line)) if resource == this.resource => {
                         this.waiting.push_back((Instant::now(), line.into()));
                     }
-                    Ok(Order::Say(..)) => {}
+                    Ok(Order::Stall(resource)) if resource == this.resource => pending().await,
+                    Ok(Order::Say(..) | Order::Stall(_)) => {}
                     Err(error) => return Some((Err(io::Error::other(error)), None)),
                 },
                 changed = this.rules.changed() => if changed.is_err() { return None },
@@ -204,9 +213,13 @@ impl Stream {
 
     /// When the first waiting event may go on; never while it is frozen.
     fn due(&mut self) -> Option<Instant> {
-        let rules = self.rules.borrow_and_update();
+        let delay = self.rules.borrow_and_update().delay;
         let (came, _) = self.waiting.front()?;
-        (!rules.frozen.contains(&self.resource)).then(|| *came + rules.delay)
+        (!self.is_frozen()).then(|| *came + delay)
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.rules.borrow().frozen.contains(&self.resource)
     }
 
     /// Takes bytes of the API server, which end where they end, and keeps whole events.
@@ -223,6 +236,6 @@ impl Stream {
 async fn read(upstream: &mut Option<BodyDataStream>) -> Option<Result<Bytes, axum::Error>> {
     match upstream {
         Some(stream) => stream.next().await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }

@@ -1,0 +1,125 @@
+//! Watches that are cut, refused, silent or wrong: they are taken up again, and nothing that happened meanwhile is missed.
+
+use anyhow::{Context, Result, ensure};
+use axum::http::StatusCode;
+use pilothouse_tests::proxy::Expiry;
+use serde_json::{Value, json};
+
+use super::{begin, change, deletes, returns_to, start, state, stays_quiet};
+use crate::{
+    scene::Scene,
+    suite::{Suite, tests},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        watches_that_are_cut_and_refused_go_on,
+        a_forgotten_past_is_listed_anew,
+        a_stream_that_says_that_the_past_is_gone_is_followed_anew,
+        a_watch_that_has_fallen_silent_is_renewed,
+        malformed_objects_end_no_watch,
+    );
+}
+
+async fn watches_that_are_cut_and_refused_go_on(scene: &mut Scene) -> Result<()> {
+    let proxy = start(scene).await?;
+    let before = state(scene).await?;
+    for (port, refusal) in
+        [(81, None), (82, Some(StatusCode::SERVICE_UNAVAILABLE)), (80, Some(StatusCode::TOO_MANY_REQUESTS))]
+    {
+        if let Some(status) = refusal {
+            proxy.watches().refuse(status);
+        }
+        proxy.watches().cut();
+        scene.namespace.delete("ConfigMap", "web-a").await?;
+        scene.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
+        proxy.watches().admit();
+        change(scene, port).await?;
+        scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+    }
+    returns_to(scene, &before).await?;
+    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    stays_quiet(scene, &proxy).await
+}
+
+/// The API server no longer knows what was before now, and says so in either way. What went meanwhile is noticed.
+async fn a_forgotten_past_is_listed_anew(scene: &mut Scene) -> Result<()> {
+    let proxy = start(scene).await?;
+    let before = state(scene).await?;
+    for (port, expiry) in [(81, Expiry::Event), (80, Expiry::Answer)] {
+        let touched = scene.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
+        scene.namespace.delete("ConfigMap", "web-a").await?;
+        let now = touched["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse::<u64>()?;
+        proxy.watches().forget_before(now + 1, expiry);
+        proxy.watches().cut();
+        change(scene, port).await?;
+        scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+    }
+    returns_to(scene, &before).await?;
+    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    stays_quiet(scene, &proxy).await
+}
+
+/// As an API server does that has lost its own connection, or begins anew.
+async fn a_stream_that_says_that_the_past_is_gone_is_followed_anew(scene: &mut Scene) -> Result<()> {
+    let proxy = start(scene).await?;
+    let before = state(scene).await?;
+    for (port, status) in [(81, StatusCode::GONE), (80, StatusCode::INTERNAL_SERVER_ERROR)] {
+        for resource in ["sextets", "configmaps"] {
+            proxy.watches().say_failure(resource, status);
+        }
+        change(scene, port).await?;
+        scene.namespace.delete("ConfigMap", "web-a").await?;
+        scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+    }
+    returns_to(scene, &before).await?;
+    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    stays_quiet(scene, &proxy).await
+}
+
+/// The stream stays open and brings nothing, not even the API server's bookmarks.
+async fn a_watch_that_has_fallen_silent_is_renewed(scene: &mut Scene) -> Result<()> {
+    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+    scene.set_up_host(|setup| {
+        setup.kubeconfig = proxy.kubeconfig();
+        setup.arguments = ["--watch-renewal", "1s"].map(str::to_owned).to_vec();
+    })?;
+    begin(scene).await?;
+    for resource in ["sextets", "configmaps"] {
+        proxy.watches().stall(resource);
+    }
+    scene.namespace.delete("ConfigMap", "web-a").await?;
+    scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+    change(scene, 81).await?;
+    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    stays_quiet(scene, &proxy).await
+}
+
+/// Objects whose fields have the wrong types, and what is no object at all.
+async fn malformed_objects_end_no_watch(scene: &mut Scene) -> Result<()> {
+    let proxy = start(scene).await?;
+    let before = state(scene).await?;
+    let object = |name: &str, spec: Value| {
+        let metadata = json!({
+            "name": name, "namespace": scene.namespace.name, "uid": "odd", "resourceVersion": "1000000000",
+            "labels": 5, "annotations": [], "ownerReferences": {}, "finalizers": "none", "generation": "first",
+        });
+        json!({"apiVersion": "test.pilothouse.dev/v1", "kind": "Sextet", "metadata": metadata, "spec": spec})
+    };
+    for (port, odd) in [
+        (81, object("odd", json!({"data": 5}))),
+        (82, object("odd", json!("nothing"))),
+        (83, json!({"metadata": {"name": 5, "namespace": [], "resourceVersion": {}}})),
+        (84, json!({"metadata": "nothing"})),
+        (80, json!("nothing")),
+    ] {
+        for resource in ["sextets", "configmaps"] {
+            proxy.watches().say(resource, "ADDED", &odd);
+        }
+        change(scene, port).await?;
+        scene.namespace.delete("ConfigMap", "web-a").await?;
+        scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+    }
+    returns_to(scene, &before).await
+}
