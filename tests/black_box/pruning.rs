@@ -18,6 +18,7 @@ pub fn register(suite: &mut Suite) {
         kept_children_stay,
         an_immutable_field_is_told_or_the_child_is_made_anew,
         unmanaged_fields_belong_to_others,
+        a_field_that_is_left_to_others_keeps_its_value,
         a_field_that_is_no_longer_returned_goes,
     );
 }
@@ -96,6 +97,38 @@ async fn unmanaged_fields_belong_to_others(scene: &mut Scene) -> Result<()> {
     let child = scene.namespace.until("ConfigMap", "shy", "to be repaired", repaired).await?;
     ensure!(child["data"]["theirs"] == "from others", "it was taken away: {child}");
     Ok(())
+}
+
+/// As a Deployment's replicas when it gets an autoscaler: dropping the field would set it to its default.
+async fn a_field_that_is_left_to_others_keeps_its_value(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    let mut object = misbehaver("given", "well");
+    object["spec"]["data"] = json!({"ours": "one", "replicas": "3"});
+    scene.namespace.apply(object).await?;
+    scene.namespace.until("ConfigMap", "given", "to be created", |_| true).await?;
+    let leave = json!({"spec": {"data": {"ours": "two"}, "unmanaged": ["/data/replicas"]}});
+    scene.namespace.patch("Misbehaver", "given", leave).await?;
+    let updated = |child: &Value| child["data"]["ours"] == "two";
+    let child = scene.namespace.until("ConfigMap", "given", "to be updated", updated).await?;
+    ensure!(child["data"]["replicas"] == "3", "the value is lost: {child}");
+    let managers = owners(&child, "replicas");
+    ensure!(managers == ["pilothouse-handover"], "it belongs to {managers:?}");
+
+    scene.namespace.patch("ConfigMap", "given", json!({"data": {"replicas": "7"}})).await?;
+    scene.namespace.patch("Misbehaver", "given", json!({"spec": {"data": {"ours": "three"}}})).await?;
+    let updated = |child: &Value| child["data"]["ours"] == "three";
+    let child = scene.namespace.until("ConfigMap", "given", "to be updated again", updated).await?;
+    ensure!(child["data"]["replicas"] == "7", "the autoscaler's value is lost: {child}");
+    let managers = owners(&child, "replicas");
+    ensure!(managers.iter().all(|manager| !manager.starts_with("pilothouse")), "it belongs to {managers:?}");
+    Ok(())
+}
+
+/// The field managers that own a field of a ConfigMap's data.
+fn owners(child: &Value, field: &str) -> Vec<String> {
+    let entries = child["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let own = entries.filter(|entry| !entry["fieldsV1"]["f:data"][format!("f:{field}")].is_null());
+    own.filter_map(|entry| entry["manager"].as_str().map(str::to_owned)).collect()
 }
 
 async fn a_field_that_is_no_longer_returned_goes(scene: &mut Scene) -> Result<()> {

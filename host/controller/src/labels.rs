@@ -16,6 +16,9 @@ pub const HOST: &str = "pilothouse";
 /// keeping managed fields in memory.
 pub const APPLIED: &str = "pilothouse.dev/applied";
 
+/// Annotation: JSON pointers of the fields that are left to others, with spaces between.
+pub const UNMANAGED: &str = "pilothouse.dev/unmanaged";
+
 /// Annotation: what becomes of the child once it is no longer wanted, where that is not to be deleted.
 pub const ON_REMOVAL: &str = "pilothouse.dev/on-removal";
 
@@ -30,6 +33,9 @@ pub const KEEP: &str = "keep";
 pub fn field_manager(plugin: &str) -> String {
     format!("{HOST}/{plugin}")
 }
+
+/// The field manager that keeps the value of a field which is left to others, until one of them sets it.
+pub const HANDOVER_MANAGER: &str = "pilothouse-handover";
 
 /// The finalizer of a plugin that exports one.
 pub fn finalizer(plugin: &str) -> String {

@@ -119,13 +119,10 @@ impl Store {
     }
 
     /// This process wrote the object and got this state back. Makes no change: who wrote knows.
-    pub(crate) fn wrote(&self, object: Object) -> Arc<Object> {
+    pub(crate) fn wrote(&self, object: Object) {
         let mut inner = self.write();
-        let name = object.name.clone();
-        let fallback = Arc::new(object.clone());
         inner.gone.remove(&object.uid);
         inner.put(object);
-        inner.objects.get(&name).cloned().unwrap_or(fallback)
     }
 
     /// The object is gone, and its watch has yet to say so: until then it is one that is being deleted and held by nobody,

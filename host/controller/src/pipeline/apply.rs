@@ -117,7 +117,7 @@ impl Applier<'_> {
         let target = self.target(&write.child.kind, &write.child.name, &write.child.namespace)?;
         let result = match write.cause.live() {
             None => self.create(&target, &write.child).await,
-            Some(live) => self.update_restored(&target, &write, live).await,
+            Some(live) => self.hand_over_and_update(&target, &write, live).await,
         };
         let after = result.map_err(|error| error.describe(&describe(&write.child.kind, &write.child.name)))?;
         let before = write.cause.live().map(|live| &live.resource_version);
@@ -161,6 +161,19 @@ impl Applier<'_> {
             }
             result => result.map_err(WriteError::Api),
         }
+    }
+
+    async fn hand_over_and_update(
+        &self,
+        target: &Target<'_>,
+        write: &Write,
+        live: &Object,
+    ) -> Result<Object, WriteError> {
+        if let Some(fields) = &write.handover {
+            let parameters = PatchParams::apply(labels::HANDOVER_MANAGER).force();
+            target.api.patch(&write.child.name, &parameters, &Patch::Apply(fields)).await?;
+        }
+        self.update_restored(target, write, live).await
     }
 
     /// Updates a child, after putting list elements right that stand in the place of ours. What the plugin itself changed
@@ -235,8 +248,9 @@ impl Applier<'_> {
             objects.store.ended(self.object);
             return Err(WriteError::Vanished);
         };
-        let object = objects.store.wrote(object);
-        if object.uid == self.object.uid && !object.deleting { Ok(()) } else { Err(WriteError::Vanished) }
+        let still = object.uid == self.object.uid && !object.deleting;
+        objects.store.wrote(object);
+        if still { Ok(()) } else { Err(WriteError::Vanished) }
     }
 
     fn target(&self, kind: &KindRef, name: &str, namespace: &str) -> Result<Target<'_>, Failure> {
@@ -269,7 +283,7 @@ impl Target<'_> {
     /// Reads what is there in the place of a child, for the cache.
     async fn read_anew(&self, known: &Object) -> Result<(), kube::Error> {
         match self.read(&known.name.name).await? {
-            Some(found) => drop(self.store.wrote(found)),
+            Some(found) => self.store.wrote(found),
             None => self.store.removed(known),
         }
         Ok(())
@@ -284,7 +298,7 @@ impl Target<'_> {
                 let terminating = terminating.into_object(&self.resource);
                 // The answer is the last state of an object that is gone, unless finalizers keep it.
                 if terminating.deleting {
-                    drop(self.store.wrote(terminating))
+                    self.store.wrote(terminating);
                 } else {
                     self.store.removed(live)
                 }

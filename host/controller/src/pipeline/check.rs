@@ -55,6 +55,8 @@ pub struct DesiredChild {
     pub fingerprint: String,
     /// What to do when a field cannot change.
     pub on_immutable: ImmutablePolicy,
+    /// JSON pointers of the fields that are left to others; they are not in the body.
+    pub unmanaged: Vec<String>,
 }
 
 /// Why a response is refused as a whole. Nothing of it is applied.
@@ -182,8 +184,11 @@ impl Owner<'_> {
             pointer::remove(&mut body, field)
                 .map_err(|why| Refusal::Malformed { what: format!("the unmanaged field '{field}' of {name}"), why })?;
         }
+        if !unmanaged_fields.is_empty() {
+            body["metadata"]["annotations"][labels::UNMANAGED] = json!(unmanaged_fields.join(" "));
+        }
         let fingerprint = self.own(&mut body, &namespace, on_removal);
-        Ok(DesiredChild { kind, name, namespace, body, fingerprint, on_immutable })
+        Ok(DesiredChild { kind, name, namespace, body, fingerprint, on_immutable, unmanaged: unmanaged_fields })
     }
 
     fn declared_kind(&self, body: &Map<String, Value>) -> Result<KindRef, Refusal> {

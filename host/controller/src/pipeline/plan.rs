@@ -14,6 +14,7 @@ use super::{
     check::DesiredChild,
     compare::{Difference, differences},
     displaced::restoration,
+    handover::handover,
     observe::Observed,
 };
 use crate::{cache::Object, labels};
@@ -38,6 +39,8 @@ pub struct Write {
     pub cause: Cause,
     /// A merge patch that comes before the apply, where elements of lists stand in the place of ours.
     pub restoration: Option<Value>,
+    /// Live values to apply as the second field manager first, of fields that are left to others from now on.
+    pub handover: Option<Value>,
 }
 
 /// Why a child is written.
@@ -126,7 +129,7 @@ pub fn plan(children: Option<Vec<DesiredChild>>, observed: &Observed, normalised
     plan.deletes = unwanted(&children, observed);
     for child in children {
         match observed.child(&child.kind, &child.name) {
-            None => plan.writes.push(Write { child, cause: Cause::Missing, restoration: None }),
+            None => plan.writes.push(Write { child, cause: Cause::Missing, restoration: None, handover: None }),
             Some(live) if live.deleting => plan.awaited.push(super::check::describe(&child.kind, &child.name)),
             Some(live) => plan.writes.extend(write(child, live, normalised)),
         }
@@ -163,7 +166,8 @@ fn write(child: DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> Op
     } else {
         return None;
     };
-    Some(Write { restoration: restoration(&child.body, &state), child, cause })
+    let (restoration, handover) = (restoration(&child.body, &state), handover(&child, &state));
+    Some(Write { child, cause, restoration, handover })
 }
 
 #[cfg(test)]
@@ -187,6 +191,7 @@ mod tests {
             body: json!({"data": {"key": data}}),
             fingerprint: fingerprint.to_owned(),
             on_immutable: ImmutablePolicy::Fail,
+            unmanaged: Vec::new(),
         }
     }
 
