@@ -53,7 +53,7 @@ fn loading(criterion: &mut Criterion, runtime: &Runtime, wasm: &[u8], cache: &Pa
     let mut group = criterion.benchmark_group("load");
     let cached = engine(cache)?;
     group.bench_function("from cache", |bencher| {
-        bencher.to_async(runtime).iter(|| async { black_box(cached.load(&wasm[..]).await.is_ok()) });
+        bencher.to_async(runtime).iter(|| async { black_box(cached.load(wasm).await.is_ok()) });
     });
     group.sample_size(10).measurement_time(Duration::from_secs(4));
     let scratch = tempfile::tempdir()?;
@@ -61,7 +61,7 @@ fn loading(criterion: &mut Criterion, runtime: &Runtime, wasm: &[u8], cache: &Pa
     group.bench_function("compile", |bencher| {
         bencher.to_async(runtime).iter(|| async {
             let cleared = clear(scratch.path());
-            black_box(cleared.is_ok() && cold.load(&wasm[..]).await.is_ok())
+            black_box(cleared.is_ok() && cold.load(wasm).await.is_ok())
         });
     });
     group.finish();
