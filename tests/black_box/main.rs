@@ -15,6 +15,7 @@ mod http;
 mod mass_deletion;
 mod misbehaviour;
 mod outages;
+mod peers;
 mod permissions;
 mod pruning;
 mod quiet;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     // The timed ones first: they wait for nobody, and the others have the machine to themselves afterwards.
     swaps::register(&mut suite);
+    peers::register(&mut suite);
     children::register(&mut suite);
     drift::register(&mut suite);
     conflicts::register(&mut suite);

@@ -7,6 +7,8 @@ use std::{
 
 use pilothouse_engine::{Manifest, Reconciler, contract::KindRef};
 
+use tokio::sync::watch;
+
 use crate::{
     cache::{Caches, Object, Scope, State, Watched},
     labels,
@@ -27,6 +29,8 @@ pub struct ActivePlugin {
     pub children: BTreeMap<KindRef, Arc<Watched>>,
     /// The watches of kinds that it no longer declares, but earlier versions had children of.
     pub former: BTreeMap<KindRef, Arc<Watched>>,
+    /// Whether another version has come to work in its place, or none.
+    superseded: watch::Sender<bool>,
     /// The version's first time at work.
     pub probation: Probation,
     /// The watches of the kinds it looks up.
@@ -46,6 +50,7 @@ impl ActivePlugin {
             objects: caches.watch(&manifest.reconciles, Scope::All),
             children: watch_all(&manifest.children, Scope::Children),
             former: BTreeMap::new(),
+            superseded: watch::Sender::new(false),
             probation: Probation::begin([]),
             lookups: watch_all(&manifest.lookups, Scope::All),
             reconciler,
@@ -60,6 +65,19 @@ impl ActivePlugin {
     /// Begins the version's probation, for all objects that are there.
     pub fn begin_probation(&mut self) {
         self.probation = Probation::begin(self.objects.store().names());
+    }
+
+    /// Tells that this version is no longer at work.
+    pub fn supersede(&self) {
+        self.superseded.send_replace(true);
+    }
+
+    /// Waits until this version is no longer at work.
+    pub async fn until_superseded(&self) {
+        // The sender lives as long as `self`, so waiting ends with the word of it alone.
+        if self.superseded.subscribe().wait_for(|superseded| *superseded).await.is_err() {
+            std::future::pending().await
+        }
     }
 
     /// Names the version where somebody has to repeat it.

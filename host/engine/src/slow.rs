@@ -4,7 +4,10 @@
 
 use std::{panic::resume_unwind, sync::OnceLock, task::Poll};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::{JoinError, JoinHandle},
+};
 
 /// Threads for slow calls. They share the processors with everybody else.
 const THREADS: usize = 2;
@@ -14,14 +17,15 @@ const THREADS: usize = 2;
 pub(crate) struct SlowLane(OnceLock<Option<Runtime>>);
 
 impl SlowLane {
-    /// Runs a call: its first slice here, the rest on a slow thread. A call whose caller is gone runs to its end.
+    /// Runs a call: its first slice here, the rest on a slow thread. A call whose caller is gone ends with its slice.
     pub(crate) async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> T {
         let mut call = Box::pin(call);
         if let Poll::Ready(done) = futures::poll!(&mut call) {
             return done;
         }
         let Some(threads) = self.threads() else { return call.await };
-        match threads.spawn(call).await.map_err(tokio::task::JoinError::try_into_panic) {
+        let mut task = AbortOnDrop(threads.spawn(call));
+        match (&mut task.0).await.map_err(JoinError::try_into_panic) {
             Ok(done) => done,
             Err(Ok(panic)) => resume_unwind(panic),
             // The process is ending.
@@ -39,6 +43,15 @@ impl SlowLane {
             }
         };
         self.0.get_or_init(start).as_ref()
+    }
+}
+
+/// Ends a task whose result nobody waits for any more.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -66,5 +79,20 @@ mod tests {
             thread::current().id()
         });
         assert_ne!(slow.await, here);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_nobody_waits_for_ends() {
+        let lane = SlowLane::default();
+        let (alive, ended) = tokio::sync::oneshot::channel::<()>();
+        let endless = lane.run(async move {
+            let _alive = alive;
+            loop {
+                tokio::task::yield_now().await;
+            }
+        });
+        let given_up: Result<(), _> = tokio::time::timeout(std::time::Duration::from_millis(1), endless).await;
+        assert!(given_up.is_err());
+        assert!(ended.await.is_err(), "what the call held is dropped");
     }
 }

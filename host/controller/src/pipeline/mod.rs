@@ -141,6 +141,7 @@ impl Pipeline {
             let conclusion = match self.round(plugin, key, &observed, verb, &mut notes, round).await {
                 Round::Again => continue,
                 Round::Finalized => return self.release(plugin, key, object).await,
+                Round::Superseded => return Next::Again,
                 Round::Postponed => return Next::After(POSTPONED),
                 Round::Concluded(conclusion) => *conclusion,
             };
@@ -185,7 +186,7 @@ impl Pipeline {
     ) -> Round {
         let (mut response, recorded) = match self.call(plugin, key, observed, verb).await {
             Ok(answer) => answer,
-            Err(fault) => return Round::Concluded(fault),
+            Err(ended) => return ended,
         };
         let answer = Answer::of(plugin.reconciler.digest(), &observed.object, response.children.as_deref());
         let now = answer.map(|answer| Settled::now(&answer, observed));
@@ -243,12 +244,18 @@ impl Pipeline {
         key: &Key,
         observed: &Observed,
         verb: Verb,
-    ) -> Result<(Response, Recorded), Box<Conclusion>> {
+    ) -> Result<(Response, Recorded), Round> {
         let context = CallContext { lookups: Arc::new(self.answers(plugin, key)), now: Timestamp::now() };
-        let call = plugin.reconciler.call(verb, observed.request("null"), context).await;
+        let call = plugin.reconciler.call(verb, observed.request("null"), context);
+        // A call that is under way when another version comes is not waited for: that version is asked instead.
+        let call = tokio::select! {
+            biased;
+            call = call => call,
+            () = plugin.until_superseded() => return Err(Round::Superseded),
+        };
         self.metrics.called(&plugin.name, &call.outcome, call.usage.duration);
         self.lookups.record(key, call.recorded.lookups.iter().map(|(query, _)| query.clone()).collect());
-        answer(call.outcome).map(|response| (response, call.recorded))
+        answer(call.outcome).map(|response| (response, call.recorded)).map_err(Round::Concluded)
     }
 
     /// Whether the plan's deletes may be carried out. What a plugin deletes as it finalizes is meant to go.
@@ -376,6 +383,8 @@ enum Round {
     Again,
     /// The plugin has finalized the object.
     Finalized,
+    /// The version that was asked is no longer at work.
+    Superseded,
     /// The deletes have to wait for a judgement: look again soon.
     Postponed,
     /// There is something to report.

@@ -47,14 +47,19 @@ impl Trigger {
         plugin.begin_probation();
         let plugin = Arc::new(plugin);
         let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
-        plugins.insert(plugin.name.clone(), plugin.clone());
+        let before = plugins.insert(plugin.name.clone(), plugin.clone());
         drop(plugins);
+        if let Some(before) = before {
+            before.supersede();
+        }
         self.queue.add_all(all_keys(&plugin));
     }
 
     /// Takes a plugin out of work. Its objects and children stay as they are.
     pub fn stop(&self, name: &str) {
-        self.plugins.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        if let Some(plugin) = self.plugins.write().unwrap_or_else(PoisonError::into_inner).remove(name) {
+            plugin.supersede();
+        }
         self.queue.forget_plugin(name);
     }
 
