@@ -23,7 +23,8 @@ pub struct Ended {
 /// Runs `pilothouse` with arguments, without an environment that could change what it does.
 pub async fn pilothouse<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Ended> {
     let mut command = Command::new(artifacts::host_binary()?);
-    for variable in ["KUBECONFIG", "LOG_LEVEL", "LOG_FORMAT", "WATCH_NAMESPACE", "PILOTHOUSE_PLUGINS"] {
+    for variable in ["KUBECONFIG", "LOG_LEVEL", "LOG_FORMAT", "WATCH_NAMESPACE", "POD_NAMESPACE", "PILOTHOUSE_PLUGINS"]
+    {
         command.env_remove(variable);
     }
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);

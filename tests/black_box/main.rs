@@ -12,6 +12,7 @@ mod drift;
 mod finalizer;
 mod hot_loops;
 mod http;
+mod leadership;
 mod mass_deletion;
 mod misbehaviour;
 mod outages;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     outages::register(&mut suite);
     crashes::register(&mut suite);
     stale::register(&mut suite);
+    leadership::register(&mut suite);
     http::register(&mut suite);
     command_line::register(&mut suite);
     suite.run()

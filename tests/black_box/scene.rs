@@ -155,8 +155,13 @@ impl Scene {
         Ok(())
     }
 
-    /// The writes that hosts made in this namespace, in order, from the API server's audit log.
+    /// The writes that the host made in this namespace, in order.
     pub fn host_writes(&self) -> Result<Vec<String>> {
+        self.writes_of(HOST_USER)
+    }
+
+    /// The writes that a user made in this namespace, in order, from the API server's audit log.
+    pub fn writes_of(&self, user: &str) -> Result<Vec<String>> {
         let path = self.cluster.plane.audit_log_path();
         let log = std::fs::read_to_string(&path).context("failed to read the audit log")?;
         let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -164,7 +169,7 @@ impl Scene {
         for line in whole.lines().filter(|line| line.contains(&self.namespace.name)) {
             let entry: Value = serde_json::from_str(line).context("a malformed line in the audit log")?;
             let target = &entry["objectRef"];
-            if entry["user"]["username"] == HOST_USER && target["namespace"] == *self.namespace.name {
+            if entry["user"]["username"] == user && target["namespace"] == *self.namespace.name {
                 let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                 let subresource = word(&target["subresource"]);
                 let resource = format!("{}/{subresource}", word(&target["resource"]));

@@ -23,8 +23,11 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The user that hosts are, so that the audit log tells their writes from everybody else's.
 pub const HOST_USER: &str = "host";
 
+/// The user that a second host is, where two are to be told apart.
+pub const SECOND_HOST_USER: &str = "second-host";
+
 /// The kinds that the tests know: version, kind, plural.
-const KINDS: [(&str, &str, &str); 14] = [
+const KINDS: [(&str, &str, &str); 15] = [
     ("apps.example.com/v1", "AppService", "appservices"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
     ("test.pilothouse.dev/v1", "Farewell", "farewells"),
@@ -38,6 +41,7 @@ const KINDS: [(&str, &str, &str); 14] = [
     ("v1", "Pod", "pods"),
     ("v1", "Event", "events"),
     ("v1", "Namespace", "namespaces"),
+    ("coordination.k8s.io/v1", "Lease", "leases"),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
 ];
 
@@ -86,7 +90,9 @@ impl Cluster {
         let folder = tempfile::tempdir()?;
         let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
         let options = Options::new(folder.path().join("control-plane"), parts).audit_log();
-        let plane = ControlPlane::start(assets, options.user(HOST_USER, &["system:masters"])).await?;
+        let options =
+            [HOST_USER, SECOND_HOST_USER].iter().fold(options, |options, user| options.user(user, &["system:masters"]));
+        let plane = ControlPlane::start(assets, options).await?;
         Ok(Self { plane, folder })
     }
 

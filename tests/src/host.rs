@@ -107,12 +107,31 @@ impl Host {
     /// # Errors
     /// Where it does not end in time or with another code than 0.
     pub async fn stop(&mut self) -> Result<()> {
-        let mut process = self.process.take().context("the host does not run")?;
-        let id = process.id().context("the host ended by itself")?;
-        ensure!(Command::new("kill").arg(id.to_string()).status().await?.success(), "failed to signal the host");
-        let status = tokio::time::timeout(PATIENCE, process.wait()).await.context("the host did not end")??;
-        ensure!(status.success(), "the host ended with {status}\n{}", self.log());
+        self.signal("TERM").await?;
+        let code = self.ended().await?;
+        ensure!(code == Some(0), "the host ended with {code:?}\n{}", self.log());
         Ok(())
+    }
+
+    /// Sends a signal to the host.
+    ///
+    /// # Errors
+    /// Where it does not run.
+    pub async fn signal(&self, signal: &str) -> Result<()> {
+        let id = self.pid()?.to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status().await?;
+        ensure!(sent.success(), "failed to signal the host");
+        Ok(())
+    }
+
+    /// Waits for the host's end and tells its exit code, none if a signal ended it.
+    ///
+    /// # Errors
+    /// Where it does not end in time.
+    pub async fn ended(&mut self) -> Result<Option<i32>> {
+        let mut process = self.process.take().context("the host does not run")?;
+        let status = tokio::time::timeout(PATIENCE, process.wait()).await.context("the host did not end")??;
+        Ok(status.code())
     }
 
     /// Kills the host as a crash would.

@@ -2,6 +2,8 @@
 
 mod cache_dir;
 mod compile;
+mod duration;
+mod election;
 mod inspect;
 mod logging;
 mod pack;

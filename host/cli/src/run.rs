@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
+use futures::{FutureExt, future::BoxFuture};
 use pilothouse_controller::{
     client,
     host::{Host, HostConfig},
@@ -13,7 +14,7 @@ use pilothouse_controller::{
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cache_dir::CacheDir, logging::Logging};
+use crate::{cache_dir::CacheDir, duration::duration, election::ElectionArguments, logging::Logging};
 
 /// Run the host: load the plugins of a directory and reconcile their objects until SIGTERM or SIGINT.
 #[derive(Args)]
@@ -49,6 +50,8 @@ pub struct Run {
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     metrics_address: SocketAddr,
     #[command(flatten)]
+    election: ElectionArguments,
+    #[command(flatten)]
     cache_dir: CacheDir,
     #[command(flatten)]
     logging: Logging,
@@ -69,39 +72,39 @@ impl Run {
 
     async fn serve(&self) -> anyhow::Result<()> {
         let config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
-        let server_url = config.cluster_url.to_string();
         let own_namespace = self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let client = client::client(config)?;
+        let fence = self.election.fence();
+        let client = client::client(&config, fence.clone())?;
         let engine = self.engine()?;
-        let (namespace, concurrency) = (self.watch_namespace.clone(), self.concurrency);
         let host = Host::new(
             client,
             HostConfig {
-                namespace,
-                own_namespace,
-                concurrency,
+                namespace: self.watch_namespace.clone(),
+                own_namespace: own_namespace.clone(),
+                fence: fence.clone(),
+                concurrency: self.concurrency,
                 resync: self.resync,
                 watch_renewal: self.watch_renewal,
                 ..HostConfig::default()
             },
         );
+        let election = self.election.election(&config, own_namespace, fence, &host)?;
         let asked = Addresses { health: self.health_address, metrics: self.metrics_address };
         let addresses = server::serve(&host, asked).await?;
         let directory = Directory::open(&self.plugins, engine, host.clone())?;
         tracing::info!(
-            api_server = server_url, plugins = %self.plugins.display(), health = %addresses.health,
+            api_server = %config.cluster_url, plugins = %self.plugins.display(), health = %addresses.health,
             metrics = %addresses.metrics, "pilothouse {} starts", env!("CARGO_PKG_VERSION")
         );
-        let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-        let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
-        let stop = async {
-            tokio::select! {
-                _ = terminate.recv() => tracing::info!("SIGTERM: ending what is under way"),
-                _ = interrupt.recv() => tracing::info!("SIGINT: ending what is under way"),
+        let stop = stop()?;
+        let work = async {
+            match election {
+                Some(election) => election.lead(stop, |stop| host.run(stop)).await,
+                None => host.run(stop).map(Ok).await,
             }
         };
         tokio::select! {
-            () = host.run(stop) => {}
+            ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
             followed = directory.follow() => followed?,
         }
         tracing::info!("pilothouse ends");
@@ -116,8 +119,15 @@ impl Run {
     }
 }
 
-/// Reads a duration that is more than nothing.
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|parsed| Duration::try_from(parsed).ok());
-    parsed.filter(|parsed| !parsed.is_zero()).ok_or_else(|| "expected a duration such as 10h, 30m or 1h30m".to_owned())
+/// Resolves when somebody asks the process to end.
+fn stop() -> anyhow::Result<BoxFuture<'static, ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: ending what is under way"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: ending what is under way"),
+        }
+    };
+    Ok(stop.boxed())
 }

@@ -1,12 +1,20 @@
-//! The connection to the API server: one HTTP/2 connection for all watches and writes, without Nagle's delay, with
-//! pings that notice a dead peer. Says in words what is wrong with a kubeconfig; never retries by itself.
+//! The connections to the API server: one HTTP/2 connection for all watches and writes, without Nagle's delay, with
+//! pings that notice a dead peer; another for the Lease. Says in words what is wrong with a kubeconfig; never retries by
+//! itself.
 
 use std::time::Duration;
 
+use http::Request;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioExecutor};
-use kube::{Client, Config, client::ConfigExt, config::KubeConfigOptions};
+use kube::{
+    Client, Config,
+    client::{Body, ConfigExt},
+    config::KubeConfigOptions,
+};
 use tower::{BoxError, ServiceBuilder};
+
+use crate::leader::Fence;
 
 /// A silent connection is pinged after this, and dropped when no answer comes in [`PING_TIMEOUT`].
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -67,16 +75,12 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Builds the client. Connects on first use, so a server that is down is no error here.
+/// The client for all watches and writes; a write passes the fence or fails. Connects on first use, so a server that is
+/// down is no error here.
 ///
 /// # Errors
 /// [`ClientError::Setup`] where certificates or credentials are not usable.
-pub fn client(config: Config) -> Result<Client, ClientError> {
-    let mut connector = HttpConnector::new();
-    connector.set_nodelay(true);
-    connector.enforce_http(false);
-    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    let connector = https(&config, connector)?;
+pub fn client(config: &Config, fence: Fence) -> Result<Client, ClientError> {
     let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
         .timer(hyper_util::rt::TokioTimer::new())
         .http2_keep_alive_interval(PING_INTERVAL)
@@ -84,18 +88,49 @@ pub fn client(config: Config) -> Result<Client, ClientError> {
         .http2_keep_alive_while_idle(true)
         .http2_initial_stream_window_size(STREAM_WINDOW)
         .http2_initial_connection_window_size(CONNECTION_WINDOW)
-        .build(connector);
+        .build(connector(config, Versions::All)?);
+    assemble(config, fence, http)
+}
+
+/// A client for the Lease alone, which no fence holds. HTTP/1.1: a request that is given up takes its connection with it,
+/// and the next one is not stuck behind it, nor behind any watch.
+///
+/// # Errors
+/// As for [`client`].
+pub fn lease_client(config: &Config) -> Result<Client, ClientError> {
+    let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+        .timer(hyper_util::rt::TokioTimer::new())
+        .build(connector(config, Versions::Http1)?);
+    assemble(config, Fence::open(), http)
+}
+
+type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Body>;
+
+fn assemble(config: &Config, fence: Fence, http: Http) -> Result<Client, ClientError> {
     let service = ServiceBuilder::new()
+        .filter(move |request: Request<Body>| fence.pass(request))
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(ClientError::Setup)?)
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
         .map_err(BoxError::from)
         .service(http);
-    Ok(Client::new(service, config.default_namespace))
+    Ok(Client::new(service, config.default_namespace.clone()))
 }
 
-/// TLS that offers HTTP/2 first; kube's own connector offers HTTP/1.1 alone. A proxy that speaks only that still works.
-fn https(config: &Config, connector: HttpConnector) -> Result<HttpsConnector<HttpConnector>, ClientError> {
+/// Which HTTP versions are offered.
+enum Versions {
+    /// HTTP/2 first; a proxy that speaks only HTTP/1.1 still works.
+    All,
+    /// HTTP/1.1 alone.
+    Http1,
+}
+
+/// The way to the server. kube's own connector offers HTTP/1.1 alone, and delays small packets.
+fn connector(config: &Config, versions: Versions) -> Result<HttpsConnector<HttpConnector>, ClientError> {
+    let mut http = HttpConnector::new();
+    http.set_nodelay(true);
+    http.enforce_http(false);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
     let tls = config.rustls_client_config().map_err(ClientError::Setup)?;
     let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
@@ -104,5 +139,8 @@ fn https(config: &Config, connector: HttpConnector) -> Result<HttpsConnector<Htt
         })?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    Ok(builder.enable_all_versions().wrap_connector(connector))
+    Ok(match versions {
+        Versions::All => builder.enable_all_versions().wrap_connector(http),
+        Versions::Http1 => builder.enable_http1().wrap_connector(http),
+    })
 }

@@ -2,7 +2,6 @@
 //! runtime; nothing here knows where plugins come from.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -10,19 +9,21 @@ use std::{
 use kube::Client;
 use pilothouse_engine::{Manifest, Reconciler};
 use tokio::{
-    task::{AbortHandle, JoinSet},
+    task::JoinSet,
     time::{Instant, Interval, MissedTickBehavior},
 };
 
 use crate::{
     cache::{Caches, Reach, State, Watched},
     events::Recorder,
+    leader::Fence,
     lookups::LookupIndex,
     metrics::Metrics,
     pipeline::{Pipeline, pace::Pace, trigger::Trigger},
     plugin::ActivePlugin,
     queue::Queue,
     record::Record,
+    starting::Starting,
 };
 
 /// Parts into which a resync is spread.
@@ -35,6 +36,8 @@ pub struct HostConfig {
     pub namespace: Option<String>,
     /// The host's own namespace, where it keeps what must outlive it.
     pub own_namespace: String,
+    /// Whether the host may write; while it may not, plugins get ready and stand by.
+    pub fence: Fence,
     /// Objects of one plugin that are reconciled at once.
     pub concurrency: usize,
     /// How often every object is reconciled without a reason, spread evenly over that time.
@@ -52,6 +55,7 @@ impl Default for HostConfig {
         Self {
             namespace: None,
             own_namespace: "default".to_owned(),
+            fence: Fence::open(),
             concurrency: 4,
             resync: Duration::from_secs(36_000),
             watch_renewal: Duration::from_secs(60),
@@ -69,8 +73,7 @@ pub struct Host {
     trigger: Arc<Trigger>,
     metrics: Arc<Metrics>,
     record: Record,
-    /// Plugins that are getting ready to work, by name.
-    starting: Mutex<HashMap<String, AbortHandle>>,
+    starting: Mutex<Starting>,
 }
 
 impl Host {
@@ -119,16 +122,20 @@ impl Host {
             host.metrics.plugin_started(&manifest.name, &manifest.version);
             let mut starting = host.starting();
             host.trigger.start(plugin);
-            starting.remove(&key);
+            starting.end(&key);
         });
-        if let Some(superseded) = starting.insert(name, task.abort_handle()) {
-            superseded.abort();
-        }
+        starting.begin(name, task.abort_handle());
     }
 
-    /// Makes a plugin ready to work: its caches filled, its child kinds recorded.
+    /// Makes a plugin ready to work: its caches filled, its child kinds recorded. Stands by in between.
     async fn prepare(&self, reconciler: Arc<dyn Reconciler>) -> ActivePlugin {
         let mut plugin = ActivePlugin::new(reconciler, &self.caches);
+        plugin.until_settled().await;
+        self.starting().warm(&plugin);
+        if !self.config.fence.is_open() {
+            tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
+            self.config.fence.until_open().await;
+        }
         let Manifest { reconciles, children, .. } = plugin.manifest().clone();
         let former = self.record.add(&reconciles, &children).await;
         plugin.watch_former(&former, &self.caches);
@@ -145,9 +152,7 @@ impl Host {
 
     /// Takes a plugin out of work. Its objects and their children stay as they are.
     pub fn remove(&self, name: &str) {
-        if let Some(task) = self.starting().remove(name) {
-            task.abort();
-        }
+        self.starting().give_up(name);
         self.trigger.stop(name);
         self.pipeline.forget_plugin(name);
         self.metrics.plugin_stopped(name);
@@ -156,20 +161,17 @@ impl Host {
 
     /// What keeps the host from being ready; nothing when it is.
     pub fn not_ready(&self) -> Vec<String> {
-        let starting: Vec<_> = self.starting().keys().cloned().collect();
-        let mut reasons: Vec<_> = starting.iter().map(|name| format!("plugin '{name}' is starting")).collect();
+        let (starting, plugins) = (self.starting(), self.trigger.plugins());
+        // To stand by is all that a host can do that is not the leader.
+        let late = if self.config.fence.is_open() { starting.names() } else { starting.cold() };
+        let mut reasons: Vec<_> = late.iter().map(|name| format!("plugin '{name}' is starting")).collect();
         reasons.extend(self.record.trouble());
-        if starting.is_empty() && self.trigger.plugins().is_empty() {
+        if starting.names().is_empty() && plugins.is_empty() {
             reasons.push("no plugin is loaded".to_owned());
         }
-        let plugins = self.trigger.plugins();
-        // A plugin at work goes on without a kind that it looks up, for the lookup tells it, and without a former kind.
         let is_needed = |watched: &Arc<Watched>| {
-            let needs = |plugin: &Arc<ActivePlugin>| {
-                let mut needed = std::iter::once(&plugin.objects).chain(plugin.children.values());
-                needed.any(|kind| Arc::ptr_eq(kind, watched))
-            };
-            !starting.is_empty() || plugins.iter().any(needs)
+            let needs = |plugin: &Arc<ActivePlugin>| plugin.needed().any(|needed| Arc::ptr_eq(needed, watched));
+            !late.is_empty() || starting.needs(watched) || plugins.iter().any(needs)
         };
         for watched in self.caches.watches().into_iter().filter(is_needed) {
             match watched.state() {
@@ -210,7 +212,7 @@ impl Host {
         }
     }
 
-    fn starting(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
+    fn starting(&self) -> MutexGuard<'_, Starting> {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -45,6 +45,12 @@ struct Called {
     outcome: &'static str,
 }
 
+/// A Lease, by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Lease {
+    name: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Loaded {
     plugin: String,
@@ -64,6 +70,8 @@ pub struct Metrics {
     load_failures: Counter,
     drift: Family<Controller, Counter>,
     skipped: Family<Controller, Counter>,
+    leading: Family<Lease, Gauge>,
+    slow_paths: Family<Lease, Counter>,
     /// The version at work, by plugin.
     versions: Mutex<HashMap<String, String>>,
 }
@@ -80,6 +88,7 @@ impl Metrics {
         let call_seconds = Family::new_with_constructor((|| Histogram::new(CALL_SECONDS)) as fn() -> Histogram);
         let (loaded, load_failures) = (Family::default(), Counter::default());
         let (drift, skipped) = (Family::default(), Family::default());
+        let (leading, slow_paths) = (Family::default(), Family::default());
         // The library appends `_total` to counters by itself.
         registry.register("controller_runtime_reconcile", "Reconciles by result", Family::clone(&reconciles));
         registry.register("controller_runtime_reconcile_errors", "Reconciles that failed", Family::clone(&errors));
@@ -92,6 +101,9 @@ impl Metrics {
         registry.register("pilothouse_drift_repaired", "Children that somebody else changed", Family::clone(&drift));
         let unasked = "Reconciles that left the plugin unasked, for no input had changed";
         registry.register("pilothouse_plugin_calls_skipped", unasked, Family::clone(&skipped));
+        registry.register("leader_election_master_status", "1 on the host that leads", Family::clone(&leading));
+        let slow = "Renewals that had to read the Lease first";
+        registry.register("leader_election_slowpath", slow, Family::clone(&slow_paths));
         Arc::new(Self {
             registry,
             reconciles,
@@ -104,6 +116,8 @@ impl Metrics {
             load_failures,
             drift,
             skipped,
+            leading,
+            slow_paths,
             versions: Mutex::default(),
         })
     }
@@ -179,6 +193,18 @@ impl Metrics {
     /// A child that somebody else had changed was repaired.
     pub fn drift_repaired(&self, plugin: &str) {
         self.drift.get_or_create(&Controller { controller: plugin.to_owned() }).inc();
+    }
+
+    /// This host leads, or stands by.
+    pub fn leading(&self, lease: &str, leads: bool) {
+        let lease = Lease { name: lease.to_owned() };
+        self.leading.get_or_create(&lease).set(leads.into());
+        drop(self.slow_paths.get_or_create(&lease));
+    }
+
+    /// The leader had to read its Lease before it could renew it.
+    pub fn election_slow_path(&self, lease: &str) {
+        self.slow_paths.get_or_create(&Lease { name: lease.to_owned() }).inc();
     }
 
     /// The exposition in Prometheus' text format.

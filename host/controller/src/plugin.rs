@@ -115,6 +115,12 @@ impl ActivePlugin {
         self.reconciler.manifest()
     }
 
+    /// The watches that it cannot work without. It goes on without a kind that it looks up, for the lookup tells it, and
+    /// without a former kind.
+    pub fn needed(&self) -> impl Iterator<Item = &Arc<Watched>> {
+        std::iter::once(&self.objects).chain(self.children.values())
+    }
+
     /// Waits until reconciling can begin: its objects are known, and of every other kind either the objects or the
     /// reason why not.
     pub async fn until_settled(&self) {

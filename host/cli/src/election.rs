@@ -1,0 +1,67 @@
+//! Arguments of the election among hosts. Says what is wrong with them in the words of the command line.
+
+use std::time::Duration;
+
+use clap::Args;
+use kube::Config;
+use pilothouse_controller::{
+    client,
+    host::Host,
+    leader::{self, Election, Fence, Settings},
+};
+
+use crate::duration::duration;
+
+/// Whether and how one of several hosts is elected.
+#[derive(Args, Clone, Debug)]
+pub struct ElectionArguments {
+    /// Work only while this host holds a Lease, and stand by else: for several hosts on one cluster.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    leader_elect: bool,
+    /// Name of the Lease, in the host's namespace.
+    #[arg(long, default_value = "pilothouse", value_name = "NAME")]
+    leader_elect_lease_name: String,
+    /// How long the others wait for the leader to renew its Lease before one of them takes over.
+    #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION", hide_short_help = true)]
+    leader_elect_lease_duration: Duration,
+    /// How long the leader tries to renew its Lease before it gives up and ends.
+    #[arg(long, default_value = "10s", value_parser = duration, value_name = "DURATION", hide_short_help = true)]
+    leader_elect_renew_deadline: Duration,
+    /// How often the Lease is renewed, or asked for.
+    #[arg(long, default_value = "2s", value_parser = duration, value_name = "DURATION", hide_short_help = true)]
+    leader_elect_retry_period: Duration,
+}
+
+impl ElectionArguments {
+    /// The fence for the host's client: closed until the host leads, open from the start where nobody is elected.
+    pub fn fence(&self) -> Fence {
+        if self.leader_elect { Fence::closed() } else { Fence::open() }
+    }
+
+    /// This host's part in the election, none where nobody is elected.
+    ///
+    /// # Errors
+    /// Durations that do not fit each other, credentials that cannot be used.
+    pub fn election(
+        &self,
+        config: &Config,
+        namespace: String,
+        fence: Fence,
+        host: &Host,
+    ) -> anyhow::Result<Option<Election>> {
+        if !self.leader_elect {
+            return Ok(None);
+        }
+        let settings = Settings {
+            name: self.leader_elect_lease_name.clone(),
+            namespace,
+            identity: leader::identity(&rustix::system::uname().nodename().to_string_lossy()),
+            duration: self.leader_elect_lease_duration,
+            renew_deadline: self.leader_elect_renew_deadline,
+            retry_period: self.leader_elect_retry_period,
+        };
+        let election = Election::new(client::lease_client(config)?, settings, fence, host.metrics().clone());
+        let flags = "--leader-elect-lease-duration, --leader-elect-renew-deadline or --leader-elect-retry-period";
+        Ok(Some(election.map_err(|error| anyhow::anyhow!("{error}; change {flags}"))?))
+    }
+}

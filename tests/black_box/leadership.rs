@@ -1,0 +1,279 @@
+//! Several hosts on one cluster: one works, the others stand by; the work goes over when the leader ends, however it ends,
+//! and is never done by two. Writes are counted in the API server's audit log, where each host has a user of its own.
+
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use pilothouse_control_plane::{Part, Parts};
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Cluster, HOST_USER, PATIENCE, SECOND_HOST_USER, condition, install_crd},
+    host::Host,
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    command::pilothouse,
+    scene::{Scene, misbehaver},
+    suite::{Suite, tests},
+};
+
+/// A Lease that runs out soon; long enough for a slow machine to renew it in time.
+const SHORT: Lease = Lease { duration: "6s", renew_deadline: "5s", retry_period: "500ms" };
+
+/// A Lease that does not run out within a test.
+const LONG: Lease = Lease { duration: "10m", renew_deadline: "5m", retry_period: "500ms" };
+
+/// What creating one object takes: two children and a status.
+const WRITES: usize = 3;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        only_the_leader_writes,
+        a_newer_version_stands_by_and_takes_over,
+        a_leader_that_is_asked_to_end_hands_over,
+        a_killed_leader_is_followed_once_its_lease_ran_out,
+        a_leader_that_was_stopped_does_not_write_again,
+        a_leader_whose_lease_is_taken_ends,
+        a_leader_without_an_api_server_ends,
+        a_lease_that_somebody_touches_is_kept,
+        durations_that_do_not_fit_are_refused,
+    );
+}
+
+#[derive(Clone, Copy)]
+struct Lease {
+    duration: &'static str,
+    renew_deadline: &'static str,
+    retry_period: &'static str,
+}
+
+async fn only_the_leader_writes(scene: &mut Scene) -> Result<()> {
+    let mut second = two_hosts(scene, LONG).await?;
+    scene.namespace.apply(object("one")).await?;
+    reconciled(scene, "one").await?;
+    for (host, leads) in [(&scene.host, 1.0), (&second, 0.0)] {
+        ensure!(host.get("health", "/readyz").await?.0 == 200, "a host is not ready");
+        let metrics = pilothouse_tests::metrics::Samples::parse(&host.metrics().await?)?;
+        let status = metrics.sum("leader_election_master_status", &[("name", "pilothouse")]);
+        ensure!(status == leads, "a host says {status} of its leadership");
+        let works = metrics.sum("controller_runtime_reconcile_total", &[]) > 0.0;
+        ensure!(works == (leads == 1.0), "the wrong host reconciles");
+    }
+    written_once(scene, &["one"])?;
+    ensure!(
+        work_of(scene, SECOND_HOST_USER)?.is_empty(),
+        "the other host wrote {:?}",
+        work_of(scene, SECOND_HOST_USER)?
+    );
+    second.stop().await
+}
+
+/// As in a roll-out: it has child kinds that the leader does not know, is ready all the same, and records them when it leads.
+async fn a_newer_version_stands_by_and_takes_over(scene: &mut Scene) -> Result<()> {
+    elected(scene, LONG, "forgetful").await?;
+    let second = standing_by(scene, LONG).await?;
+    let early = scene.writes_of(SECOND_HOST_USER)?;
+    ensure!(early.is_empty(), "the other host wrote {early:?}");
+    scene.host.stop().await?;
+    scene.namespace.apply(object("one")).await?;
+    reconciled(scene, "one").await?;
+    ensure!(second.get("health", "/readyz").await?.0 == 200, "the new leader is not ready");
+    written_once(scene, &["one"])
+}
+
+/// The Lease would last for minutes, so the other host leads because it was given back.
+async fn a_leader_that_is_asked_to_end_hands_over(scene: &mut Scene) -> Result<()> {
+    let second = two_hosts(scene, LONG).await?;
+    let names: Vec<_> = (0..20).map(|number| format!("object-{number}")).collect();
+    let create = async |names: &[String]| {
+        for name in names {
+            scene.namespace.apply(object(name)).await?;
+        }
+        Ok::<_, anyhow::Error>(())
+    };
+    let (before, during) = names.split_at(5);
+    create(before).await?;
+    // Created while the first host ends.
+    scene.host.signal("TERM").await?;
+    create(during).await?;
+    ensure!(scene.host.ended().await? == Some(0), "the leader did not end well");
+    scene.host.logged("the Lease is given back").await?;
+    second.logged("this host leads").await?;
+    for name in &names {
+        reconciled(scene, name).await?;
+    }
+    written_once(scene, &names)?;
+    let lease = lease(scene).await?;
+    ensure!(lease["leaseTransitions"] == 1, "the Lease counts other transitions: {lease}");
+    ensure!(!work_of(scene, SECOND_HOST_USER)?.is_empty(), "the other host had nothing to do");
+    Ok(())
+}
+
+async fn a_killed_leader_is_followed_once_its_lease_ran_out(scene: &mut Scene) -> Result<()> {
+    let second = two_hosts(scene, SHORT).await?;
+    scene.namespace.apply(object("before")).await?;
+    reconciled(scene, "before").await?;
+    scene.host.kill().await?;
+    let left = lease(scene).await?;
+    scene.namespace.apply(object("after")).await?;
+    second.logged("this host leads").await?;
+    reconciled(scene, "after").await?;
+    written_once(scene, &["before", "after"])?;
+    let taken = lease(scene).await?;
+    let waited = time(&taken["acquireTime"])?.duration_since(time(&left["renewTime"])?);
+    ensure!(waited.as_secs() >= 6, "the Lease was taken after {waited:?}");
+    Ok(())
+}
+
+/// Stopped for longer than the Lease lasts, the leader wakes up with work to do and must not do it.
+async fn a_leader_that_was_stopped_does_not_write_again(scene: &mut Scene) -> Result<()> {
+    let second = two_hosts(scene, SHORT).await?;
+    scene.namespace.apply(object("before")).await?;
+    reconciled(scene, "before").await?;
+    let written = work_of(scene, HOST_USER)?;
+    scene.host.signal("STOP").await?;
+    scene.namespace.apply(object("during")).await?;
+    second.logged("this host leads").await?;
+    scene.namespace.apply(object("after")).await?;
+    scene.host.signal("CONT").await?;
+    ended_for_want_of_its_lease(scene, "was not renewed within").await?;
+    for name in ["during", "after"] {
+        reconciled(scene, name).await?;
+    }
+    let now = work_of(scene, HOST_USER)?;
+    ensure!(now == written, "the old leader wrote {:#?}", &now[written.len()..]);
+    written_once(scene, &["before", "during", "after"])
+}
+
+async fn a_leader_whose_lease_is_taken_ends(scene: &mut Scene) -> Result<()> {
+    elected(scene, LONG, "misbehaver").await?;
+    let taken = json!({"spec": {"holderIdentity": "somebody"}});
+    scene.namespace.patch("Lease", "pilothouse", taken).await?;
+    ended_for_want_of_its_lease(scene, "'somebody' holds it now").await
+}
+
+async fn a_leader_without_an_api_server_ends(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+    install_crd(&scene.namespace.client(), &artifacts::repository().join("tests/guests/misbehaver/crd.yaml")).await?;
+    elected(scene, SHORT, "misbehaver").await?;
+    scene.cluster.plane.stop_part(Part::ApiServer).await?;
+    ended_for_want_of_its_lease(scene, "was not renewed within").await
+}
+
+/// Somebody else's write makes the next renewal a conflict; the leader looks, and goes on.
+async fn a_lease_that_somebody_touches_is_kept(scene: &mut Scene) -> Result<()> {
+    elected(scene, LONG, "misbehaver").await?;
+    scene.touch("Lease", "pilothouse", "once").await?;
+    eventually(PATIENCE, "a renewal on the slow path", async || {
+        let slow = scene.metrics().await?.sum("leader_election_slowpath_total", &[("name", "pilothouse")]);
+        Ok(Look::of(slow == 1.0, slow))
+    })
+    .await?;
+    scene.namespace.apply(object("one")).await?;
+    reconciled(scene, "one").await?;
+    let lease = lease(scene).await?;
+    ensure!(lease["leaseTransitions"] == 0, "the Lease counts transitions: {lease}");
+    scene.host.stop().await
+}
+
+async fn durations_that_do_not_fit_are_refused(scene: &mut Scene) -> Result<()> {
+    let unfit = Lease { duration: "5s", renew_deadline: "5s", retry_period: "1s" };
+    let setup = scene.namespace.setup();
+    let paths =
+        [("--plugins", &scene.host.plugins()), ("--kubeconfig", &setup.kubeconfig), ("--cache-dir", &setup.cache)];
+    let paths = paths.iter().flat_map(|(flag, path)| [(*flag).to_owned(), path.display().to_string()]);
+    let all = ["run".to_owned()].into_iter().chain(paths).chain(arguments(&setup.namespace, unfit));
+    pilothouse(all).await?.failed_with(&["shorter than the lease duration", "--leader-elect-renew-deadline"])
+}
+
+/// The scene's host, which leads, and another, which stands by.
+async fn two_hosts(scene: &mut Scene, lease: Lease) -> Result<Host> {
+    elected(scene, lease, "misbehaver").await?;
+    standing_by(scene, lease).await
+}
+
+/// The scene's host, which leads.
+async fn elected(scene: &mut Scene, lease: Lease, plugin: &str) -> Result<()> {
+    scene.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, lease))?;
+    scene.start(&[plugin]).await?;
+    scene.host.logged("this host leads").await
+}
+
+/// Another host, under a user of its own.
+async fn standing_by(scene: &Scene, lease: Lease) -> Result<Host> {
+    let mut setup = scene.namespace.setup();
+    setup.kubeconfig = scene.cluster.plane.kubeconfig_for(SECOND_HOST_USER)?;
+    setup.arguments = arguments(&setup.namespace, lease);
+    let mut host = Host::prepare(setup)?;
+    host.install(&artifacts::guest("misbehaver")?, "misbehaver.wasm")?;
+    host.resume().await?;
+    host.ready().await?;
+    host.logged("standing by").await?;
+    Ok(host)
+}
+
+fn arguments(namespace: &Option<String>, lease: Lease) -> Vec<String> {
+    let Lease { duration, renew_deadline, retry_period } = lease;
+    let mut arguments = vec![
+        "--leader-elect".to_owned(),
+        format!("--leader-elect-lease-duration={duration}"),
+        format!("--leader-elect-renew-deadline={renew_deadline}"),
+        format!("--leader-elect-retry-period={retry_period}"),
+    ];
+    arguments.extend(namespace.iter().map(|namespace| format!("--host-namespace={namespace}")));
+    arguments
+}
+
+/// An object with two children.
+fn object(name: &str) -> Value {
+    let mut object = misbehaver(name, "several");
+    object["spec"]["number"] = json!(2);
+    object
+}
+
+async fn reconciled(scene: &Scene, name: &str) -> Result<()> {
+    let ready = |object: &Value| condition(object, "Ready")["status"] == "True";
+    scene.namespace.until("Misbehaver", name, "to be ready", ready).await?;
+    Ok(())
+}
+
+/// What a host wrote for objects; what hosts keep for themselves is another matter.
+fn work_of(scene: &Scene, user: &str) -> Result<Vec<String>> {
+    let own = |write: &String| write.contains(" leases/ ") || write.contains(" pilothouse-kinds ");
+    Ok(scene.writes_of(user)?.into_iter().filter(|write| !own(write)).collect())
+}
+
+/// Both hosts together wrote each object's children and status once, and nothing else.
+fn written_once(scene: &Scene, names: &[impl AsRef<str>]) -> Result<()> {
+    let mut writes = work_of(scene, HOST_USER)?;
+    writes.extend(work_of(scene, SECOND_HOST_USER)?);
+    for name in names.iter().map(AsRef::as_ref) {
+        for target in
+            [format!("configmaps/ {name}-0 "), format!("configmaps/ {name}-1 "), format!("misbehavers/status {name} ")]
+        {
+            let count = writes.iter().filter(|write| write.contains(&target)).count();
+            ensure!(count == 1, "{count} writes of {target}: {writes:#?}");
+        }
+    }
+    ensure!(writes.len() == WRITES * names.len(), "other writes too: {writes:#?}");
+    Ok(())
+}
+
+async fn lease(scene: &Scene) -> Result<Value> {
+    let lease = scene.namespace.get("Lease", "pilothouse").await?.context("there is no Lease")?;
+    Ok(lease["spec"].clone())
+}
+
+fn time(value: &Value) -> Result<Timestamp> {
+    Ok(value.as_str().context("no time")?.parse()?)
+}
+
+async fn ended_for_want_of_its_lease(scene: &mut Scene, why: &str) -> Result<()> {
+    let code = scene.host.ended().await?;
+    ensure!(code == Some(1), "the leader ended with {code:?}");
+    let log = scene.host.log();
+    ensure!(log.contains("lost the Lease") && log.contains(why), "it does not say why: {log}");
+    Ok(())
+}
