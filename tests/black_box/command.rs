@@ -1,9 +1,10 @@
 //! Runs the host's binary to its end and tells what it said.
 
-use std::{ffi::OsStr, io::Write, process::Stdio, time::Duration};
+use std::{ffi::OsStr, io::Write, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::artifacts;
+use serde_json::Value;
 use tokio::process::Command;
 
 /// How long a command may take.
@@ -61,4 +62,15 @@ pub fn file(text: &[u8]) -> Result<tempfile::NamedTempFile> {
     let mut file = tempfile::NamedTempFile::new()?;
     file.write_all(text)?;
     Ok(file)
+}
+
+/// A plugin with another manifest.
+pub async fn repacked(plugin: &Path, change: impl FnOnce(&mut Value)) -> Result<tempfile::NamedTempFile> {
+    let printed = pilothouse([Path::new("inspect"), plugin]).await?.succeeded()?;
+    let mut manifest: Value = serde_saphyr::from_str(&printed).context("it is not YAML")?;
+    change(&mut manifest);
+    let (manifest, packed) = (file(manifest.to_string().as_bytes())?, file(b"")?);
+    let paths = [Path::new("pack"), plugin, Path::new("--manifest"), manifest.path(), Path::new("-o"), packed.path()];
+    pilothouse(paths).await?.succeeded()?;
+    Ok(packed)
 }

@@ -13,7 +13,7 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    command::pilothouse,
+    command::{pilothouse, repacked},
     scene::{Scene, misbehaver},
     suite::{Suite, tests},
 };
@@ -72,7 +72,11 @@ async fn only_the_leader_writes(scene: &mut Scene) -> Result<()> {
 
 /// As in a roll-out: it has child kinds that the leader does not know, is ready all the same, and records them when it leads.
 async fn a_newer_version_stands_by_and_takes_over(scene: &mut Scene) -> Result<()> {
-    elected(scene, LONG, "forgetful").await?;
+    let fewer = repacked(&artifacts::guest("misbehaver")?, |manifest| manifest["children"] = json!([])).await?;
+    scene.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, LONG))?;
+    scene.host.install(fewer.path(), "misbehaver.wasm")?;
+    scene.start(&[]).await?;
+    scene.host.logged("this host leads").await?;
     let second = standing_by(scene, LONG).await?;
     let early = scene.writes_of(SECOND_HOST_USER)?;
     ensure!(early.is_empty(), "the other host wrote {early:?}");
@@ -148,7 +152,7 @@ async fn a_leader_that_was_stopped_does_not_write_again(scene: &mut Scene) -> Re
 }
 
 async fn a_leader_whose_lease_is_taken_ends(scene: &mut Scene) -> Result<()> {
-    elected(scene, LONG, "misbehaver").await?;
+    elected(scene, LONG).await?;
     let taken = json!({"spec": {"holderIdentity": "somebody"}});
     scene.namespace.patch("Lease", "pilothouse", taken).await?;
     ended_for_want_of_its_lease(scene, "'somebody' holds it now").await
@@ -157,14 +161,14 @@ async fn a_leader_whose_lease_is_taken_ends(scene: &mut Scene) -> Result<()> {
 async fn a_leader_without_an_api_server_ends(scene: &mut Scene) -> Result<()> {
     scene.move_to(Cluster::with(Parts::Api).await?).await?;
     install_crd(&scene.namespace.client(), &artifacts::repository().join("tests/guests/misbehaver/crd.yaml")).await?;
-    elected(scene, SHORT, "misbehaver").await?;
+    elected(scene, SHORT).await?;
     scene.cluster.plane.stop_part(Part::ApiServer).await?;
     ended_for_want_of_its_lease(scene, "was not renewed within").await
 }
 
 /// Somebody else's write makes the next renewal a conflict; the leader looks, and goes on.
 async fn a_lease_that_somebody_touches_is_kept(scene: &mut Scene) -> Result<()> {
-    elected(scene, LONG, "misbehaver").await?;
+    elected(scene, LONG).await?;
     scene.touch("Lease", "pilothouse", "once").await?;
     eventually(PATIENCE, "a renewal on the slow path", async || {
         let slow = scene.metrics().await?.sum("leader_election_slowpath_total", &[("name", "pilothouse")]);
@@ -190,14 +194,14 @@ async fn durations_that_do_not_fit_are_refused(scene: &mut Scene) -> Result<()> 
 
 /// The scene's host, which leads, and another, which stands by.
 async fn two_hosts(scene: &mut Scene, lease: Lease) -> Result<Host> {
-    elected(scene, lease, "misbehaver").await?;
+    elected(scene, lease).await?;
     standing_by(scene, lease).await
 }
 
 /// The scene's host, which leads.
-async fn elected(scene: &mut Scene, lease: Lease, plugin: &str) -> Result<()> {
+async fn elected(scene: &mut Scene, lease: Lease) -> Result<()> {
     scene.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, lease))?;
-    scene.start(&[plugin]).await?;
+    scene.start(&["misbehaver"]).await?;
     scene.host.logged("this host leads").await
 }
 

@@ -14,6 +14,8 @@ mod hot_loops;
 mod http;
 mod leadership;
 mod mass_deletion;
+mod measurements;
+mod metrics;
 mod misbehaviour;
 mod outages;
 mod peers;
@@ -58,6 +60,8 @@ fn main() -> ExitCode {
     stale::register(&mut suite);
     leadership::register(&mut suite);
     http::register(&mut suite);
+    metrics::register(&mut suite);
+    measurements::register(&mut suite);
     command_line::register(&mut suite);
     suite.run()
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Acts and the reasons under which they are told.
-const FAULTS: [(&str, &str); 18] = [
+const FAULTS: [(&str, &str); 21] = [
     ("loop", "PluginDeadlineExceeded"),
     ("allocate", "PluginMemoryLimitExceeded"),
     ("recurse", "PluginTrapped"),
@@ -27,6 +27,9 @@ const FAULTS: [(&str, &str); 18] = [
     ("no-name", "PluginContractViolated"),
     ("host-condition", "PluginContractViolated"),
     ("empty-reason", "PluginContractViolated"),
+    ("undeclared-measurement", "PluginContractViolated"),
+    ("wrong-label", "PluginContractViolated"),
+    ("negative-measurement", "PluginContractViolated"),
     ("huge", "PluginOutputLimitExceeded"),
     ("huge-status", "PluginOutputLimitExceeded"),
     ("undeclared-kind", "ChildKindNotDeclared"),
@@ -97,7 +100,7 @@ async fn an_endless_loop_ends_at_its_limit(scene: &mut Scene) -> Result<()> {
     let metrics = scene.metrics().await?;
     let deadlines = metrics.sum("pilothouse_plugin_calls_total", &[("plugin", "misbehaver"), ("outcome", "deadline")]);
     ensure!(deadlines >= 1.0, "no deadline is counted");
-    let of_plugin = [("controller", "misbehaver")];
+    let of_plugin = [("plugin", "misbehaver")];
     let calls = metrics.sum("pilothouse_plugin_call_seconds_count", &of_plugin);
     let mean = metrics.sum("pilothouse_plugin_call_seconds_sum", &of_plugin) / calls;
     eprintln!("an endless loop was ended after {mean:.3} s");

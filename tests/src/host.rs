@@ -45,6 +45,17 @@ pub struct Host {
     starts: usize,
 }
 
+/// An answer of the host's own HTTP.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status code.
+    pub status: u16,
+    /// Its first line and headers, in small letters.
+    pub head: String,
+    /// Its body.
+    pub body: String,
+}
+
 impl Host {
     /// Starts a host with an empty plugin directory.
     ///
@@ -181,12 +192,13 @@ impl Host {
         self.process.as_ref().and_then(Child::id).context("the host does not run")
     }
 
-    /// The exposition of `/metrics`.
+    /// The exposition of `/metrics`, as OpenMetrics.
     ///
     /// # Errors
     /// Where it does not answer.
     pub async fn metrics(&self) -> Result<String> {
-        Ok(self.get("metrics", "/metrics").await?.1)
+        let head = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text; version=1.0.0\r\n";
+        Ok(self.ask("metrics", head, "").await?.body)
     }
 
     /// Asks the host's own HTTP on its `health` or `metrics` address.
@@ -194,13 +206,24 @@ impl Host {
     /// # Errors
     /// Where it does not answer.
     pub async fn get(&self, address: &str, path: &str) -> Result<(u16, String)> {
+        let Answer { status, body, .. } = self.ask(address, &format!("GET {path} HTTP/1.1\r\n"), "").await?;
+        Ok((status, body))
+    }
+
+    /// Sends a request to the host's own HTTP: its first line and headers of its own, each with its end, and its body.
+    ///
+    /// # Errors
+    /// Where it does not answer.
+    pub async fn ask(&self, address: &str, head: &str, body: &str) -> Result<Answer> {
         let mut stream = TcpStream::connect(self.address(address)?).await?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: host\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+        let length = body.len();
+        let rest = format!("Host: host\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+        stream.write_all(format!("{head}{rest}").as_bytes()).await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
         let status = head.split(' ').nth(1).context("an answer without a status")?.parse()?;
-        Ok((status, body.to_owned()))
+        Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
     }
 
     fn log_path(&self) -> PathBuf {

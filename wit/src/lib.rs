@@ -3,6 +3,8 @@
 
 mod kind;
 mod manifest;
+mod measurement;
 
 pub use kind::KindRef;
-pub use manifest::{CONTRACT_VERSION, Manifest, ManifestError, Measurement, MeasurementKind, SECTION};
+pub use manifest::{CONTRACT_VERSION, Manifest, ManifestError, SECTION};
+pub use measurement::{Measurement, MeasurementKind};

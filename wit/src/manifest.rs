@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::KindRef;
+use crate::{KindRef, Measurement};
 
 /// The version of the contract this host speaks.
 pub const CONTRACT_VERSION: &str = "0.1.0";
@@ -43,33 +43,6 @@ pub struct Manifest {
     /// Whether it exports `finalizer`. Not declared but seen in the component.
     #[serde(default)]
     pub finalizes: bool,
-}
-
-/// A metric that a plugin declares.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measurement {
-    /// Name of the metric, as Prometheus shows it.
-    pub name: String,
-    /// What kind of metric.
-    pub kind: MeasurementKind,
-    /// A sentence for people.
-    #[serde(default)]
-    pub help: String,
-    /// Names of its labels.
-    #[serde(default)]
-    pub labels: Vec<String>,
-}
-
-/// What a sample does to its metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MeasurementKind {
-    /// The sample is added.
-    Counter,
-    /// The sample is the new value.
-    Gauge,
-    /// The sample is observed.
-    Histogram,
 }
 
 /// Why bytes are not a plugin.
@@ -176,6 +149,14 @@ impl Manifest {
         if self.children.contains(&self.reconciles) {
             return invalid("children", "a plugin cannot have children of the kind that it reconciles");
         }
+        if let Some(fault) = self.measurements.iter().find_map(Measurement::fault) {
+            return invalid("measurements", &fault);
+        }
+        if self.measurements.iter().map(|one| one.name.trim_end_matches("_total")).collect::<BTreeSet<_>>().len()
+            != self.measurements.len()
+        {
+            return invalid("measurements", "two have the same name, or names that differ only in _total");
+        }
         Ok(())
     }
 }
@@ -247,6 +228,11 @@ mod tests {
         }
     }
 
+    fn gauge(name: &str) -> Measurement {
+        let kind = crate::MeasurementKind::Gauge;
+        Measurement { name: name.into(), kind, help: "Jobs.".into(), labels: Vec::new(), buckets: Vec::new() }
+    }
+
     #[test]
     fn speaks_every_patch_of_its_own_minor_version() {
         for (version, expected) in
@@ -259,7 +245,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 12] = [
+        let changes: [(&str, Change); 14] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -271,6 +257,8 @@ mod tests {
             ("finalizer", |m| m.finalizer = Some("cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("Example.com/cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("example.com/clean up".into())),
+            ("measurements", |m| m.measurements = vec![gauge("jobs_total")]),
+            ("measurements", |m| m.measurements = vec![gauge("jobs"), gauge("jobs")]),
             ("lookups", |m| m.lookups = vec![m.reconciles.clone(), m.reconciles.clone()]),
         ];
         for (expected, change) in changes {

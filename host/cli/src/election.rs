@@ -60,7 +60,12 @@ impl ElectionArguments {
             renew_deadline: self.leader_elect_renew_deadline,
             retry_period: self.leader_elect_retry_period,
         };
-        let election = Election::new(client::lease_client(config)?, settings, fence, host.metrics().clone());
+        let election = Election::new(
+            client::lease_client(config, host.metrics().requests())?,
+            settings,
+            fence,
+            host.metrics().clone(),
+        );
         let flags = "--leader-elect-lease-duration, --leader-elect-renew-deadline or --leader-elect-retry-period";
         Ok(Some(election.map_err(|error| anyhow::anyhow!("{error}; change {flags}"))?))
     }

@@ -8,6 +8,7 @@ use futures::{FutureExt, future::BoxFuture};
 use pilothouse_controller::{
     client,
     host::{Host, HostConfig},
+    metrics::Metrics,
     server::{self, Addresses},
     source::directory::Directory,
 };
@@ -74,10 +75,12 @@ impl Run {
         let config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
         let own_namespace = self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let fence = self.election.fence();
-        let client = client::client(&config, fence.clone())?;
+        let metrics = Metrics::new();
+        let client = client::client(&config, metrics.requests(), fence.clone())?;
         let engine = self.engine()?;
         let host = Host::new(
             client,
+            metrics,
             HostConfig {
                 namespace: self.watch_namespace.clone(),
                 own_namespace: own_namespace.clone(),

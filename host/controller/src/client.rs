@@ -14,7 +14,7 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
-use crate::leader::Fence;
+use crate::{leader::Fence, metrics::Requests};
 
 /// A silent connection is pinged after this, and dropped when no answer comes in [`PING_TIMEOUT`].
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -80,7 +80,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 ///
 /// # Errors
 /// [`ClientError::Setup`] where certificates or credentials are not usable.
-pub fn client(config: &Config, fence: Fence) -> Result<Client, ClientError> {
+pub fn client(config: &Config, requests: Requests, fence: Fence) -> Result<Client, ClientError> {
     let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
         .timer(hyper_util::rt::TokioTimer::new())
         .http2_keep_alive_interval(PING_INTERVAL)
@@ -89,7 +89,7 @@ pub fn client(config: &Config, fence: Fence) -> Result<Client, ClientError> {
         .http2_initial_stream_window_size(STREAM_WINDOW)
         .http2_initial_connection_window_size(CONNECTION_WINDOW)
         .build(connector(config, Versions::All)?);
-    assemble(config, fence, http)
+    assemble(config, requests, fence, http)
 }
 
 /// A client for the Lease alone, which no fence holds. HTTP/1.1: a request that is given up takes its connection with it,
@@ -97,21 +97,22 @@ pub fn client(config: &Config, fence: Fence) -> Result<Client, ClientError> {
 ///
 /// # Errors
 /// As for [`client`].
-pub fn lease_client(config: &Config) -> Result<Client, ClientError> {
+pub fn lease_client(config: &Config, requests: Requests) -> Result<Client, ClientError> {
     let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
         .timer(hyper_util::rt::TokioTimer::new())
         .build(connector(config, Versions::Http1)?);
-    assemble(config, Fence::open(), http)
+    assemble(config, requests, Fence::open(), http)
 }
 
 type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Body>;
 
-fn assemble(config: &Config, fence: Fence, http: Http) -> Result<Client, ClientError> {
+fn assemble(config: &Config, requests: Requests, fence: Fence, http: Http) -> Result<Client, ClientError> {
     let service = ServiceBuilder::new()
         .filter(move |request: Request<Body>| fence.pass(request))
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(ClientError::Setup)?)
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
+        .layer(requests)
         .map_err(BoxError::from)
         .service(http);
     Ok(Client::new(service, config.default_namespace.clone()))

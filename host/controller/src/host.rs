@@ -78,12 +78,12 @@ pub struct Host {
 
 impl Host {
     /// A host without plugins. Needs a tokio runtime.
-    pub fn new(client: Client, config: HostConfig) -> Arc<Self> {
+    pub fn new(client: Client, metrics: Arc<Metrics>, config: HostConfig) -> Arc<Self> {
         let queue = Arc::new(Queue::new(config.concurrency));
         let lookups = Arc::new(LookupIndex::default());
         let pace = Arc::new(Pace::default());
         let trigger = Arc::new(Trigger::new(queue.clone(), lookups.clone(), pace.clone()));
-        let metrics = Metrics::new();
+        metrics.follow(&queue);
         let events = Recorder::start(client.clone());
         let pipeline = Pipeline::new(client.clone(), trigger.clone(), lookups, events, metrics.clone(), pace);
         let reach = Reach { namespace: config.namespace.as_deref().map(Arc::from), renewal: config.watch_renewal };
@@ -119,7 +119,8 @@ impl Host {
                 objects = plugin.objects.store().len(),
                 "plugin at work"
             );
-            host.metrics.plugin_started(&manifest.name, &manifest.version);
+            host.metrics.plugin_started(manifest, host.config.concurrency);
+            host.queue.open(&manifest.name);
             let mut starting = host.starting();
             host.trigger.start(plugin);
             starting.end(&key);

@@ -1,9 +1,11 @@
 //! The queue of objects to reconcile: each at most once, never twice at a time, plugins in turn, live changes before
 //! bulk work, timers and backoff. Knows keys only, not what is done with them.
 
+mod tally;
+
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap, VecDeque},
+    collections::{BTreeMap, BinaryHeap, HashMap, VecDeque},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -11,6 +13,7 @@ use std::{
 
 use tokio::sync::Notify;
 
+pub use self::tally::{BOUNDS, Durations, Load, Tally};
 use crate::cache::Name;
 
 /// Delay of the first retry of a passing fault, and the longest delay (client-go's default rate limiter).
@@ -52,6 +55,8 @@ pub enum Priority {
 pub enum Next {
     /// Nothing until something changes.
     Rest,
+    /// Nothing until something changes, for the object cannot be satisfied as it is.
+    GiveUp,
     /// Again at once, for the work itself made a change.
     Again,
     /// Again after this time at the latest; not a failure.
@@ -89,6 +94,10 @@ struct Entry {
     timer: Option<Instant>,
     /// Not worked on before this.
     pause: Option<Instant>,
+    /// Since when it waits, or somebody asks for it.
+    asked: Option<Instant>,
+    /// Since when it is worked on.
+    began: Option<Instant>,
 }
 
 /// One plugin's waiting keys.
@@ -97,12 +106,18 @@ struct Lane {
     live: VecDeque<Key>,
     bulk: VecDeque<Key>,
     working: usize,
+    tally: Tally,
 }
 
 impl Queue {
     /// A queue that lets each plugin work on `concurrency` objects at once.
     pub fn new(concurrency: usize) -> Self {
         Self { state: Mutex::default(), wake: Notify::new(), concurrency: concurrency.max(1) }
+    }
+
+    /// Counts a plugin's keys from now on, also while there are none.
+    pub fn open(&self, plugin: &str) {
+        self.lock().lanes.entry(plugin.into()).or_default();
     }
 
     /// Asks for a key. Asking twice is asking once.
@@ -174,6 +189,7 @@ impl Queue {
                 return true;
             }
             (entry.queued, entry.again, entry.timer, entry.pause, entry.failures) = Default::default();
+            entry.asked = None;
             entry.working
         });
     }
@@ -189,11 +205,9 @@ impl Queue {
         self.lock().entries.get(key).map_or(0, |entry| entry.failures)
     }
 
-    /// How many keys wait, and how many are worked on.
-    pub fn depth(&self) -> (usize, usize) {
-        let state = self.lock();
-        let waiting = state.lanes.values().map(|lane| lane.live.len() + lane.bulk.len()).sum();
-        (waiting, state.lanes.values().map(|lane| lane.working).sum())
+    /// What happened to each plugin's keys, and how it is with them now.
+    pub fn tallies(&self) -> BTreeMap<Arc<str>, (Tally, Load)> {
+        self.lock().tallies(Instant::now())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -206,6 +220,7 @@ impl State {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.working {
             entry.again = entry.again.max(Some(priority));
+            entry.asked.get_or_insert_with(Instant::now);
             return;
         }
         if entry.queued >= Some(priority) {
@@ -215,8 +230,10 @@ impl State {
             return self.set_timer(&key, until);
         }
         // A key that moves from bulk to live leaves a stale place in the bulk lane, which `take` skips.
-        entry.queued = Some(priority);
+        let is_new = entry.queued.replace(priority).is_none();
+        entry.asked.get_or_insert_with(Instant::now);
         let lane = self.lanes.entry(key.plugin.clone()).or_default();
+        lane.tally.adds += u64::from(is_new);
         if lane.live.is_empty() && lane.bulk.is_empty() && !self.turns.contains(&key.plugin) {
             self.turns.push_back(key.plugin.clone());
         }
@@ -238,17 +255,22 @@ impl State {
             lane.working += 1;
             let entry = self.entries.entry(key.clone()).or_default();
             (entry.queued, entry.working, entry.timer) = (None, true, None);
+            let now = Instant::now();
+            lane.tally.waited.count(entry.asked.take(), now);
+            entry.began = Some(now);
             return Some(key);
         }
         None
     }
 
     fn done(&mut self, key: &Key, next: Next, pause: Option<Duration>, now: Instant) {
-        if let Some(lane) = self.lanes.get_mut(&key.plugin) {
-            lane.working = lane.working.saturating_sub(1);
-        }
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.working = false;
+        if let Some(lane) = self.lanes.get_mut(&key.plugin) {
+            lane.working = lane.working.saturating_sub(1);
+            lane.tally.worked.count(entry.began.take(), now);
+            lane.tally.retries += u64::from(matches!(next, Next::After(_) | Next::Backoff(_)));
+        }
         let mut again = entry.again.take();
         entry.failures = if matches!(next, Next::Backoff(_)) { entry.failures.saturating_add(1) } else { 0 };
         let failures = entry.failures;
@@ -256,7 +278,7 @@ impl State {
         match next {
             Next::Backoff(first) => self.set_timer(key, now + backoff(first, failures, fastrand::f64())),
             _ if pause.is_some() => again = again.max(Some(Priority::Live)),
-            Next::Rest => {}
+            Next::Rest | Next::GiveUp => {}
             Next::Again => again = again.max(Some(Priority::Live)),
             Next::After(delay) => self.set_timer(key, now + delay),
         }
@@ -283,6 +305,20 @@ impl State {
                 self.add(key, Priority::Live);
             }
         }
+    }
+
+    fn tallies(&self, now: Instant) -> BTreeMap<Arc<str>, (Tally, Load)> {
+        let lanes = self.lanes.iter().map(|(plugin, lane)| (plugin.clone(), (lane.tally.clone(), Load::default())));
+        let mut tallies: BTreeMap<_, _> = lanes.collect();
+        for (key, entry) in &self.entries {
+            let Some((_, load)) = tallies.get_mut(&key.plugin) else { continue };
+            load.live += usize::from(entry.queued == Some(Priority::Live));
+            load.bulk += usize::from(entry.queued == Some(Priority::Bulk));
+            if let Some(began) = entry.began {
+                load.work(began, now);
+            }
+        }
+        tallies
     }
 
     fn tidy(&mut self, key: &Key) {
@@ -389,6 +425,29 @@ mod tests {
         assert_eq!(take(&mut state), None, "the first timer was replaced");
         state.fire_timers(now + Duration::from_secs(60));
         assert!(take(&mut state).is_some());
+    }
+
+    #[test]
+    fn keys_are_counted_as_they_come_wait_and_are_worked_on() {
+        let (mut state, a, now) = (State::default(), key("p", "a"), Instant::now());
+        let of = |state: &State| state.tallies(now + Duration::from_secs(9)).remove("p").unwrap_or_default();
+        for priority in [Priority::Bulk, Priority::Live, Priority::Live] {
+            state.add(a.clone(), priority);
+        }
+        state.add(key("p", "b"), Priority::Bulk);
+        let (tally, load) = of(&state);
+        assert_eq!((tally.adds, load.live, load.bulk), (2, 1, 1), "asking twice is asking once");
+
+        assert!(take(&mut state).is_some());
+        state.add(a.clone(), Priority::Live);
+        let (tally, load) = of(&state);
+        assert_eq!((tally.adds, tally.waited.counts.iter().sum::<u64>(), load.live), (2, 1, 0));
+        assert!(load.longest > Duration::from_secs(8) && load.unfinished == load.longest, "{load:?}");
+
+        state.done(&a, Next::Backoff(BACKOFF_FIRST), None, now);
+        let (tally, load) = of(&state);
+        assert_eq!((tally.adds, tally.retries, tally.worked.counts.iter().sum::<u64>()), (3, 1, 1));
+        assert_eq!((load.live, load.unfinished), (1, Duration::ZERO), "what asked meanwhile waits");
     }
 
     #[test]

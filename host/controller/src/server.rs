@@ -2,10 +2,14 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use axum::{Router, http::StatusCode, http::header, routing::get};
+use axum::{
+    Router,
+    http::{HeaderMap, StatusCode, header},
+    routing::get,
+};
 use tokio::net::TcpListener;
 
-use crate::host::Host;
+use crate::{host::Host, metrics::Format};
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -67,9 +71,10 @@ fn health_routes(host: &Arc<Host>) -> Router {
 
 fn metrics_routes(host: &Arc<Host>) -> Router {
     let metrics = host.metrics().clone();
-    let exposition = move || async move {
-        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        ([(header::CONTENT_TYPE, kind)], metrics.exposition())
+    let exposition = move |headers: HeaderMap| async move {
+        let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+        let format = Format::accepted(accept);
+        ([(header::CONTENT_TYPE, format.content_type())], metrics.exposition(format))
     };
     Router::new().route("/metrics", get(exposition))
 }

@@ -70,9 +70,9 @@ pub enum LoadError {
 /// How a load went.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadStats {
-    /// Whether the code came from the cache.
-    pub cached: bool,
-    /// Time to get the code and link it.
+    /// Time to compile the component; none if the code came from the cache.
+    pub compiling: Option<Duration>,
+    /// Time of the whole load, compiling included.
     pub duration: Duration,
 }
 
@@ -144,7 +144,7 @@ impl Engine {
             let bytes = bytes.clone();
             aside(move || Ok::<_, ManifestError>((Manifest::read(&bytes)?, digest(&bytes)))).await??
         };
-        let (component, cached) = self.code(&bytes, &digest).await?;
+        let (component, compiling) = self.code(&bytes, &digest).await?;
         let pre = self.linker.instantiate_pre(&component).map_err(|error| LoadError::Link(format!("{error:#}")))?;
         let reconcile = export(&component, "reconciler", "reconcile")
             .ok_or_else(|| LoadError::Link("`reconciler.reconcile` is not exported".to_owned()))?;
@@ -156,16 +156,16 @@ impl Engine {
             pre,
             reconcile,
         };
-        let stats = LoadStats { cached, duration: started.elapsed() };
+        let stats = LoadStats { compiling, duration: started.elapsed() };
         Ok(Plugin { manifest, digest, code: Arc::new(code), stats })
     }
 
-    /// The component's code, and whether it was in the cache.
-    async fn code(&self, bytes: &[u8], digest: &str) -> Result<(Component, bool), LoadError> {
+    /// The component's code, and how long it took to compile it if it was not in the cache.
+    async fn code(&self, bytes: &[u8], digest: &str) -> Result<(Component, Option<Duration>), LoadError> {
         let path = self.cache.path(digest);
         if path.exists() {
             match precompiled::load(&self.shared.wasmtime, &path) {
-                Ok(component) => return Ok((component, true)),
+                Ok(component) => return Ok((component, None)),
                 Err(error) => {
                     tracing::warn!(path = %path.display(), "compiling anew, the cached code is damaged: {error:#}")
                 }
@@ -174,11 +174,13 @@ impl Engine {
         let io = |error: std::io::Error| LoadError::Code(error.to_string());
         let scratch = self.cache.scratch().map_err(io)?;
         let output = scratch.path().join("code");
+        let started = Instant::now();
         self.compiler.compile(&self.shared.wasmtime, bytes, &output).await?;
+        let compiling = started.elapsed();
         self.cache.commit(&output, digest).map_err(io)?;
         let component =
             precompiled::load(&self.shared.wasmtime, &path).map_err(|error| LoadError::Code(format!("{error:#}")))?;
-        Ok((component, false))
+        Ok((component, Some(compiling)))
     }
 }
 

@@ -71,15 +71,37 @@ macro_rules! __measurement_kind {
 #[macro_export]
 macro_rules! __measurements {
     () => { "[]" };
-    ($kind:ident $name:literal $help:literal [$($label:literal),*]
-        $(, $more_kind:ident $more_name:literal $more_help:literal [$($more_label:literal),*])*) => {
+    ($kind:ident $name:literal $help:literal [$($label:literal),*] $([$($bucket:literal),*])?
+        $(, $more_kind:ident $more_name:literal $more_help:literal [$($more_label:literal),*]
+            $([$($more_bucket:literal),*])?)*) => {
         concat!(
-            "[{\"name\":\"", $name, "\",\"kind\":\"", $crate::__measurement_kind!($kind),
-            "\",\"help\":\"", $help, "\",\"labels\":", $crate::__strings!($($label),*), "}",
-            $(",{\"name\":\"", $more_name, "\",\"kind\":\"", $crate::__measurement_kind!($more_kind),
-            "\",\"help\":\"", $more_help, "\",\"labels\":", $crate::__strings!($($more_label),*), "}",)*
+            "[", $crate::__measurement!($kind $name $help [$($label),*] [$($($bucket),*)?]),
+            $(",", $crate::__measurement!($more_kind $more_name $more_help [$($more_label),*] [$($($more_bucket),*)?]),)*
             "]"
         )
+    };
+}
+
+/// One measurement as JSON.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __measurement {
+    ($kind:ident $name:literal $help:literal [$($label:literal),*] [$($bucket:literal),*]) => {
+        concat!(
+            "{\"name\":\"", $name, "\",\"kind\":\"", $crate::__measurement_kind!($kind),
+            "\",\"help\":\"", $help, "\",\"labels\":", $crate::__strings!($($label),*),
+            ",\"buckets\":", $crate::__numbers!($($bucket),*), "}"
+        )
+    };
+}
+
+/// A JSON list of numbers.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __numbers {
+    () => { "[]" };
+    ($first:literal $(, $more:literal)*) => {
+        concat!("[", $first, $(",", $more,)* "]")
     };
 }
 

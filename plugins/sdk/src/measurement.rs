@@ -3,7 +3,8 @@
 use crate::raw::{Label, Measurement};
 
 impl Measurement {
-    /// A sample: added to a counter, set on a gauge, observed by a histogram.
+    /// A sample: added to a counter, set on a gauge, observed by a histogram. What is counted is counted once only if the
+    /// status that is returned with it says so: count what the object's status does not say yet.
     pub fn new(name: impl Into<String>, value: f64) -> Self {
         Self { name: name.into(), value, labels: Vec::new() }
     }

@@ -11,7 +11,10 @@
 /// reconciles: "apps.example.com/v1" "AppService",     // the kind it reconciles
 /// children: ["apps/v1" "Deployment", "v1" "Service"], // kinds it may return
 /// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none
-/// measurements: [counter "restarts_total" "Restarts seen." ["reason"]], // or gauge, histogram; default: none
+/// measurements: [                                     // metrics it may measure; default: none
+///     counter "restarts_total" "Restarts seen." ["reason"],      // its labels; or gauge, or histogram
+///     histogram "job_seconds" "Time of a job." [] [60, 600, 3600], // buckets; default: 5 ms to a day
+/// ],
 /// finalizer: "example.com/cleanup", // name of the finalizer; default: pilothouse.dev/NAME of the plugin
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
 /// finalize: finalize,        // the same; default: none, and then objects get no finalizer
@@ -29,7 +32,10 @@ macro_rules! plugin {
         reconciles: $api_version:literal $kind:literal,
         children: [$($child_version:literal $child_kind:literal),* $(,)?],
         $(lookups: [$($lookup_version:literal $lookup_kind:literal),* $(,)?],)?
-        $(measurements: [$($measurement:ident $metric:literal $help:literal [$($label:literal),* $(,)?]),* $(,)?],)?
+        $(measurements: [
+            $($measurement:ident $metric:literal $help:literal [$($label:literal),* $(,)?] $([$($bucket:literal),* $(,)?])?),*
+            $(,)?
+        ],)?
         $(finalizer: $finalizer:literal,)?
         reconcile: $reconcile:path
         $(, finalize: $finalize:path)? $(,)?
@@ -42,7 +48,9 @@ macro_rules! plugin {
             "\",\"kind\":\"", $kind,
             "\"},\"children\":", $crate::__kinds!($($child_version $child_kind),*),
             ",\"lookups\":", $crate::__kinds!($($($lookup_version $lookup_kind),*)?),
-            ",\"measurements\":", $crate::__measurements!($($($measurement $metric $help [$($label),*]),*)?),
+            ",\"measurements\":", $crate::__measurements!(
+                $($($measurement $metric $help [$($label),*] $([$($bucket),*])?),*)?
+            ),
             $(",\"finalizer\":\"", $finalizer, "\"",)?
             "}"
         );

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     cache::Object,
     labels,
-    pipeline::{pointer, status::THROTTLED},
+    pipeline::{pointer, samples::check_samples, status::THROTTLED},
 };
 
 /// The most children one object may have.
@@ -93,6 +93,9 @@ pub enum Refusal {
     /// More children than an object may have.
     #[error("the plugin returned {0} children; an object has at most {MAX_CHILDREN}")]
     TooMany(usize),
+    /// A sample of no metric that the manifest declares.
+    #[error("the plugin returned {0}")]
+    Measurement(String),
     /// A condition that is the host's or has no name or reason.
     #[error("the plugin returned a condition that is not allowed: {0}")]
     Condition(String),
@@ -102,7 +105,7 @@ impl Refusal {
     /// One CamelCase word for conditions and events.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Malformed { .. } | Self::Condition(_) => "PluginContractViolated",
+            Self::Malformed { .. } | Self::Measurement(_) | Self::Condition(_) => "PluginContractViolated",
             Self::UndeclaredKind(_) => "ChildKindNotDeclared",
             Self::KindNotInstalled(_) => "ChildKindNotInstalled",
             Self::ForeignNamespace { .. } | Self::ClusterScoped(_) => "ChildScopeNotAllowed",
@@ -133,6 +136,7 @@ pub fn check(
         response;
     let owner = Owner { manifest, kind, object, scopes };
     conditions.iter().try_for_each(check_condition)?;
+    check_samples(manifest, &measurements).map_err(Refusal::Measurement)?;
     Ok(Desired {
         verdict,
         removes_many,

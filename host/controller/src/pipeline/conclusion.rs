@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pilothouse_engine::{
     Outcome,
-    contract::{Response, Verdict},
+    contract::{Measurement, Response, Verdict},
 };
 
 use super::{
@@ -31,6 +31,8 @@ pub(super) struct Conclusion {
     pub(super) report: Report,
     pub(super) notes: Vec<Note>,
     pub(super) next: Next,
+    /// Samples of the plugin's metrics, which count once the status is taken.
+    pub(super) measurements: Vec<Measurement>,
     /// Whether the plugin's answer to the object's generation was carried out.
     pub(super) carried_out: bool,
     /// What it was based on, if the same inputs would lead to the same again.
@@ -69,6 +71,7 @@ pub(super) fn fault(reason: &str, message: &str) -> Conclusion {
         },
         notes: vec![Note::warning(reason, message)],
         next: Next::Backoff(FAULT),
+        measurements: Vec::new(),
         carried_out: false,
         converged: None,
     }
@@ -92,6 +95,7 @@ pub(super) fn failed(failure: &Failure, desired: Option<&Desired>) -> Conclusion
         },
         notes: if *passing { Vec::new() } else { vec![Note::warning(reason, message)] },
         next,
+        measurements: desired.map(|desired| desired.measurements.clone()).unwrap_or_default(),
         carried_out: false,
         converged: None,
     }
@@ -104,7 +108,7 @@ pub(super) fn held_back(desired: Desired, why: &str, how_to_confirm: &str) -> Co
     let report = Report { status: desired.status, conditions: Some(desired.conditions), ..report };
     let rest = desired.requeue_after.map_or(Next::Rest, |seconds| Next::After(Duration::from_secs(seconds.into())));
     let next = if matches!(desired.verdict, Verdict::Retry(_)) { next } else { rest };
-    Conclusion { report, notes, next, carried_out: true, converged: None }
+    Conclusion { report, notes, next, measurements: desired.measurements, carried_out: true, converged: None }
 }
 
 /// The plugin returned other children every time it was shown what it had made.
@@ -115,6 +119,7 @@ pub(super) fn restless(desired: Desired) -> Conclusion {
         report: Report { status: desired.status, conditions: Some(desired.conditions), health, slowed: None },
         notes: Vec::new(),
         next: Next::Backoff(FAULT),
+        measurements: desired.measurements,
         carried_out: true,
         converged: None,
     }
@@ -122,7 +127,7 @@ pub(super) fn restless(desired: Desired) -> Conclusion {
 
 /// Everything is as the plugin wants it; its verdict says what that means.
 pub(super) fn answered(desired: Desired, awaited: &[String]) -> Conclusion {
-    let Desired { verdict, status, conditions, requeue_after, .. } = desired;
+    let Desired { verdict, status, conditions, measurements, requeue_after, .. } = desired;
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     let asked = requeue_after.map(seconds);
     let rest = asked.map_or(Next::Rest, Next::After);
@@ -141,9 +146,9 @@ pub(super) fn answered(desired: Desired, awaited: &[String]) -> Conclusion {
         }
         Verdict::Invalid(message) => {
             let note = Note::warning("Invalid", &message);
-            (Health::Stalled(Why::new("Invalid", message)), vec![note], rest)
+            (Health::Stalled(Why::new("Invalid", message)), vec![note], asked.map_or(Next::GiveUp, Next::After))
         }
     };
     let report = Report { status, conditions: Some(conditions), health, slowed: None };
-    Conclusion { report, notes, next, carried_out: true, converged: None }
+    Conclusion { report, notes, next, measurements, carried_out: true, converged: None }
 }

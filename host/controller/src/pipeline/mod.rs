@@ -17,8 +17,10 @@ pub mod pace;
 pub mod plan;
 mod pointer;
 mod report;
+mod samples;
 pub mod settled;
 pub mod status;
+mod survive;
 pub mod trigger;
 
 use std::{
@@ -30,7 +32,7 @@ use jiff::Timestamp;
 use kube::Client;
 use pilothouse_engine::{
     CallContext, Recorded, Verb,
-    contract::{Response, Verdict},
+    contract::{Measurement, Response, Verdict},
 };
 use tracing::Instrument;
 
@@ -48,6 +50,7 @@ use self::{
     report::StatusWrite,
     settled::{Answer, Settled},
     status::{Health, Report},
+    survive::survive,
     trigger::Trigger,
 };
 use crate::{
@@ -108,7 +111,14 @@ impl Pipeline {
         let span = tracing::info_span!("reconcile", plugin = %plugin.name, %version, object = %key.object);
         let started = Instant::now();
         self.metrics.began(&key.plugin);
-        let next = self.rounds(&plugin, key).instrument(span).await;
+        let next = match survive(self.rounds(&plugin, key)).instrument(span.clone()).await {
+            Ok(next) => next,
+            Err(panic) => {
+                span.in_scope(|| tracing::error!("the host panicked, which is a fault of its own: {panic}"));
+                self.metrics.panicked(&key.plugin);
+                Next::Backoff(BACKOFF_FIRST)
+            }
+        };
         plugin.probation.saw(&key.object);
         self.metrics.ended(&key.plugin, next, started.elapsed());
         (next, self.pace.ends(key, next))
@@ -129,7 +139,7 @@ impl Pipeline {
                 Turn::Reconcile => Verb::Reconcile,
                 Turn::Finalize => Verb::Finalize,
                 Turn::Ignore => return Next::Rest,
-                Turn::Release => return self.release(plugin, key, object).await,
+                Turn::Release => return self.release(plugin, key, object, &[]).await,
                 Turn::Add => match finalize::add(&self.client, plugin, object).await {
                     Ok(()) => continue,
                     Err(failure) => return self.conclude(plugin, key, object, failed(&failure, None)).await,
@@ -140,7 +150,7 @@ impl Pipeline {
             }
             let conclusion = match self.round(plugin, key, &observed, verb, &mut notes, round).await {
                 Round::Again => continue,
-                Round::Finalized => return self.release(plugin, key, object).await,
+                Round::Finalized(samples) => return self.release(plugin, key, object, &samples).await,
                 Round::Superseded => return Next::Again,
                 Round::Postponed => return Next::After(POSTPONED),
                 Round::Concluded(conclusion) => *conclusion,
@@ -167,10 +177,13 @@ impl Pipeline {
     }
 
     /// Lets an object go that is being deleted.
-    async fn release(&self, plugin: &ActivePlugin, key: &Key, object: &Object) -> Next {
+    async fn release(&self, plugin: &ActivePlugin, key: &Key, object: &Object, samples: &[Measurement]) -> Next {
         tracing::info!("finalized; the finalizer is taken off");
         match finalize::remove(&self.client, plugin, object).await {
-            Ok(()) => Next::Rest,
+            Ok(()) => {
+                self.metrics.measured(&plugin.name, samples);
+                Next::Rest
+            }
             Err(failure) => self.conclude(plugin, key, object, failed(&failure, None)).await,
         }
     }
@@ -223,7 +236,9 @@ impl Pipeline {
             (true, true) => Round::Again,
             (true, false) => Round::Concluded(restless(desired).into()),
             (false, _) if judgement == Judgement::Wait => Round::Postponed,
-            (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => Round::Finalized,
+            (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => {
+                Round::Finalized(desired.measurements)
+            }
             (false, _) => {
                 let conclusion = match &judgement {
                     Judgement::Hold(why) => held_back(desired, why, &how_to_confirm(plugin, &observed.object)),
@@ -253,7 +268,7 @@ impl Pipeline {
             call = call => call,
             () = plugin.until_superseded() => return Err(Round::Superseded),
         };
-        self.metrics.called(&plugin.name, &call.outcome, call.usage.duration);
+        self.metrics.called(&plugin.name, &call.outcome, &call.usage);
         self.lookups.record(key, call.recorded.lookups.iter().map(|(query, _)| query.clone()).collect());
         answer(call.outcome).map(|response| (response, call.recorded)).map_err(Round::Concluded)
     }
@@ -313,7 +328,7 @@ impl Pipeline {
 
     /// Reports a conclusion: log, Events, status.
     async fn conclude(&self, plugin: &ActivePlugin, key: &Key, object: &Object, conclusion: Conclusion) -> Next {
-        let Conclusion { report, notes, next, carried_out, converged } = conclusion;
+        let Conclusion { report, notes, next, measurements, carried_out, converged } = conclusion;
         if carried_out {
             self.memory.update(key, |memory| memory.unsettled = None);
         } else if !guard::is_unchanged(object) {
@@ -329,13 +344,15 @@ impl Pipeline {
         }
         let report = Report { slowed: self.pace.slowed(key), ..report };
         let settled = self.memory.read(key, |memory| memory.status);
-        match report::write_status(&self.client, plugin, object, &report, settled).await {
-            Ok(StatusWrite::None) => {
-                self.memory.update(key, |memory| memory.converged = converged);
-                next
-            }
-            Ok(StatusWrite::Written(status)) => {
-                self.memory.update(key, |memory| (memory.status, memory.converged) = (status, None));
+        // A plugin counts what its status does not say yet, so a count belongs to the one write that makes it say so.
+        let exact = samples::counts(plugin.manifest(), &measurements);
+        match report::write_status(&self.client, plugin, object, &report, settled, exact).await {
+            Ok(written) => {
+                self.metrics.measured(&plugin.name, &measurements);
+                self.memory.update(key, |memory| match written {
+                    StatusWrite::None => memory.converged = converged,
+                    StatusWrite::Written(status) => (memory.status, memory.converged) = (status, None),
+                });
                 next
             }
             Err(failure) => {
@@ -381,8 +398,8 @@ impl Pipeline {
 enum Round {
     /// Something was written, or is not as it was known: look again.
     Again,
-    /// The plugin has finalized the object.
-    Finalized,
+    /// The plugin has finalized the object, and measured that.
+    Finalized(Vec<Measurement>),
     /// The version that was asked is no longer at work.
     Superseded,
     /// The deletes have to wait for a judgement: look again soon.

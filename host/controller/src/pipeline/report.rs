@@ -40,7 +40,7 @@ pub enum StatusWrite {
     Written(SettledStatus),
 }
 
-/// Writes an object's status if it is not as it shall be.
+/// Writes an object's status if it is not as it shall be. Where it is `exact`, only over the very state that was observed.
 ///
 /// # Errors
 /// [`Failure`] where the API server does not take it.
@@ -50,13 +50,14 @@ pub async fn write_status(
     object: &Object,
     report: &Report,
     settled: SettledStatus,
+    exact: bool,
 ) -> Result<StatusWrite, Failure> {
     let live = status_of(object);
     let desired = desired_status(object, &live, report, Timestamp::now());
     if same_status(&desired, &live) || SettledStatus::of(&desired, &live) == settled {
         return Ok(StatusWrite::None);
     }
-    let after = patch_status(client, plugin, object, &desired).await?;
+    let after = patch_status(client, plugin, object, &desired, exact).await?;
     let taken = status_of(&after);
     let settled =
         if same_status(&desired, &taken) { SettledStatus::default() } else { SettledStatus::of(&desired, &taken) };
@@ -76,6 +77,7 @@ async fn patch_status(
     plugin: &ActivePlugin,
     object: &Object,
     status: &Map<String, Value>,
+    exact: bool,
 ) -> Result<Object, Failure> {
     let kind = plugin.objects.kind();
     let failure = |reason, message, passing| Failure { reason, message, passing };
@@ -84,13 +86,16 @@ async fn patch_status(
         failure("StatusSubresourceMissing", message, false)
     })?;
     let api = installed.api(client, &object.name.namespace);
-    let body = json!({
+    let mut body = json!({
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         // The UID keeps the status off another object of the same name.
         "metadata": {"name": &*object.name.name, "uid": &*object.uid},
         "status": status,
     });
+    if exact {
+        body["metadata"]["resourceVersion"] = json!(*object.resource_version);
+    }
     let parameters = PatchParams::apply(&plugin.field_manager).force();
     match api.patch_status(&object.name.name, &parameters, &Patch::Apply(&body)).await {
         Ok(incoming) => Ok(incoming.into_object(&installed.resource)),

@@ -170,9 +170,11 @@ impl Directory {
         let manifest = pilothouse_engine::Reconciler::manifest(&plugin);
         let served = Served { name: manifest.name.clone(), kind: manifest.reconciles.to_string() };
         self.free_of_others(path, &served)?;
+        self.host.metrics().reserve(manifest).map_err(|collision| collision.to_string())?;
+        self.host.metrics().loaded(&manifest.name, &plugin.stats);
         tracing::info!(
             file = %path.display(), plugin = manifest.name, version = manifest.version, kind = %manifest.reconciles,
-            cached = plugin.stats.cached, took = ?plugin.stats.duration, "plugin loaded"
+            cached = plugin.stats.compiling.is_none(), took = ?plugin.stats.duration, "plugin loaded"
         );
         if let Some(before) = before.filter(|before| before.name != served.name) {
             self.host.remove(&before.name);

@@ -44,6 +44,10 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
         "measure" => well()
             .measurement(Measurement::new("misbehaver_calls_total", 1.0).label("act", &spec.act))
             .measurement(Measurement::new("misbehaver_value", spec.number(1).into())),
+        "measure-once" => measure_once(object),
+        "measure-many" => (0..spec.number(10)).fold(well(), |response, i| {
+            response.measurement(Measurement::new("misbehaver_calls_total", 1.0).label("act", format!("many-{i}")))
+        }),
         "clock" => {
             let response = Response::done().child(config_map(object, json!({ "now": clock::now_text() })));
             match spec.number {
@@ -90,6 +94,10 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
         "host-condition" => well().condition(Condition::when("Stalled", true, "Acted", "")),
         "empty-reason" => well().condition(Condition::when("Ready", true, "", "")),
         "undeclared-measurement" => well().measurement(Measurement::new("other_total", 1.0)),
+        "wrong-label" => well().measurement(Measurement::new("misbehaver_value", 1.0).label("act", &spec.act)),
+        "negative-measurement" => {
+            well().measurement(Measurement::new("misbehaver_calls_total", -1.0).label("act", &spec.act))
+        }
         "refused-child" => Response::done().child(config_map(object, json!({ "not a key": "x" }))),
         // Not even JSON.
         "invalid-json" => with_child_text(object, "{ this is not JSON"),
@@ -154,6 +162,19 @@ fn counted(object: &Misbehaver) -> Result<Response, Error> {
     let count = data.get("count").and_then(|count| count.parse().ok()).unwrap_or_default();
     let response = several(object, count);
     Ok(if data.contains_key("onPurpose") { response.removes_many() } else { response })
+}
+
+/// Counts every number that `spec.number` has had; the last one that was counted is in the status.
+fn measure_once(object: &Misbehaver) -> Response {
+    let number = object.spec.number(1);
+    let counted = object.status.as_ref().and_then(|status| status["measured"].as_u64());
+    let response = Response::done().child(config_map(object, json!({}))).status(json!({ "measured": number }));
+    if counted == Some(number.into()) {
+        return response;
+    }
+    response
+        .measurement(Measurement::new("misbehaver_transitions_total", 1.0))
+        .measurement(Measurement::new("misbehaver_seconds", number.into()))
 }
 
 /// Copies the data of the ConfigMap that `spec.name` names; waits while there is none.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The object.
-pub type Misbehaver = Object<Spec>;
+pub type Misbehaver = Object<Spec, serde_json::Value>;
 
 /// What to do.
 #[derive(Debug, Deserialize)]

@@ -16,6 +16,8 @@ pilothouse_sdk::plugin! {
     measurements: [
         counter "misbehaver_calls_total" "Calls, by act." ["act"],
         gauge "misbehaver_value" "The value that the object asks for." [],
+        counter "misbehaver_transitions_total" "Numbers that objects have had." [],
+        histogram "misbehaver_seconds" "The numbers, as if they were times." [] [1, 10, 100],
     ],
     reconcile: act,
 }

@@ -1,0 +1,169 @@
+//! Plugins: their versions, loads, calls, and what the host does for them.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use pilothouse_engine::{LoadStats, Outcome, Usage};
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+use super::{
+    Metrics,
+    labels::{Called, Plugin, Version},
+};
+
+/// Buckets of a call's time: from ten microseconds to the longest deadline.
+const CALL_SECONDS: [f64; 14] = [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.1, 1.0, 10.0];
+
+/// Buckets of a load's time: from the cache it takes a millisecond, a big component compiles for seconds.
+const LOAD_SECONDS: [f64; 12] = [1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 120.0];
+
+/// Buckets of a call's memory: from one page of WebAssembly to the limit.
+const MEMORY_BYTES: [f64; 12] = [
+    65_536.0,
+    131_072.0,
+    262_144.0,
+    524_288.0,
+    1_048_576.0,
+    2_097_152.0,
+    4_194_304.0,
+    8_388_608.0,
+    16_777_216.0,
+    33_554_432.0,
+    67_108_864.0,
+    134_217_728.0,
+];
+
+const OUTCOMES: [&str; 6] = ["response", "trap", "deadline", "memory_limit", "output_limit", "contract"];
+
+pub(super) struct Plugins {
+    calls: Family<Called, Counter>,
+    call_seconds: Family<Plugin, Histogram>,
+    memory: Family<Plugin, Histogram>,
+    skipped: Family<Plugin, Counter>,
+    loaded: Family<Version, Gauge>,
+    load_seconds: Family<Plugin, Histogram>,
+    compile_seconds: Family<Plugin, Histogram>,
+    load_failures: Counter,
+    swaps: Family<Plugin, Counter>,
+    drift: Family<Plugin, Counter>,
+    /// The version at work, by plugin.
+    versions: Mutex<HashMap<String, String>>,
+}
+
+impl Plugins {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let plugins = Self {
+            calls: Family::default(),
+            call_seconds: Family::new_with_constructor(|| Histogram::new(CALL_SECONDS)),
+            memory: Family::new_with_constructor(|| Histogram::new(MEMORY_BYTES)),
+            skipped: Family::default(),
+            loaded: Family::default(),
+            load_seconds: Family::new_with_constructor(|| Histogram::new(LOAD_SECONDS)),
+            compile_seconds: Family::new_with_constructor(|| Histogram::new(LOAD_SECONDS)),
+            load_failures: Counter::default(),
+            swaps: Family::default(),
+            drift: Family::default(),
+            versions: Mutex::default(),
+        };
+        registry.register("pilothouse_plugin_calls", "Plugin calls by outcome", plugins.calls.clone());
+        registry.register("pilothouse_plugin_call_seconds", "Time of a plugin call", plugins.call_seconds.clone());
+        let memory = "The most linear memory that a plugin call had";
+        registry.register("pilothouse_plugin_call_memory_peak_bytes", memory, plugins.memory.clone());
+        let unasked = "Reconciles that left the plugin unasked, for no input had changed";
+        registry.register("pilothouse_plugin_calls_skipped", unasked, plugins.skipped.clone());
+        registry.register("pilothouse_plugin_loaded", "1 for the version at work", plugins.loaded.clone());
+        let loading = "Time to load a plugin, compiling included";
+        registry.register("pilothouse_plugin_load_seconds", loading, plugins.load_seconds.clone());
+        let compiling = "Time to compile a plugin that was not in the cache";
+        registry.register("pilothouse_plugin_compile_seconds", compiling, plugins.compile_seconds.clone());
+        let failures = "Plugins that did not load";
+        registry.register("pilothouse_plugin_load_failures", failures, plugins.load_failures.clone());
+        let swaps = "Versions that took the place of another at work";
+        registry.register("pilothouse_plugin_swaps", swaps, plugins.swaps.clone());
+        let drift = "Children that somebody else had changed and that were repaired";
+        registry.register("pilothouse_drift_repaired", drift, plugins.drift.clone());
+        plugins
+    }
+
+    /// Everything begins at zero, and a version is at work.
+    pub(super) fn begin(&self, plugin: &str, version: &str) {
+        for outcome in OUTCOMES {
+            drop(self.calls.get_or_create(&Called::new(plugin, outcome)));
+        }
+        let label = Plugin::new(plugin);
+        for family in [&self.call_seconds, &self.memory, &self.load_seconds, &self.compile_seconds] {
+            drop(family.get_or_create(&label));
+        }
+        for family in [&self.skipped, &self.swaps, &self.drift] {
+            drop(family.get_or_create(&label));
+        }
+        if self.end(plugin) {
+            self.swaps.get_or_create(&label).inc();
+        }
+        self.loaded.get_or_create(&Version::new(plugin, version)).set(1);
+        self.versions().insert(plugin.to_owned(), version.to_owned());
+    }
+
+    /// No version is at work; tells whether one was.
+    pub(super) fn end(&self, plugin: &str) -> bool {
+        let Some(version) = self.versions().remove(plugin) else { return false };
+        self.loaded.remove(&Version::new(plugin, &version))
+    }
+
+    fn versions(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Metrics {
+    /// A plugin was loaded.
+    pub fn loaded(&self, plugin: &str, stats: &LoadStats) {
+        let plugin = Plugin::new(plugin);
+        self.plugins.load_seconds.get_or_create(&plugin).observe(stats.duration.as_secs_f64());
+        if let Some(compiling) = stats.compiling {
+            self.plugins.compile_seconds.get_or_create(&plugin).observe(compiling.as_secs_f64());
+        }
+    }
+
+    /// A plugin could not be loaded.
+    pub fn load_failed(&self) {
+        self.plugins.load_failures.inc();
+    }
+
+    /// A plugin was called.
+    pub fn called(&self, plugin: &str, outcome: &Outcome, usage: &Usage) {
+        self.plugins.calls.get_or_create(&Called::new(plugin, word(outcome))).inc();
+        let label = Plugin::new(plugin);
+        self.plugins.call_seconds.get_or_create(&label).observe(usage.duration.as_secs_f64());
+        self.plugins.memory.get_or_create(&label).observe(usage.memory_peak as f64);
+        if matches!(outcome, Outcome::Deadline(_)) {
+            self.reconciles.timed_out(plugin);
+        }
+    }
+
+    /// A plugin was not called, for it would have been asked the same again.
+    pub fn call_skipped(&self, plugin: &str) {
+        self.plugins.skipped.get_or_create(&Plugin::new(plugin)).inc();
+    }
+
+    /// A child that somebody else had changed was repaired.
+    pub fn drift_repaired(&self, plugin: &str) {
+        self.plugins.drift.get_or_create(&Plugin::new(plugin)).inc();
+    }
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Response(_) => OUTCOMES[0],
+        Outcome::Trap(_) => OUTCOMES[1],
+        Outcome::Deadline(_) => OUTCOMES[2],
+        Outcome::MemoryLimit(_) => OUTCOMES[3],
+        Outcome::OutputLimit(_) => OUTCOMES[4],
+        Outcome::Contract(_) => OUTCOMES[5],
+    }
+}

@@ -1,0 +1,280 @@
+//! The host's metrics: those that controller-runtime users graph, and the host's own. Complete, valid, documented, and there
+//! before anything happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{
+    artifacts,
+    cluster::PATIENCE,
+    lint::lint,
+    metrics::{Dialect, Samples},
+    wait::{Look, eventually},
+};
+use serde_json::json;
+
+use crate::{
+    scene::{Scene, misbehaver},
+    suite::{Suite, tests},
+};
+
+/// What Prometheus sends for OpenMetrics, and something that asks for nothing in particular.
+const ACCEPTS: [(&str, &str, Dialect); 2] = [
+    (
+        "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
+        "application/openmetrics-text",
+        Dialect::OpenMetrics,
+    ),
+    ("*/*", "text/plain; version=0.0.4", Dialect::Classic),
+];
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        every_metric_is_documented_and_valid,
+        everything_begins_at_zero,
+        reconciles_are_counted,
+        faults_are_counted_by_what_they_are,
+        the_queue_is_measured,
+        requests_are_counted,
+        the_process_is_measured,
+        swaps_and_versions_are_told,
+    );
+}
+
+/// Both ways, in both formats.
+async fn every_metric_is_documented_and_valid(scene: &mut Scene) -> Result<()> {
+    let namespace = scene.namespace.name.clone();
+    scene.set_up_host(|setup| {
+        setup.arguments = vec!["--leader-elect".to_owned(), format!("--host-namespace={namespace}")];
+    })?;
+    scene.start_with_web().await?;
+    let documented = documented()?;
+    for (accept, content_type, dialect) in ACCEPTS {
+        let head = format!("GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n");
+        let answer = scene.host.ask("metrics", &head, "").await?;
+        ensure!(answer.head.contains(&format!("content-type: {content_type}")), "to {accept}: {}", answer.head);
+        let samples = Samples::read(&answer.body, dialect).with_context(|| format!("as {dialect:?}"))?;
+        let wrong = lint(&samples);
+        ensure!(wrong.is_empty(), "as {dialect:?}: {wrong:#?}");
+        let served = samples.families.into_iter().map(|(name, family)| (name, (family.kind, family.labels)));
+        let served: BTreeMap<_, _> = served.collect();
+        for (name, facts) in &served {
+            ensure!(documented.get(name) == Some(facts), "{name} is {facts:?}; its page: {:?}", documented.get(name));
+        }
+        let missing: Vec<_> = documented.keys().filter(|name| !served.contains_key(*name)).collect();
+        ensure!(missing.is_empty(), "documented but not served as {dialect:?}: {missing:?}");
+    }
+    Ok(())
+}
+
+/// The tables of the page: name, type and labels.
+fn documented() -> Result<BTreeMap<String, (String, BTreeSet<String>)>> {
+    let page = std::fs::read_to_string(artifacts::repository().join("docs/metrics.md"))?;
+    let rows = page.lines().filter_map(|line| {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        let name = cells.get(1)?.strip_prefix('`')?.strip_suffix('`')?;
+        let labels = cells.get(3)?.split(',').map(|label| label.trim().trim_matches('`').to_owned());
+        Some((name.to_owned(), ((*cells.get(2)?).to_owned(), labels.filter(|label| !label.is_empty()).collect())))
+    });
+    Ok(rows.collect())
+}
+
+async fn everything_begins_at_zero(scene: &mut Scene) -> Result<()> {
+    scene.start(&["app-service"]).await?;
+    let metrics = scene.metrics().await?;
+    for name in [
+        "controller_runtime_reconcile_total",
+        "controller_runtime_reconcile_errors_total",
+        "controller_runtime_terminal_reconcile_errors_total",
+        "controller_runtime_reconcile_panics_total",
+        "controller_runtime_reconcile_timeouts_total",
+        "controller_runtime_reconcile_time_seconds_count",
+        "controller_runtime_active_workers",
+        "workqueue_depth",
+        "workqueue_adds_total",
+        "workqueue_retries_total",
+        "workqueue_queue_duration_seconds_count",
+        "workqueue_work_duration_seconds_count",
+        "workqueue_unfinished_work_seconds",
+        "workqueue_longest_running_processor_seconds",
+        "pilothouse_plugin_calls_total",
+        "pilothouse_plugin_calls_skipped_total",
+        "pilothouse_plugin_call_seconds_count",
+        "pilothouse_plugin_call_memory_peak_bytes_count",
+        "pilothouse_plugin_swaps_total",
+        "pilothouse_drift_repaired_total",
+        "pilothouse_measurements_dropped_total",
+    ] {
+        let label = (if name.starts_with("pilothouse_") { "plugin" } else { "controller" }, "app-service");
+        ensure!(metrics.has(name, &[label]), "no series of {name}");
+        ensure!(metrics.sum(name, &[label]) == 0.0, "{name} is not zero");
+    }
+    for result in ["success", "error", "requeue", "requeue_after"] {
+        let labels = [("controller", "app-service"), ("result", result)];
+        ensure!(metrics.has("controller_runtime_reconcile_total", &labels), "no series for {result}");
+    }
+    for outcome in ["response", "trap", "deadline", "memory_limit", "output_limit", "contract"] {
+        let labels = [("plugin", "app-service"), ("outcome", outcome)];
+        ensure!(metrics.has("pilothouse_plugin_calls_total", &labels), "no series for {outcome}");
+    }
+    ensure!(metrics.sum("controller_runtime_max_concurrent_reconciles", &[]) == 4.0, "not the default concurrency");
+    ensure!(metrics.has("pilothouse_plugin_load_failures_total", &[]), "no series for load failures");
+    Ok(())
+}
+
+async fn reconciles_are_counted(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    scene.reconcile_often("web", 2).await?;
+    let metrics = scene.metrics().await?;
+    let of_plugin = [("controller", "app-service")];
+    let reconciles = metrics.sum("controller_runtime_reconcile_total", &of_plugin);
+    let timed = metrics.sum("controller_runtime_reconcile_time_seconds_count", &of_plugin);
+    ensure!(reconciles == timed && timed >= 3.0, "{reconciles} reconciles are counted, {timed} are timed");
+    ensure!(metrics.sum("controller_runtime_reconcile_errors_total", &of_plugin) == 0.0, "errors are counted");
+    let called = [("plugin", "app-service")];
+    let answered = metrics.sum("pilothouse_plugin_calls_total", &[called[0], ("outcome", "response")]);
+    ensure!(answered >= 3.0, "{answered} calls are counted");
+    for part in ["call_seconds_count", "call_memory_peak_bytes_count"] {
+        let measured = metrics.sum(&format!("pilothouse_plugin_{part}"), &called);
+        ensure!(measured == answered, "{part} is {measured} after {answered} calls");
+    }
+    let peak = metrics.sum("pilothouse_plugin_call_memory_peak_bytes_sum", &called) / answered;
+    ensure!((65_536.0..134_217_728.0).contains(&peak), "a call has {peak} bytes at most");
+    Ok(())
+}
+
+/// Acts, the metrics that they raise, and the result that their reconciles have.
+async fn faults_are_counted_by_what_they_are(scene: &mut Scene) -> Result<()> {
+    const RUNTIME: [&str; 4] =
+        ["reconcile_errors", "terminal_reconcile_errors", "reconcile_timeouts", "reconcile_panics"];
+    scene.start(&["misbehaver"]).await?;
+    for (act, raised, result) in [
+        ("well", &[][..], "success"),
+        ("invalid", &["reconcile_errors", "terminal_reconcile_errors"], "error"),
+        ("loop", &["reconcile_errors", "reconcile_timeouts"], "error"),
+        ("trap", &["reconcile_errors"], "error"),
+        ("wait", &[], "requeue_after"),
+    ] {
+        let of_plugin = ("controller", "misbehaver");
+        let before = scene.metrics().await?;
+        let mut object = misbehaver(act, act);
+        object["spec"]["number"] = json!(600);
+        scene.namespace.apply(object).await?;
+        let raises =
+            |now: &Samples, name: &str, labels: &[(&str, &str)]| now.sum(name, labels) > before.sum(name, labels);
+        eventually(PATIENCE, &format!("{act} to be counted"), async || {
+            let now = scene.metrics().await?;
+            let labels = [of_plugin, ("result", result)];
+            let done = raises(&now, "controller_runtime_reconcile_total", &labels)
+                && raised.iter().all(|name| raises(&now, &format!("controller_runtime_{name}_total"), &[of_plugin]));
+            Ok(Look::of(done, raised))
+        })
+        .await?;
+        let now = scene.metrics().await?;
+        for name in RUNTIME.iter().filter(|name| !raised.contains(name)) {
+            ensure!(!raises(&now, &format!("controller_runtime_{name}_total"), &[of_plugin]), "{act} raises {name}");
+        }
+        // What fails is tried again for ever, and would be counted among the others.
+        scene.namespace.delete("Misbehaver", act).await?;
+        scene.namespace.until_gone("Misbehaver", act).await?;
+        settled(scene).await?;
+    }
+    Ok(())
+}
+
+/// Waits until nothing is worked on and nothing waits.
+async fn settled(scene: &Scene) -> Result<()> {
+    eventually(PATIENCE, "the queue to be empty", async || {
+        let now = scene.metrics().await?;
+        let busy = now.sum("workqueue_depth", &[]) + now.sum("controller_runtime_active_workers", &[]);
+        Ok(Look::of(busy == 0.0, busy))
+    })
+    .await
+}
+
+async fn the_queue_is_measured(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    let queue = [("name", "misbehaver"), ("controller", "misbehaver")];
+    // Two calls may take all of a machine's time; the one that loops is seen at work.
+    scene.namespace.apply(misbehaver("endless", "loop")).await?;
+    eventually(PATIENCE, "work under way", async || {
+        let now = scene.metrics().await?;
+        let (longest, all) = (
+            now.sum("workqueue_longest_running_processor_seconds", &queue),
+            now.sum("workqueue_unfinished_work_seconds", &queue),
+        );
+        Ok(Look::of(longest > 0.0 && all >= longest, (longest, all)))
+    })
+    .await?;
+    eventually(PATIENCE, "a retry", async || {
+        let retries = scene.metrics().await?.sum("workqueue_retries_total", &queue);
+        Ok(Look::of(retries > 0.0, retries))
+    })
+    .await?;
+    scene.namespace.delete("Misbehaver", "endless").await?;
+    scene.namespace.until_gone("Misbehaver", "endless").await?;
+    settled(scene).await?;
+    let now = scene.metrics().await?;
+    let adds = now.sum("workqueue_adds_total", &queue);
+    let counted = |part: &str| now.sum(&format!("workqueue_{part}_duration_seconds_count"), &queue);
+    let (waited, worked) = (counted("queue"), counted("work"));
+    ensure!(adds == waited && waited == worked && adds >= 2.0, "{adds} adds, {waited} waits, {worked} works");
+    let reconciles = now.sum("controller_runtime_reconcile_total", &[("controller", "misbehaver")]);
+    ensure!(reconciles <= worked, "{reconciles} reconciles, {worked} works");
+    for priority in ["0", "-100"] {
+        ensure!(now.has("workqueue_depth", &[queue[0], queue[1], ("priority", priority)]), "no priority {priority}");
+    }
+    Ok(())
+}
+
+async fn requests_are_counted(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    let metrics = scene.metrics().await?;
+    let server = scene.cluster.plane.url().trim_start_matches("https://").to_owned();
+    for (method, code) in [("GET", "200"), ("PATCH", "200"), ("PATCH", "201")] {
+        let labels = [("method", method), ("code", code), ("host", server.as_str())];
+        ensure!(metrics.sum("rest_client_requests_total", &labels) >= 1.0, "no {method} with {code} of {server}");
+    }
+    let writes = scene.host_writes()?.len() as f64;
+    let counted: f64 = metrics.sum("rest_client_requests_total", &[("method", "PATCH")]);
+    ensure!(counted >= writes, "{counted} of {writes} writes are counted");
+    Ok(())
+}
+
+async fn the_process_is_measured(scene: &mut Scene) -> Result<()> {
+    scene.start(&["app-service"]).await?;
+    let metrics = scene.metrics().await?;
+    let value = |name: &str| metrics.sum(&format!("process_{name}"), &[]);
+    let (resident, whole) = (value("resident_memory_bytes"), value("virtual_memory_bytes"));
+    ensure!(resident > 1e6 && whole > resident, "{resident} of {whole} bytes");
+    ensure!(value("cpu_seconds_total") > 0.0, "no time on processors");
+    let (open, most) = (value("open_fds"), value("max_fds"));
+    ensure!(open > 3.0 && most > open, "{open} of {most} files");
+    ensure!(value("threads") >= 2.0, "{} threads", value("threads"));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs_f64();
+    let age = now - value("start_time_seconds");
+    ensure!((-2.0..600.0).contains(&age), "the host is {age} s old");
+    Ok(())
+}
+
+async fn swaps_and_versions_are_told(scene: &mut Scene) -> Result<()> {
+    scene.start(&["app-service"]).await?;
+    let plugin = [("plugin", "app-service")];
+    ensure!(
+        scene.metrics().await?.sum("pilothouse_plugin_loaded", &[plugin[0], ("version", "0.1.0")]) == 1.0,
+        "not told"
+    );
+    scene.host.install(&artifacts::guest("app-service-next")?, "app-service.wasm")?;
+    eventually(PATIENCE, "the new version to be at work", async || {
+        let now = scene.metrics().await?;
+        let versions: Vec<_> =
+            now.matching("pilothouse_plugin_loaded", &plugin).filter_map(|sample| sample.label("version")).collect();
+        let swaps = now.sum("pilothouse_plugin_swaps_total", &plugin);
+        Ok(Look::of(versions == ["0.2.0"] && swaps == 1.0, (versions, swaps)))
+    })
+    .await?;
+    let loads = scene.metrics().await?.sum("pilothouse_plugin_load_seconds_count", &plugin);
+    ensure!(loads == 2.0, "{loads} loads are timed");
+    Ok(())
+}
