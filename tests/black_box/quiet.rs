@@ -2,14 +2,15 @@
 //! server's audit log.
 
 use anyhow::{Result, ensure};
+use axum::http::{Method, StatusCode};
 use pilothouse_tests::{
-    cluster::PATIENCE,
+    cluster::{PATIENCE, condition},
     wait::{Look, eventually},
 };
 use serde_json::json;
 
 use crate::{
-    scene::Scene,
+    scene::{Scene, sextet},
     suite::{Suite, tests},
 };
 
@@ -17,7 +18,13 @@ use crate::{
 const OBJECTS: usize = 3;
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, reconciles_at_rest_write_nothing, a_restart_at_rest_writes_nothing, creation_writes_each_child_once);
+    tests!(
+        suite,
+        reconciles_at_rest_write_nothing,
+        a_restart_at_rest_writes_nothing,
+        creation_writes_each_child_once,
+        what_goes_on_failing_is_told_once,
+    );
 }
 
 /// Ten changes to an annotation of the object and ten to a label of its Deployment. (An annotation of a Deployment is
@@ -64,6 +71,28 @@ async fn creation_writes_each_child_once(scene: &mut Scene) -> Result<()> {
     let (children, statuses): (Vec<_>, Vec<_>) = writes.iter().partition(|write| !write.contains("appservices/status"));
     ensure!(children.len() == 2, "not one write per child: {writes:#?}");
     ensure!(statuses.len() <= 12, "too many status writes: {writes:#?}");
+    Ok(())
+}
+
+/// Several children fail at once, again and again, in whatever order the API server answers: the status tells of the same one.
+async fn what_goes_on_failing_is_told_once(scene: &mut Scene) -> Result<()> {
+    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+    scene.start(&["sextet"]).await?;
+    for resource in ["configmaps", "secrets", "serviceaccounts"] {
+        proxy.faults().fail(Method::PATCH, resource, StatusCode::INTERNAL_SERVER_ERROR);
+    }
+    scene.namespace.apply(sextet("web")).await?;
+    eventually(PATIENCE, "many tries", async || {
+        let reconciles = scene.reconciles("sextet").await?;
+        Ok(Look::of(reconciles >= 10.0, reconciles))
+    })
+    .await?;
+    let failing = scene.namespace.get("Sextet", "web").await?.unwrap_or_default();
+    ensure!(condition(&failing, "Ready")["reason"] == "ApiServerError", "{failing}");
+    let told = proxy.writes().seen().iter().filter(|write| *write == "PATCH sextets/status web").count();
+    ensure!(told == 1, "it was told {told} times");
+    proxy.faults().heal();
+    scene.namespace.until("Sextet", "web", "to be ready", |web| condition(web, "Ready")["status"] == "True").await?;
     Ok(())
 }
 

@@ -92,7 +92,7 @@ impl Applier<'_> {
             applied.failures.push(error.describe(&describe(self.plugin.objects.kind(), &self.object.name.name)));
             return applied;
         }
-        let writes = stream::iter(plan.writes.into_iter().map(|write| self.write(write))).buffer_unordered(PARALLEL);
+        let writes = stream::iter(plan.writes.into_iter().map(|write| self.write(write))).buffered(PARALLEL);
         for result in writes.collect::<Vec<_>>().await {
             match result {
                 Ok(written) => applied.written.push(written),
@@ -102,8 +102,7 @@ impl Applier<'_> {
         if !applied.failures.is_empty() {
             return applied;
         }
-        let deletes =
-            stream::iter(plan.deletes.into_iter().map(|delete| self.delete(delete))).buffer_unordered(PARALLEL);
+        let deletes = stream::iter(plan.deletes.into_iter().map(|delete| self.delete(delete))).buffered(PARALLEL);
         for result in deletes.collect::<Vec<_>>().await {
             match result {
                 Ok(delete) => applied.deleted.push(delete),
