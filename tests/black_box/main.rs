@@ -10,6 +10,7 @@ mod crashes;
 mod deletion;
 mod drift;
 mod finalizer;
+mod history;
 mod hot_loops;
 mod http;
 mod leadership;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     crashes::register(&mut suite);
     stale::register(&mut suite);
     leadership::register(&mut suite);
+    history::register(&mut suite);
     http::register(&mut suite);
     metrics::register(&mut suite);
     measurements::register(&mut suite);

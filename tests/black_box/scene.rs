@@ -78,8 +78,7 @@ impl Scene {
 
     /// Installs a plugin in the place of another one.
     pub fn replace(&self, plugin: &str, with: &str) -> Result<()> {
-        let file = artifacts::plugin(with).or_else(|_| artifacts::guest(with))?;
-        self.host.install(&file, &format!("{plugin}.wasm"))
+        self.host.install(&artifacts::plugin_or_guest(with)?, &format!("{plugin}.wasm"))
     }
 
     /// Starts the host with the plugin `app-service` and brings an `AppService` `web` to rest.

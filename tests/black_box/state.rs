@@ -24,31 +24,49 @@ pub struct State {
     pub children: BTreeMap<String, Value>,
 }
 
+/// The states of all objects of a namespace.
+pub struct States {
+    /// By name. Objects of different kinds have different names.
+    pub of: BTreeMap<String, State>,
+    /// Whatever could be a child, and belongs to none of the objects.
+    pub left_over: Vec<String>,
+}
+
+impl States {
+    /// The states of all objects of some kinds. An object's own name is left out of its state, so that objects that differ
+    /// in nothing else have the same.
+    pub async fn of(namespace: &Namespace, kinds: &[&str]) -> Result<Self> {
+        let (mut of, mut owners) = (BTreeMap::new(), BTreeMap::new());
+        for kind in kinds {
+            for object in namespace.list(kind).await? {
+                let words = Words::of(&namespace.name, Some(&object));
+                owners.insert(words.uid.clone(), words.clone());
+                of.insert(words.name.clone(), State { object: Some(told(&object, &words)?), ..State::default() });
+            }
+        }
+        let mut left_over = Vec::new();
+        for (key, child) in children(namespace).await? {
+            let owner = owners.get(text(&child["metadata"]["ownerReferences"][0]["uid"]));
+            match owner.and_then(|words| Some((words, of.get_mut(&words.name)?))) {
+                Some((words, state)) => {
+                    state.children.insert(key.replace(&words.name, "NAME"), alike(child, words)?);
+                }
+                None => left_over.push(key),
+            }
+        }
+        Ok(Self { of, left_over })
+    }
+}
+
 impl State {
     /// The state of a namespace around one object.
     pub async fn of(namespace: &Namespace, kind: &str, name: &str) -> Result<Self> {
         let object = namespace.get(kind, name).await?;
-        let uid = object.as_ref().map(|object| object["metadata"]["uid"].clone()).unwrap_or_default();
-        let same =
-            |value: Value| alike(value, &[(&namespace.name, "NAMESPACE"), (uid.as_str().unwrap_or("no UID"), "UID")]);
-        let mut children = BTreeMap::new();
-        for kind in CHILD_KINDS {
-            for mut child in namespace.list(kind).await? {
-                child["metadata"]["uid"].take();
-                let key = format!("{kind}/{}", child["metadata"]["name"].as_str().unwrap_or_default());
-                if !OF_NO_OBJECT.contains(&key.as_str()) {
-                    children.insert(key, same(child)?);
-                }
-            }
-        }
-        let told = |object: Value| {
-            let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
-            let finalizers = &object["metadata"]["finalizers"];
-            same(json!({
-                "spec": object["spec"], "status": object["status"], "finalizers": finalizers, "current": current,
-            }))
-        };
-        Ok(Self { object: object.map(told).transpose()?, children })
+        // A name that is the same each time stays as it is.
+        let words = Words { name: String::new(), ..Words::of(&namespace.name, object.as_ref()) };
+        let alike = |(key, child)| Ok((key, alike(child, &words)?));
+        let children = children(namespace).await?.into_iter().map(alike).collect::<Result<_>>()?;
+        Ok(Self { object: object.map(|object| told(&object, &words)).transpose()?, children })
     }
 
     /// Kinds and names of what is there.
@@ -71,15 +89,59 @@ impl fmt::Debug for State {
     }
 }
 
-/// A value without times and versions, and with words in the place of names that are different each time.
-pub fn alike(mut value: Value, words: &[(&str, &str)]) -> Result<Value> {
+/// Words that are different each time.
+#[derive(Clone)]
+struct Words {
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+impl Words {
+    fn of(namespace: &str, object: Option<&Value>) -> Self {
+        let of = |field: &str| object.map_or("", |object| text(&object["metadata"][field])).to_owned();
+        Self { namespace: namespace.to_owned(), name: of("name"), uid: of("uid") }
+    }
+}
+
+/// Everything in a namespace that could be a child, by kind and name.
+async fn children(namespace: &Namespace) -> Result<BTreeMap<String, Value>> {
+    let mut children = BTreeMap::new();
+    for kind in CHILD_KINDS {
+        for mut child in namespace.list(kind).await? {
+            child["metadata"]["uid"].take();
+            children.insert(format!("{kind}/{}", text(&child["metadata"]["name"])), child);
+        }
+    }
+    children.retain(|key, _| !OF_NO_OBJECT.contains(&key.as_str()));
+    Ok(children)
+}
+
+/// What an object says: what is wanted, what is reported, and whether that is about what is wanted.
+fn told(object: &Value, words: &Words) -> Result<Value> {
+    let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
+    let finalizers = &object["metadata"]["finalizers"];
+    let told =
+        json!({"spec": object["spec"], "status": object["status"], "finalizers": finalizers, "current": current});
+    alike(told, words)
+}
+
+/// A value without times and versions, and with other words in the place of those that are different each time.
+fn alike(mut value: Value, words: &Words) -> Result<Value> {
     forget(&mut value);
-    let text = words.iter().fold(value.to_string(), |text, (from, to)| text.replace(from, to));
+    let Words { namespace, name, uid } = words;
+    let words = [(uid, "UID"), (namespace, "NAMESPACE"), (name, "NAME")];
+    let known = words.into_iter().filter(|(word, _)| !word.is_empty());
+    let text = known.fold(value.to_string(), |text, (word, other)| text.replace(word, other));
     Ok(serde_json::from_str(&text)?)
 }
 
-/// What the API server decides, and a fingerprint that has a UID in it.
-const FORGOTTEN: [&str; 9] = [
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// What the API server decides, a fingerprint that has a UID in it, and what tests touch.
+const FORGOTTEN: [&str; 10] = [
     "resourceVersion",
     "generation",
     "observedGeneration",
@@ -89,6 +151,7 @@ const FORGOTTEN: [&str; 9] = [
     "clusterIP",
     "clusterIPs",
     "pilothouse.dev/applied",
+    "tests.pilothouse.dev/touched",
 ];
 
 fn forget(value: &mut Value) {
@@ -96,6 +159,8 @@ fn forget(value: &mut Value) {
         Value::Object(fields) => {
             fields.retain(|field, _| !FORGOTTEN.contains(&field.as_str()));
             fields.values_mut().for_each(forget);
+            // To server-side apply, a map without entries and no map are the same.
+            fields.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()));
         }
         Value::Array(items) => items.iter_mut().for_each(forget),
         _ => {}

@@ -39,6 +39,14 @@ pub fn guest(name: &str) -> Result<PathBuf> {
     existing(target().join("guests").join(format!("{name}.wasm")), "make plugins")
 }
 
+/// A built plugin of the repository or of the tests.
+///
+/// # Errors
+/// Where neither is built.
+pub fn plugin_or_guest(name: &str) -> Result<PathBuf> {
+    plugin(name).or_else(|_| guest(name))
+}
+
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
 }

@@ -45,6 +45,17 @@ const KINDS: [(&str, &str, &str); 15] = [
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
 ];
 
+/// The CRDs of the repository and of the tests.
+const CRDS: [&str; 4] = [
+    "crds/appservices.apps.example.com.yaml",
+    "tests/guests/farewell/crd.yaml",
+    "tests/guests/misbehaver/crd.yaml",
+    "tests/guests/sextet/crd.yaml",
+];
+
+/// What a controller manager must run for garbage to be collected.
+const QUIET_CONTROLLERS: [&str; 2] = ["garbage-collector-controller", "serviceaccount-controller"];
+
 /// The shared control plane with the CRDs of the repository and of the tests.
 pub struct Cluster {
     /// The control plane.
@@ -67,18 +78,7 @@ impl Cluster {
     /// What did not start.
     pub async fn start() -> Result<Self> {
         let cluster = Self::with(Parts::Full).await?;
-        let client = cluster.plane.client().await?;
-        for crd in [
-            "crds/appservices.apps.example.com.yaml",
-            "tests/guests/farewell/crd.yaml",
-            "tests/guests/misbehaver/crd.yaml",
-            "tests/guests/sextet/crd.yaml",
-        ] {
-            install_crd(&client, &artifacts::repository().join(crd)).await?;
-        }
-        // Garbage collection looks for new kinds every 30 s; a new controller manager looks at once.
-        cluster.plane.stop_part(Part::ControllerManager).await?;
-        cluster.plane.start_part(Part::ControllerManager).await?;
+        cluster.install_crds().await?;
         Ok(cluster)
     }
 
@@ -87,13 +87,43 @@ impl Cluster {
     /// # Errors
     /// What did not start.
     pub async fn with(parts: Parts) -> Result<Self> {
+        Self::set_up(parts, |options| options).await
+    }
+
+    /// Starts a control plane of one's own that stores objects and collects garbage, and installs the CRDs: whatever is
+    /// written there, the hosts or the tests have written.
+    ///
+    /// # Errors
+    /// What did not start.
+    pub async fn quiet() -> Result<Self> {
+        let cluster = Self::set_up(Parts::Controllers, |options| options.controllers(&QUIET_CONTROLLERS)).await?;
+        cluster.install_crds().await?;
+        Ok(cluster)
+    }
+
+    async fn set_up(parts: Parts, change: impl FnOnce(Options) -> Options) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
         let options = Options::new(folder.path().join("control-plane"), parts).audit_log();
+<<<<<<< HEAD
         let options =
             [HOST_USER, SECOND_HOST_USER].iter().fold(options, |options, user| options.user(user, &["system:masters"]));
         let plane = ControlPlane::start(assets, options).await?;
+=======
+        let plane = ControlPlane::start(assets, change(options.user(HOST_USER, &["system:masters"]))).await?;
+>>>>>>> 71f9d26 (Random histories end in the state of a fresh object)
         Ok(Self { plane, folder })
+    }
+
+    /// Installs the CRDs of the repository and of the tests.
+    async fn install_crds(&self) -> Result<()> {
+        let client = self.plane.client().await?;
+        for crd in CRDS {
+            install_crd(&client, &artifacts::repository().join(crd)).await?;
+        }
+        // Garbage collection looks for new kinds every 30 s; a new controller manager looks at once.
+        self.plane.stop_part(Part::ControllerManager).await?;
+        self.plane.start_part(Part::ControllerManager).await
     }
 
     /// Ends the control plane in good order.

@@ -6,12 +6,7 @@ mod story;
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use pilothouse_control_plane::Parts;
-use pilothouse_tests::{
-    artifacts,
-    cluster::{Cluster, install_crd},
-    proxy::Moment,
-};
+use pilothouse_tests::{cluster::Cluster, proxy::Moment};
 
 use self::{
     run::{End, Point, crashed, undisturbed},
@@ -31,10 +26,7 @@ pub fn register(suite: &mut Suite) {
 
 /// On a control plane where nobody but the host writes: how often it writes is the same each time.
 async fn every_crash_ends_as_if_there_had_been_none(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::with(Parts::Api).await?).await?;
-    for crd in ["crds/appservices.apps.example.com.yaml", "tests/guests/sextet/crd.yaml"] {
-        install_crd(&scene.namespace.client(), &artifacts::repository().join(crd)).await?;
-    }
+    scene.move_to(Cluster::quiet().await?).await?;
     let (cluster, upstream) = (&scene.cluster, &scene.upstream().await?);
     let ends = stream::iter(&STORIES).map(|story| undisturbed(cluster, upstream, story));
     let ends: Vec<_> = ends.buffered(AT_ONCE).try_collect().await?;

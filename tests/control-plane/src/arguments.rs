@@ -15,7 +15,7 @@ pub(crate) fn of(part: Part, layout: &Layout, ports: &Ports, options: &Options) 
     match part {
         Part::Etcd => etcd(layout, ports),
         Part::ApiServer => api_server(layout, ports, options),
-        Part::ControllerManager => controller_manager(layout, ports),
+        Part::ControllerManager => controller_manager(layout, ports, options),
         Part::Scheduler => scheduler(layout, ports),
         Part::Kwok => kwok(layout, ports),
     }
@@ -70,7 +70,7 @@ fn api_server(layout: &Layout, ports: &Ports, options: &Options) -> Vec<String> 
     arguments
 }
 
-fn controller_manager(layout: &Layout, ports: &Ports) -> Vec<String> {
+fn controller_manager(layout: &Layout, ports: &Ports, options: &Options) -> Vec<String> {
     let mut arguments = vec![
         path("service-account-private-key-file", &layout.pki("accounts.key")),
         path("root-ca-file", &layout.pki("ca.crt")),
@@ -78,6 +78,7 @@ fn controller_manager(layout: &Layout, ports: &Ports) -> Vec<String> {
         flag("kube-api-qps", "500"),
         flag("kube-api-burst", "1000"),
     ];
+    arguments.extend(options.controllers.map(|names| flag("controllers", &names.join(","))));
     arguments.extend(client_of_api_server(layout, ports.controller_manager));
     arguments
 }

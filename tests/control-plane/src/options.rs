@@ -15,6 +15,9 @@ pub struct Options {
     pub audit_log: bool,
     /// More arguments for kube-apiserver, after our own.
     pub api_args: Vec<String>,
+    /// The controllers that kube-controller-manager runs; none for those that it runs by default. The one that makes
+    /// service accounts is needed.
+    pub controllers: Option<&'static [&'static str]>,
     /// Users besides [`ADMIN`](crate::ADMIN) and [`RESTRICTED`](crate::RESTRICTED), each with a kubeconfig.
     pub users: Vec<User>,
     /// Where progress messages go; standard error unless said otherwise.
@@ -24,7 +27,15 @@ pub struct Options {
 impl Options {
     /// `parts` in `dir`, with no audit log, no more arguments and no more users.
     pub fn new(dir: impl Into<PathBuf>, parts: Parts) -> Self {
-        Options { dir: dir.into(), parts, audit_log: false, api_args: Vec::new(), users: Vec::new(), report: to_stderr }
+        Options {
+            dir: dir.into(),
+            parts,
+            audit_log: false,
+            api_args: Vec::new(),
+            controllers: None,
+            users: Vec::new(),
+            report: to_stderr,
+        }
     }
 
     /// Logs every write request.
@@ -42,6 +53,12 @@ impl Options {
     /// Adds a user.
     pub fn user(mut self, name: &str, groups: &[&str]) -> Self {
         self.users.push(User::new(name, groups));
+        self
+    }
+
+    /// Runs these controllers and no others.
+    pub fn controllers(mut self, names: &'static [&'static str]) -> Self {
+        self.controllers = Some(names);
         self
     }
 

@@ -1,0 +1,261 @@
+//! Hosts with objects, and what happens to them at the same time: steps to the objects, swaps and ends to the hosts.
+
+use std::{cell::Cell, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use fastrand::Rng;
+use futures::{StreamExt, TryStreamExt, stream};
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Cluster, Namespace},
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use super::steps::{History, Step};
+use crate::{
+    scene::Scene,
+    state::{State, States},
+};
+
+/// Histories of one host that go on at once.
+const AT_ONCE: usize = 12;
+
+/// How long anything may take while hundreds of objects change.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The plugins that are at work, and the kinds of their objects.
+const PLUGINS: [(&str, &str); 2] = [("app-service", "AppService"), ("sextet", "Sextet")];
+
+/// One thing that happens to a host.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// Version 0.1.0 of a plugin comes, or version 0.2.0.
+    Swap(&'static str, Version),
+    /// It is killed, and started again.
+    Kill,
+    /// It is stopped, and started again.
+    Restart,
+}
+
+/// A version of a plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// 0.1.0.
+    First,
+    /// 0.2.0.
+    Next,
+}
+
+/// A host, its objects, and what is to happen to them.
+pub struct Theatre {
+    scene: Scene,
+    /// What happens to the objects.
+    pub histories: Vec<History>,
+    /// What happens to the host meanwhile, evenly spread.
+    pub events: Vec<Event>,
+}
+
+impl Event {
+    /// A swap half of the time.
+    pub fn random(rng: &mut Rng) -> Self {
+        match rng.u8(0..4) {
+            0 => Self::Kill,
+            1 => Self::Restart,
+            _ => {
+                let (plugin, _) = PLUGINS[rng.usize(0..PLUGINS.len())];
+                Self::Swap(plugin, if rng.bool() { Version::First } else { Version::Next })
+            }
+        }
+    }
+}
+
+impl Version {
+    fn number(self) -> &'static str {
+        match self {
+            Self::First => "0.1.0",
+            Self::Next => "0.2.0",
+        }
+    }
+
+    fn file(self, plugin: &str) -> Result<PathBuf> {
+        match self {
+            Self::First => artifacts::plugin_or_guest(plugin),
+            Self::Next => artifacts::guest(&format!("{plugin}-next")),
+        }
+    }
+}
+
+impl Theatre {
+    /// Starts a host in a namespace of its own.
+    pub async fn open(cluster: &Arc<Cluster>, name: &str, histories: Vec<History>, events: Vec<Event>) -> Result<Self> {
+        let mut scene = Scene::new(cluster.clone(), name).await?;
+        scene.start(&PLUGINS.map(|(plugin, _)| plugin)).await?;
+        Ok(Self { scene, histories, events })
+    }
+
+    /// Lets everything happen, and creates beside every object another one with its last spec.
+    pub async fn play(&mut self) -> Result<()> {
+        let Scene { namespace, host, .. } = &mut self.scene;
+        let namespace = &*namespace;
+        let all: usize = self.histories.iter().map(|history| history.steps.len()).sum();
+        let taken = Cell::new(0);
+        let of_objects = async {
+            let histories = stream::iter(&self.histories).map(|history| live(namespace, history, &taken));
+            histories.buffer_unordered(AT_ONCE).try_collect::<()>().await
+        };
+        let of_host = async {
+            for (number, event) in self.events.iter().enumerate() {
+                let due = all * (number + 1) / (self.events.len() + 1);
+                eventually(PATIENCE, "more steps", async || Ok(Look::of(taken.get() >= due, taken.get()))).await?;
+                match event {
+                    Event::Swap(plugin, version) => {
+                        host.install(&version.file(plugin)?, &format!("{plugin}.wasm"))?;
+                    }
+                    Event::Kill => {
+                        host.kill().await?;
+                        host.resume().await?;
+                    }
+                    Event::Restart => {
+                        host.stop().await?;
+                        host.resume().await?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        tokio::try_join!(of_objects, of_host)?;
+        let fresh = stream::iter(&self.histories).map(|history| async {
+            let object = history.object(&fresh_name(history), history.last());
+            namespace.apply(object).await
+        });
+        fresh.buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
+        self.versions_are_at_work().await
+    }
+
+    /// Waits until the versions that came last are at work.
+    async fn versions_are_at_work(&self) -> Result<()> {
+        for (plugin, _) in PLUGINS {
+            let mut swaps = self.events.iter().rev().filter_map(|event| match event {
+                Event::Swap(of, version) if *of == plugin => Some(*version),
+                _ => None,
+            });
+            let version = swaps.next().unwrap_or(Version::First).number();
+            eventually(PATIENCE, &format!("version {version} of {plugin}"), async || {
+                let labels = [("plugin", plugin), ("version", version)];
+                Ok(Look::of(self.scene.metrics().await?.sum("pilothouse_plugin_loaded", &labels) == 1.0, labels))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every object is like its fresh one.
+    pub async fn converge(&self) -> Result<()> {
+        let converged = eventually(PATIENCE, "every object to be like a fresh one", async || {
+            let different = self.different().await?;
+            let told: String = different.into_values().collect();
+            Ok(if told.is_empty() { Look::Found(()) } else { Look::NotYet(told) })
+        });
+        let Err(error) = converged.await else { return Ok(()) };
+        let names: Vec<_> = self.different().await?.into_keys().collect();
+        let mut writes = self.writes()?;
+        writes.retain(|write| names.iter().any(|name| write.contains(name)));
+        Err(error.context(format!("the host's events: {:?}\nits writes on these objects: {writes:#?}", self.events)))
+    }
+
+    /// The objects that are not like their fresh ones, with what happened to them.
+    async fn different(&self) -> Result<BTreeMap<String, String>> {
+        let States { of, left_over } = States::of(&self.scene.namespace, &PLUGINS.map(|(_, kind)| kind)).await?;
+        let left_over = left_over.into_iter().map(|child| (child.clone(), format!("{child} belongs to nobody\n")));
+        let different = self.histories.iter().filter_map(|history| {
+            let (old, fresh) = (of.get(&history.name), of.get(&fresh_name(history)));
+            let told = || (history.name.clone(), format!("{history}became {old:?}\ninstead of {fresh:?}\n"));
+            differs(old, fresh).then(told)
+        });
+        Ok(left_over.chain(different).collect())
+    }
+
+    /// Starts the host anew, and waits until it has reconciled every object: it finds nothing to do.
+    pub async fn reconcile_all(&mut self) -> Result<Vec<String>> {
+        let before = self.writes()?;
+        self.scene.host.stop().await?;
+        self.scene.host.resume().await?;
+        for (plugin, kind) in PLUGINS {
+            let objects = self.scene.namespace.list(kind).await?.len();
+            eventually(PATIENCE, "a reconcile of every object", async || {
+                let reconciles = self.scene.reconciles(plugin).await?;
+                Ok(Look::of(reconciles >= objects as f64, reconciles))
+            })
+            .await?;
+        }
+        Ok(self.writes()?.split_off(before.len()))
+    }
+
+    /// Everything that the host wrote for objects.
+    fn writes(&self) -> Result<Vec<String>> {
+        let writes = self.scene.host_writes()?.into_iter();
+        Ok(writes.filter(|write| !write.contains("pilothouse-kinds") && !write.contains(" events/ ")).collect())
+    }
+}
+
+/// Whether an object's state is not that of a fresh one, or either of them is not reported on yet.
+fn differs(old: Option<&State>, fresh: Option<&State>) -> bool {
+    let is_current = |state: &State| state.object.as_ref().is_some_and(|object| object["current"] == true);
+    old.is_none() || old != fresh || !old.is_some_and(is_current)
+}
+
+fn fresh_name(history: &History) -> String {
+    format!("fresh-{}", history.name)
+}
+
+/// One object's life.
+async fn live(namespace: &Namespace, history: &History, taken: &Cell<usize>) -> Result<()> {
+    namespace.apply(history.object(&history.name, &history.first)).await?;
+    let mut spec = &history.first;
+    for step in &history.steps {
+        if let Step::Spec(next) = step {
+            spec = next;
+        }
+        take(namespace, history, step, spec).await.with_context(|| format!("{step:?} in {history}"))?;
+        taken.set(taken.get() + 1);
+    }
+    Ok(())
+}
+
+async fn take(namespace: &Namespace, history: &History, step: &Step, spec: &Value) -> Result<()> {
+    let History { kind, name, .. } = history;
+    match step {
+        Step::Spec(spec) => drop(namespace.apply(history.object(name, spec)).await?),
+        Step::Touch => drop(namespace.patch(kind, name, touch()).await?),
+        Step::TouchChild(child) => if_there(namespace.patch(child.kind, &child.name(name), touch()).await.map(drop))?,
+        Step::Patch(child, patch) => {
+            if_there(namespace.patch(child.kind, &child.name(name), patch.clone()).await.map(drop))?;
+        }
+        Step::DeleteChild(child) => if_there(namespace.delete(child.kind, &child.name(name)).await)?,
+        Step::Recreate => {
+            namespace.delete(kind, name).await?;
+            namespace.until_gone(kind, name).await?;
+            namespace.apply(history.object(name, spec)).await?;
+        }
+        Step::Rest => {
+            let is_reported =
+                |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
+            namespace.until(kind, name, "to be reported on", is_reported).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Something new that nobody cares about.
+fn touch() -> Value {
+    json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": fastrand::u32(..).to_string()}}})
+}
+
+/// A child may not be there yet, or not be wanted.
+fn if_there(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404) => Ok(()),
+        result => result,
+    }
+}
