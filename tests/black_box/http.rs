@@ -9,7 +9,7 @@ use pilothouse_tests::{
 };
 
 use crate::{
-    scene::{Scene, misbehaver},
+    scene::{Scene, app, misbehaver},
     suite::{Suite, tests},
 };
 
@@ -17,7 +17,7 @@ use crate::{
 const SOON: Duration = Duration::from_secs(5);
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, health_is_told, sigterm_ends_the_host);
+    tests!(suite, health_is_told, the_log_level_changes_at_run_time, sigterm_ends_the_host);
 }
 
 async fn health_is_told(scene: &mut Scene) -> Result<()> {
@@ -27,6 +27,31 @@ async fn health_is_told(scene: &mut Scene) -> Result<()> {
         ensure!(code == 200 && body.contains("ok"), "{path} says {code} {body}");
     }
     ensure!(scene.host.get("health", "/nothing").await?.0 == 404, "everything is answered");
+    Ok(())
+}
+
+async fn the_log_level_changes_at_run_time(scene: &mut Scene) -> Result<()> {
+    scene.start(&["app-service"]).await?;
+    let log_level = async |method: &str, filter: &str| {
+        let answer = scene.host.ask("health", &format!("{method} /log-level HTTP/1.1\r\n"), filter).await?;
+        Ok::<_, anyhow::Error>((answer.status, answer.body))
+    };
+    ensure!(log_level("GET", "").await? == (200, "info\n".to_owned()), "it does not begin as it was started");
+    let details = |log: &str| log.matches("\"level\":\"DEBUG\"").count();
+    ensure!(details(&scene.host.log()) == 0, "details are logged already");
+    let changed = log_level("PUT", "info,pilothouse_controller=debug").await?;
+    ensure!(changed.0 == 200 && changed.1.contains("pilothouse_controller=debug"), "{changed:?}");
+    scene.namespace.apply(app("web")).await?;
+    scene.host.logged("\"level\":\"DEBUG\"").await?;
+    scene.at_rest("web").await?;
+
+    let (code, why) = log_level("PUT", "debgu").await?;
+    ensure!(code == 400 && why.contains("'debgu' is not a level") && why.contains("info,pilo"), "{code} {why}");
+    ensure!(log_level("PUT", "info").await?.0 == 200, "it does not go back");
+    let before = details(&scene.host.log());
+    scene.reconcile_often("web", 3).await?;
+    let after = details(&scene.host.log());
+    ensure!(before == after, "{} more details are logged", after - before);
     Ok(())
 }
 

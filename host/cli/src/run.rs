@@ -1,6 +1,6 @@
 //! `pilothouse run`: the host itself.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
@@ -9,7 +9,7 @@ use pilothouse_controller::{
     client,
     host::{Host, HostConfig},
     metrics::Metrics,
-    server::{self, Addresses},
+    server::{self, Addresses, LogLevel},
     source::directory::Directory,
 };
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits};
@@ -64,14 +64,14 @@ impl Run {
     /// # Errors
     /// What keeps the host from starting. What can be waited for is waited for, not an error.
     pub fn execute(&self) -> anyhow::Result<()> {
-        self.logging.start()?;
+        let level = self.logging.start()?;
         // One thread is quicker than several for work that is nearly all short answers to events: nothing changes hands.
         // What computes for long has threads of its own.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
-        runtime.block_on(self.serve())
+        runtime.block_on(self.serve(Arc::new(level)))
     }
 
-    async fn serve(&self) -> anyhow::Result<()> {
+    async fn serve(&self, level: Arc<dyn LogLevel>) -> anyhow::Result<()> {
         let config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
         let own_namespace = self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let fence = self.election.fence();
@@ -93,7 +93,7 @@ impl Run {
         );
         let election = self.election.election(&config, own_namespace, fence, &host)?;
         let asked = Addresses { health: self.health_address, metrics: self.metrics_address };
-        let addresses = server::serve(&host, asked).await?;
+        let addresses = server::serve(&host, level, asked).await?;
         let directory = Directory::open(&self.plugins, engine, host.clone())?;
         tracing::info!(
             api_server = %config.cluster_url, plugins = %self.plugins.display(), health = %addresses.health,

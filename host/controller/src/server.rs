@@ -1,4 +1,7 @@
-//! The host's own HTTP: `/healthz`, `/readyz`, `/metrics`. Answers from memory; knows nothing of plugins or objects.
+//! The host's own HTTP: `/healthz`, `/readyz`, `/metrics`, `/log-level`. Answers from memory; knows nothing of plugins or
+//! objects.
+
+mod log_level;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -9,6 +12,7 @@ use axum::{
 };
 use tokio::net::TcpListener;
 
+pub use self::log_level::LogLevel;
 use crate::{host::Host, metrics::Format};
 
 /// Why the server did not start.
@@ -24,7 +28,7 @@ pub struct ListenError {
 /// Where the server listens, with the ports that the system chose where 0 was asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses {
-    /// `/healthz` and `/readyz`.
+    /// `/healthz` and `/readyz`, and `/log-level` for the host's own pod.
     pub health: SocketAddr,
     /// `/metrics`.
     pub metrics: SocketAddr,
@@ -34,13 +38,14 @@ pub struct Addresses {
 ///
 /// # Errors
 /// [`ListenError`] where an address cannot be used.
-pub async fn serve(host: &Arc<Host>, asked: Addresses) -> Result<Addresses, ListenError> {
+pub async fn serve(host: &Arc<Host>, level: Arc<dyn LogLevel>, asked: Addresses) -> Result<Addresses, ListenError> {
     let Addresses { health, metrics } = asked;
+    let health_routes = health_routes(host).merge(log_level::routes(level));
     if health == metrics {
-        let both = listen(health, health_routes(host).merge(metrics_routes(host))).await?;
+        let both = listen(health, health_routes.merge(metrics_routes(host))).await?;
         return Ok(Addresses { health: both, metrics: both });
     }
-    let health = listen(health, health_routes(host)).await?;
+    let health = listen(health, health_routes).await?;
     Ok(Addresses { health, metrics: listen(metrics, metrics_routes(host)).await? })
 }
 
@@ -48,6 +53,7 @@ async fn listen(address: SocketAddr, routes: Router) -> Result<SocketAddr, Liste
     let fail = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).await.map_err(fail)?;
     let bound = listener.local_addr().map_err(fail)?;
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, routes).await {
             tracing::error!(%bound, "the HTTP server ended: {error}");

@@ -1,0 +1,106 @@
+//! `/log-level`: what is logged, told and changed while the host runs. Answers only to the machine or pod itself, where
+//! `kubectl port-forward` comes from; knows nothing of how logs are written.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{ConnectInfo, Request, State},
+    http::StatusCode,
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+
+/// What is logged. Implemented where the log is.
+pub trait LogLevel: Send + Sync {
+    /// The filter that counts now.
+    fn current(&self) -> String;
+
+    /// Puts another filter in its place.
+    ///
+    /// # Errors
+    /// What is wrong with the filter, and how to write one.
+    fn change(&self, filter: &str) -> Result<(), String>;
+}
+
+/// The routes.
+pub(super) fn routes(level: Arc<dyn LogLevel>) -> Router {
+    Router::new()
+        .route("/log-level", get(tell).put(change))
+        .layer(middleware::from_fn(only_from_here))
+        .with_state(level)
+}
+
+async fn tell(State(level): State<Arc<dyn LogLevel>>) -> String {
+    format!("{}\n", level.current())
+}
+
+async fn change(State(level): State<Arc<dyn LogLevel>>, filter: String) -> Result<String, (StatusCode, String)> {
+    let before = level.current();
+    level.change(filter.trim()).map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
+    tracing::info!(before, now = level.current(), "the log level is another one");
+    Ok(format!("{}\n", level.current()))
+}
+
+async fn only_from_here(ConnectInfo(peer): ConnectInfo<SocketAddr>, request: Request, next: Next) -> Response {
+    if peer.ip().to_canonical().is_loopback() {
+        return next.run(request).await;
+    }
+    let why = "the log level is only for the host's own pod; reach it through `kubectl port-forward`\n";
+    (StatusCode::FORBIDDEN, why).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use axum::{
+        body::{Body, to_bytes},
+        extract::connect_info::MockConnectInfo,
+    };
+    use tower::ServiceExt;
+
+    use super::*;
+
+    struct Level(Mutex<String>);
+
+    impl LogLevel for Level {
+        fn current(&self) -> String {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        }
+
+        fn change(&self, filter: &str) -> Result<(), String> {
+            if filter == "bad" {
+                return Err("no".to_owned());
+            }
+            filter.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_pod_itself_sees_and_changes_the_level() -> Result<(), Box<dyn std::error::Error>> {
+        let level = Arc::new(Level(Mutex::new("info".to_owned())));
+        for (peer, method, body, status, answer) in [
+            ("127.0.0.1:1", "GET", "", 200, "info\n"),
+            ("127.0.0.1:1", "PUT", "debug\n", 200, "debug\n"),
+            ("[::1]:1", "GET", "", 200, "debug\n"),
+            ("[::ffff:127.0.0.1]:1", "PUT", "warn", 200, "warn\n"),
+            ("127.0.0.1:1", "PUT", "bad", 400, "no\n"),
+            ("10.0.0.7:1", "GET", "", 403, "port-forward"),
+            ("10.0.0.7:1", "PUT", "trace", 403, "port-forward"),
+            ("[2001:db8::1]:1", "PUT", "trace", 403, "port-forward"),
+            ("127.0.0.1:1", "DELETE", "", 405, ""),
+            ("127.0.0.1:1", "GET", "", 200, "warn\n"),
+        ] {
+            let routes = routes(level.clone()).layer(MockConnectInfo(peer.parse::<SocketAddr>()?));
+            let request = Request::builder().method(method).uri("/log-level").body(Body::from(body))?;
+            let response = routes.oneshot(request).await?;
+            assert_eq!(response.status(), status, "{method} {body} from {peer}");
+            let text = String::from_utf8(to_bytes(response.into_body(), 1 << 10).await?.to_vec())?;
+            assert!(text.contains(answer), "{method} {body} from {peer}: {text}");
+        }
+        Ok(())
+    }
+}
