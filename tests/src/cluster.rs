@@ -105,13 +105,9 @@ impl Cluster {
         let folder = tempfile::tempdir()?;
         let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
         let options = Options::new(folder.path().join("control-plane"), parts).audit_log();
-<<<<<<< HEAD
         let options =
             [HOST_USER, SECOND_HOST_USER].iter().fold(options, |options, user| options.user(user, &["system:masters"]));
-        let plane = ControlPlane::start(assets, options).await?;
-=======
-        let plane = ControlPlane::start(assets, change(options.user(HOST_USER, &["system:masters"]))).await?;
->>>>>>> 71f9d26 (Random histories end in the state of a fresh object)
+        let plane = ControlPlane::start(assets, change(options)).await?;
         Ok(Self { plane, folder })
     }
 
