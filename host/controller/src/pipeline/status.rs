@@ -65,19 +65,35 @@ pub fn desired_status(
     status
 }
 
-/// Whether a status is as it shall be. The order of conditions does not matter.
+/// Whether a status is as it shall be. The order of conditions does not matter, nor whether a field is missing or empty:
+/// where the last entry of a map goes, server-side apply leaves null, and an empty map does not take its place.
 pub fn same_status(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
-    let rest = |status: &Map<String, Value>| {
-        let mut status = status.clone();
-        status.remove("conditions");
-        status
-    };
     let sorted = |status: &Map<String, Value>| {
         let mut conditions = conditions_of(status).to_vec();
         conditions.sort_by_key(|condition| condition_type(condition).to_owned());
         conditions
     };
-    sorted(desired) == sorted(live) && rest(desired) == rest(live)
+    let mut others = desired.keys().chain(live.keys()).filter(|field| *field != "conditions");
+    sorted(desired) == sorted(live) && others.all(|field| same_value(desired.get(field), live.get(field)))
+}
+
+fn same_value(desired: Option<&Value>, live: Option<&Value>) -> bool {
+    match (desired, live) {
+        (Some(Value::Object(desired)), Some(Value::Object(live))) => {
+            let mut fields = desired.keys().chain(live.keys());
+            fields.all(|field| same_value(desired.get(field), live.get(field)))
+        }
+        _ => desired == live || (is_nothing(desired) && is_nothing(live)),
+    }
+}
+
+fn is_nothing(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(fields)) => fields.values().all(|value| is_nothing(Some(value))),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
+    }
 }
 
 /// A condition's status as Kubernetes writes it.
@@ -273,6 +289,22 @@ mod tests {
         let answer = status(&answer, &live);
         assert_eq!(answer.get("replicas"), None);
         assert_eq!(words(&answer).len(), 3);
+    }
+
+    #[test]
+    fn nothing_is_nothing_however_it_is_written() {
+        let status = |text: Value| serde_json::from_value::<Map<String, Value>>(text).unwrap_or_default();
+        for (desired, live, same) in [
+            (json!({"seen": {}}), json!({"seen": null}), true),
+            (json!({"seen": {}}), json!({}), true),
+            (json!({}), json!({"seen": {"by": {"name": null}, "times": []}}), true),
+            (json!({"seen": {"by": {}}, "n": 1}), json!({"seen": null, "n": 1}), true),
+            (json!({"n": 0}), json!({}), false),
+            (json!({"seen": {}}), json!({"seen": {"a": 1}}), false),
+            (json!({"seen": ""}), json!({"seen": null}), false),
+        ] {
+            assert_eq!(same_status(&status(desired.clone()), &status(live.clone())), same, "{desired} and {live}");
+        }
     }
 
     #[test]
