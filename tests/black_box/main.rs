@@ -7,6 +7,7 @@ mod command;
 mod command_line;
 mod conflicts;
 mod crashes;
+mod credentials;
 mod deletion;
 mod drift;
 mod finalizer;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     stale::register(&mut suite);
     leadership::register(&mut suite);
     history::register(&mut suite);
+    credentials::register(&mut suite);
     http::register(&mut suite);
     metrics::register(&mut suite);
     measurements::register(&mut suite);

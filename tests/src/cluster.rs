@@ -142,6 +142,7 @@ impl Cluster {
         api(&client, "Namespace", None)?.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
         let setup = Setup {
             kubeconfig: self.plane.kubeconfig_for(HOST_USER)?,
+            pod: None,
             namespace: Some(name.clone()),
             cache: self.cache(),
             arguments: Vec::new(),

@@ -18,6 +18,7 @@ use tokio::{
 
 use crate::{
     artifacts,
+    pod::Pod,
     wait::{Look, eventually},
 };
 
@@ -29,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Setup {
     /// The cluster.
     pub kubeconfig: PathBuf,
+    /// The pod that the host is in: it finds its cluster by that, and not by a kubeconfig.
+    pub pod: Option<Pod>,
     /// The only namespace it watches; none for all.
     pub namespace: Option<String>,
     /// Where compiled plugins are kept, shared by all hosts of a run.
@@ -85,8 +88,15 @@ impl Host {
         ensure!(self.process.is_none(), "the host runs already");
         self.starts += 1;
         let log = std::fs::File::create(self.log_path())?;
-        let mut command = Command::new(artifacts::host_binary()?);
-        command.arg("run").arg("--plugins").arg(self.plugins()).arg("--kubeconfig").arg(&self.setup.kubeconfig);
+        let binary = artifacts::host_binary()?;
+        let mut command = match &self.setup.pod {
+            Some(pod) => pod.command(binary)?,
+            None => Command::new(binary),
+        };
+        command.arg("run").arg("--plugins").arg(self.plugins());
+        if self.setup.pod.is_none() {
+            command.arg("--kubeconfig").arg(&self.setup.kubeconfig);
+        }
         command.args(["--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0", "--log-format", "json"]);
         command.arg("--cache-dir").arg(&self.setup.cache).args(&self.setup.arguments);
         if let Some(namespace) = &self.setup.namespace {

@@ -7,5 +7,6 @@ pub mod cluster;
 pub mod host;
 pub mod lint;
 pub mod metrics;
+pub mod pod;
 pub mod proxy;
 pub mod wait;

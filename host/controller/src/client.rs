@@ -1,8 +1,10 @@
 //! The connections to the API server: one HTTP/2 connection for all watches and writes, without Nagle's delay, with
 //! pings that notice a dead peer; another for the Lease. Says in words what is wrong with a kubeconfig; never retries by
-//! itself.
+//! itself, but for a token that was replaced.
 
-use std::time::Duration;
+mod token;
+
+use std::{path::Path, time::Duration};
 
 use http::Request;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
@@ -14,6 +16,8 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
+pub use self::token::TokenError;
+use self::token::TokenFile;
 use crate::{leader::Fence, metrics::Requests};
 
 /// A silent connection is pinged after this, and dropped when no answer comes in [`PING_TIMEOUT`].
@@ -37,6 +41,9 @@ pub enum ClientError {
     /// The configuration's certificates or credentials are not usable.
     #[error("the cluster configuration cannot be used: {0}")]
     Setup(#[source] kube::Error),
+    /// The token file is not usable.
+    #[error("the cluster configuration cannot be used: {0}")]
+    Token(#[from] TokenError),
 }
 
 /// Where the cluster is: an explicit kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service
@@ -107,15 +114,26 @@ pub fn lease_client(config: &Config, requests: Requests) -> Result<Client, Clien
 type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Body>;
 
 fn assemble(config: &Config, requests: Requests, fence: Fence, http: Http) -> Result<Client, ClientError> {
+    let token = token_file(config).map(TokenFile::open).transpose()?;
+    let other = token.is_none().then(|| config.auth_layer()).transpose().map_err(ClientError::Setup)?;
     let service = ServiceBuilder::new()
-        .filter(move |request: Request<Body>| fence.pass(request))
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer().map_err(ClientError::Setup)?)
+        .option_layer(token)
+        .option_layer(other.flatten())
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
+        .filter(move |request: Request<Body>| fence.pass(request))
         .layer(requests)
         .map_err(BoxError::from)
         .service(http);
     Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+/// The token file, if the configuration has nothing that goes before it.
+fn token_file(config: &Config) -> Option<&Path> {
+    let auth = &config.auth_info;
+    let other =
+        auth.auth_provider.is_some() || auth.token.is_some() || (auth.username.is_some() && auth.password.is_some());
+    auth.token_file.as_deref().filter(|_| !other).map(Path::new)
 }
 
 /// Which HTTP versions are offered.

@@ -58,6 +58,7 @@ async fn host(narrator: &mut Narrator, plane: &ControlPlane, folder: &TempDir) -
     narrator.step("The host, with one plugin in its plugin directory")?;
     let setup = Setup {
         kubeconfig: plane.kubeconfig_path(),
+        pod: None,
         namespace: None,
         cache: folder.path().join("compiled"),
         arguments: Vec::new(),
