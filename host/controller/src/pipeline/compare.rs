@@ -57,6 +57,9 @@ impl<'a> Comparison<'a> {
             (Value::Array(desired), Some(Value::Array(live))) => self.list(desired, live),
             (Value::Object(desired), None) if desired.is_empty() && self.omits_empty() => {}
             (Value::Array(desired), None) if desired.is_empty() => {}
+            // What server-side apply leaves where the last entry went; nothing empty takes its place.
+            (Value::Object(desired), Some(Value::Null)) if desired.is_empty() => {}
+            (Value::Array(desired), Some(Value::Null)) if desired.is_empty() => {}
             (desired, Some(live)) if desired == live || self.same_quantity(desired, live) => {}
             (desired, live) => self.differ(desired, live),
         }
@@ -232,6 +235,7 @@ mod tests {
             ("empty labels", json!({"labels": {}}), json!({}), &[]),
             ("an empty list", json!({"args": []}), json!({}), &[]),
             ("an empty map that matters", json!({"emptyDir": {}}), json!({}), &["/emptyDir"]),
+            ("a map whose last entry went", json!({"routes": {}}), json!({"routes": null}), &[]),
             (
                 "a default port protocol",
                 container(json!({"name": "a", "ports": [{"containerPort": 80}]})),
