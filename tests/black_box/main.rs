@@ -25,6 +25,7 @@ mod permissions;
 mod pruning;
 mod quiet;
 mod rollout;
+mod scale;
 mod scene;
 mod stale;
 mod startup;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     peers::register(&mut suite);
     children::register(&mut suite);
     drift::register(&mut suite);
+    scale::register(&mut suite);
     conflicts::register(&mut suite);
     quiet::register(&mut suite);
     changes::register(&mut suite);

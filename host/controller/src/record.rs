@@ -77,17 +77,20 @@ impl Record {
     }
 
     async fn try_add(&self, reconciles: &KindRef, children: &[KindRef]) -> Result<BTreeSet<KindRef>, kube::Error> {
-        let known = self.read(reconciles).await?;
+        let found = self.read(reconciles).await?;
+        let known = found.clone().unwrap_or_default();
         let former: BTreeSet<_> = former(&known, children).collect();
         let all = children.iter().chain(&former).cloned().collect();
-        if all != known {
-            self.write(reconciles, &all).await?;
+        match found {
+            None => self.create(reconciles, &all).await?,
+            Some(_) if all != known => self.write(reconciles, &all).await?,
+            Some(_) => {}
         }
         Ok(former)
     }
 
     async fn try_remove(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
-        let known = self.read(reconciles).await?;
+        let known = self.read(reconciles).await?.unwrap_or_default();
         self.write(reconciles, &known.difference(kinds).cloned().collect()).await
     }
 
@@ -105,26 +108,28 @@ impl Record {
         tokio::time::sleep(RETRY).await;
     }
 
-    /// The kinds recorded for a custom resource.
-    async fn read(&self, reconciles: &KindRef) -> Result<BTreeSet<KindRef>, kube::Error> {
-        let data = self.api.get_opt(NAME).await?.and_then(|found| found.data).unwrap_or_default();
-        Ok(data.get(&self.key(reconciles)).map(|text| parse(text)).unwrap_or_default())
+    /// The kinds recorded for a custom resource; none if there is no record of any.
+    async fn read(&self, reconciles: &KindRef) -> Result<Option<BTreeSet<KindRef>>, kube::Error> {
+        let Some(found) = self.api.get_opt(NAME).await? else { return Ok(None) };
+        let data = found.data.unwrap_or_default();
+        Ok(Some(data.get(&self.key(reconciles)).map(|text| parse(text)).unwrap_or_default()))
     }
 
     async fn write(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
-        let data = BTreeMap::from([(self.key(reconciles), print(kinds))]);
-        let patch = Patch::Merge(json!({"data": data}));
-        match self.api.patch(NAME, &PatchParams::default(), &patch).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => self.create(data).await,
-            result => result.map(drop),
-        }
+        let patch = Patch::Merge(json!({"data": {self.key(reconciles): print(kinds)}}));
+        self.api.patch(NAME, &PatchParams::default(), &patch).await.map(drop)
     }
 
-    async fn create(&self, data: BTreeMap<String, String>) -> Result<(), kube::Error> {
+    /// Makes the record, or adds to it where another plugin was quicker.
+    async fn create(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
+        let data = BTreeMap::from([(self.key(reconciles), print(kinds))]);
         let mut record = ConfigMap { data: Some(data), ..ConfigMap::default() };
         record.metadata.name = Some(NAME.to_owned());
         record.metadata.labels = Some([(labels::MANAGED_BY.to_owned(), labels::HOST.to_owned())].into());
-        self.api.create(&PostParams::default(), &record).await.map(drop)
+        match self.api.create(&PostParams::default(), &record).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => self.write(reconciles, kinds).await,
+            result => result.map(drop),
+        }
     }
 
     /// A key of a ConfigMap: neither namespaces nor kinds have an underscore.

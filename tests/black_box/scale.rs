@@ -1,0 +1,225 @@
+//! Many objects and many plugins: what is at rest costs nothing, and what can be shared is shared. On a control plane of
+//! their own, so that others do not wait for it.
+
+use std::{collections::BTreeMap, fs, time::Duration};
+
+use anyhow::{Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
+};
+use pilothouse_control_plane::Parts;
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Cluster, install_crd},
+    metrics::Samples,
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    scene::Scene,
+    suite::{Suite, tests},
+};
+
+/// Objects at rest.
+const OBJECTS: usize = 2_000;
+
+/// Copies of a plugin, and objects of each.
+const PLUGINS: usize = 100;
+const OBJECTS_EACH: usize = 10;
+
+/// Requests at once.
+const PARALLEL: usize = 32;
+
+/// How long many objects may take on a busy machine.
+const LONG: Duration = Duration::from_secs(180);
+
+/// Reads that a host makes for itself, however many objects there are: which kinds there are, one list or watch each.
+const OWN_READS: f64 = 40.0;
+
+pub fn register(suite: &mut Suite) {
+    tests!(suite, two_thousand_objects_at_rest_cost_nothing, a_hundred_plugins_share_what_they_can);
+}
+
+async fn two_thousand_objects_at_rest_cost_nothing(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+    define(scene, 0).await?;
+    let objects: Vec<_> = (0..OBJECTS).map(|object| (0, object)).collect();
+    many(&objects, async |object| apply(scene, *object, "one").await).await?;
+    scene.start(&["copies"]).await?;
+    // A child and a status each.
+    until(scene, "all objects to be made real", |host| writes(host) >= 2.0 * OBJECTS as f64).await?;
+    let made = scene.metrics().await?;
+    ensure!(writes(&made) == 2.0 * OBJECTS as f64, "{} writes", writes(&made));
+
+    // A restart asks the plugin about every object once, and finds nothing to do.
+    scene.host.stop().await?;
+    scene.set_up_host(|setup| setup.arguments = ["--resync", "5s"].map(str::to_owned).to_vec())?;
+    scene.start(&["copies"]).await?;
+    until(scene, "a restart to be over", |host| calls(host) >= OBJECTS as f64).await?;
+    // A resync and one more: nothing has changed, so nobody is asked.
+    until(scene, "two resyncs", |host| skipped(host) >= 2.0 * OBJECTS as f64).await?;
+    let rest = scene.metrics().await?;
+    ensure!(calls(&rest) == OBJECTS as f64, "{} calls of a plugin that knows all", calls(&rest));
+    ensure!(writes(&rest) == 0.0 && reads(&rest) < OWN_READS, "{} writes, {} reads", writes(&rest), reads(&rest));
+
+    // A touch is something new to the plugin, but not to the cluster.
+    many(&objects, async |object| touch(scene, *object).await).await?;
+    until(scene, "all touches to be seen", |host| calls(host) >= 2.0 * OBJECTS as f64).await?;
+    let touched = scene.metrics().await?;
+    ensure!(
+        writes(&touched) == 0.0 && reads(&touched) < OWN_READS,
+        "{} writes, {} reads",
+        writes(&touched),
+        reads(&touched)
+    );
+    Ok(())
+}
+
+async fn a_hundred_plugins_share_what_they_can(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+    let folder = tempfile::tempdir()?;
+    let original = fs::read(artifacts::guest("copies")?)?;
+    for number in 0..PLUGINS {
+        let plugin = folder.path().join("copy.wasm");
+        fs::write(&plugin, copy(&original, number))?;
+        scene.host.install(&plugin, &format!("copy-{number:03}.wasm"))?;
+        define(scene, number).await?;
+    }
+    let objects: Vec<_> =
+        (0..PLUGINS).flat_map(|plugin| (0..OBJECTS_EACH).map(move |object| (plugin, object))).collect();
+    many(&objects, async |object| apply(scene, *object, "one").await).await?;
+    scene.start(&[]).await?;
+    let all = (PLUGINS * OBJECTS_EACH) as f64;
+    until(scene, "all objects to be made real", |host| writes(host) >= 2.0 * all).await?;
+    many(&objects, async |object| apply(scene, *object, "two").await).await?;
+    let of_two = |child: &&Value| child["data"]["spec"].as_str().is_some_and(|spec| spec.contains("two"));
+    eventually(LONG, "all changes to be carried out", async || {
+        let changed = scene.namespace.list("ConfigMap").await?.iter().filter(of_two).count();
+        Ok(Look::of(changed == PLUGINS * OBJECTS_EACH, format!("{changed} changed children")))
+    })
+    .await?;
+
+    let host = scene.metrics().await?;
+    // Per plugin: which kinds its group has, a list and a watch of its objects, its record. One watch of children for all.
+    let most = 4.0 * PLUGINS as f64 + OWN_READS;
+    ensure!(reads(&host) <= most, "{} reads: something is watched more than once", reads(&host));
+    let resident = host.sum("process_resident_memory_bytes", &[]) / f64::from(1 << 20);
+    eprintln!("{PLUGINS} plugins with {OBJECTS_EACH} objects each: {resident:.0} MiB resident, {} reads", reads(&host));
+    Ok(())
+}
+
+/// The plugin under the number of a copy.
+fn copy(original: &[u8], number: usize) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    for (placeholder, name) in [("copy-000", format!("copy-{number:03}")), ("Copy000", format!("Copy{number:03}"))] {
+        let length = placeholder.len();
+        let places: Vec<_> = bytes
+            .windows(length)
+            .enumerate()
+            .filter(|(_, part)| *part == placeholder.as_bytes())
+            .map(|(at, _)| at)
+            .collect();
+        places.into_iter().for_each(|at| bytes[at..at + length].copy_from_slice(name.as_bytes()));
+    }
+    bytes
+}
+
+/// The CRD of a copy.
+fn definition(number: usize) -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("copy{number:03}s.copies.pilothouse.dev")},
+        "spec": {
+            "group": "copies.pilothouse.dev",
+            "scope": "Namespaced",
+            "names": {
+                "kind": format!("Copy{number:03}"), "listKind": format!("Copy{number:03}List"),
+                "plural": format!("copy{number:03}s"), "singular": format!("copy{number:03}"),
+            },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
+            }],
+        },
+    })
+}
+
+/// Installs the CRD of a copy.
+async fn define(scene: &Scene, number: usize) -> Result<()> {
+    let file = tempfile::NamedTempFile::new()?;
+    fs::write(file.path(), definition(number).to_string())?;
+    install_crd(&scene.namespace.client(), file.path()).await
+}
+
+async fn apply(scene: &Scene, (plugin, object): (usize, usize), value: &str) -> Result<()> {
+    let name = format!("object-{plugin}-{object}");
+    let body = json!({
+        "apiVersion": "copies.pilothouse.dev/v1",
+        "kind": format!("Copy{plugin:03}"),
+        "metadata": {"name": name},
+        "spec": {"value": value},
+    });
+    let parameters = PatchParams::apply("user").force();
+    api(scene, plugin).patch(&name, &parameters, &Patch::Apply(body)).await?;
+    Ok(())
+}
+
+/// Sets an annotation that nobody cares about.
+async fn touch(scene: &Scene, (plugin, object): (usize, usize)) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": "yes"}}});
+    let name = format!("object-{plugin}-{object}");
+    api(scene, plugin).patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(())
+}
+
+/// The objects of a copy.
+fn api(scene: &Scene, plugin: usize) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "copies.pilothouse.dev".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "copies.pilothouse.dev/v1".to_owned(),
+        kind: format!("Copy{plugin:03}"),
+        plural: format!("copy{plugin:03}s"),
+    };
+    Api::namespaced_with(scene.namespace.client(), &scene.namespace.name, &resource)
+}
+
+/// Does something for each of many, some at once.
+async fn many<T>(items: &[T], work: impl AsyncFn(&T) -> Result<()>) -> Result<()> {
+    stream::iter(items).map(|item| work(item)).buffer_unordered(PARALLEL).try_collect().await
+}
+
+async fn until(scene: &Scene, what: &str, holds: impl Fn(&Samples) -> bool) -> Result<()> {
+    eventually(LONG, what, async || {
+        let host = scene.metrics().await?;
+        let seen = BTreeMap::from([("writes", writes(&host)), ("calls", calls(&host)), ("skipped", skipped(&host))]);
+        Ok(Look::of(holds(&host), format!("{seen:?}")))
+    })
+    .await
+}
+
+/// Writes of children and statuses. The host's own record of kinds is made by a POST.
+fn writes(host: &Samples) -> f64 {
+    requests(host, "PATCH") + requests(host, "PUT") + requests(host, "DELETE")
+}
+
+fn reads(host: &Samples) -> f64 {
+    requests(host, "GET")
+}
+
+fn requests(host: &Samples, method: &str) -> f64 {
+    host.sum("rest_client_requests_total", &[("method", method)])
+}
+
+fn calls(host: &Samples) -> f64 {
+    host.sum("pilothouse_plugin_calls_total", &[])
+}
+
+fn skipped(host: &Samples) -> f64 {
+    host.sum("pilothouse_plugin_calls_skipped_total", &[])
+}
