@@ -2,9 +2,7 @@
 //! file; neither the plugin nor the host needs it.
 
 use crate::api::{AppServiceSpec, AppServiceStatus};
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
-use schemars::transform::{RecursiveTransform, Transform};
+use pilothouse_sdk::crd::{schema_of, status_of};
 use serde_json::{Value, json};
 
 /// What stands above the YAML.
@@ -13,12 +11,15 @@ const HEADER: &str = "\
 #   cargo run -p app-service --example crd
 ";
 
+/// What the conditions tell.
+const CONDITIONS: &str = "How the application is: Ready, Progressing, Degraded, Available, and the host's own.";
+
 /// The file's text.
 ///
 /// # Errors
 /// The schema cannot be written as YAML, which no schema of ours is.
-pub fn yaml() -> Result<String, serde_saphyr::SerializeError> {
-    Ok(format!("{HEADER}{}", serde_saphyr::to_string(&crd())?))
+pub fn yaml() -> Result<String, pilothouse_sdk::Error> {
+    pilothouse_sdk::crd::yaml(HEADER, &crd())
 }
 
 /// The CRD.
@@ -71,82 +72,6 @@ fn schema() -> Value {
         "description": "A stateless web application: a Deployment and a Service in front of it.",
         "type": "object",
         "required": ["spec"],
-        "properties": { "spec": schema_of::<AppServiceSpec>(), "status": status_schema() },
+        "properties": { "spec": schema_of::<AppServiceSpec>(), "status": status_of::<AppServiceStatus>(CONDITIONS) },
     })
-}
-
-/// The plugin's status and what the host adds. Nothing is required: the host reports before the plugin does.
-fn status_schema() -> Value {
-    let mut schema = schema_of::<AppServiceStatus>();
-    if let Some(fields) = schema.as_object_mut() {
-        fields.remove("required");
-    }
-    schema["properties"]["observedGeneration"] = json!({
-        "description": "The generation of the spec that this status is about.",
-        "type": "integer",
-        "format": "int64",
-    });
-    schema["properties"]["conditions"] = json!({
-        "description": "How the application is: Ready, Progressing, Degraded, Available, and the host's own.",
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": condition_schema(),
-    });
-    schema
-}
-
-fn condition_schema() -> Value {
-    json!({
-        "description": "One aspect of how the application is.",
-        "type": "object",
-        "required": ["type", "status", "lastTransitionTime", "reason", "message"],
-        "properties": {
-            "type": { "description": "The aspect, in CamelCase.", "type": "string", "maxLength": 316 },
-            "status": {
-                "description": "Whether it holds.",
-                "type": "string",
-                "enum": ["True", "False", "Unknown"],
-            },
-            "reason": {
-                "description": "One CamelCase word for programs.",
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 1024,
-            },
-            "message": {
-                "description": "A sentence for people.",
-                "type": "string",
-                "maxLength": 32768,
-            },
-            "lastTransitionTime": {
-                "description": "When the status last changed.",
-                "type": "string",
-                "format": "date-time",
-            },
-            "observedGeneration": {
-                "description": "The generation of the spec that this condition is about.",
-                "type": "integer",
-                "format": "int64",
-                "minimum": 0,
-            },
-        },
-    })
-}
-
-/// A type's schema in the form that the API server takes: no references, no titles, descriptions on one line.
-fn schema_of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::openapi3().with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    RecursiveTransform(|schema: &mut schemars::Schema| {
-        schema.remove("title");
-        if let Some(Value::String(text)) = schema.get_mut("description") {
-            *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        }
-    })
-    .transform(&mut schema);
-    schema.to_value()
 }

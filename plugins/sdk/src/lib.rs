@@ -42,6 +42,8 @@
 pub mod bindings;
 pub mod clock;
 mod condition;
+#[cfg(all(feature = "crd", not(target_family = "wasm")))]
+pub mod crd;
 mod desired;
 mod error;
 mod event;

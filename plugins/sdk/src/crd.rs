@@ -1,0 +1,177 @@
+//! Parts of a CustomResourceDefinition, made from a plugin's API types. It only describes: nothing of it exists in a plugin.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The text of a CRD's file: a header of comment lines, and the CRD as YAML.
+///
+/// # Errors
+/// The CRD cannot be written as YAML.
+pub fn yaml(header: &str, crd: &impl Serialize) -> Result<String, crate::Error> {
+    let text = serde_saphyr::to_string(crd);
+    let text = text.map_err(|error| crate::Error::Write { what: "the CRD", reason: error.to_string() })?;
+    Ok(format!("{header}{text}"))
+}
+
+/// A type's schema in the form that the API server takes: no references, no titles, descriptions on one line, integers in
+/// the formats that it knows.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::openapi3().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    RecursiveTransform(structural).transform(&mut schema);
+    schema.to_value()
+}
+
+/// The schema of a plugin's status and what the host adds to it. Nothing is required: the host reports before the plugin
+/// does. `conditions` says which ones there are.
+pub fn status_of<T: JsonSchema>(conditions: &str) -> Value {
+    let mut schema = schema_of::<T>();
+    if let Some(fields) = schema.as_object_mut() {
+        fields.remove("required");
+    }
+    schema["properties"]["observedGeneration"] = json!({
+        "description": "The generation of the spec that this status is about.",
+        "type": "integer",
+        "format": "int64",
+    });
+    schema["properties"]["conditions"] = json!({
+        "description": conditions,
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": condition(),
+    });
+    schema
+}
+
+fn condition() -> Value {
+    json!({
+        "description": "One aspect of how the object is.",
+        "type": "object",
+        "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+        "properties": {
+            "type": { "description": "The aspect, in CamelCase.", "type": "string", "maxLength": 316 },
+            "status": {
+                "description": "Whether it holds.",
+                "type": "string",
+                "enum": ["True", "False", "Unknown"],
+            },
+            "reason": {
+                "description": "One CamelCase word for programs.",
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 1024,
+            },
+            "message": {
+                "description": "A sentence for people.",
+                "type": "string",
+                "maxLength": 32768,
+            },
+            "lastTransitionTime": {
+                "description": "When the status last changed.",
+                "type": "string",
+                "format": "date-time",
+            },
+            "observedGeneration": {
+                "description": "The generation of the spec that this condition is about.",
+                "type": "integer",
+                "format": "int64",
+                "minimum": 0,
+            },
+        },
+    })
+}
+
+fn structural(schema: &mut Schema) {
+    schema.remove("title");
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    if schema.get("format").is_some_and(|format| format == "uint32") {
+        schema.insert("format".to_owned(), json!("int32"));
+    }
+    without_null(schema);
+    plain_enum(schema);
+}
+
+/// Words that are documented one by one become a plain list of words: a structural schema has no alternatives.
+fn plain_enum(schema: &mut Schema) {
+    let Some(alternatives) = schema.get("oneOf").and_then(Value::as_array) else { return };
+    let word = |alternative: &Value| alternative.pointer("/enum/0").or_else(|| alternative.get("const")).cloned();
+    let Some(words) = alternatives.iter().map(word).collect::<Option<Vec<_>>>() else { return };
+    schema.remove("oneOf");
+    schema.insert("type".to_owned(), json!("string"));
+    schema.insert("enum".to_owned(), Value::Array(words));
+}
+
+/// An optional word may be left out; that it may also be null is said by an alternative, of which there can be none.
+fn without_null(schema: &mut Schema) {
+    let is_null = |alternative: &Value| alternative.pointer("/enum/0").is_some_and(Value::is_null);
+    let Some(alternatives) = schema.get("anyOf").and_then(Value::as_array) else { return };
+    let [Value::Object(word), null] = &alternatives[..] else { return };
+    if is_null(null) {
+        let own = schema.get("description").cloned();
+        let mut fields = word.clone();
+        fields.extend(own.map(|description| ("description".to_owned(), description)));
+        *schema = Schema::from(fields);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{schema_of, status_of};
+    use schemars::JsonSchema;
+    use serde_json::json;
+
+    /// How loud.
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is asked for")]
+    enum Volume {
+        /// One.
+        Low,
+        /// Another.
+        High,
+    }
+
+    /// A sound,
+    /// in two lines.
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is asked for")]
+    struct Sound {
+        /// Said.
+        volume: Volume,
+        /// Maybe said.
+        other: Option<Volume>,
+        count: u32,
+    }
+
+    #[test]
+    fn schemas_are_structural() {
+        let volume = |about| json!({ "description": about, "type": "string", "enum": ["Low", "High"] });
+        let expected = json!({
+            "description": "A sound, in two lines.",
+            "type": "object",
+            "required": ["volume", "count"],
+            "properties": {
+                "volume": volume("Said."),
+                "other": volume("Maybe said."),
+                "count": { "type": "integer", "format": "int32", "minimum": 0 },
+            },
+        });
+        assert_eq!(schema_of::<Sound>(), expected);
+    }
+
+    #[test]
+    fn a_status_has_what_the_host_writes_and_needs_nothing() {
+        let status = status_of::<Sound>("All of them.");
+        assert_eq!(status.get("required"), None);
+        assert_eq!(status["properties"]["conditions"]["description"], "All of them.");
+        assert_eq!(status["properties"]["observedGeneration"]["type"], "integer");
+    }
+}
