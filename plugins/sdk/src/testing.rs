@@ -87,6 +87,12 @@ impl Case {
         self
     }
 
+    /// With kind `K` not installed in the cluster.
+    pub fn not_installed<K: Kind>(mut self) -> Self {
+        self.world.absent.push((K::API_VERSION.to_owned(), K::KIND.to_owned()));
+        self
+    }
+
     /// Calls `reconcile` as the host would.
     ///
     /// # Errors

@@ -14,6 +14,8 @@ pub(crate) struct Fake {
     pub(crate) now: Option<String>,
     pub(crate) objects: Vec<Value>,
     pub(crate) denied: Vec<(String, String)>,
+    /// Kinds that the cluster does not have.
+    pub(crate) absent: Vec<(String, String)>,
     /// Log lines; kept only where a test asks for them, for a native host has no use for them here.
     pub(crate) lines: Option<Vec<(Level, String)>>,
 }
@@ -61,6 +63,9 @@ fn find(kind: &KindRef, namespace: Option<&str>) -> Result<Vec<Value>, LookupErr
         let wanted = (kind.api_version.clone(), kind.kind.clone());
         if fake.denied.contains(&wanted) {
             return Err(LookupError::Denied(format!("the manifest does not declare {}", kind.kind)));
+        }
+        if fake.absent.contains(&wanted) {
+            return Err(LookupError::NotInstalled(format!("{} is not installed in this cluster", kind.kind)));
         }
         let namespace = namespace.or(fake.namespace.as_deref());
         let objects = fake.objects.iter().filter(|object| {
