@@ -57,6 +57,7 @@ bench: plugins ## Run the benchmarks (release build)
 .PHONY: crds
 crds: ## Make crds/ anew from the types
 	@cargo run --locked -p app-service --example crd
+	@cargo run --locked -p training-job --example training-job-crd
 
 .PHONY: fmt
 fmt: ## Format all Rust code

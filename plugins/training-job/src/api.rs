@@ -1,0 +1,164 @@
+//! The API types of `TrainingJob`, from which its CRD is made. They hold no behaviour.
+
+mod container;
+mod distribution;
+mod run_policy;
+#[cfg(feature = "crd")]
+mod schema;
+mod status;
+mod storage;
+
+pub use container::{
+    ConfigMapMount, EnvFrom, EnvVar, FieldRef, GroupRef, KeyRef, LocalRef, PullPolicy, Resources, SecurityContext,
+    Toleration, ValueFrom,
+};
+pub use distribution::{Elastic, Framework, GangScheduler, GangScheduling, SuccessPolicy};
+pub use run_policy::{CleanPodPolicy, RestartPolicy, RestartScope, RunPolicy};
+pub use status::{Phase, SeenCondition, TrainingJobStatus, WorkerStatus};
+pub use storage::{Claim, DataVolume};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A distributed training job: what runs in every worker, how many there are, and what becomes of failures.
+// Fields that the schema requires have empty values here where they are missing all the same, so that the job can be
+// refused by a sentence of its own.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TrainingJobSpec {
+    /// The framework that the workers run. It decides which environment they get. It cannot change.
+    pub framework: Framework,
+    /// How many workers there are. An elastic job can be scaled while it runs; another one begins anew.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 100)))]
+    pub workers: u32,
+    /// How many GPUs every worker has.
+    #[cfg_attr(feature = "crd", schemars(range(max = 8)))]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gpu_per_worker: u32,
+    /// The resource that a GPU is; `nvidia.com/gpu` if it is not said.
+    #[cfg_attr(
+        feature = "crd",
+        schemars(length(max = 316), regex(pattern = r"^[a-z0-9.-]+/[A-Za-z0-9][A-Za-z0-9_.-]*$"))
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_resource: Option<String>,
+
+    /// The container image of all workers.
+    #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 1024), regex(pattern = r"^\S+$")))]
+    #[serde(default)]
+    pub image: String,
+    /// When the image is pulled, as in a Pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_pull_policy: Option<PullPolicy>,
+    /// Secrets in the job's namespace to pull the image with.
+    #[cfg_attr(feature = "crd", schemars(length(max = 16)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub image_pull_secrets: Vec<LocalRef>,
+    /// The training command.
+    #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 128), inner(length(max = 16384))))]
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Arguments after the command.
+    #[cfg_attr(feature = "crd", schemars(length(max = 256), inner(length(max = 16384))))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Environment of the workers, besides what the framework needs. A name that both set has this value, except for those
+    /// that tell workers apart, which are refused.
+    #[cfg_attr(feature = "crd", schemars(length(max = 128)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<EnvVar>,
+    /// ConfigMaps and Secrets whose keys become environment. ConfigMaps are copied when the job starts.
+    #[cfg_attr(feature = "crd", schemars(length(max = 16)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_from: Vec<EnvFrom>,
+    /// ConfigMaps that are mounted as files. They are copied when the job starts, so that later edits do not disturb it.
+    #[cfg_attr(feature = "crd", schemars(length(max = 16)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub config_maps: Vec<ConfigMapMount>,
+    /// Values for the training program, of any form. Workers find them as JSON in the variable `HYPERPARAMETERS` and in
+    /// the file `/etc/hyperparameters/hyperparameters.json`.
+    #[cfg_attr(feature = "crd", schemars(schema_with = "schema::free_form"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hyperparameters: Option<Map<String, Value>>,
+
+    /// The claim with the training data, mounted at `/data`. It must exist before the job starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_volume: Option<DataVolume>,
+    /// Where workers write checkpoints; they find it in `CHECKPOINT_DIR`. It lies on the checkpoint volume, else on the
+    /// data volume under the same path, else in the Pod alone and is lost with it.
+    #[cfg_attr(feature = "crd", schemars(length(max = 1024), regex(pattern = r"^(/[A-Za-z0-9._-]+)+/?$")))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint_dir: Option<String>,
+    /// The claim for checkpoints, mounted at `checkpointDir` (`/checkpoints` if that is not said). It must exist before
+    /// the job starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint_volume: Option<Claim>,
+    /// The size of `/dev/shm`; as much as the Pod's memory allows if it is not said.
+    #[cfg_attr(feature = "crd", schemars(schema_with = "schema::quantity"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shm_size: Option<Value>,
+
+    /// Compute resources of every worker, besides its GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+    /// Labels that a node must have.
+    #[cfg_attr(feature = "crd", schemars(schema_with = "schema::words"))]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Taints that the workers tolerate, besides that of the GPU resource, which workers with GPUs always tolerate.
+    #[cfg_attr(feature = "crd", schemars(length(max = 32)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<Toleration>,
+    /// A label of nodes, such as `topology.kubernetes.io/zone`: workers are kept on nodes of one value where possible.
+    #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 317)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology_key: Option<String>,
+    /// The priority class of the workers.
+    #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class_name: Option<String>,
+    /// The service account of the workers. Without one they get no token.
+    #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_account_name: Option<String>,
+    /// Whose rights the workers have on their volumes and node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security_context: Option<SecurityContext>,
+    /// How many seconds a worker has to write a checkpoint when it is stopped; 30 if it is not said.
+    #[cfg_attr(feature = "crd", schemars(range(max = 86400)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub termination_grace_period_seconds: Option<u32>,
+
+    /// The port on which workers meet: 29500 for pytorch and 2222 for tensorflow if it is not said.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 65535)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u32>,
+    /// How many processes run in every worker (pytorch); one per GPU if it is not said.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 64)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nproc_per_node: Option<u32>,
+    /// How many parameter servers there are (tensorflow). They run the same image and command, without GPUs.
+    #[cfg_attr(feature = "crd", schemars(range(max = 100)))]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parameter_servers: u32,
+    /// Makes the number of workers elastic (pytorch): they meet through torchrun's rendezvous, and can come and go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<Elastic>,
+    /// When the job has succeeded: `ChiefWorker` if it is not said for tensorflow, `AllWorkers` for pytorch, and for an
+    /// elastic job as soon as one worker has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success_policy: Option<SuccessPolicy>,
+    /// Starts all workers or none, through a scheduler that can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gang_scheduling: Option<GangScheduling>,
+    /// What becomes of failures, of a job that takes long, and of what is left in the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_policy: Option<RunPolicy>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

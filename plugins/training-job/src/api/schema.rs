@@ -1,0 +1,32 @@
+//! Schemas of fields that take what Kubernetes itself takes, rather than what a Rust type would.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// An object of any form.
+pub fn free_form(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// An amount, such as `500m`, `2Gi` or `4`.
+pub fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "anyOf": [{ "type": "integer" }, { "type": "string" }],
+        "x-kubernetes-int-or-string": true,
+        "pattern": "^[0-9]+(\\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][0-9]+)?$",
+        "maxLength": 32,
+    })
+}
+
+/// Amounts by the name of a resource.
+pub fn quantities(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "maxProperties": 32, "additionalProperties": quantity(generator) })
+}
+
+/// Words by name.
+pub fn words(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": { "type": "string", "maxLength": 253 },
+    })
+}

@@ -1,0 +1,28 @@
+//! What the plugin declares of itself.
+
+use serde_json::{Value, json};
+
+#[test]
+fn declares_what_it_touches_and_measures() -> Result<(), serde_json::Error> {
+    let manifest: Value = serde_json::from_str(training_job::MANIFEST)?;
+    let kind = |version: &str, kind: &str| json!({ "apiVersion": version, "kind": kind });
+    assert_eq!(manifest["name"], "training-job");
+    assert_eq!(manifest["reconciles"], kind("ml.example.com/v1alpha1", "TrainingJob"));
+    assert_eq!(manifest["finalizer"], "trainingjob.ml.example.com/finalizer");
+    let groups = ["scheduling.volcano.sh/v1beta1", "scheduling.x-k8s.io/v1alpha1"].map(|group| kind(group, "PodGroup"));
+    let of = |kinds: &[&str]| kinds.iter().map(|name| kind("v1", name)).chain(groups.clone()).collect::<Vec<_>>();
+    assert_eq!(manifest["children"], json!(of(&["ConfigMap", "Pod", "Service"])));
+    assert_eq!(manifest["lookups"], json!(of(&["ConfigMap", "PersistentVolumeClaim"])));
+    let measured: Vec<_> = manifest["measurements"].as_array().into_iter().flatten().map(|m| &m["name"]).collect();
+    assert_eq!(
+        measured,
+        [
+            "training_jobs_created_total",
+            "training_jobs_succeeded_total",
+            "training_jobs_failed_total",
+            "training_jobs_restarted_total",
+            "training_job_duration_seconds",
+        ]
+    );
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Jobs that cannot be right: refused with a sentence that says what to do, and never half made.
+
+use crate::world::World;
+use pilothouse_sdk::{Error, Verdict};
+use serde_json::{Value, json};
+use training_job::api::Phase;
+
+/// More of the spec, and what is said.
+#[rustfmt::skip]
+const WRONG: &[(&str, &str)] = &[
+    ("framework: mxnet, workers: 1",
+        "the object does not fit this plugin: spec.framework: unknown variant `mxnet`, expected `pytorch` or `tensorflow`"),
+    ("workers: many", "the object does not fit this plugin: spec.workers: invalid type: string \"many\", expected u32"),
+    ("workers: -1", "the object does not fit this plugin: spec.workers: invalid value: integer `-1`, expected u32"),
+    ("workers: 0", "spec.workers is 0; give 1 to 100"),
+    ("workers: 101", "spec.workers is 101; give 1 to 100"),
+    ("workers: 1, gpuPerWorker: 9", "spec.gpuPerWorker is 9; give 0 to 8"),
+    ("workers: 1, image: ''", "spec.image is missing; name the image to train with"),
+    ("workers: 1, command: []", "spec.command is missing; give the training command"),
+    ("workers: 1, port: 70000", "spec.port is 70000; give 1 to 65535"),
+    ("workers: 1, parameterServers: 1", "spec.parameterServers is for framework tensorflow only; remove it"),
+    ("framework: tensorflow, workers: 1, parameterServers: 101", "spec.parameterServers is 101; give 0 to 100"),
+    ("framework: tensorflow, workers: 1, elastic: {minWorkers: 1, maxWorkers: 2}",
+        "spec.elastic is for framework pytorch only; remove it"),
+    ("workers: 1, elastic: {minWorkers: 2, maxWorkers: 1}",
+        "spec.elastic.minWorkers must be at least 1 and at most spec.elastic.maxWorkers"),
+    ("workers: 5, elastic: {minWorkers: 1, maxWorkers: 4}", "spec.workers is 5, but spec.elastic allows 1 to 4"),
+    ("workers: 1, env: [{name: RANK, value: '1'}]",
+        "spec.env sets RANK, which tells workers apart and is set for each of them; remove it"),
+    ("workers: 1, env: [{name: PET_NNODES, value: '1'}]",
+        "spec.env sets PET_NNODES, which tells workers apart and is set for each of them; remove it"),
+    ("workers: 1, env: [{name: A}, {name: A}]", "spec.env sets A twice; keep one"),
+    ("workers: 1, gpuPerWorker: 1, resources: {limits: {nvidia.com/gpu: 2}}",
+        "spec.resources and spec.gpuPerWorker both give nvidia.com/gpu; keep spec.gpuPerWorker"),
+    ("workers: 1, checkpointDir: /a/../b", "spec.checkpointDir '/a/../b' must be an absolute path without '.' and '..'"),
+    ("workers: 1, checkpointDir: a", "spec.checkpointDir 'a' must be an absolute path without '.' and '..'"),
+    ("workers: 1, checkpointDir: /dev/shm", "two volumes would be mounted at /dev/shm; give one of them another path"),
+    ("workers: 1, configMaps: [{name: a, mountPath: /c}, {name: b, mountPath: /c}]",
+        "two volumes would be mounted at /c; give one of them another path"),
+];
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_made() -> Result<(), Error> {
+    for (spec, sentence) in WRONG {
+        let mut world = World::of(spec)?;
+        world.settle()?;
+        assert_eq!(world.verdict, Verdict::Invalid((*sentence).to_owned()), "{spec}");
+        assert_eq!(world.children.len(), 0, "{spec}");
+        assert!(world.samples.is_empty() && world.events.is_empty(), "{spec}: it is no job yet");
+    }
+    Ok(())
+}
+
+/// A name, and what is said.
+#[rustfmt::skip]
+const NAMES: &[(&str, &str)] = &[
+    ("a234567890123456789012345678901234567890123456789012-4",
+        "metadata.name is 54 characters long; names of Pods are made of it, so it can have at most 53"),
+    ("1st", "metadata.name '1st' is the name of a Service, so it must begin with a letter and hold only lower-case letters, \
+             digits and '-'"),
+    ("a.b", "metadata.name 'a.b' is the name of a Service, so it must begin with a letter and hold only lower-case letters, \
+             digits and '-'"),
+];
+
+#[test]
+fn names_that_pods_cannot_have_are_refused() -> Result<(), Error> {
+    for (name, sentence) in NAMES {
+        let mut world = World::of("workers: 100")?;
+        world.job["metadata"]["name"] = json!(name);
+        world.settle()?;
+        assert_eq!((&world.verdict, world.children.len()), (&Verdict::Invalid((*sentence).to_owned()), 0), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_longest_name_gives_pods_the_longest_host_names() -> Result<(), Error> {
+    let mut world = World::of("workers: 100")?;
+    world.job["metadata"]["name"] = json!("a".repeat(53));
+    world.settle()?;
+    let longest = world.pods().iter().map(|pod| pod.len()).max();
+    assert_eq!((longest, world.pods().len()), (Some(63), 100));
+    Ok(())
+}
+
+#[test]
+fn a_job_of_framework_and_workers_alone_is_refused_and_not_stumbled_over() -> Result<(), Error> {
+    let mut world = World::of("workers: 2")?;
+    world.job["spec"] = json!({ "framework": "pytorch", "workers": 2 });
+    world.settle()?;
+    assert!(matches!(world.verdict, Verdict::Invalid(_)));
+    Ok(())
+}
+
+#[test]
+fn a_running_job_whose_spec_turns_wrong_runs_on() -> Result<(), Error> {
+    let mut world = World::running("workers: 2")?;
+    let (children, status) = (world.children.clone(), world.status()?);
+    world.job["spec"]["env"] = json!([{ "name": "RANK", "value": "1" }]);
+    world.settle()?;
+    assert_eq!(world.children, children);
+    assert_eq!((world.phase()?, world.condition("Ready")?.as_str()), (Some(Phase::Running), "False Invalid"));
+    world.job["spec"]["env"] = Value::Array(Vec::new());
+    world.settle()?;
+    assert_eq!((world.children, world.job["status"]["startTime"].as_str()), (children, status.start_time.as_deref()));
+    Ok(())
+}
+
+#[test]
+fn a_refused_job_starts_once_it_is_put_right() -> Result<(), Error> {
+    let mut world = World::of("workers: 0")?;
+    world.settle()?;
+    world.job["spec"]["workers"] = json!(1);
+    world.settle()?;
+    assert_eq!((world.pods().len(), world.told("TrainingJobCreated")), (1, 1));
+    Ok(())
+}
