@@ -16,6 +16,9 @@ const BUCKETS: [f64; 21] = [
 /// Ends of names that Prometheus gives to parts of a metric.
 const RESERVED_ENDS: [&str; 5] = ["_bucket", "_count", "_created", "_info", "_sum"];
 
+/// The end of a counter of things made, such as `jobs_created_total`: many operators have one, and it is the name of no part.
+const CREATED: &str = "_created_total";
+
 /// A metric that a plugin declares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -61,7 +64,7 @@ impl Measurement {
             named("is not a name of a metric: letters, digits and _, not beginning with a digit")
         } else if name.ends_with("_total") != counts {
             named(if counts { "is a counter, so it must end in _total" } else { "ends in _total but is no counter" })
-        } else if let Some(end) = RESERVED_ENDS.iter().find(|end| name.trim_end_matches("_total").ends_with(*end)) {
+        } else if let Some(end) = reserved_end(name) {
             named(&format!("must not end in {end}, which Prometheus uses for parts of metrics"))
         } else if help.trim().is_empty() || help.contains(|c: char| c.is_control() || c == '\\') {
             named("needs a help text, of one line and without backslashes")
@@ -84,6 +87,11 @@ impl Measurement {
     }
 }
 
+fn reserved_end(name: &str) -> Option<&'static str> {
+    let ends = |end: &&&str| name.trim_end_matches("_total").ends_with(**end) && !name.ends_with(CREATED);
+    RESERVED_ENDS.iter().find(ends).copied()
+}
+
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -101,8 +109,10 @@ mod tests {
     fn what_prometheus_cannot_show_is_refused() {
         use MeasurementKind::{Counter, Gauge, Histogram};
         type Change = fn(&mut Measurement);
-        let cases: [(&str, MeasurementKind, Change, &str); 16] = [
+        let cases: [(&str, MeasurementKind, Change, &str); 18] = [
             ("jobs_total", Counter, |_| {}, ""),
+            ("jobs_created_total", Counter, |_| {}, ""),
+            ("jobs_created", Gauge, |_| {}, "must not end in _created"),
             ("job_seconds", Histogram, |m| m.buckets = vec![1.0, 60.0], ""),
             ("jobs", Counter, |_| {}, "must end in _total"),
             ("jobs_total", Gauge, |_| {}, "no counter"),

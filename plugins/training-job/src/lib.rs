@@ -52,7 +52,8 @@ pilothouse_sdk::plugin! {
         counter "training_jobs_succeeded_total" "Training jobs that ended well" ["namespace", "framework"],
         counter "training_jobs_failed_total" "Training jobs that ended badly" ["namespace", "framework"],
         counter "training_jobs_restarted_total" "Restarts after failures of workers" ["namespace", "framework"],
-        histogram "training_job_duration_seconds" "Seconds from a training job's start to its end" [],
+        histogram "training_job_duration_seconds" "Seconds from a training job's start to its end" []
+            [60, 300, 900, 1800, 3600, 7200, 14400, 28800, 57600, 86400, 172800, 345600, 604800, 1209600],
     ],
     finalizer: "trainingjob.ml.example.com/finalizer",
     reconcile: reconcile,
