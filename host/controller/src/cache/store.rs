@@ -118,9 +118,14 @@ impl Store {
         *self.write() = Inner::default();
     }
 
-    /// This process wrote the object and got this state back. Makes no change: who wrote knows.
+    /// This process wrote the object and got this state back. Makes no change: who wrote knows. The last states of an object
+    /// can come back after its watch has seen it deleted: they are not taken, or it would be there for ever.
     pub(crate) fn wrote(&self, object: Object) {
         let mut inner = self.write();
+        let is_known = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
+        if object.deleting && !is_known {
+            return;
+        }
         inner.gone.remove(&object.uid);
         inner.put(object);
     }
@@ -218,6 +223,21 @@ mod tests {
         assert!(store.saw(object("a", "1", "7", Some("o"))).is_none(), "the echo is no change");
         assert!(store.saw(object("a", "1", "8", None)).is_some());
         assert!(store.owned_by("o").is_empty());
+    }
+
+    #[test]
+    fn the_answer_to_a_delete_does_not_bring_back_what_the_watch_saw_go() {
+        let terminating = |version| Object { deleting: true, ..object("a", "1", version, Some("o")) };
+        let store = Store::default();
+        store.saw(object("a", "1", "5", Some("o")));
+        store.wrote(terminating("6"));
+        assert!(store.owned_by("o").iter().all(|known| known.deleting), "it takes its time");
+        assert!(store.saw_deleted(&terminating("7")).is_some());
+        store.wrote(terminating("6"));
+        assert!(store.owned_by("o").is_empty(), "the answer came late");
+        store.saw(object("a", "2", "9", Some("o")));
+        store.wrote(terminating("6"));
+        assert_eq!(store.owned_by("o").len(), 1, "and is not about its successor");
     }
 
     #[test]
