@@ -9,6 +9,7 @@ use pilothouse_tests::{
     cluster::{Cluster, PATIENCE, install_crd},
     wait::{Look, eventually},
 };
+use serde_json::json;
 
 use crate::{
     scene::{Scene, app},
@@ -22,6 +23,7 @@ pub fn register(suite: &mut Suite) {
         a_file_that_is_no_plugin_is_told,
         a_missing_kind_is_waited_for,
         a_removed_kind_is_waited_for,
+        a_child_kind_that_can_be_asked_for_may_be_missing,
     );
 }
 
@@ -82,6 +84,19 @@ async fn a_removed_kind_is_waited_for(scene: &mut Scene) -> Result<()> {
     scene.host.ready().await?;
     scene.namespace.apply(app("again")).await?;
     scene.namespace.until("Deployment", "again", "to be created", |_| true).await?;
+    Ok(())
+}
+
+/// No gang scheduler is installed, and jobs that want none are run all the same.
+async fn a_child_kind_that_can_be_asked_for_may_be_missing(scene: &mut Scene) -> Result<()> {
+    scene.start(&["training-job"]).await?;
+    scene.host.logged("scheduling.volcano.sh/v1beta1 PodGroup").await?;
+    let job = json!({
+        "apiVersion": "ml.example.com/v1alpha1", "kind": "TrainingJob", "metadata": { "name": "job" },
+        "spec": { "framework": "pytorch", "workers": 1, "image": "trainer", "command": ["train"] },
+    });
+    scene.namespace.apply(job).await?;
+    scene.namespace.until("Pod", "job-worker-0", "to be created", |_| true).await?;
     Ok(())
 }
 

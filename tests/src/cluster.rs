@@ -27,8 +27,9 @@ pub const HOST_USER: &str = "host";
 pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests know: version, kind, plural.
-const KINDS: [(&str, &str, &str); 15] = [
+const KINDS: [(&str, &str, &str); 16] = [
     ("apps.example.com/v1", "AppService", "appservices"),
+    ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
     ("test.pilothouse.dev/v1", "Farewell", "farewells"),
     ("test.pilothouse.dev/v1", "Sextet", "sextets"),
@@ -46,8 +47,9 @@ const KINDS: [(&str, &str, &str); 15] = [
 ];
 
 /// The CRDs of the repository and of the tests.
-const CRDS: [&str; 4] = [
+const CRDS: [&str; 5] = [
     "crds/appservices.apps.example.com.yaml",
+    "crds/trainingjobs.ml.example.com.yaml",
     "tests/guests/farewell/crd.yaml",
     "tests/guests/misbehaver/crd.yaml",
     "tests/guests/sextet/crd.yaml",

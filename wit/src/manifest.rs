@@ -28,7 +28,7 @@ pub struct Manifest {
     pub contract: String,
     /// The kind it reconciles.
     pub reconciles: KindRef,
-    /// The kinds of children it may return.
+    /// The kinds of children it may return. One that it may also look up need not be installed: it can ask.
     #[serde(default)]
     pub children: Vec<KindRef>,
     /// The kinds it may look up.

@@ -115,10 +115,14 @@ impl ActivePlugin {
         self.reconciler.manifest()
     }
 
-    /// The watches that it cannot work without. It goes on without a kind that it looks up, for the lookup tells it, and
-    /// without a former kind.
+    /// The watches that it cannot work without. It goes on without a kind that it looks up, for the lookup tells it, be it
+    /// also one of its child kinds; and without a former kind.
     pub fn needed(&self) -> impl Iterator<Item = &Arc<Watched>> {
-        std::iter::once(&self.objects).chain(self.children.values())
+        let is_optional = |kind: &KindRef, watched: &Watched| {
+            self.lookups.contains_key(kind) && watched.state() == State::NotInstalled
+        };
+        let children = self.children.iter().filter(move |(kind, watched)| !is_optional(kind, watched));
+        std::iter::once(&self.objects).chain(children.map(|(_, watched)| watched))
     }
 
     /// Waits until reconciling can begin: its objects are known, and of every other kind either the objects or the

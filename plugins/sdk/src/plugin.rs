@@ -10,7 +10,8 @@
 /// version: "1.2.0",                                   // default: the crate's version
 /// reconciles: "apps.example.com/v1" "AppService",     // the kind it reconciles
 /// children: ["apps/v1" "Deployment", "v1" "Service"], // kinds it may return
-/// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none
+/// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none. A child kind that is
+///                                                     // here, too, need not be installed: the plugin asks before
 /// measurements: [                                     // metrics it may measure; default: none
 ///     counter "restarts_total" "Restarts seen." ["reason"],      // its labels; or gauge, or histogram
 ///     histogram "job_seconds" "Time of a job." [] [60, 600, 3600], // buckets; default: 5 ms to a day
