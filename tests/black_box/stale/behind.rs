@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{change, deletes, ready, returns_to, start, state, stays_quiet};
 use crate::{
@@ -23,6 +23,7 @@ pub fn register(suite: &mut Suite) {
         a_child_that_was_deleted_does_not_come_back_to_mind,
         a_child_that_is_gone_already_is_deleted_once,
         an_object_that_is_not_seen_to_go_gets_no_new_children,
+        an_edit_that_comes_back_with_an_own_write_is_seen,
         everything_late_comes_to_the_same_end,
     );
 }
@@ -140,6 +141,22 @@ async fn an_object_that_is_not_seen_to_go_gets_no_new_children(scene: &mut Scene
         ensure!(times == 1, "{made} came {times} times, not once for the new object: {writes:#?}");
     }
     Ok(())
+}
+
+/// While the objects' watch brings nothing, a spec is edited and the host writes the status: the answer has the edit in it,
+/// and what the watch brings later is old news.
+async fn an_edit_that_comes_back_with_an_own_write_is_seen(scene: &mut Scene) -> Result<()> {
+    let proxy = start(scene).await?;
+    proxy.watches().freeze("sextets");
+    scene.namespace.patch("Sextet", "web", json!({"spec": {"port": 81}})).await?;
+    scene.namespace.patch("ConfigMap", "web-a", json!({"data": {"theirs": "to be told"}})).await?;
+    let is_told = |web: &Value| web["status"]["seen"]["web-a"]["theirs"] == "to be told";
+    scene.namespace.until("Sextet", "web", "to tell of what was added", is_told).await?;
+    proxy.watches().thaw();
+    let is_done = |service: &Value| service["spec"]["ports"][0]["port"] == 81;
+    scene.namespace.until("Service", "web-s", "to have the new port", is_done).await?;
+    ready(scene).await?;
+    stays_quiet(scene, &proxy).await
 }
 
 /// Every event comes two seconds late, while the object changes, children change and go, and another object takes its name.

@@ -351,9 +351,9 @@ impl Pipeline {
                 self.metrics.measured(&plugin.name, &measurements);
                 self.memory.update(key, |memory| match written {
                     StatusWrite::None => memory.converged = converged,
-                    StatusWrite::Written(status) => (memory.status, memory.converged) = (status, None),
+                    StatusWrite::Written { settled, .. } => (memory.status, memory.converged) = (settled, None),
                 });
-                next
+                if matches!(written, StatusWrite::Written { changed_meanwhile: true, .. }) { Next::Again } else { next }
             }
             Err(failure) => {
                 tracing::warn!(reason = failure.reason, "{}", failure.message);

@@ -1,14 +1,17 @@
 //! Stage 7: says what happened where the user looks. Writes the status, through the status subresource, only if it
 //! differs; hands events to the recorder.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use jiff::Timestamp;
 use kube::{
     Client,
     api::{Patch, PatchParams},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     apply::{Failure, is_undeclared_field},
@@ -36,8 +39,14 @@ impl SettledStatus {
 pub enum StatusWrite {
     /// It is as it shall be.
     None,
-    /// It was; what to remember of it.
-    Written(SettledStatus),
+    /// It was.
+    Written {
+        /// What to remember of it.
+        settled: SettledStatus,
+        /// Whether the answer shows that somebody changed the object meanwhile. The event of that is old news when it comes, and
+        /// wakes nobody.
+        changed_meanwhile: bool,
+    },
 }
 
 /// Writes an object's status if it is not as it shall be. Where it is `exact`, only over the very state that was observed.
@@ -68,8 +77,9 @@ pub async fn write_status(
              observedGeneration, conditions and the plugin's own fields"
         );
     }
+    let changed_meanwhile = but_for_status(object) != but_for_status(&after);
     plugin.objects.store().wrote(after);
-    Ok(StatusWrite::Written(settled))
+    Ok(StatusWrite::Written { settled, changed_meanwhile })
 }
 
 async fn patch_status(
@@ -119,6 +129,20 @@ fn explain(error: &kube::Error) -> Failure {
     Failure { reason, message, passing }
 }
 
+/// All that an object says apart from its status, as text; nothing of one that cannot be read.
+fn but_for_status(object: &Object) -> BTreeMap<String, &str> {
+    fn fields(text: &str) -> BTreeMap<String, &str> {
+        let fields = serde_json::from_str::<BTreeMap<String, &RawValue>>(text).unwrap_or_default();
+        fields.into_iter().map(|(field, value)| (field, value.get())).collect()
+    }
+    let mut all = fields(&object.text);
+    all.remove("status");
+    let metadata = all.remove("metadata").unwrap_or_default();
+    all.extend(fields(metadata).into_iter().map(|(field, value)| (format!("metadata.{field}"), value)));
+    all.remove("metadata.resourceVersion");
+    all
+}
+
 fn status_of(object: &Object) -> Map<String, Value> {
     #[derive(serde::Deserialize)]
     struct Status {
@@ -127,4 +151,27 @@ fn status_of(object: &Object) -> Map<String, Value> {
     }
     // An object without a readable status has none.
     serde_json::from_str::<Status>(&object.text).map(|object| object.status).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_anything_but_the_status_is_seen() {
+        let object = |text: Value| Object { text: text.to_string().into(), ..Object::sample("ns", "a") };
+        let before = object(json!({"metadata": {"resourceVersion": "1", "generation": 1}, "spec": {"a": 1}}));
+        for (after, changed) in [
+            (
+                json!({"metadata": {"resourceVersion": "2", "generation": 1}, "spec": {"a": 1}, "status": {"b": 1}}),
+                false,
+            ),
+            (json!({"metadata": {"resourceVersion": "2", "generation": 2}, "spec": {"a": 2}}), true),
+            (json!({"metadata": {"resourceVersion": "2", "generation": 1, "labels": {}}, "spec": {"a": 1}}), true),
+            (json!({"metadata": {"resourceVersion": "2", "generation": 1}, "spec": {"a": 1}, "more": 1}), true),
+        ] {
+            let after = object(after);
+            assert_eq!(but_for_status(&before) != but_for_status(&after), changed, "{}", after.text);
+        }
+    }
 }
