@@ -76,7 +76,7 @@ async fn a_replaced_token_is_not_noticed(scene: &mut Scene) -> Result<()> {
     refused(scene, &kubeconfig(scene, folder.path(), &json!({"token": old.trim()}))).await?;
     for (replicas, restart) in [(4, false), (5, true)] {
         if restart {
-            scene.cluster.plane.stop_part(Part::ApiServer).await?;
+            scene.cluster.plane.kill_part(Part::ApiServer).await?;
             scene.cluster.plane.start_part(Part::ApiServer).await?;
         }
         scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": replicas}})).await?;

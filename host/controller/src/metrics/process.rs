@@ -11,6 +11,7 @@ use prometheus_client::{
 use rustix::{
     param::{clock_ticks_per_second, page_size},
     process::{Resource, getrlimit},
+    time::{ClockId, clock_gettime},
 };
 
 #[derive(Debug)]
@@ -19,8 +20,6 @@ pub(super) struct Process;
 /// What `/proc/self/stat` says of the process.
 #[derive(Debug, PartialEq)]
 struct Stat {
-    /// Time on processors, in ticks of the clock.
-    cpu_ticks: u64,
     threads: u64,
     /// When it began, in ticks since the machine did.
     start_ticks: u64,
@@ -33,17 +32,18 @@ impl Collector for Process {
         let mut show = |name: &str, help: &str, metric: &dyn EncodeMetric| {
             metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
         };
+        // `/proc` counts it in hundredths of a second.
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let cpu = ConstCounter::new(cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9);
+        show("process_cpu_seconds", "Time on processors, user and system.", &cpu)?;
         if let Some(stat) = read("/proc/self/stat").as_deref().and_then(Stat::parse) {
-            let seconds = |ticks: u64| ticks as f64 / clock_ticks_per_second() as f64;
-            let cpu = ConstCounter::new(seconds(stat.cpu_ticks));
-            show("process_cpu_seconds", "Time on processors, user and system.", &cpu)?;
             let resident = ConstGauge::new(stat.resident_pages * page_size() as u64);
             show("process_resident_memory_bytes", "Memory in use.", &resident)?;
             let virtual_bytes = ConstGauge::new(stat.virtual_bytes);
             show("process_virtual_memory_bytes", "Address space in use.", &virtual_bytes)?;
             show("process_threads", "Threads.", &ConstGauge::new(stat.threads))?;
             if let Some(boot) = read("/proc/stat").as_deref().and_then(boot_time) {
-                let start = ConstGauge::new(boot as f64 + seconds(stat.start_ticks));
+                let start = ConstGauge::new(boot as f64 + stat.start_ticks as f64 / clock_ticks_per_second() as f64);
                 show("process_start_time_seconds", "When the process began, in seconds since 1970.", &start)?;
             }
         }
@@ -61,7 +61,6 @@ impl Stat {
         let fields: Vec<_> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
         Some(Self {
-            cpu_ticks: number(11)? + number(12)?,
             threads: number(17)?,
             start_ticks: number(19)?,
             virtual_bytes: number(20)?,
@@ -86,8 +85,7 @@ mod tests {
     #[test]
     fn fields_are_found_whatever_the_program_is_called() {
         let line = "7 (a ) b) S 1 7 7 0 -1 4194304 1 2 3 4 250 50 6 7 20 0 9 0 1234 4096000 500 18446744073709551615";
-        let expected =
-            Stat { cpu_ticks: 300, threads: 9, start_ticks: 1234, virtual_bytes: 4_096_000, resident_pages: 500 };
+        let expected = Stat { threads: 9, start_ticks: 1234, virtual_bytes: 4_096_000, resident_pages: 500 };
         assert_eq!(Stat::parse(line), Some(expected));
         assert_eq!(Stat::parse("7 (a) S 1"), None);
         assert_eq!(boot_time("cpu 1 2\nbtime 1700000000\nprocesses 3\n"), Some(1_700_000_000));
