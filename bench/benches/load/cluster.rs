@@ -1,0 +1,168 @@
+//! The objects under load, as their users change them, and the time at which a change has reached a child.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams},
+};
+use serde_json::{Value, json};
+use tokio::{sync::Notify, task::AbortHandle};
+
+/// Requests at once.
+const PARALLEL: usize = 16;
+
+/// The users' side of the cluster.
+pub struct Cluster {
+    objects: Api<DynamicObject>,
+    children: Api<DynamicObject>,
+}
+
+impl Cluster {
+    /// In the default namespace.
+    pub fn new(client: &Client) -> Self {
+        let resource = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}/{version}"),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        };
+        let api = |resource: &ApiResource| Api::namespaced_with(client.clone(), "default", resource);
+        Self {
+            objects: api(&resource("apps.example.com", "v1", "AppService", "appservices")),
+            children: api(&resource("apps", "v1", "Deployment", "deployments")),
+        }
+    }
+
+    /// Creates so many objects.
+    pub async fn create(&self, count: usize) -> Result<()> {
+        self.each(count, async |name| {
+            let object = json!({
+                "apiVersion": "apps.example.com/v1", "kind": "AppService", "metadata": {"name": name},
+                "spec": {"replicas": 1, "image": "example.com/web:1"},
+            });
+            self.objects.create(&Default::default(), &serde_json::from_value(object)?).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Changes all objects with a merge patch.
+    pub async fn change_objects(&self, count: usize, patch: &Value) -> Result<()> {
+        self.each(count, async |name| merge(&self.objects, name, patch).await.map(drop)).await
+    }
+
+    /// Changes all Deployments with a merge patch.
+    pub async fn change_children(&self, count: usize, patch: &Value) -> Result<()> {
+        self.each(count, async |name| merge(&self.children, name, patch).await.map(drop)).await
+    }
+
+    /// Changes one object, and tells how long after the answer its Deployment's event came.
+    pub async fn change(&self, follower: &Follower, number: usize, image: &str) -> Result<Duration> {
+        let patch = json!({"spec": {"image": image}});
+        merge(&self.objects, &name(number), &patch).await?;
+        let answered = Instant::now();
+        let image = image.to_owned();
+        let at = follower.until(&name(number), move |child| image_of(child) == Some(&image)).await;
+        Ok(at.saturating_duration_since(answered))
+    }
+
+    /// Edits one Deployment, and tells how long after the answer the event of its repair came.
+    pub async fn drift(&self, follower: &Follower, number: usize) -> Result<Duration> {
+        let edited = merge(&self.children, &name(number), &json!({"spec": {"replicas": 7}})).await?;
+        let answered = Instant::now();
+        let version = version_of(&serde_json::to_value(edited)?);
+        let repaired = move |child: &Value| version_of(child) > version && child["spec"]["replicas"] == 1;
+        Ok(follower.until(&name(number), repaired).await.saturating_duration_since(answered))
+    }
+
+    /// Follows the Deployments.
+    pub async fn follow(&self) -> Result<Follower> {
+        let version = self.children.list(&Default::default()).await?.metadata.resource_version.context("no version")?;
+        let mut events = Box::pin(self.children.watch(&WatchParams::default(), &version).await?);
+        let latest = Arc::new(Latest::default());
+        let seen = latest.clone();
+        let task = tokio::spawn(async move {
+            while let Ok(Some(event)) = events.try_next().await {
+                if let WatchEvent::Added(child) | WatchEvent::Modified(child) = event {
+                    seen.saw(child);
+                }
+            }
+        });
+        Ok(Follower { latest, task: task.abort_handle() })
+    }
+
+    async fn each(&self, count: usize, work: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
+        let names: Vec<_> = (0..count).map(name).collect();
+        stream::iter(&names).map(|name| work(name)).buffer_unordered(PARALLEL).try_collect().await
+    }
+}
+
+/// The latest states of children, by name, and when they came.
+#[derive(Default)]
+struct Latest {
+    children: Mutex<HashMap<String, (Instant, Value)>>,
+    changed: Notify,
+}
+
+impl Latest {
+    fn saw(&self, child: DynamicObject) {
+        let (name, now) = (child.metadata.name.clone().unwrap_or_default(), Instant::now());
+        // What was a Kubernetes object is one as JSON, too.
+        let state = serde_json::to_value(child).unwrap_or_default();
+        self.children.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (now, state));
+        self.changed.notify_waiters();
+    }
+}
+
+/// Follows the children's events.
+pub struct Follower {
+    latest: Arc<Latest>,
+    task: AbortHandle,
+}
+
+impl Follower {
+    /// The time of the event by which a child satisfies a condition.
+    async fn until(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Instant {
+        loop {
+            let changed = self.latest.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            let children = self.latest.children.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((at, _)) = children.get(name).filter(|(_, child)| holds(child)) {
+                return *at;
+            }
+            drop(children);
+            changed.await;
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn merge(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<DynamicObject> {
+    Ok(api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
+}
+
+fn name(number: usize) -> String {
+    format!("web-{number}")
+}
+
+fn image_of(child: &Value) -> Option<&str> {
+    child.pointer("/spec/template/spec/containers/0/image")?.as_str()
+}
+
+fn version_of(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,111 @@
+//! The host being measured: a process of its own, with what it costs and counts.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{
+    artifacts,
+    metrics::Samples,
+    wait::{Look, eventually},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// How long a phase may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Clock ticks per second of `/proc/PID/stat`: fixed on Linux.
+const TICKS: f64 = 100.0;
+
+/// A running host.
+pub struct Host {
+    process: Child,
+    metrics: String,
+}
+
+impl Host {
+    /// Starts a variant.
+    pub fn start(variant: &str, kubeconfig: &Path, cache: &Path) -> Result<Self> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_load-host"));
+        command.arg(variant).arg(kubeconfig).arg(artifacts::plugin("app-service")?).arg(cache);
+        let mut process = command.stdout(Stdio::piped()).spawn().context("failed to start the host")?;
+        let mut metrics = String::new();
+        BufReader::new(process.stdout.take().context("no output")?).read_line(&mut metrics)?;
+        Ok(Self { process, metrics: metrics.trim().to_owned() })
+    }
+
+    /// Ends it with SIGTERM.
+    pub fn stop(mut self) -> Result<()> {
+        ensure!(Command::new("kill").arg(self.process.id().to_string()).status()?.success(), "failed to stop the host");
+        ensure!(self.process.wait()?.success(), "the host ended badly");
+        Ok(())
+    }
+
+    /// The time of processors that it has used, in seconds.
+    pub fn cpu(&self) -> Result<f64> {
+        cpu(self.process.id())
+    }
+
+    /// Its memory, and the most it had, in MiB.
+    pub fn memory(&self) -> Result<(f64, f64)> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such field")?;
+            anyhow::Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+        };
+        Ok((field("VmRSS")?, field("VmHWM")?))
+    }
+
+    /// What it counts.
+    pub async fn counts(&self) -> Result<Samples> {
+        let mut stream = TcpStream::connect(&self.metrics).await?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: host\r\nConnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Samples::parse(answer.split_once("\r\n\r\n").context("an answer without a body")?.1)
+    }
+
+    /// Its writes of children and statuses.
+    pub async fn writes(&self) -> Result<f64> {
+        Ok(self.counts().await?.sum("rest_client_requests_total", &[("method", "PATCH")]))
+    }
+
+    /// Waits until it has made so many writes.
+    pub async fn until_writes(&self, least: f64) -> Result<()> {
+        eventually(PATIENCE, &format!("{least} writes"), async || {
+            let writes = self.writes().await?;
+            Ok(Look::of(writes >= least, writes))
+        })
+        .await
+    }
+
+    /// Waits until it has asked the plugin so often.
+    pub async fn until_calls(&self, least: f64) -> Result<()> {
+        eventually(PATIENCE, &format!("{least} calls"), async || {
+            let calls = self.counts().await?.sum("pilothouse_plugin_calls_total", &[]);
+            Ok(Look::of(calls >= least, calls))
+        })
+        .await
+    }
+
+    /// How often it has asked the plugin.
+    pub async fn calls(&self) -> Result<f64> {
+        Ok(self.counts().await?.sum("pilothouse_plugin_calls_total", &[]))
+    }
+}
+
+/// The time of processors that a process has used, in seconds.
+pub fn cpu(pid: u32) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name, in parentheses, may hold spaces.
+    let fields: Vec<_> = stat.rsplit_once(") ").context("a malformed stat")?.1.split(' ').collect();
+    let ticks = |field: usize| anyhow::Ok(fields.get(field).context("no such field")?.parse::<f64>()?);
+    Ok((ticks(11)? + ticks(12)?) / TICKS)
+}

@@ -1,0 +1,211 @@
+//! What is measured, phase by phase, on a fresh control plane.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
+use pilothouse_tests::{artifacts, cluster::install_crd};
+use serde_json::json;
+
+use crate::{
+    cluster::{Cluster, Follower},
+    host::{Host, cpu},
+    table::Measured,
+};
+
+/// How much is done.
+pub struct Plan {
+    /// Objects.
+    pub objects: usize,
+    /// Changes and repairs, one at a time.
+    pub changes: usize,
+    /// How long nothing happens.
+    pub idle: Duration,
+}
+
+/// Runs all phases for one variant.
+pub async fn run(variant: &str, plan: &Plan) -> Result<Vec<Measured>> {
+    let folder = tempfile::tempdir()?;
+    let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
+    let plane = ControlPlane::start(assets, Options::new(folder.path().join("control-plane"), Parts::Api)).await?;
+    let client = plane.client().await?;
+    install_crd(&client, &artifacts::repository().join("crds/appservices.apps.example.com.yaml")).await?;
+    let cluster = Cluster::new(&client);
+    let server = plane.pid(Part::ApiServer).await?;
+    let bench = Bench { variant, plan, cluster, server, kubeconfig: &plane.kubeconfig_path(), cache: folder.path() };
+    let measured = bench.phases().await;
+    plane.stop().await?;
+    measured
+}
+
+struct Bench<'a> {
+    variant: &'a str,
+    plan: &'a Plan,
+    cluster: Cluster,
+    server: u32,
+    kubeconfig: &'a Path,
+    cache: &'a Path,
+}
+
+/// What a host and the API server had used at some moment.
+struct Mark {
+    at: Instant,
+    host: f64,
+    server: f64,
+}
+
+impl Bench<'_> {
+    async fn phases(&self) -> Result<Vec<Measured>> {
+        let mut measured = Vec::new();
+        self.warm_up().await?;
+        let host = self.create(&mut measured).await?;
+        let mut used = host.cpu()?;
+        host.stop()?;
+        let host = self.restart(&mut measured).await?;
+        self.touch(&host, &mut measured).await?;
+        self.update(&host, &mut measured).await?;
+        self.one_at_a_time(&host, &mut measured).await?;
+        self.idle(&host, &mut measured).await?;
+        used += host.cpu()?;
+        host.stop()?;
+        measured.push(("whole run: host CPU, s", used));
+        Ok(measured)
+    }
+
+    fn start(&self) -> Result<Host> {
+        Host::start(self.variant, self.kubeconfig, &self.cache.join("compiled"))
+    }
+
+    /// Compiles the plugin into the cache, which is no part of what is measured.
+    async fn warm_up(&self) -> Result<()> {
+        let host = self.start()?;
+        host.counts().await?;
+        host.stop()
+    }
+
+    fn mark(&self, host: &Host) -> Result<Mark> {
+        Ok(Mark { at: Instant::now(), host: host.cpu()?, server: cpu(self.server)? })
+    }
+
+    /// What was used since a mark, per object, in milliseconds: the host, the API server.
+    fn since(&self, mark: &Mark, host: &Host) -> Result<(f64, f64)> {
+        let per_object = 1_000.0 / self.plan.objects as f64;
+        Ok(((host.cpu()? - mark.host) * per_object, (cpu(self.server)? - mark.server) * per_object))
+    }
+
+    async fn create(&self, measured: &mut Vec<Measured>) -> Result<Host> {
+        let objects = self.plan.objects;
+        self.cluster.create(objects).await?;
+        let before = cpu(self.server)?;
+        let started = Instant::now();
+        let host = self.start()?;
+        let mark = Mark { at: started, host: 0.0, server: before };
+        host.until_writes(3.0 * objects as f64).await?;
+        let took = mark.at.elapsed().as_secs_f64();
+        let (own, server) = self.since(&mark, &host)?;
+        measured.extend([
+            ("create: all children and statuses, s", took),
+            ("create: host CPU, ms per object", own),
+            ("create: API server CPU, ms per object", server),
+            ("create: writes per object", host.writes().await? / objects as f64),
+            ("create: peak RSS, MiB", host.memory()?.1),
+        ]);
+        Ok(host)
+    }
+
+    async fn restart(&self, measured: &mut Vec<Measured>) -> Result<Host> {
+        let host = self.start()?;
+        host.until_calls(self.plan.objects as f64).await?;
+        measured.extend([
+            ("restart: host CPU, s", host.cpu()?),
+            ("restart: writes", host.writes().await?),
+            ("restart: peak RSS, MiB", host.memory()?.1),
+        ]);
+        Ok(host)
+    }
+
+    async fn touch(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {
+        let objects = self.plan.objects;
+        let touch = json!({"metadata": {"annotations": {"bench": "touched"}}});
+        for (row, children) in
+            [("touch of objects: host CPU, ms each", false), ("touch of children: host CPU, ms each", true)]
+        {
+            let (mark, calls) = (self.mark(host)?, host.calls().await?);
+            if children {
+                self.cluster.change_children(objects, &touch).await?;
+            } else {
+                self.cluster.change_objects(objects, &touch).await?;
+            }
+            host.until_calls(calls + objects as f64).await?;
+            measured.push((row, self.since(&mark, host)?.0));
+        }
+        measured.push(("touches: writes", host.writes().await?));
+        Ok(())
+    }
+
+    async fn update(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {
+        let objects = self.plan.objects;
+        let (mark, writes) = (self.mark(host)?, host.writes().await?);
+        self.cluster.change_objects(objects, &json!({"spec": {"image": "example.com/web:2"}})).await?;
+        host.until_writes(writes + 2.0 * objects as f64).await?;
+        let (own, server) = self.since(&mark, host)?;
+        measured.extend([
+            ("new image on all: s", mark.at.elapsed().as_secs_f64()),
+            ("new image on all: host CPU, ms per object", own),
+            ("new image on all: API server CPU, ms per object", server),
+            ("new image on all: writes per object", (host.writes().await? - writes) / objects as f64),
+        ]);
+        Ok(())
+    }
+
+    async fn one_at_a_time(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {
+        let follower = self.cluster.follow().await?;
+        let mark = host.cpu()?;
+        let changes = self.times(async |number| self.change(&follower, number).await).await?;
+        measured.extend([
+            ("one change: p50, ms", quantile(&changes, 0.5)),
+            ("one change: p90, ms", quantile(&changes, 0.9)),
+            ("one change: p99, ms", quantile(&changes, 0.99)),
+            ("one change: host CPU, ms", (host.cpu()? - mark) * 1_000.0 / self.plan.changes as f64),
+        ]);
+        let drifts = self.times(async |number| self.cluster.drift(&follower, number).await).await?;
+        measured.extend([("drift: p50, ms", quantile(&drifts, 0.5)), ("drift: p99, ms", quantile(&drifts, 0.99))]);
+        Ok(())
+    }
+
+    async fn change(&self, follower: &Follower, number: usize) -> Result<Duration> {
+        self.cluster.change(follower, number, &format!("example.com/web:one-{number}")).await
+    }
+
+    /// Does something to one object after the other, with rest in between as people leave it.
+    async fn times(&self, work: impl AsyncFn(usize) -> Result<Duration>) -> Result<Vec<f64>> {
+        let mut times = Vec::new();
+        for number in 0..self.plan.changes {
+            times.push(work(number % self.plan.objects).await?.as_secs_f64() * 1_000.0);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times)
+    }
+
+    async fn idle(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {
+        let (mark, writes) = (self.mark(host)?, host.writes().await?);
+        tokio::time::sleep(self.plan.idle).await;
+        measured.extend([
+            ("idle: host CPU, s", host.cpu()? - mark.host),
+            ("idle: writes", host.writes().await? - writes),
+            ("idle: RSS, MiB", host.memory()?.0),
+            ("any time: peak RSS, MiB", host.memory()?.1),
+        ]);
+        Ok(())
+    }
+}
+
+/// A quantile of sorted values.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = (sorted.len().saturating_sub(1) as f64 * share).round() as usize;
+    sorted.get(place).copied().unwrap_or_default()
+}

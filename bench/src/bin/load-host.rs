@@ -1,0 +1,74 @@
+//! A host for load benchmarks: the one of `pilothouse run` with the AppService plugin, as WebAssembly or linked natively.
+//! Everything else is the same, so that what differs is the cost of WebAssembly.
+//!
+//!   load-host wasm|native KUBECONFIG PLUGIN CACHE
+//!
+//! Prints the address of its metrics, then works until SIGTERM.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result, bail};
+use pilothouse_bench::native::NativeAppService;
+use pilothouse_controller::{
+    client,
+    host::{Host, HostConfig},
+    metrics::Metrics,
+    server::{self, Addresses, LogLevel},
+};
+use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits, Reconciler};
+use tokio::signal::unix::{SignalKind, signal};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> Result<()> {
+    rustix::thread::disable_transparent_huge_pages(true).context("failed to switch huge pages off")?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
+}
+
+async fn run() -> Result<()> {
+    let [_, variant, kubeconfig, plugin, cache] = std::env::args()
+        .collect::<Vec<_>>()
+        .try_into()
+        .map_err(|given| anyhow::anyhow!("usage: load-host wasm|native KUBECONFIG PLUGIN CACHE, not {given:?}"))?;
+    let config = client::config(Some(&PathBuf::from(kubeconfig)), None).await?;
+    let (metrics, fence) = (Metrics::new(), HostConfig::default().fence);
+    let client = client::client(&config, metrics.requests(), fence.clone())?;
+    let host = Host::new(client, metrics, HostConfig { fence, ..HostConfig::default() });
+    let any = "127.0.0.1:0".parse()?;
+    let addresses = server::serve(&host, Arc::new(FixedLevel), Addresses { health: any, metrics: any }).await?;
+    println!("{}", addresses.metrics);
+    host.install(reconciler(&variant, &plugin, cache.into()).await?);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = async {
+        terminate.recv().await;
+    };
+    host.run(stop).await;
+    Ok(())
+}
+
+async fn reconciler(variant: &str, plugin: &str, cache: PathBuf) -> Result<Arc<dyn Reconciler>> {
+    match variant {
+        "native" => Ok(Arc::new(NativeAppService::default())),
+        "wasm" => {
+            let bytes =
+                std::fs::read(plugin).with_context(|| format!("failed to read '{plugin}': run `make plugins`"))?;
+            let config = EngineConfig { cache, compiler: Compiler::InProcess, limits: Limits::default() };
+            Ok(Arc::new(Engine::new(config)?.load(bytes).await?))
+        }
+        other => bail!("'{other}' is neither wasm nor native"),
+    }
+}
+
+/// A benchmark logs nothing.
+struct FixedLevel;
+
+impl LogLevel for FixedLevel {
+    fn current(&self) -> String {
+        "off".to_owned()
+    }
+
+    fn change(&self, _: &str) -> Result<(), String> {
+        Err("a benchmark's host logs nothing".to_owned())
+    }
+}
