@@ -1,5 +1,7 @@
 //! A plugin's verdicts: what the host makes of wait, retry and invalid, and of the conditions and Events beside them.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use pilothouse_tests::{
     cluster::{PATIENCE, condition},
@@ -21,6 +23,7 @@ pub fn register(suite: &mut Suite) {
         a_plugins_own_condition_counts,
         a_plugins_events_are_written,
         a_missing_lookup_is_awaited,
+        a_status_that_the_host_writes_wakes_those_who_look_it_up,
         a_lookup_that_cannot_be_is_shown,
     );
 }
@@ -113,6 +116,26 @@ async fn a_missing_lookup_is_awaited(scene: &mut Scene) -> Result<()> {
     }
     scene.namespace.delete("ConfigMap", "source").await?;
     progressing(scene, "curious", "Missing").await
+}
+
+/// A chain of objects of one host: each waits for the next one's status, the last for a ConfigMap. The watch is late, so that
+/// the host has the answer to its status write before the event of it.
+async fn a_status_that_the_host_writes_wakes_those_who_look_it_up(scene: &mut Scene) -> Result<()> {
+    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+    proxy.watches().delay(Duration::from_millis(200));
+    scene.start(&["misbehaver"]).await?;
+    let chain = [("first", "lookup-ready", "second"), ("second", "lookup-ready", "last"), ("last", "lookup", "source")];
+    for (name, act, next) in chain {
+        let mut object = misbehaver(name, act);
+        object["spec"]["name"] = next.into();
+        scene.namespace.apply(object).await?;
+    }
+    progressing(scene, "first", "PeerNotReady").await?;
+    progressing(scene, "second", "PeerNotReady").await?;
+    progressing(scene, "last", "Missing").await?;
+    let source = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "source"}});
+    scene.namespace.apply(source).await?;
+    well(scene, "first").await
 }
 
 /// Lookups of a kind that the manifest does not declare, and of one that the cluster does not have.

@@ -32,6 +32,9 @@ pub trait Sink: Send + Sync {
     /// An object came, changed or went.
     fn changed(&self, kind: &KindRef, scope: Scope, change: &Change);
 
+    /// A state came that was known already, as the answer to an own write: news to all but the writer.
+    fn echoed(&self, kind: &KindRef, scope: Scope, object: &Object);
+
     /// A watch that was not synced is now: what depends on the whole kind must look again.
     fn synced(&self, kind: &KindRef, scope: Scope);
 }

@@ -215,8 +215,12 @@ impl Shared {
         match event {
             Event::Init => self.store.listing_begins(),
             Event::InitApply(object) | Event::Apply(object) => {
-                if let Some(change) = self.store.saw(object.into_object(&installed.resource)) {
+                let object = object.into_object(&installed.resource);
+                let name = object.name.clone();
+                if let Some(change) = self.store.saw(object) {
                     tell(&change);
+                } else if let Some(known) = self.store.get(&name) {
+                    sink.echoed(&self.kind, self.scope, &known);
                 }
             }
             Event::Delete(object) => {

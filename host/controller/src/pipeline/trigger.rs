@@ -122,11 +122,13 @@ impl Sink for Trigger {
                 _ => {}
             }
         }
+        change.states().for_each(|object| self.echoed(kind, scope, object));
+    }
+
+    fn echoed(&self, kind: &KindRef, scope: Scope, object: &Object) {
         if scope == Scope::All {
-            for object in change.states() {
-                let woken = self.lookups.affected(kind, object);
-                woken.into_iter().for_each(|key| self.wake(key, kind, object));
-            }
+            let woken = self.lookups.affected(kind, object);
+            woken.into_iter().for_each(|key| self.wake(key, kind, object));
         }
     }
 

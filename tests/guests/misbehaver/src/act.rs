@@ -2,7 +2,7 @@
 
 use crate::excess;
 use crate::fields::{Misbehaver, Spec};
-use crate::kinds::{Absent, ConfigMap, Secret};
+use crate::kinds::{Absent, ConfigMap, Peer, Secret};
 use pilothouse_sdk::{Condition, Error, Event, Measurement, Request, Response, clock, log, lookup, raw};
 use serde_json::{Value, json};
 
@@ -61,6 +61,10 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
         }
         "lookup" => copy(object)?,
         "lookup-select" => select(object)?,
+        "lookup-ready" => match lookup::get::<Peer>(None, name(object))? {
+            Some(peer) if peer.is_ready() => well(),
+            _ => Response::wait("PeerNotReady", format!("{} is not ready", name(object)), spec.number(300)),
+        },
         // Not allowed.
         "lookup-denied" => {
             lookup::get::<Secret>(spec.namespace.as_deref(), name(object))?;

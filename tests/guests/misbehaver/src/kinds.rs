@@ -34,3 +34,34 @@ impl Kind for Absent {
     const API_VERSION: &'static str = "absent.pilothouse.dev/v1";
     const KIND: &'static str = "Absent";
 }
+
+/// Another object of the guest's own kind.
+#[derive(Debug, Deserialize)]
+pub struct Peer {
+    #[serde(default)]
+    status: PeerStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PeerStatus {
+    conditions: Vec<PeerCondition>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PeerCondition {
+    r#type: String,
+    status: String,
+}
+
+impl Peer {
+    /// Whether the host says that it is ready.
+    pub fn is_ready(&self) -> bool {
+        self.status.conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True")
+    }
+}
+
+impl Kind for Peer {
+    const API_VERSION: &'static str = "test.pilothouse.dev/v1";
+    const KIND: &'static str = "Misbehaver";
+}

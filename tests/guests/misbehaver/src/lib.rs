@@ -12,7 +12,7 @@ pilothouse_sdk::plugin! {
     name: "misbehaver",
     reconciles: "test.pilothouse.dev/v1" "Misbehaver",
     children: ["v1" "ConfigMap", "v1" "Namespace"],
-    lookups: ["v1" "ConfigMap", "absent.pilothouse.dev/v1" "Absent"],
+    lookups: ["v1" "ConfigMap", "absent.pilothouse.dev/v1" "Absent", "test.pilothouse.dev/v1" "Misbehaver"],
     measurements: [
         counter "misbehaver_calls_total" "Calls, by act." ["act"],
         gauge "misbehaver_value" "The value that the object asks for." [],
