@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     scene::Scene,
-    suite::{Suite, tests},
+    suite::{Suite, heavy},
 };
 
 /// Objects at rest.
@@ -40,7 +40,7 @@ const LONG: Duration = Duration::from_secs(180);
 const OWN_READS: f64 = 40.0;
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, two_thousand_objects_at_rest_cost_nothing, a_hundred_plugins_share_what_they_can);
+    heavy!(suite, two_thousand_objects_at_rest_cost_nothing, a_hundred_plugins_share_what_they_can);
 }
 
 async fn two_thousand_objects_at_rest_cost_nothing(scene: &mut Scene) -> Result<()> {

@@ -3,7 +3,7 @@
 
 use std::{
     process::ExitCode,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
 use anyhow::{Context, Result, anyhow};
@@ -19,6 +19,7 @@ const THREADS: usize = 6;
 /// All tests.
 pub struct Suite {
     trials: Vec<Trial>,
+    heavy: Vec<Trial>,
     shared: Arc<Shared>,
 }
 
@@ -27,6 +28,8 @@ pub struct Suite {
 struct Shared {
     /// Held by every test; by a timed one alone.
     machine: RwLock<()>,
+    /// Held by a heavy test.
+    heavy: Mutex<()>,
     cluster: OnceLock<Result<Running>>,
 }
 
@@ -39,27 +42,46 @@ struct Running {
 /// Registers tests by their functions, under the name of their file and their own.
 macro_rules! tests {
     ($suite:expr, $($test:ident),+ $(,)?) => {
-        $($suite.test(module_path!(), stringify!($test), false, $test);)+
+        $($suite.test(module_path!(), stringify!($test), $crate::suite::Weight::Light, $test);)+
     };
 }
 pub(crate) use tests;
 
+/// Registers tests that load the machine for long, on control planes of their own: one of them at a time, beside others.
+macro_rules! heavy {
+    ($suite:expr, $($test:ident),+ $(,)?) => {
+        $($suite.test(module_path!(), stringify!($test), $crate::suite::Weight::Heavy, $test);)+
+    };
+}
+pub(crate) use heavy;
+
 /// Registers tests that measure how long something takes: they have the machine for themselves.
 macro_rules! timed {
     ($suite:expr, $($test:ident),+ $(,)?) => {
-        $($suite.test(module_path!(), stringify!($test), true, $test);)+
+        $($suite.test(module_path!(), stringify!($test), $crate::suite::Weight::Alone, $test);)+
     };
 }
 pub(crate) use timed;
 
+/// What a test bears beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// All others.
+    Light,
+    /// All but heavy ones.
+    Heavy,
+    /// None.
+    Alone,
+}
+
 impl Suite {
     /// No tests yet.
     pub fn new() -> Self {
-        Self { trials: Vec::new(), shared: Arc::default() }
+        Self { trials: Vec::new(), heavy: Vec::new(), shared: Arc::default() }
     }
 
-    /// Adds a test, one that runs while no other does if it is to be alone.
-    pub fn test<F>(&mut self, module: &str, name: &str, alone: bool, test: F)
+    /// Adds a test.
+    pub fn test<F>(&mut self, module: &str, name: &str, weight: Weight, test: F)
     where
         F: AsyncFnOnce(&mut Scene) -> Result<()> + Send + 'static,
     {
@@ -67,23 +89,41 @@ impl Suite {
         let name = format!("{subject}::{name}");
         let (shared, test_name) = (self.shared.clone(), name.clone());
         let trial = move || {
-            let played = if alone {
+            let heavy = (weight == Weight::Heavy).then(|| shared.heavy.lock().unwrap_or_else(PoisonError::into_inner));
+            let played = if weight == Weight::Alone {
                 let _machine = shared.machine.write().unwrap_or_else(PoisonError::into_inner);
                 play(&shared, &test_name, test)
             } else {
                 let _machine = shared.machine.read().unwrap_or_else(PoisonError::into_inner);
                 play(&shared, &test_name, test)
             };
+            drop(heavy);
             played.map_err(|error| Failed::from(format!("{error:#}")))
         };
-        self.trials.push(Trial::test(name, trial));
+        let trials = if weight == Weight::Heavy { &mut self.heavy } else { &mut self.trials };
+        trials.push(Trial::test(name, trial));
+    }
+
+    /// All tests in the order in which they begin: the heavy ones far from each other, so that few threads wait for one.
+    fn spread(trials: Vec<Trial>, heavy: Vec<Trial>) -> Vec<Trial> {
+        let gap = trials.len() / (heavy.len() + 1) + 1;
+        let (mut heavy, mut all) = (heavy.into_iter(), Vec::new());
+        for (place, trial) in trials.into_iter().enumerate() {
+            // The first ones are timed, and wait for nobody.
+            if place % gap == gap / 2 {
+                all.extend(heavy.next());
+            }
+            all.push(trial);
+        }
+        all.extend(heavy);
+        all
     }
 
     /// Runs what the command line asks for, then ends the control plane in good order.
     pub fn run(self) -> ExitCode {
         let mut arguments = Arguments::from_args();
         arguments.test_threads.get_or_insert(THREADS);
-        let conclusion = libtest_mimic::run(&arguments, self.trials);
+        let conclusion = libtest_mimic::run(&arguments, Self::spread(self.trials, self.heavy));
         let ended = Arc::into_inner(self.shared).context("a test still runs").and_then(Shared::end);
         match ended {
             Ok(()) => conclusion.exit_code(),

@@ -14,14 +14,14 @@ use self::{
 };
 use crate::{
     scene::Scene,
-    suite::{Suite, tests},
+    suite::{Suite, heavy},
 };
 
 /// Stories that are told at once. They mostly wait.
 const AT_ONCE: usize = 16;
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, every_crash_ends_as_if_there_had_been_none);
+    heavy!(suite, every_crash_ends_as_if_there_had_been_none);
 }
 
 /// On a control plane where nobody but the host writes: how often it writes is the same each time.

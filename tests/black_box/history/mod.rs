@@ -15,7 +15,7 @@ use self::{
 };
 use crate::{
     scene::Scene,
-    suite::{Suite, tests},
+    suite::{Suite, heavy},
 };
 
 /// Histories in all, shared out among the hosts.
@@ -31,7 +31,7 @@ const EVENTS: usize = 8;
 const SEED: &str = "PILOTHOUSE_SEED";
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, whatever_happened_the_end_is_that_of_a_fresh_object);
+    heavy!(suite, whatever_happened_the_end_is_that_of_a_fresh_object);
 }
 
 /// On a control plane where nobody else writes, so that nobody else can be the cause of a difference.
