@@ -120,6 +120,12 @@ impl Latest {
         self.children.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (now, state));
         self.changed.notify_waiters();
     }
+
+    /// When the latest state of a child came, if it satisfies a condition.
+    fn seen(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Option<Instant> {
+        let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        children.get(name).filter(|(_, child)| holds(child)).map(|(at, _)| *at)
+    }
 }
 
 /// Follows the children's events.
@@ -135,11 +141,9 @@ impl Follower {
             let changed = self.latest.changed.notified();
             let mut changed = std::pin::pin!(changed);
             changed.as_mut().enable();
-            let children = self.latest.children.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((at, _)) = children.get(name).filter(|(_, child)| holds(child)) {
-                return *at;
+            if let Some(at) = self.latest.seen(name, &holds) {
+                return at;
             }
-            drop(children);
             changed.await;
         }
     }
