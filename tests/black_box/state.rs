@@ -74,9 +74,9 @@ impl State {
         self.children.keys().map(String::as_str).collect()
     }
 
-    /// Whether the host says of the object as it is now that it is ready (`True`) or not (`False`).
-    pub fn is_ready(&self, status: &str) -> bool {
-        let said = |object: &Value| object["current"] == true && condition(object, "Ready")["status"] == status;
+    /// Whether the host says of the object as it is now that it is ready.
+    pub fn is_ready(&self) -> bool {
+        let said = |object: &Value| object["current"] == true && condition(object, "Ready")["status"] == "True";
         self.object.as_ref().is_some_and(said)
     }
 }

@@ -5,11 +5,11 @@ use std::{cell::Cell, sync::Arc};
 use anyhow::{Context, Result, anyhow, ensure};
 use kube::api::{Patch, PatchParams};
 use pilothouse_tests::{
-    cluster::{Cluster, PATIENCE},
+    cluster::{Cluster, PATIENCE, condition},
     proxy::{Moment, Proxy, Upstream},
     wait::{Look, eventually},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::story::{NAME, Step, Story};
 use crate::{scene::Scene, state::State};
@@ -93,7 +93,7 @@ impl Run {
         let ends = |state: &State| Look::of((self.story.ends)(state), state);
         eventually(PATIENCE, "the end of the story", async || Ok(ends(&self.look().await?))).await?;
         self.rest().await?;
-        Ok(End { writes: self.proxy.writes().seen(), state: self.look().await? })
+        Ok(End { writes: self.proxy.writes().seen(), state: self.state().await? })
     }
 
     async fn through_a_crash(&mut self, point: Point, end: &State) -> Result<()> {
@@ -101,7 +101,7 @@ impl Run {
         writes.hold(point.write, point.moment);
         self.take(self.story.step).await?;
         eventually(PATIENCE, "the write", async || {
-            self.look().await?;
+            self.play_deployments().await?;
             Ok(Look::of(writes.is_held(), writes.seen()))
         })
         .await?;
@@ -112,7 +112,7 @@ impl Run {
         let what = format!("the same end as undisturbed, which is {end:?}");
         eventually(PATIENCE, &what, async || Ok(same(&self.look().await?))).await?;
         self.rest().await?;
-        let state = self.look().await?;
+        let state = self.state().await?;
         ensure!(state == *end, "it did not stay as it was: {state:?}");
         Ok(())
     }
@@ -128,14 +128,15 @@ impl Run {
 
     /// Waits until the object is gone, or is ready and its reconciles write nothing.
     async fn rest(&self) -> Result<()> {
-        let rests = |state: &State| Look::of(state.object.is_none() || state.is_ready("True"), state);
-        eventually(PATIENCE, "the object to be ready", async || Ok(rests(&self.look().await?))).await?;
+        let rests = |object: Option<Value>| Look::of(object.as_ref().is_none_or(|it| is_ready(it, "True")), object);
+        eventually(PATIENCE, "the object to be ready", async || {
+            self.play_deployments().await?;
+            Ok(rests(self.object().await?))
+        })
+        .await?;
         let mut quiet = 0;
-        while quiet < QUIET {
+        while quiet < QUIET && self.object().await?.is_some() {
             let before = self.proxy.writes().seen().len();
-            if self.look().await?.object.is_none() {
-                return Ok(());
-            }
             self.scene.reconciled_after(self.story.plugin, async || self.touch().await).await?;
             quiet = if self.proxy.writes().seen().len() == before { quiet + 1 } else { 0 };
         }
@@ -147,22 +148,41 @@ impl Run {
         self.scene.touch(self.story.kind, NAME, self.touches.get()).await
     }
 
-    /// What is there now. The Deployment controller does not run, for nobody knows how often it writes; here it writes
-    /// once, when the host has said that it waits for it.
-    async fn look(&self) -> Result<State> {
-        let namespace = &self.scene.namespace;
-        let state = State::of(namespace, self.story.kind, NAME).await?;
-        if let Some(deployment) = namespace.get("Deployment", NAME).await?
-            && state.is_ready("False")
-        {
-            let (generation, replicas) = (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]);
-            let status = json!({"status": {
-                "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
-                "readyReplicas": replicas, "availableReplicas": replicas,
-            }});
-            let deployments = namespace.api("Deployment")?;
-            deployments.patch_status(NAME, &PatchParams::default(), &Patch::Merge(status)).await?;
-        }
-        Ok(state)
+    async fn object(&self) -> Result<Option<Value>> {
+        self.scene.namespace.get(self.story.kind, NAME).await
     }
+
+    async fn state(&self) -> Result<State> {
+        State::of(&self.scene.namespace, self.story.kind, NAME).await
+    }
+
+    async fn look(&self) -> Result<State> {
+        self.play_deployments().await?;
+        self.state().await
+    }
+
+    /// Does what the Deployment controller does, which does not run, for nobody knows how often it writes. Here it writes
+    /// once, when the host has said that it waits for it.
+    async fn play_deployments(&self) -> Result<()> {
+        let namespace = &self.scene.namespace;
+        let waits = |app: &Value| is_ready(app, "False");
+        if self.story.kind != "AppService" || !self.object().await?.as_ref().is_some_and(waits) {
+            return Ok(());
+        }
+        let Some(deployment) = namespace.get("Deployment", NAME).await? else { return Ok(()) };
+        let (generation, replicas) = (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]);
+        let status = json!({"status": {
+            "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+            "readyReplicas": replicas, "availableReplicas": replicas,
+        }});
+        let deployments = namespace.api("Deployment")?;
+        deployments.patch_status(NAME, &PatchParams::default(), &Patch::Merge(status)).await?;
+        Ok(())
+    }
+}
+
+/// Whether the host says of an object as it is now that it is ready (`True`) or not (`False`).
+fn is_ready(object: &Value, status: &str) -> bool {
+    let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
+    current && condition(object, "Ready")["status"] == status
 }

@@ -22,7 +22,7 @@ use crate::{
 const AT_ONCE: usize = 12;
 
 /// How long anything may take while hundreds of objects change.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The plugins that are at work, and the kinds of their objects.
 const PLUGINS: [(&str, &str); 2] = [("app-service", "AppService"), ("sextet", "Sextet")];
@@ -130,7 +130,18 @@ impl Theatre {
             namespace.apply(object).await
         });
         fresh.buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
-        self.versions_are_at_work().await
+        self.versions_are_at_work().await?;
+        self.has_nothing_to_do().await
+    }
+
+    /// Waits until no object is waiting to be reconciled. To compare hundreds of objects over and over would take longer.
+    async fn has_nothing_to_do(&self) -> Result<()> {
+        eventually(PATIENCE, "an empty queue", async || {
+            let metrics = self.scene.metrics().await?;
+            let tasks = metrics.sum("workqueue_depth", &[]) + metrics.sum("controller_runtime_active_workers", &[]);
+            Ok(Look::of(tasks == 0.0, tasks))
+        })
+        .await
     }
 
     /// Waits until the versions that came last are at work.

@@ -39,7 +39,7 @@ async fn begin(scene: &mut Scene) -> Result<()> {
 async fn ready(scene: &Scene) -> Result<()> {
     eventually(PATIENCE, "the object to be ready", async || {
         let state = state(scene).await?;
-        Ok(Look::of(state.is_ready("True"), state))
+        Ok(Look::of(state.is_ready(), state))
     })
     .await
 }
