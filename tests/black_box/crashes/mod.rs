@@ -4,12 +4,17 @@
 mod run;
 mod story;
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use pilothouse_tests::{cluster::Cluster, proxy::Moment};
+use pilothouse_tests::{
+    cluster::Cluster,
+    proxy::{Moment, Upstream},
+};
 
 use self::{
-    run::{End, Point, crashed, undisturbed},
+    run::{End, Point, crashed, overtaken, undisturbed},
     story::{STORIES, Story},
 };
 use crate::{
@@ -36,7 +41,20 @@ async fn every_crash_ends_as_if_there_had_been_none(scene: &mut Scene) -> Result
         Ok::<_, anyhow::Error>(story.name)
     });
     let tried: Vec<_> = stream::iter(tried).buffer_unordered(AT_ONCE).try_collect().await?;
-    report(&ends, &tried)
+    report(&ends, &tried)?;
+    late_writes_are_undone(cluster, upstream, &ends).await
+}
+
+/// Lets each write of each update arrive after the next host has gone on with something else: what it does is undone.
+async fn late_writes_are_undone(cluster: &Arc<Cluster>, upstream: &Upstream, ends: &[End]) -> Result<()> {
+    let updates = STORIES.iter().zip(ends).filter(|(story, _)| story.is_update());
+    let late = updates.flat_map(|(story, end)| (1..=end.writes.len()).map(move |write| (story, write)));
+    let tried = late.map(|(story, write)| overtaken(cluster, upstream, story, write));
+    let tried: Vec<_> = stream::iter(tried).buffer_unordered(AT_ONCE).try_collect().await?;
+    let taken = tried.iter().filter(|taken| **taken).count();
+    eprintln!("late writes: {}, of which {taken} were taken and undone", tried.len());
+    ensure!(taken > 0, "none of {} late writes was taken", tried.len());
+    Ok(())
 }
 
 /// Every point at which the host can crash in a story.

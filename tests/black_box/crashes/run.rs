@@ -62,6 +62,19 @@ pub async fn crashed(
     told.with_context(|| format!("{}, crash at write {name}; undisturbed: {:#?}", story.name, end.writes))
 }
 
+/// Tells a story with a crash at a write, goes back to where it was before the last step, and lets the write come then.
+/// Whether the API server took it.
+pub async fn overtaken(
+    cluster: &Arc<Cluster>,
+    upstream: &Upstream,
+    story: &'static Story,
+    write: usize,
+) -> Result<bool> {
+    let run = Run::new(cluster, upstream, story, &format!("{write} late")).await?;
+    let told = run.told(async |run| run.through_a_late_write(write).await).await;
+    told.with_context(|| format!("{}, write {write} comes late", story.name))
+}
+
 impl Run {
     async fn new(cluster: &Arc<Cluster>, upstream: &Upstream, story: &'static Story, name: &str) -> Result<Self> {
         let mut scene = Scene::new(cluster.clone(), &format!("{} {name}", story.name)).await?;
@@ -97,6 +110,24 @@ impl Run {
     }
 
     async fn through_a_crash(&mut self, point: Point, end: &State) -> Result<()> {
+        self.crash(point).await?;
+        self.comes_to(end).await
+    }
+
+    async fn through_a_late_write(&mut self, write: usize) -> Result<bool> {
+        let before = self.state().await?;
+        self.crash(Point { write, moment: Moment::Before }).await?;
+        for step in self.story.before {
+            self.take(*step).await?;
+        }
+        self.comes_to(&before).await?;
+        let answer = self.proxy.writes().release().await?;
+        self.comes_to(&before).await?;
+        Ok(answer.is_success())
+    }
+
+    /// Takes the last step, kills the host at a write, and starts the next one.
+    async fn crash(&mut self, point: Point) -> Result<()> {
         let writes = self.proxy.writes();
         writes.hold(point.write, point.moment);
         self.take(self.story.step).await?;
@@ -107,13 +138,16 @@ impl Run {
         .await?;
         self.scene.host.kill().await?;
         writes.count();
-        self.scene.host.resume().await?;
+        self.scene.host.resume().await
+    }
+
+    /// Waits until the state is as it shall be, and stays so.
+    async fn comes_to(&self, end: &State) -> Result<()> {
         let same = |state: &State| Look::of(state == end, state);
-        let what = format!("the same end as undisturbed, which is {end:?}");
-        eventually(PATIENCE, &what, async || Ok(same(&self.look().await?))).await?;
+        eventually(PATIENCE, &format!("the state {end:?}"), async || Ok(same(&self.look().await?))).await?;
         self.rest().await?;
         let state = self.state().await?;
-        ensure!(state == *end, "it did not stay as it was: {state:?}");
+        ensure!(state == *end, "it did not stay {end:?}, but became {state:?}");
         Ok(())
     }
 

@@ -36,6 +36,13 @@ pub struct Story {
     pub ends: fn(&State) -> bool,
 }
 
+impl Story {
+    /// Whether the last step only changes the object, so that what was before can be asked for again.
+    pub fn is_update(&self) -> bool {
+        matches!((self.before, self.step), ([Step::Apply(_)], Step::Apply(_)))
+    }
+}
+
 /// The name of the object in every story.
 pub const NAME: &str = "web";
 

@@ -156,7 +156,8 @@ impl Passage {
         // The connection to the API server has its own.
         parts.headers.remove(header::HOST);
         let body = to_bytes(body, LARGEST).await?.to_vec();
-        let forwarded = self.upstream.send(Request::from_parts(parts, body));
+        let (upstream, request) = (self.upstream.clone(), Request::from_parts(parts, body));
+        let forwarded = async move { upstream.send(request).await };
         if target.is_watch() {
             self.watches.pass(target, forwarded).await
         } else if target.is_counted() {

@@ -6,15 +6,16 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use anyhow::Result;
-use axum::response::Response;
+use anyhow::{Context, Result};
+use axum::{http::StatusCode, response::Response};
+use futures::{FutureExt, future::BoxFuture};
 
 use super::request::Target;
 
 /// When a write is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Before the API server sees it. It never will.
+    /// Before the API server sees it. It never will, unless the write is released.
     Before,
     /// After the API server has answered, before the host hears of it. It never will.
     After,
@@ -32,6 +33,8 @@ struct Inner {
     /// Writes that the API server has not answered yet.
     under_way: usize,
     hold: Option<(usize, Moment)>,
+    /// The write that is held before the API server sees it.
+    held: Option<BoxFuture<'static, Result<Response>>>,
 }
 
 /// What becomes of a write.
@@ -53,7 +56,17 @@ impl Writes {
     pub fn hold(&self, number: usize, moment: Moment) {
         let mut inner = self.inner();
         inner.seen.clear();
-        inner.hold = Some((number, moment));
+        (inner.hold, inner.held) = (Some((number, moment)), None);
+    }
+
+    /// Sends the write that was held before the API server saw it, as if it had been under way for all that time. Nobody waits
+    /// for the answer but the caller.
+    ///
+    /// # Errors
+    /// Where none was held, or the API server does not answer.
+    pub async fn release(&self) -> Result<StatusCode> {
+        let held = self.inner().held.take();
+        Ok(held.context("no write was held")?.await?.status())
     }
 
     /// What has been written: `PATCH configmaps web`.
@@ -70,10 +83,11 @@ impl Writes {
     pub(super) async fn pass(
         &self,
         target: &Target,
-        forward: impl Future<Output = Result<Response>>,
+        forward: impl Future<Output = Result<Response>> + Send + 'static,
     ) -> Result<Response> {
         let course = self.arrived(target);
         if let Course::HeldBefore = course {
+            self.inner().held.get_or_insert_with(|| forward.boxed());
             return pending().await;
         }
         let under_way = UnderWay(self);
