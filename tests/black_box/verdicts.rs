@@ -32,7 +32,7 @@ async fn wait_is_shown_and_asked_again(scene: &mut Scene) -> Result<()> {
     scene.start(&["misbehaver"]).await?;
     scene.namespace.apply(misbehaver("patient", "wait")).await?;
     progressing(scene, "patient", "Missing").await?;
-    // It asked for one second. (Whether the plugin is called depends on what it read the last time.)
+    // It asked for one second.
     for _ in 0..2 {
         scene.reconciled_after("misbehaver", async || Ok(())).await?;
     }

@@ -1,6 +1,7 @@
 //! The shared caches: one watch per kind and scope for the whole process, however many plugins use it. A watch lives
 //! as long as somebody holds its [`Watched`]; the last one to go ends it.
 
+mod backoff;
 pub(crate) mod object;
 pub(crate) mod store;
 mod watch;

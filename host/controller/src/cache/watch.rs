@@ -18,7 +18,7 @@ use kube::{
 use pilothouse_engine::contract::KindRef;
 use tokio::{sync::watch, task::AbortHandle};
 
-use super::{Change, Incoming, Reach, Scope, Sink, Store};
+use super::{Change, Incoming, Reach, Scope, Sink, Store, backoff::WatchBackoff};
 use crate::{
     client::chain,
     kinds::{self, Installed},
@@ -189,7 +189,7 @@ impl Shared {
         installed: &Installed,
         sink: &dyn Sink,
     ) -> bool {
-        let mut stream = pin!(watcher(api.clone(), config.clone()).default_backoff());
+        let mut stream = pin!(watcher(api.clone(), config.clone()).backoff(WatchBackoff::default()));
         while let Some(event) = stream.next().await {
             let error = match event {
                 Ok(event) => {

@@ -29,7 +29,10 @@ const NAME_CONFLICT: Duration = Duration::from_secs(15);
 /// How a reconcile ended, before it is reported.
 pub(super) struct Conclusion {
     pub(super) report: Report,
+    /// The host's own words on a fault.
     pub(super) notes: Vec<Note>,
+    /// The plugin's events. They count once the status that goes with them is written.
+    pub(super) events: Vec<Note>,
     pub(super) next: Next,
     /// Samples of the plugin's metrics, which count once the status is taken.
     pub(super) measurements: Vec<Measurement>,
@@ -70,6 +73,7 @@ pub(super) fn fault(reason: &str, message: &str) -> Conclusion {
             slowed: None,
         },
         notes: vec![Note::warning(reason, message)],
+        events: Vec::new(),
         next: Next::Backoff(FAULT),
         measurements: Vec::new(),
         carried_out: false,
@@ -94,6 +98,7 @@ pub(super) fn failed(failure: &Failure, desired: Option<&Desired>) -> Conclusion
             slowed: None,
         },
         notes: if *passing { Vec::new() } else { vec![Note::warning(reason, message)] },
+        events: Vec::new(),
         next,
         measurements: desired.map(|desired| desired.measurements.clone()).unwrap_or_default(),
         carried_out: false,
@@ -108,7 +113,15 @@ pub(super) fn held_back(desired: Desired, why: &str, how_to_confirm: &str) -> Co
     let report = Report { status: desired.status, conditions: Some(desired.conditions), ..report };
     let rest = desired.requeue_after.map_or(Next::Rest, |seconds| Next::After(Duration::from_secs(seconds.into())));
     let next = if matches!(desired.verdict, Verdict::Retry(_)) { next } else { rest };
-    Conclusion { report, notes, next, measurements: desired.measurements, carried_out: true, converged: None }
+    Conclusion {
+        report,
+        notes,
+        events: Vec::new(),
+        next,
+        measurements: desired.measurements,
+        carried_out: true,
+        converged: None,
+    }
 }
 
 /// The plugin returned other children every time it was shown what it had made.
@@ -118,6 +131,7 @@ pub(super) fn restless(desired: Desired) -> Conclusion {
     Conclusion {
         report: Report { status: desired.status, conditions: Some(desired.conditions), health, slowed: None },
         notes: Vec::new(),
+        events: Vec::new(),
         next: Next::Backoff(FAULT),
         measurements: desired.measurements,
         carried_out: true,
@@ -150,5 +164,5 @@ pub(super) fn answered(desired: Desired, awaited: &[String]) -> Conclusion {
         }
     };
     let report = Report { status, conditions: Some(conditions), health, slowed: None };
-    Conclusion { report, notes, next, measurements, carried_out: true, converged: None }
+    Conclusion { report, notes, events: Vec::new(), next, measurements, carried_out: true, converged: None }
 }

@@ -125,7 +125,6 @@ impl Pipeline {
     }
 
     async fn rounds(&self, plugin: &ActivePlugin, key: &Key) -> Next {
-        let mut notes = Vec::new();
         for round in 1..=ROUNDS {
             let observed = match observe(plugin, &key.object) {
                 Ok(observed) => observed,
@@ -148,15 +147,14 @@ impl Pipeline {
             if round == 1 {
                 self.pace.called(key, object.generation);
             }
-            let conclusion = match self.round(plugin, key, &observed, verb, &mut notes, round).await {
+            let conclusion = match self.round(plugin, key, &observed, verb, round).await {
                 Round::Again => continue,
                 Round::Finalized(samples) => return self.release(plugin, key, object, &samples).await,
                 Round::Superseded => return Next::Again,
                 Round::Postponed => return Next::After(POSTPONED),
                 Round::Concluded(conclusion) => *conclusion,
             };
-            let all = notes.into_iter().chain(conclusion.notes.clone()).collect();
-            return self.conclude(plugin, key, object, Conclusion { notes: all, ..conclusion }).await;
+            return self.conclude(plugin, key, object, conclusion).await;
         }
         Next::Again
     }
@@ -188,15 +186,7 @@ impl Pipeline {
         }
     }
 
-    async fn round(
-        &self,
-        plugin: &ActivePlugin,
-        key: &Key,
-        observed: &Observed,
-        verb: Verb,
-        notes: &mut Vec<Note>,
-        round: usize,
-    ) -> Round {
+    async fn round(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed, verb: Verb, round: usize) -> Round {
         let (mut response, recorded) = match self.call(plugin, key, observed, verb).await {
             Ok(answer) => answer,
             Err(ended) => return ended,
@@ -230,11 +220,11 @@ impl Pipeline {
             let settled = answer.map(|answer| Settled::after(&answer, observed, &applied));
             self.memory.update(key, |memory| memory.settled = settled);
         }
-        notes.extend(desired.events.iter().cloned().map(Note::from));
+        let events = std::mem::take(&mut desired.events).into_iter().map(Note::from).collect();
         let wrote = applied.written.iter().any(|written| written.changed) || !applied.deleted.is_empty();
         match (wrote, round < ROUNDS) {
             (true, true) => Round::Again,
-            (true, false) => Round::Concluded(restless(desired).into()),
+            (true, false) => Round::Concluded(Conclusion { events, ..restless(desired) }.into()),
             (false, _) if judgement == Judgement::Wait => Round::Postponed,
             (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => {
                 Round::Finalized(desired.measurements)
@@ -247,7 +237,7 @@ impl Pipeline {
                 let converged = Converged::new(plugin.reconciler.digest(), observed, &recorded);
                 // A plugin that asks for a retry is asked again, whatever it is asked.
                 let converged = converged.filter(|_| !matches!(conclusion.next, Next::Backoff(_)));
-                Round::Concluded(Conclusion { converged, ..conclusion }.into())
+                Round::Concluded(Conclusion { events, converged, ..conclusion }.into())
             }
         }
     }
@@ -328,7 +318,7 @@ impl Pipeline {
 
     /// Reports a conclusion: log, Events, status.
     async fn conclude(&self, plugin: &ActivePlugin, key: &Key, object: &Object, conclusion: Conclusion) -> Next {
-        let Conclusion { report, notes, next, measurements, carried_out, converged } = conclusion;
+        let Conclusion { report, notes, events, next, measurements, carried_out, converged } = conclusion;
         if carried_out {
             self.memory.update(key, |memory| memory.unsettled = None);
         } else if !guard::is_unchanged(object) {
@@ -349,6 +339,7 @@ impl Pipeline {
         match report::write_status(&self.client, plugin, object, &report, settled, exact).await {
             Ok(written) => {
                 self.metrics.measured(&plugin.name, &measurements);
+                events.iter().for_each(|event| self.events.record(plugin.objects.kind(), object, event));
                 self.memory.update(key, |memory| match written {
                     StatusWrite::None => memory.converged = converged,
                     StatusWrite::Written { settled, .. } => (memory.status, memory.converged) = (settled, None),

@@ -64,9 +64,14 @@ impl Heat {
         self.level < 1.0 && self.pauses == 0
     }
 
-    /// Counts an event. One that comes while the object is reconciled may be of the host's own making: it counts less.
+    /// Counts an event. One of a child may be the echo of the host's own write, and counts less than what the plugin asks for
+    /// itself; least while the object is reconciled.
     fn count(&mut self, source: String) {
-        let weight = if self.under_way { 1 } else { 2 };
+        let weight = match source.as_str() {
+            REQUEUE => 3,
+            _ if self.under_way => 1,
+            _ => 2,
+        };
         if let Some((_, count)) = self.sources.iter_mut().find(|(known, _)| *known == source) {
             *count += weight;
         } else if self.sources.len() < SOURCES {

@@ -32,7 +32,12 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
             Response::done().child_with(child, spec.options())
         }
         "requeue" => well().requeue_after(spec.number(1)),
-        "wait" => Response::wait("Missing", spec.text("something is missing"), spec.number(1)),
+        "wait" => {
+            // Whoever looks at the clock may see something else the next time, and is asked again.
+            let asked = clock::now_text();
+            Response::wait("Missing", spec.text("something is missing"), spec.number(1))
+                .status(json!({ "asked": asked }))
+        }
         "retry" => Response::retry(spec.text("try again")),
         "invalid" => Response::invalid(spec.text("this cannot be")),
         "event" => well().event(Event::normal("Acted", spec.text("it acted"))),
