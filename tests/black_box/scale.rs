@@ -93,15 +93,9 @@ async fn a_hundred_plugins_share_what_they_can(scene: &mut Scene) -> Result<()> 
         (0..PLUGINS).flat_map(|plugin| (0..OBJECTS_EACH).map(move |object| (plugin, object))).collect();
     many(&objects, async |object| apply(scene, *object, "one").await).await?;
     scene.start(&[]).await?;
-    let all = (PLUGINS * OBJECTS_EACH) as f64;
-    until(scene, "all objects to be made real", |host| writes(host) >= 2.0 * all).await?;
+    until_all_say(scene, "one").await?;
     many(&objects, async |object| apply(scene, *object, "two").await).await?;
-    let of_two = |child: &&Value| child["data"]["spec"].as_str().is_some_and(|spec| spec.contains("two"));
-    eventually(LONG, "all changes to be carried out", async || {
-        let changed = scene.namespace.list("ConfigMap").await?.iter().filter(of_two).count();
-        Ok(Look::of(changed == PLUGINS * OBJECTS_EACH, format!("{changed} changed children")))
-    })
-    .await?;
+    until_all_say(scene, "two").await?;
 
     let host = scene.metrics().await?;
     // Per plugin: which kinds its group has, a list and a watch of its objects, its record. One watch of children for all.
@@ -116,6 +110,16 @@ async fn a_hundred_plugins_share_what_they_can(scene: &mut Scene) -> Result<()> 
 fn set_up_host(scene: &mut Scene, more: &[&str]) -> Result<()> {
     let arguments = ["--watch-renewal", "290s"].iter().chain(more).map(ToString::to_string).collect();
     scene.set_up_host(|setup| setup.arguments = arguments)
+}
+
+/// Waits until the child of every object says what the object says.
+async fn until_all_say(scene: &Scene, value: &str) -> Result<()> {
+    let says = |child: &&Value| child["data"]["spec"].as_str().is_some_and(|spec| spec.contains(value));
+    eventually(LONG, &format!("all children to say {value}"), async || {
+        let children = scene.namespace.list("ConfigMap").await?.iter().filter(says).count();
+        Ok(Look::of(children == PLUGINS * OBJECTS_EACH, format!("{children} children")))
+    })
+    .await
 }
 
 /// The plugin under the number of a copy.

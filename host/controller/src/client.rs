@@ -2,6 +2,8 @@
 //! pings that notice a dead peer; another for the Lease. Says in words what is wrong with a kubeconfig; never retries by
 //! itself, but for a token that was replaced.
 
+mod connections;
+mod in_flight;
 mod token;
 
 use std::{path::Path, time::Duration};
@@ -17,7 +19,7 @@ use kube::{
 use tower::{BoxError, ServiceBuilder};
 
 pub use self::token::TokenError;
-use self::token::TokenFile;
+use self::{connections::Connections, in_flight::InFlight, token::TokenFile};
 use crate::{leader::Fence, metrics::Requests};
 
 /// A silent connection is pinged after this, and dropped when no answer comes in [`PING_TIMEOUT`].
@@ -88,15 +90,18 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 /// # Errors
 /// [`ClientError::Setup`] where certificates or credentials are not usable.
 pub fn client(config: &Config, requests: Requests, fence: Fence) -> Result<Client, ClientError> {
-    let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
-        .timer(hyper_util::rt::TokioTimer::new())
-        .http2_keep_alive_interval(PING_INTERVAL)
-        .http2_keep_alive_timeout(PING_TIMEOUT)
-        .http2_keep_alive_while_idle(true)
-        .http2_initial_stream_window_size(STREAM_WINDOW)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW)
-        .build(connector(config, Versions::All)?);
-    assemble(config, requests, fence, http)
+    let connector = connector(config, Versions::All)?;
+    let open = move || {
+        hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+            .timer(hyper_util::rt::TokioTimer::new())
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
+            .http2_keep_alive_while_idle(true)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .build(connector.clone())
+    };
+    assemble(config, requests, fence, Connections::new(open))
 }
 
 /// A client for the Lease alone, which no fence holds. HTTP/1.1: a request that is given up takes its connection with it,
@@ -105,15 +110,23 @@ pub fn client(config: &Config, requests: Requests, fence: Fence) -> Result<Clien
 /// # Errors
 /// As for [`client`].
 pub fn lease_client(config: &Config, requests: Requests) -> Result<Client, ClientError> {
-    let http = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
-        .timer(hyper_util::rt::TokioTimer::new())
-        .build(connector(config, Versions::Http1)?);
-    assemble(config, requests, Fence::open(), http)
+    let connector = connector(config, Versions::Http1)?;
+    let open = move || {
+        hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+            .timer(hyper_util::rt::TokioTimer::new())
+            .build(connector.clone())
+    };
+    assemble(config, requests, Fence::open(), Connections::new(open))
 }
 
 type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Body>;
 
-fn assemble(config: &Config, requests: Requests, fence: Fence, http: Http) -> Result<Client, ClientError> {
+fn assemble(
+    config: &Config,
+    requests: Requests,
+    fence: Fence,
+    connections: Connections,
+) -> Result<Client, ClientError> {
     let token = token_file(config).map(TokenFile::open).transpose()?;
     let other = token.is_none().then(|| config.auth_layer()).transpose().map_err(ClientError::Setup)?;
     let service = ServiceBuilder::new()
@@ -122,9 +135,10 @@ fn assemble(config: &Config, requests: Requests, fence: Fence, http: Http) -> Re
         .option_layer(other.flatten())
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
         .filter(move |request: Request<Body>| fence.pass(request))
+        .layer(InFlight::new())
         .layer(requests)
         .map_err(BoxError::from)
-        .service(http);
+        .service(connections);
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
