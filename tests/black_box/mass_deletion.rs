@@ -6,7 +6,7 @@ use pilothouse_tests::{artifacts, cluster::condition};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, misbehaver},
+    scene::{Scene, is_ready, misbehaver},
     suite::{Suite, tests},
 };
 
@@ -167,9 +167,4 @@ async fn children(scene: &Scene) -> Result<usize> {
 
 fn no_deletes(scene: &Scene) -> Result<bool> {
     Ok(!scene.host_writes()?.iter().any(|write| write.starts_with("delete")))
-}
-
-fn is_ready(object: &Value) -> bool {
-    let ready = condition(object, "Ready");
-    ready["status"] == "True" && ready["observedGeneration"] == object["metadata"]["generation"]
 }

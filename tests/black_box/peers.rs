@@ -7,7 +7,7 @@ use pilothouse_tests::{artifacts, cluster::condition};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app, misbehaver},
+    scene::{Scene, app, is_ready, misbehaver},
     suite::{Suite, tests, timed},
 };
 
@@ -122,9 +122,4 @@ async fn latency(scene: &Scene, first: usize) -> Result<Duration> {
     }
     times.sort();
     times.get(CHANGES / 2).copied().context("no change was made")
-}
-
-fn is_ready(object: &Value) -> bool {
-    let ready = condition(object, "Ready");
-    ready["status"] == "True" && ready["observedGeneration"] == object["metadata"]["generation"]
 }

@@ -260,6 +260,12 @@ pub fn sextet(name: &str) -> Value {
     })
 }
 
+/// Whether an object is ready, as it is now.
+pub fn is_ready(object: &Value) -> bool {
+    let ready = condition(object, "Ready");
+    ready["status"] == "True" && ready["observedGeneration"] == object["metadata"]["generation"]
+}
+
 /// Whether an `AppService` says that all is as it shall be and stays so.
 fn is_at_rest(app: &Value) -> bool {
     let wanted = &app["spec"]["replicas"];

@@ -10,14 +10,11 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    process::{Child, Command},
-};
+use tokio::process::{Child, Command};
 
 use crate::{
     artifacts,
+    http::{self, Answer},
     pod::Pod,
     wait::{Look, eventually},
 };
@@ -46,17 +43,6 @@ pub struct Host {
     folder: TempDir,
     process: Option<Child>,
     starts: usize,
-}
-
-/// An answer of the host's own HTTP.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Its status code.
-    pub status: u16,
-    /// Its first line and headers, in small letters.
-    pub head: String,
-    /// Its body.
-    pub body: String,
 }
 
 impl Host {
@@ -207,8 +193,7 @@ impl Host {
     /// # Errors
     /// Where it does not answer.
     pub async fn metrics(&self) -> Result<String> {
-        let head = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text; version=1.0.0\r\n";
-        Ok(self.ask("metrics", head, "").await?.body)
+        http::metrics(&self.address("metrics")?).await
     }
 
     /// Asks the host's own HTTP on its `health` or `metrics` address.
@@ -225,15 +210,7 @@ impl Host {
     /// # Errors
     /// Where it does not answer.
     pub async fn ask(&self, address: &str, head: &str, body: &str) -> Result<Answer> {
-        let mut stream = TcpStream::connect(self.address(address)?).await?;
-        let length = body.len();
-        let rest = format!("Host: host\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
-        stream.write_all(format!("{head}{rest}").as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a body")?;
-        let status = head.split(' ').nth(1).context("an answer without a status")?.parse()?;
-        Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
+        http::ask(&self.address(address)?, head, body).await
     }
 
     fn log_path(&self) -> PathBuf {

@@ -5,6 +5,7 @@
 pub mod artifacts;
 pub mod cluster;
 pub mod host;
+pub mod http;
 pub mod lint;
 pub mod metrics;
 pub mod pod;

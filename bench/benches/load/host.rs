@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
+    net::SocketAddr,
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -9,13 +10,9 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
-    artifacts,
+    artifacts, http,
     metrics::Samples,
     wait::{Look, eventually},
-};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
 };
 
 /// How long a phase may take.
@@ -27,7 +24,7 @@ const TICKS: f64 = 100.0;
 /// A running host.
 pub struct Host {
     process: Child,
-    metrics: String,
+    metrics: SocketAddr,
 }
 
 impl Host {
@@ -36,9 +33,11 @@ impl Host {
         let mut command = Command::new(env!("CARGO_BIN_EXE_load-host"));
         command.arg(variant).arg(kubeconfig).arg(artifacts::plugin("app-service")?).arg(cache);
         let mut process = command.stdout(Stdio::piped()).spawn().context("failed to start the host")?;
-        let mut metrics = String::new();
-        BufReader::new(process.stdout.take().context("no output")?).read_line(&mut metrics)?;
-        Ok(Self { process, metrics: metrics.trim().to_owned() })
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("no output")?).read_line(&mut line)?;
+        let metrics =
+            line.trim().parse().with_context(|| format!("the host does not tell its address but '{line}'"))?;
+        Ok(Self { process, metrics })
     }
 
     /// Ends it with SIGTERM.
@@ -65,11 +64,7 @@ impl Host {
 
     /// What it counts.
     pub async fn counts(&self) -> Result<Samples> {
-        let mut stream = TcpStream::connect(&self.metrics).await?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: host\r\nConnection: close\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Samples::parse(answer.split_once("\r\n\r\n").context("an answer without a body")?.1)
+        Samples::parse(&http::metrics(&self.metrics).await?)
     }
 
     /// Its writes of children and statuses.
@@ -89,7 +84,7 @@ impl Host {
     /// Waits until it has asked the plugin so often.
     pub async fn until_calls(&self, least: f64) -> Result<()> {
         eventually(PATIENCE, &format!("{least} calls"), async || {
-            let calls = self.counts().await?.sum("pilothouse_plugin_calls_total", &[]);
+            let calls = self.calls().await?;
             Ok(Look::of(calls >= least, calls))
         })
         .await

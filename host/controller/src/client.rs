@@ -8,7 +8,7 @@ mod token;
 
 use std::{path::Path, time::Duration};
 
-use http::Request;
+use http::{Method, Request};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioExecutor};
 use kube::{
@@ -68,6 +68,11 @@ pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>)
         }
         None => Config::infer().await.map_err(|error| ClientError::Config(chain(&error))),
     }
+}
+
+/// Whether a request changes something.
+pub(crate) fn is_write<B>(request: &Request<B>) -> bool {
+    ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method())
 }
 
 /// An error and what caused it, in one line.
@@ -134,8 +139,9 @@ fn assemble(
         .option_layer(token)
         .option_layer(other.flatten())
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
-        .filter(move |request: Request<Body>| fence.pass(request))
+        // The fence comes last: a write that waited for its turn may have lost its permit meanwhile.
         .layer(InFlight::new())
+        .filter(move |request: Request<Body>| fence.pass(request))
         .layer(requests)
         .map_err(BoxError::from)
         .service(connections);

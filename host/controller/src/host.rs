@@ -131,14 +131,19 @@ impl Host {
     /// Makes a plugin ready to work: its caches filled, its child kinds recorded. Stands by in between.
     async fn prepare(&self, reconciler: Arc<dyn Reconciler>) -> ActivePlugin {
         let mut plugin = ActivePlugin::new(reconciler, &self.caches);
-        plugin.until_settled().await;
-        self.starting().warm(&plugin);
-        if !self.config.fence.is_open() {
-            tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
-            self.config.fence.until_open().await;
-        }
         let Manifest { reconciles, children, .. } = plugin.manifest().clone();
-        let former = self.record.add(&reconciles, &children).await;
+        let warm = async {
+            plugin.until_settled().await;
+            self.starting().warm(&plugin);
+            if !self.config.fence.is_open() {
+                tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
+            }
+        };
+        let record = async {
+            self.config.fence.until_open().await;
+            self.record.add(&reconciles, &children).await
+        };
+        let ((), former) = tokio::join!(warm, record);
         plugin.watch_former(&former, &self.caches);
         plugin.until_settled().await;
         // While another version was at work, its last calls may still make children.

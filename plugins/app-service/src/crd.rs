@@ -2,7 +2,7 @@
 //! file; neither the plugin nor the host needs it.
 
 use crate::api::{AppServiceSpec, AppServiceStatus};
-use pilothouse_sdk::crd::{schema_of, status_of};
+use pilothouse_sdk::crd::{Definition, definition, schema_of, status_of};
 use serde_json::{Value, json};
 
 /// What stands above the YAML.
@@ -24,47 +24,21 @@ pub fn yaml() -> Result<String, pilothouse_sdk::Error> {
 
 /// The CRD.
 pub fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "appservices.apps.example.com" },
-        "spec": {
-            "group": "apps.example.com",
-            "scope": "Namespaced",
-            "names": {
-                "kind": "AppService",
-                "listKind": "AppServiceList",
-                "plural": "appservices",
-                "singular": "appservice",
-                "shortNames": ["appsvc"],
-            },
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "subresources": {
-                    "status": {},
-                    "scale": {
-                        "specReplicasPath": ".spec.replicas",
-                        "statusReplicasPath": ".status.replicas",
-                        "labelSelectorPath": ".status.selector",
-                    },
-                },
-                "additionalPrinterColumns": columns(),
-                "schema": { "openAPIV3Schema": schema() },
-            }],
-        },
+    definition(Definition {
+        group: "apps.example.com",
+        version: "v1",
+        kind: "AppService",
+        short_names: &["appsvc"],
+        replicas: ".spec.replicas",
+        columns: &[
+            ("Image", "string", ".spec.image"),
+            ("Desired", "integer", ".spec.replicas"),
+            ("Ready", "integer", ".status.readyReplicas"),
+            ("Status", "string", ".status.conditions[?(@.type==\"Ready\")].reason"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ],
+        schema: schema(),
     })
-}
-
-fn columns() -> Value {
-    json!([
-        { "name": "Image", "type": "string", "jsonPath": ".spec.image" },
-        { "name": "Desired", "type": "integer", "jsonPath": ".spec.replicas" },
-        { "name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas" },
-        { "name": "Status", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason" },
-        { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
-    ])
 }
 
 fn schema() -> Value {

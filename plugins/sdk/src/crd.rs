@@ -6,6 +6,63 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// What differs from one plugin's CRD to another's.
+pub struct Definition<'a> {
+    /// The API group.
+    pub group: &'a str,
+    /// The one version, served and stored.
+    pub version: &'a str,
+    /// The kind, in CamelCase. Its other names follow from it.
+    pub kind: &'a str,
+    /// What `kubectl` takes instead of the whole name.
+    pub short_names: &'a [&'a str],
+    /// Where the spec says how many there shall be: what `kubectl scale` changes.
+    pub replicas: &'a str,
+    /// What `kubectl get` prints beside the name: name, type, JSONPath of each column.
+    pub columns: &'a [(&'a str, &'a str, &'a str)],
+    /// The schema of the whole object.
+    pub schema: Value,
+}
+
+/// A CRD with the subresources `status` and `scale`. The status tells `replicas` and `selector`.
+pub fn definition(of: Definition<'_>) -> Value {
+    let singular = of.kind.to_lowercase();
+    let plural = format!("{singular}s");
+    let columns: Value =
+        of.columns.iter().map(|(name, kind, path)| json!({ "name": name, "type": kind, "jsonPath": path })).collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{}", of.group) },
+        "spec": {
+            "group": of.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": of.kind,
+                "listKind": format!("{}List", of.kind),
+                "plural": plural,
+                "singular": singular,
+                "shortNames": of.short_names,
+            },
+            "versions": [{
+                "name": of.version,
+                "served": true,
+                "storage": true,
+                "subresources": {
+                    "status": {},
+                    "scale": {
+                        "specReplicasPath": of.replicas,
+                        "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    },
+                },
+                "additionalPrinterColumns": columns,
+                "schema": { "openAPIV3Schema": of.schema },
+            }],
+        },
+    })
+}
+
 /// The text of a CRD's file: a header of comment lines, and the CRD as YAML.
 ///
 /// # Errors

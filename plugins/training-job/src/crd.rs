@@ -4,7 +4,7 @@
 use crate::api::{TrainingJobSpec, TrainingJobStatus};
 use crate::children::environment::RESERVED;
 use crate::validate::LONGEST_NAME;
-use pilothouse_sdk::crd::{schema_of, status_of};
+use pilothouse_sdk::crd::{Definition, definition, schema_of, status_of};
 use serde_json::{Map, Value, json};
 
 /// What stands above the YAML.
@@ -40,46 +40,20 @@ pub fn yaml() -> Result<String, pilothouse_sdk::Error> {
 
 /// The CRD.
 pub fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "trainingjobs.ml.example.com" },
-        "spec": {
-            "group": "ml.example.com",
-            "scope": "Namespaced",
-            "names": {
-                "kind": "TrainingJob",
-                "listKind": "TrainingJobList",
-                "plural": "trainingjobs",
-                "singular": "trainingjob",
-                "shortNames": ["tj"],
-            },
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "subresources": {
-                    "status": {},
-                    "scale": {
-                        "specReplicasPath": ".spec.workers",
-                        "statusReplicasPath": ".status.replicas",
-                        "labelSelectorPath": ".status.selector",
-                    },
-                },
-                "additionalPrinterColumns": columns(),
-                "schema": { "openAPIV3Schema": schema() },
-            }],
-        },
+    definition(Definition {
+        group: "ml.example.com",
+        version: "v1alpha1",
+        kind: "TrainingJob",
+        short_names: &["tj"],
+        replicas: ".spec.workers",
+        columns: &[
+            ("Framework", "string", ".spec.framework"),
+            ("Workers", "integer", ".spec.workers"),
+            ("Phase", "string", ".status.phase"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ],
+        schema: schema(),
     })
-}
-
-fn columns() -> Value {
-    json!([
-        { "name": "Framework", "type": "string", "jsonPath": ".spec.framework" },
-        { "name": "Workers", "type": "integer", "jsonPath": ".spec.workers" },
-        { "name": "Phase", "type": "string", "jsonPath": ".status.phase" },
-        { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
-    ])
 }
 
 fn schema() -> Value {

@@ -8,9 +8,11 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use http::{Method, Request};
+use http::Request;
 use tokio::sync::Semaphore;
 use tower::{BoxError, Layer, Service};
+
+use super::is_write;
 
 /// Writes at once: with the watches beside them fewer than the 100 streams of a connection.
 const WRITES: usize = 48;
@@ -62,8 +64,7 @@ where
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let writes = self.writes.clone();
         Box::pin(async move {
-            let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-            let _permit = if reads { None } else { Some(writes.acquire_owned().await?) };
+            let _permit = if is_write(&request) { Some(writes.acquire_owned().await?) } else { None };
             inner.call(request).await.map_err(Into::into)
         })
     }

@@ -4,8 +4,10 @@
 
 use std::time::Instant;
 
-use http::{Method, Request};
+use http::Request;
 use tokio::sync::watch;
+
+use crate::client::is_write;
 
 /// Says whether this process may write. Clones are one fence.
 #[derive(Clone, Debug)]
@@ -39,8 +41,7 @@ impl Fence {
     /// # Errors
     /// [`NotLeading`] for a write that is not permitted now.
     pub fn pass<B>(&self, request: Request<B>) -> Result<Request<B>, NotLeading> {
-        let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-        if reads || self.is_open() { Ok(request) } else { Err(NotLeading) }
+        if !is_write(&request) || self.is_open() { Ok(request) } else { Err(NotLeading) }
     }
 
     /// Whether writes pass now.
@@ -78,6 +79,8 @@ impl Fence {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use http::Method;
 
     use super::*;
 

@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{observe::Observed, plan::Plan};
+use serde_json::Value;
+
+use super::{observe::Observed, plan::Plan, report::status_of};
 use crate::{
     cache::{Name, Object},
     labels,
@@ -70,17 +72,7 @@ fn removable(observed: &Observed) -> usize {
 
 /// Whether the object is as it was when it was last reported on.
 pub fn is_unchanged(object: &Object) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Reported {
-        status: Status,
-    }
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Status {
-        observed_generation: i64,
-    }
-    let reported = serde_json::from_str::<Reported>(&object.text);
-    reported.is_ok_and(|reported| reported.status.observed_generation == object.generation)
+    status_of(object).get("observedGeneration").and_then(Value::as_i64) == Some(object.generation)
 }
 
 fn is_confirmed(object: &Object, version: &str) -> bool {

@@ -143,7 +143,8 @@ fn but_for_status(object: &Object) -> BTreeMap<String, &str> {
     all
 }
 
-fn status_of(object: &Object) -> Map<String, Value> {
+/// The status that an object has.
+pub(super) fn status_of(object: &Object) -> Map<String, Value> {
     #[derive(serde::Deserialize)]
     struct Status {
         #[serde(default)]
