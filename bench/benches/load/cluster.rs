@@ -43,15 +43,23 @@ impl Cluster {
 
     /// Creates so many objects.
     pub async fn create(&self, count: usize) -> Result<()> {
-        self.each(count, async |name| {
-            let object = json!({
-                "apiVersion": "apps.example.com/v1", "kind": "AppService", "metadata": {"name": name},
-                "spec": {"replicas": 1, "image": "example.com/web:1"},
-            });
-            self.objects.create(&Default::default(), &serde_json::from_value(object)?).await?;
-            Ok(())
-        })
-        .await
+        self.each(count, async |name| self.create_one(name).await).await
+    }
+
+    /// Creates one object.
+    pub async fn create_one(&self, name: &str) -> Result<()> {
+        let object = json!({
+            "apiVersion": "apps.example.com/v1", "kind": "AppService", "metadata": {"name": name},
+            "spec": {"replicas": 2, "image": "example.com/web:1"},
+        });
+        self.objects.create(&Default::default(), &serde_json::from_value(object)?).await?;
+        Ok(())
+    }
+
+    /// Deletes one object. Nothing collects its children here.
+    pub async fn delete_one(&self, name: &str) -> Result<()> {
+        self.objects.delete(name, &Default::default()).await?;
+        Ok(())
     }
 
     /// Changes all objects with a merge patch.
@@ -79,20 +87,29 @@ impl Cluster {
         let edited = merge(&self.children, &name(number), &json!({"spec": {"replicas": 7}})).await?;
         let answered = Instant::now();
         let version = version_of(&serde_json::to_value(edited)?);
-        let repaired = move |child: &Value| version_of(child) > version && child["spec"]["replicas"] == 1;
+        let repaired = move |child: &Value| version_of(child) > version && child["spec"]["replicas"] == 2;
         Ok(follower.until(&name(number), repaired).await.saturating_duration_since(answered))
     }
 
     /// Follows the Deployments.
-    pub async fn follow(&self) -> Result<Follower> {
-        let version = self.children.list(&Default::default()).await?.metadata.resource_version.context("no version")?;
-        let mut events = Box::pin(self.children.watch(&WatchParams::default(), &version).await?);
+    pub async fn follow_children(&self) -> Result<Follower> {
+        Self::follow(&self.children).await
+    }
+
+    /// Follows the objects.
+    pub async fn follow_objects(&self) -> Result<Follower> {
+        Self::follow(&self.objects).await
+    }
+
+    async fn follow(api: &Api<DynamicObject>) -> Result<Follower> {
+        let version = api.list(&Default::default()).await?.metadata.resource_version.context("no version")?;
+        let mut events = Box::pin(api.watch(&WatchParams::default(), &version).await?);
         let latest = Arc::new(Latest::default());
         let seen = latest.clone();
         let task = tokio::spawn(async move {
             while let Ok(Some(event)) = events.try_next().await {
-                if let WatchEvent::Added(child) | WatchEvent::Modified(child) = event {
-                    seen.saw(child);
+                if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
+                    seen.saw(object);
                 }
             }
         });
@@ -105,38 +122,38 @@ impl Cluster {
     }
 }
 
-/// The latest states of children, by name, and when they came.
+/// The latest states of objects, by name, and when they came.
 #[derive(Default)]
 struct Latest {
-    children: Mutex<HashMap<String, (Instant, Value)>>,
+    states: Mutex<HashMap<String, (Instant, Value)>>,
     changed: Notify,
 }
 
 impl Latest {
-    fn saw(&self, child: DynamicObject) {
-        let (name, now) = (child.metadata.name.clone().unwrap_or_default(), Instant::now());
+    fn saw(&self, object: DynamicObject) {
+        let (name, now) = (object.metadata.name.clone().unwrap_or_default(), Instant::now());
         // What was a Kubernetes object is one as JSON, too.
-        let state = serde_json::to_value(child).unwrap_or_default();
-        self.children.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (now, state));
+        let state = serde_json::to_value(object).unwrap_or_default();
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (now, state));
         self.changed.notify_waiters();
     }
 
-    /// When the latest state of a child came, if it satisfies a condition.
+    /// When the latest state of an object came, if it satisfies a condition.
     fn seen(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Option<Instant> {
-        let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
-        children.get(name).filter(|(_, child)| holds(child)).map(|(at, _)| *at)
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.get(name).filter(|(_, state)| holds(state)).map(|(at, _)| *at)
     }
 }
 
-/// Follows the children's events.
+/// Follows the events of one kind.
 pub struct Follower {
     latest: Arc<Latest>,
     task: AbortHandle,
 }
 
 impl Follower {
-    /// The time of the event by which a child satisfies a condition.
-    async fn until(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Instant {
+    /// The time of the event by which an object satisfies a condition.
+    pub async fn until(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Instant {
         loop {
             let changed = self.latest.changed.notified();
             let mut changed = std::pin::pin!(changed);

@@ -16,6 +16,9 @@ use crate::{
     table::Measured,
 };
 
+/// Starts of which the median is taken.
+const STARTS: usize = 5;
+
 /// How much is done.
 pub struct Plan {
     /// Objects.
@@ -61,6 +64,7 @@ impl Bench<'_> {
     async fn phases(&self) -> Result<Vec<Measured>> {
         let mut measured = Vec::new();
         self.warm_up().await?;
+        self.first(&mut measured).await?;
         let host = self.create(&mut measured).await?;
         let mut used = host.cpu()?;
         host.stop()?;
@@ -84,6 +88,25 @@ impl Bench<'_> {
         let host = self.start()?;
         host.counts().await?;
         host.stop()
+    }
+
+    /// How long a new process takes until the one object that waits for it is done.
+    async fn first(&self, measured: &mut Vec<Measured>) -> Result<()> {
+        let follower = self.cluster.follow_objects().await?;
+        let mut times = Vec::new();
+        for number in 0..STARTS {
+            let name = format!("first-{number}");
+            self.cluster.create_one(&name).await?;
+            let started = Instant::now();
+            let host = self.start()?;
+            let done = follower.until(&name, |object| object["status"]["observedGeneration"] == 1).await;
+            times.push(done.saturating_duration_since(started).as_secs_f64() * 1_000.0);
+            host.stop()?;
+            self.cluster.delete_one(&name).await?;
+        }
+        times.sort_by(f64::total_cmp);
+        measured.push(("process start to first object done, ms", quantile(&times, 0.5)));
+        Ok(())
     }
 
     fn mark(&self, host: &Host) -> Result<Mark> {
@@ -162,7 +185,7 @@ impl Bench<'_> {
     }
 
     async fn one_at_a_time(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {
-        let follower = self.cluster.follow().await?;
+        let follower = self.cluster.follow_children().await?;
         let mark = host.cpu()?;
         let changes = self.times(async |number| self.change(&follower, number).await).await?;
         measured.extend([

@@ -31,6 +31,8 @@ async fn run() -> Result<()> {
         .collect::<Vec<_>>()
         .try_into()
         .map_err(|given| anyhow::anyhow!("usage: load-host wasm|native KUBECONFIG PLUGIN CACHE, not {given:?}"))?;
+    // From here on SIGTERM is heard, also by a host that still compiles.
+    let mut terminate = signal(SignalKind::terminate())?;
     let config = client::config(Some(&PathBuf::from(kubeconfig)), None).await?;
     let (metrics, fence) = (Metrics::new(), HostConfig::default().fence);
     let client = client::client(&config, metrics.requests(), fence.clone())?;
@@ -39,7 +41,6 @@ async fn run() -> Result<()> {
     let addresses = server::serve(&host, Arc::new(FixedLevel), Addresses { health: any, metrics: any }).await?;
     println!("{}", addresses.metrics);
     host.install(reconciler(&variant, &plugin, cache.into()).await?);
-    let mut terminate = signal(SignalKind::terminate())?;
     let stop = async {
         terminate.recv().await;
     };

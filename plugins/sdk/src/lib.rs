@@ -48,6 +48,9 @@ mod desired;
 mod error;
 mod event;
 mod head;
+#[cfg(any(test, all(feature = "heap", target_family = "wasm")))]
+#[allow(unsafe_code, reason = "a global allocator deals in addresses")]
+mod heap;
 mod imports;
 mod kind;
 pub mod log;
