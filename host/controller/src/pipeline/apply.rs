@@ -7,11 +7,11 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
 use pilothouse_engine::contract::{ImmutablePolicy, KindRef};
-use serde_json::{Value, json};
 
 use super::{
     check::{DesiredChild, describe},
     guard::is_unchanged,
+    guarded::Guarded,
     plan::{Cause, Delete, Plan, Write},
     settled,
 };
@@ -127,9 +127,7 @@ impl Applier<'_> {
     }
 
     async fn create(&self, target: &Target<'_>, child: &DesiredChild) -> Result<Object, WriteError> {
-        let mut body = child.body.clone();
-        body["metadata"]["resourceVersion"] = json!(NEVER);
-        match self.patch(target, &child.name, &body).await {
+        match self.patch(target, child, "resourceVersion", NEVER).await {
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 let live = target.read(&child.name).await?;
                 let Some(live) = live else { return Err(WriteError::Vanished) };
@@ -144,9 +142,7 @@ impl Applier<'_> {
         if live.controller.is_none() {
             self.may_take(live).await?;
         }
-        let mut body = child.body.clone();
-        body["metadata"]["uid"] = json!(&*live.uid);
-        match self.patch(target, &child.name, &body).await {
+        match self.patch(target, child, "uid", &live.uid).await {
             Err(kube::Error::Api(status)) if is_another_object(&status) => {
                 target.read_anew(live).await?;
                 Err(WriteError::Vanished)
@@ -191,9 +187,17 @@ impl Applier<'_> {
         self.update(target, &write.child, live).await
     }
 
-    async fn patch(&self, target: &Target<'_>, name: &str, body: &Value) -> Result<Object, kube::Error> {
+    /// Applies a child, guarded by a field of its metadata.
+    async fn patch(
+        &self,
+        target: &Target<'_>,
+        child: &DesiredChild,
+        field: &str,
+        value: &str,
+    ) -> Result<Object, kube::Error> {
         let parameters = PatchParams::apply(&self.plugin.field_manager).force();
-        let incoming = target.api.patch(name, &parameters, &Patch::Apply(body)).await?;
+        let body = Guarded { body: &child.body, field, value };
+        let incoming = target.api.patch(&child.name, &parameters, &Patch::Apply(body)).await?;
         Ok(incoming.into_object(&target.resource))
     }
 

@@ -9,6 +9,7 @@ mod conclusion;
 mod displaced;
 pub mod finalize;
 pub mod guard;
+mod guarded;
 mod handover;
 pub mod inputs;
 pub mod memory;

@@ -25,6 +25,11 @@ use crate::{cache::Object, client::chain, plugin::ActivePlugin};
 pub struct SettledStatus(Option<u64>);
 
 impl SettledStatus {
+    /// Whether the API server made this of that status before.
+    fn is_of(self, desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+        self.0.is_some() && self == Self::of(desired, live)
+    }
+
     fn of(desired: &Map<String, Value>, live: &Map<String, Value>) -> Self {
         let mut hasher = DefaultHasher::new();
         for status in [desired, live] {
@@ -63,7 +68,7 @@ pub async fn write_status(
 ) -> Result<StatusWrite, Failure> {
     let live = status_of(object);
     let desired = desired_status(object, &live, report, Timestamp::now());
-    if same_status(&desired, &live) || SettledStatus::of(&desired, &live) == settled {
+    if same_status(&desired, &live) || settled.is_of(&desired, &live) {
         return Ok(StatusWrite::None);
     }
     let after = patch_status(client, plugin, object, &desired, exact).await?;

@@ -68,13 +68,11 @@ pub fn desired_status(
 /// Whether a status is as it shall be. The order of conditions does not matter, nor whether a field is missing or empty:
 /// where the last entry of a map goes, server-side apply leaves null, and an empty map does not take its place.
 pub fn same_status(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
-    let sorted = |status: &Map<String, Value>| {
-        let mut conditions = conditions_of(status).to_vec();
-        conditions.sort_by_key(|condition| condition_type(condition).to_owned());
-        conditions
-    };
+    let all_of = |one: &[Value], other: &[Value]| one.iter().all(|condition| other.contains(condition));
+    let (wanted, there) = (conditions_of(desired), conditions_of(live));
+    let same_conditions = wanted.len() == there.len() && all_of(wanted, there) && all_of(there, wanted);
     let mut others = desired.keys().chain(live.keys()).filter(|field| *field != "conditions");
-    sorted(desired) == sorted(live) && others.all(|field| same_value(desired.get(field), live.get(field)))
+    same_conditions && others.all(|field| same_value(desired.get(field), live.get(field)))
 }
 
 fn same_value(desired: Option<&Value>, live: Option<&Value>) -> bool {
