@@ -1,6 +1,7 @@
 //! Kubernetes Events on objects: core/v1, with first and last timestamps and a count, so that `kubectl describe` and
 //! `kubectl get events --sort-by=.lastTimestamp` show them. One repetition is one more in the count. Written in the
-//! background; a reconcile never waits for an Event, and a lost Event loses nothing but itself.
+//! background; a reconcile never waits for an Event, and a lost Event loses nothing but itself. What waits is written before
+//! the host ends.
 
 use std::{
     collections::HashMap,
@@ -19,7 +20,7 @@ use kube::{
 };
 use pilothouse_engine::contract::{EventType, KindRef};
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{cache::Object, client::chain, labels};
 
@@ -62,7 +63,16 @@ impl From<pilothouse_engine::contract::Event> for Note {
 
 /// Takes notes and returns at once.
 #[derive(Clone, Debug)]
-pub struct Recorder(mpsc::Sender<Event>);
+pub struct Recorder(mpsc::Sender<Order>);
+
+/// What the writer is to do.
+#[derive(Debug)]
+enum Order {
+    /// Write an Event, or count it.
+    Write(Box<Event>),
+    /// Write everything that waits, then drop this.
+    Flush(oneshot::Sender<()>),
+}
 
 impl Recorder {
     /// Starts the writer; it ends when the last recorder is dropped. Needs a tokio runtime.
@@ -74,8 +84,17 @@ impl Recorder {
 
     /// Records a note on an object.
     pub fn record(&self, kind: &KindRef, object: &Object, note: &Note) {
-        if let Err(error) = self.0.try_send(event(kind, object, note)) {
+        if let Err(error) = self.0.try_send(Order::Write(event(kind, object, note).into())) {
             tracing::warn!(object = %object.name, reason = note.reason, "an event is dropped: {error}");
+        }
+    }
+
+    /// Waits until everything recorded so far is written, counts included.
+    pub async fn flush(&self) {
+        let (written, done) = oneshot::channel();
+        if self.0.send(Order::Flush(written)).await.is_ok() {
+            // It ends when the writer drops its part, or is gone itself.
+            drop(done.await);
         }
     }
 }
@@ -130,12 +149,16 @@ struct Written {
 }
 
 impl Writer {
-    async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
         loop {
             let behind = self.written.values().any(|written| written.behind);
             tokio::select! {
-                event = events.recv() => match event {
-                    Some(event) => self.take(event).await,
+                order = orders.recv() => match order {
+                    Some(Order::Write(event)) => self.take(*event).await,
+                    Some(Order::Flush(written)) => {
+                        self.catch_up(Duration::ZERO).await;
+                        drop(written);
+                    }
                     None => return self.catch_up(Duration::ZERO).await,
                 },
                 () = tokio::time::sleep(REPEAT), if behind => self.catch_up(REPEAT).await,
