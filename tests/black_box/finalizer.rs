@@ -1,7 +1,11 @@
 //! Plugins that finalize: their objects are held until the plugin is done, and others' finalizers are left alone.
 
-use anyhow::{Result, ensure};
-use pilothouse_tests::cluster::condition;
+use anyhow::{Context, Result, ensure};
+use axum::http::{Request, header::CONTENT_TYPE};
+use pilothouse_tests::{
+    cluster::{PATIENCE, condition},
+    wait::{Look, eventually},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,8 +23,10 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         an_object_is_held_until_its_plugin_is_done,
+        an_error_keeps_the_finalizer,
         finalizers_of_others_are_left_alone,
         plugins_that_do_not_finalize_hold_nothing,
+        an_object_whose_plugin_is_gone_can_be_let_go,
     );
 }
 
@@ -41,6 +47,27 @@ async fn an_object_is_held_until_its_plugin_is_done(scene: &mut Scene) -> Result
     scene.namespace.until_gone("ConfigMap", "guest").await
 }
 
+/// A28: it is asked again until it succeeds.
+async fn an_error_keeps_the_finalizer(scene: &mut Scene) -> Result<()> {
+    scene.start(&["farewell"]).await?;
+    let mut guest = farewell(&[]);
+    guest["spec"]["fail"] = true.into();
+    scene.namespace.apply(guest).await?;
+    scene.namespace.until("ConfigMap", "guest", "to be made", |_| true).await?;
+    scene.namespace.delete("Farewell", "guest").await?;
+    scene.stalled("Farewell", "guest", "PluginTrapped").await?;
+    let calls = scene.calls("farewell").await?;
+    eventually(PATIENCE, "two more tries", async || {
+        let now = scene.calls("farewell").await?;
+        Ok(Look::of(now >= calls + 2.0, now))
+    })
+    .await?;
+    ensure!(finalizers(scene).await? == json!([OURS]), "the object is not held");
+    ensure!(scene.namespace.get("ConfigMap", "guest").await?.is_some(), "its child went before it was finalized");
+    scene.namespace.patch("Farewell", "guest", json!({"spec": {"letGo": true}})).await?;
+    scene.namespace.until_gone("Farewell", "guest").await
+}
+
 async fn finalizers_of_others_are_left_alone(scene: &mut Scene) -> Result<()> {
     scene.start(&["farewell"]).await?;
     scene.namespace.apply(farewell(&[THEIRS])).await?;
@@ -58,6 +85,35 @@ async fn plugins_that_do_not_finalize_hold_nothing(scene: &mut Scene) -> Result<
     scene.start_with_web().await?;
     let app = scene.namespace.get("AppService", "web").await?.unwrap_or_default();
     ensure!(app["metadata"].get("finalizers").is_none(), "{app}");
+    Ok(())
+}
+
+/// The way that `docs/conditions.md` tells: nobody finalizes any more, and the finalizer is taken off by its place in the list.
+async fn an_object_whose_plugin_is_gone_can_be_let_go(scene: &mut Scene) -> Result<()> {
+    scene.start(&["farewell"]).await?;
+    scene.namespace.apply(farewell(&[THEIRS])).await?;
+    scene.namespace.until("ConfigMap", "guest", "to be made", |_| true).await?;
+    std::fs::remove_file(scene.host.plugins().join("farewell.wasm"))?;
+    scene.host.logged("plugin removed").await?;
+    scene.namespace.delete("Farewell", "guest").await?;
+    let held = scene.namespace.get("Farewell", "guest").await?.context("nothing held it")?;
+    ensure!(held["metadata"]["deletionTimestamp"].is_string(), "it is not being deleted: {held}");
+    let held = held["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let index = held.iter().position(|finalizer| finalizer == OURS).context("the finalizer is gone")?;
+
+    take_off(scene, index).await?;
+    ensure!(finalizers(scene).await? == json!([THEIRS]), "another finalizer was taken off");
+    take_off(scene, 0).await?;
+    scene.namespace.until_gone("Farewell", "guest").await?;
+    scene.namespace.until_gone("ConfigMap", "guest").await
+}
+
+/// `kubectl patch --type=json -p='[{"op": "remove", "path": "/metadata/finalizers/INDEX"}]'`.
+async fn take_off(scene: &Scene, index: usize) -> Result<()> {
+    let path = format!("/apis/test.pilothouse.dev/v1/namespaces/{}/farewells/guest", scene.namespace.name);
+    let patch = json!([{"op": "remove", "path": format!("/metadata/finalizers/{index}")}]).to_string();
+    let request = Request::patch(path).header(CONTENT_TYPE, "application/json-patch+json").body(patch.into_bytes())?;
+    scene.namespace.client().request::<Value>(request).await?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
-//! Test guest: a plugin with a finalizer. It holds its object back until `spec.letGo` is true, and does nothing else worth
-//! seeing.
+//! Test guest: a plugin with a finalizer. It holds its object back until `spec.letGo` is true, fails meanwhile if it is asked
+//! to, and does nothing else worth seeing.
+
+#![allow(clippy::panic, reason = "a trap is what the test asks for")]
 
 use pilothouse_sdk::{Object, Request, Response, log};
 use serde::Deserialize;
@@ -19,6 +21,8 @@ pilothouse_sdk::plugin! {
 pub struct FarewellSpec {
     /// Whether the finalizer may be done.
     pub let_go: bool,
+    /// Whether the finalizer traps until then.
+    pub fail: bool,
 }
 
 /// Asks for one ConfigMap.
@@ -32,6 +36,7 @@ pub fn reconcile(request: &Request<Object<FarewellSpec>>) -> Response {
 
 /// Waits until it may let go.
 pub fn finalize(request: &Request<Object<FarewellSpec>>) -> Response {
+    assert!(!request.object.spec.fail || request.object.spec.let_go, "it was asked to");
     if !request.object.spec.let_go {
         return Response::wait("HeldBack", "spec.letGo is not true", 300);
     }
