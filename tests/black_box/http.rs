@@ -44,6 +44,10 @@ async fn the_log_level_changes_at_run_time(scene: &mut Scene) -> Result<()> {
     scene.namespace.apply(app("web")).await?;
     scene.host.logged("\"level\":\"DEBUG\"").await?;
     scene.at_rest("web").await?;
+    scene.namespace.apply(app("gone")).await?;
+    scene.at_rest("gone").await?;
+    scene.namespace.delete("AppService", "gone").await?;
+    scene.host.logged("AppService resource not found. Ignoring since object must be deleted").await?;
 
     let (code, why) = log_level("PUT", "debgu").await?;
     ensure!(code == 400 && why.contains("'debgu' is not a level") && why.contains("info,pilo"), "{code} {why}");
