@@ -33,7 +33,9 @@ const REPEAT: Duration = Duration::from_secs(5);
 /// Events whose counts are remembered; an Event itself lives an hour in the API server.
 const REMEMBERED: usize = 4096;
 
-/// The API server's limits (core/v1 Event validation).
+/// The API server's limits (core/v1 Event validation). An Event's name is an object's name, a dot and sixteen digits, and no
+/// longer than the object's own may be.
+const LONGEST_NAME: usize = 253 - 17;
 const LONGEST_REASON: usize = 128;
 const LONGEST_MESSAGE: usize = 1024;
 
@@ -105,10 +107,11 @@ fn event(kind: &KindRef, object: &Object, note: &Note) -> Event {
     let now = Time(Timestamp::now());
     let cut = |text: &str, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
     let namespace = Some(&*object.name.namespace).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
+    let begin = cut(&object.name.name, LONGEST_NAME);
     Event {
         metadata: ObjectMeta {
             // The same note has the same name, also after a restart of the host.
-            name: Some(format!("{}.{:016x}", object.name.name, hasher.finish())),
+            name: Some(format!("{}.{:016x}", begin.trim_end_matches(['.', '-']), hasher.finish())),
             namespace: Some(namespace.to_owned()),
             ..Default::default()
         },
@@ -216,4 +219,28 @@ impl Writer {
 
 fn warn(event: &str, error: &kube::Error) {
     tracing::warn!(event, "failed to write an event: {}", chain(error));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_what_the_api_server_takes_however_long_its_parts_are() {
+        let kind = KindRef::new("example.com/v1", "Web");
+        let note = |message: &str| Note::warning(&"R".repeat(200), message);
+        for name in ["web".to_owned(), "w".repeat(253), format!("{}.-{}", "w".repeat(234), "w".repeat(17))] {
+            let event = event(&kind, &Object::sample("ns", &name), &note(&"ä".repeat(2000)));
+            let given = event.metadata.name.unwrap_or_default();
+            assert!(given.len() <= 253 && !given.contains("..") && !given.contains("-."), "{given}");
+            assert_eq!(event.reason.map(|reason| reason.len()), Some(LONGEST_REASON));
+            assert_eq!(event.message.map(|message| message.len()), Some(LONGEST_MESSAGE));
+            assert_eq!(event.involved_object.name, Some(name));
+        }
+        let cluster_scoped = event(&kind, &Object::sample("", "web"), &note("x"));
+        assert_eq!(cluster_scoped.metadata.namespace.as_deref(), Some("default"));
+        let named = |message: &str| event(&kind, &Object::sample("ns", "web"), &note(message)).metadata.name;
+        assert_eq!(named("x"), named("x"), "the same again is one Event");
+        assert_ne!(named("x"), named("y"));
+    }
 }

@@ -28,6 +28,10 @@ pub use self::{
 };
 use crate::{cache::Object, kinds::Installed, pipeline::samples::check_samples};
 
+/// The most Events of one answer that count; the rest is dropped, so that one plugin's do not keep others' from being
+/// written.
+const MAX_EVENTS: usize = 25;
+
 /// What a plugin returned, checked and completed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
@@ -72,8 +76,12 @@ pub fn check(
     scopes: &dyn Scopes,
     response: Response,
 ) -> Result<Desired, Refusal> {
-    let Response { verdict, children, removes_many, status, conditions, events, measurements, requeue_after } =
+    let Response { verdict, children, removes_many, status, conditions, mut events, measurements, requeue_after } =
         response;
+    if events.len() > MAX_EVENTS {
+        tracing::warn!("the plugin returned {} events; the first {MAX_EVENTS} count", events.len());
+        events.truncate(MAX_EVENTS);
+    }
     let owner = Owner { manifest, kind, object, scopes };
     conditions.iter().try_for_each(check_condition)?;
     check_samples(manifest, &measurements).map_err(Refusal::Measurement)?;
