@@ -16,6 +16,7 @@ pub fn register(suite: &mut Suite) {
         children_that_are_no_longer_returned_are_deleted,
         children_are_deleted_by_the_next_host_too,
         kept_children_stay,
+        a_kept_child_outlives_its_object_and_serves_the_next,
         children_that_are_not_spoken_of_are_left_as_they_are,
         an_immutable_field_is_told_or_the_child_is_made_anew,
         unmanaged_fields_belong_to_others,
@@ -67,6 +68,28 @@ async fn kept_children_stay(scene: &mut Scene) -> Result<()> {
     };
     scene.namespace.until("Misbehaver", "many", "to be reconciled", observed).await?;
     ensure!(scene.namespace.get("ConfigMap", "many-1").await?.is_some(), "it was deleted");
+    Ok(())
+}
+
+/// H-16: as a volume does. Another object of the same name is given what is there.
+async fn a_kept_child_outlives_its_object_and_serves_the_next(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    several(scene, 1, json!({"keep": true, "data": {"kept": "yes"}})).await?;
+    let child = scene.namespace.until("ConfigMap", "many-0", "to be created", |_| true).await?;
+    scene.namespace.delete("Misbehaver", "many").await?;
+    scene.namespace.until_gone("Misbehaver", "many").await?;
+    // Garbage collection goes on in order: what goes with a later object is gone after what would have gone with this one.
+    scene.namespace.apply(misbehaver("later", "well")).await?;
+    scene.namespace.until("ConfigMap", "later", "to be created", |_| true).await?;
+    scene.namespace.delete("Misbehaver", "later").await?;
+    scene.namespace.until_gone("ConfigMap", "later").await?;
+    ensure!(scene.namespace.get("ConfigMap", "many-0").await?.is_some(), "it went with its object");
+    several(scene, 1, json!({"keep": true, "data": {"kept": "again"}})).await?;
+    let next = scene.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
+    let again = scene.namespace.get("ConfigMap", "many-0").await?.context("it is gone")?;
+    ensure!(again["metadata"]["uid"] == child["metadata"]["uid"], "it was made anew: {again}");
+    ensure!(again["data"]["kept"] == "again", "the next object has no say in it: {again}");
+    ensure!(again["metadata"]["labels"]["pilothouse.dev/owner-uid"] == next["metadata"]["uid"], "{again}");
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::artifacts::repository;
 /// Where unit tests lie that are named by a folder first.
 const FOLDERS: [(&str, &str); 4] = [
     ("controller/", "host/controller/src"),
-    ("engine/", "host/engine/src"),
+    ("wit/", "wit/src"),
     ("app-service/", "plugins/app-service/tests"),
     ("training-job/", "plugins/training-job/tests/training_job"),
 ];
