@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use axum::http::{Request, header::CONTENT_TYPE};
+use kube::api::{DeleteParams, PropagationPolicy};
 use pilothouse_tests::{
     cluster::{PATIENCE, condition},
     wait::{Look, eventually},
@@ -24,6 +25,9 @@ pub fn register(suite: &mut Suite) {
         suite,
         an_object_is_held_until_its_plugin_is_done,
         an_error_keeps_the_finalizer,
+        children_go_in_the_plugins_order,
+        children_come_again_after_garbage_collection,
+        released_children_are_left_alone,
         finalizers_of_others_are_left_alone,
         plugins_that_do_not_finalize_hold_nothing,
         an_object_whose_plugin_is_gone_can_be_let_go,
@@ -37,8 +41,13 @@ async fn an_object_is_held_until_its_plugin_is_done(scene: &mut Scene) -> Result
     scene.namespace.until("ConfigMap", "guest", "to be made", |_| true).await?;
     ensure!(finalizers(scene).await? == json!([OURS]), "the object is not held");
     scene.namespace.delete("Farewell", "guest").await?;
-    let waits = |object: &Value| condition(object, "Ready")["reason"] == "HeldBack";
-    scene.namespace.until("Farewell", "guest", "to say what it waits for", waits).await?;
+    scene.namespace.until("Farewell", "guest", "to say what it waits for", held_back).await?;
+    // Its children are looked after as long as the plugin wants them.
+    let before = scene.namespace.get("ConfigMap", "guest").await?.context("the child is gone")?;
+    scene.namespace.delete("ConfigMap", "guest").await?;
+    let is_new = |child: &Value| child["metadata"]["uid"] != before["metadata"]["uid"];
+    scene.namespace.until("ConfigMap", "guest", "to be made again", is_new).await?;
+    scene.namespace.until("Farewell", "guest", "to say what it waits for", held_back).await?;
     scene.host.stop().await?;
     scene.host.resume().await?;
     scene.host.ready().await?;
@@ -66,6 +75,72 @@ async fn an_error_keeps_the_finalizer(scene: &mut Scene) -> Result<()> {
     ensure!(scene.namespace.get("ConfigMap", "guest").await?.is_some(), "its child went before it was finalized");
     scene.namespace.patch("Farewell", "guest", json!({"spec": {"letGo": true}})).await?;
     scene.namespace.until_gone("Farewell", "guest").await
+}
+
+/// H-10: over several calls. The child takes its time, and its object waits for it.
+async fn children_go_in_the_plugins_order(scene: &mut Scene) -> Result<()> {
+    scene.start(&["farewell"]).await?;
+    scene.namespace.apply(farewell(&[])).await?;
+    scene.namespace.until("ConfigMap", "guest", "to be made", |_| true).await?;
+    scene.namespace.patch("ConfigMap", "guest", json!({"metadata": {"finalizers": [THEIRS]}})).await?;
+    scene.namespace.delete("Farewell", "guest").await?;
+    scene.namespace.patch("Farewell", "guest", json!({"spec": {"letGo": true}})).await?;
+    let going = |child: &Value| child["metadata"]["deletionTimestamp"].is_string();
+    scene.namespace.until("ConfigMap", "guest", "to be on its way out", going).await?;
+    let waits = |object: &Value| condition(object, "Ready")["reason"] == "TearingDown";
+    scene.namespace.until("Farewell", "guest", "to wait for its child", waits).await?;
+    ensure!(finalizers(scene).await? == json!([OURS]), "the object is not held");
+    scene.namespace.patch("ConfigMap", "guest", json!({"metadata": {"finalizers": null}})).await?;
+    scene.namespace.until_gone("ConfigMap", "guest").await?;
+    scene.namespace.until_gone("Farewell", "guest").await
+}
+
+/// As `kubectl delete --cascade=foreground` does it: the child that the plugin still wants comes again once garbage
+/// collection is through, and not before, for it would be deleted again and again.
+async fn children_come_again_after_garbage_collection(scene: &mut Scene) -> Result<()> {
+    scene.start(&["farewell"]).await?;
+    let first = made(scene).await?;
+    delete(scene, PropagationPolicy::Foreground).await?;
+    let is_new = |child: &Value| child["metadata"]["uid"] != first["metadata"]["uid"];
+    scene.namespace.until("ConfigMap", "guest", "to be made again", is_new).await?;
+    scene.namespace.until("Farewell", "guest", "to wait as the plugin says", held_back).await?;
+    let created = scene.host_writes()?.iter().filter(|write| *write == "patch configmaps/ guest 201").count();
+    ensure!(created == 2, "the child was made {created} times");
+    scene.namespace.patch("Farewell", "guest", json!({"spec": {"letGo": true}})).await?;
+    scene.namespace.until_gone("ConfigMap", "guest").await?;
+    scene.namespace.until_gone("Farewell", "guest").await
+}
+
+/// As `kubectl delete --cascade=orphan` does it: whatever the plugin still wants, and although it removes its child at the end.
+async fn released_children_are_left_alone(scene: &mut Scene) -> Result<()> {
+    scene.start(&["farewell"]).await?;
+    let first = made(scene).await?;
+    delete(scene, PropagationPolicy::Orphan).await?;
+    let orphan = |child: &Value| child["metadata"].get("ownerReferences").is_none();
+    scene.namespace.until("ConfigMap", "guest", "to be without an owner", orphan).await?;
+    scene.namespace.until("Farewell", "guest", "to wait as the plugin says", held_back).await?;
+    scene.reconciled_after("farewell", async || scene.touch("Farewell", "guest", "again").await).await?;
+    scene.namespace.patch("Farewell", "guest", json!({"spec": {"letGo": true}})).await?;
+    scene.namespace.until_gone("Farewell", "guest").await?;
+    let child = scene.namespace.get("ConfigMap", "guest").await?.context("the orphan was deleted")?;
+    ensure!(child["metadata"]["uid"] == first["metadata"]["uid"] && orphan(&child), "it was taken back: {child}");
+    Ok(())
+}
+
+/// An object with its child.
+async fn made(scene: &Scene) -> Result<Value> {
+    scene.namespace.apply(farewell(&[])).await?;
+    scene.namespace.until("ConfigMap", "guest", "to be made", |_| true).await
+}
+
+async fn delete(scene: &Scene, policy: PropagationPolicy) -> Result<()> {
+    let parameters = DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() };
+    scene.namespace.api("Farewell")?.delete("guest", &parameters).await?;
+    Ok(())
+}
+
+fn held_back(object: &Value) -> bool {
+    condition(object, "Ready")["reason"] == "HeldBack"
 }
 
 async fn finalizers_of_others_are_left_alone(scene: &mut Scene) -> Result<()> {

@@ -191,6 +191,9 @@ impl Pipeline {
             Ok(answer) => answer,
             Err(ended) => return ended,
         };
+        if finalize::is_being_collected(&observed.object) {
+            response.children = None;
+        }
         let answer = Answer::of(plugin.reconciler.digest(), &observed.object, response.children.as_deref());
         let now = answer.map(|answer| Settled::now(&answer, observed));
         if now.is_some() && now == self.memory.read(key, |memory| memory.settled) {
