@@ -112,8 +112,10 @@ impl State {
     }
 
     fn set_timer(&mut self, key: &Key, at: Instant) {
-        self.entries.entry(key.clone()).or_default().timer = Some(at);
-        self.timers.push(Reverse((at, key.clone())));
+        let before = self.entries.entry(key.clone()).or_default().timer.replace(at);
+        if before != Some(at) {
+            self.timers.push(Reverse((at, key.clone())));
+        }
     }
 
     /// When the first timer fires.
@@ -314,7 +316,10 @@ mod tests {
         state.add(a.clone(), Priority::Live);
         assert!(take(&mut state).is_some());
         state.done(&a, Next::Rest, Some(Duration::from_secs(60)), now);
-        state.add(a.clone(), Priority::Live);
+        for _ in 0..1_000 {
+            state.add(a.clone(), Priority::Live);
+        }
+        assert_eq!(state.timers.len(), 1, "whoever asks waits for the same timer");
         state.fire_timers(now + Duration::from_secs(1));
         assert_eq!(take(&mut state), None, "it pauses");
         assert!(state.entries.get(&a).is_some_and(|entry| entry.timer.is_some()), "and comes by itself");
