@@ -1,24 +1,52 @@
 //! What becomes of an `AppService`: its children, who owns them, what its status says of them.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
+use axum::http::Method;
 use kube::api::{Patch, PatchParams};
 use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app},
-    suite::{Suite, tests},
+    scene::{Scene, app, is_ready, misbehaver},
+    suite::{Suite, tests, timed},
 };
 
+/// How soon the children of a new object must be there.
+const PROMPT: Duration = Duration::from_secs(1);
+
+/// Children of one object, how long each write of one takes, and how many of them are under way at once.
+const CHILDREN: usize = 40;
+const SLOW: Duration = Duration::from_millis(50);
+const AT_ONCE: usize = 8;
+
 pub fn register(suite: &mut Suite) {
+    timed!(suite, children_are_there_within_a_second);
     tests!(
         suite,
         an_object_gets_its_children_owned_and_labelled,
         the_status_counts_ready_replicas,
         a_deleted_child_is_created_again,
+        an_orphan_of_ours_is_taken_back,
+        writes_of_many_children_are_made_a_few_at_once,
         the_schema_refuses_one_replica,
         more_replicas_reach_the_deployment,
     );
+}
+
+/// A3: from the object's creation to both children.
+async fn children_are_there_within_a_second(scene: &mut Scene) -> Result<()> {
+    scene.start(&["app-service"]).await?;
+    let created = Instant::now();
+    scene.namespace.apply(app("web")).await?;
+    for kind in ["Deployment", "Service"] {
+        scene.namespace.until(kind, "web", "to be created", |_| true).await?;
+    }
+    let took = created.elapsed();
+    eprintln!("the children were there {took:?} after their object");
+    ensure!(took < PROMPT, "they took {took:?}");
+    Ok(())
 }
 
 /// A1, A2: both children, each controlled by the object and marked as the plugin's.
@@ -94,6 +122,31 @@ async fn a_deleted_child_is_created_again(scene: &mut Scene) -> Result<()> {
     scene.at_rest("web").await
 }
 
+/// H-17: somebody takes the owner reference off, and it carries our labels still.
+async fn an_orphan_of_ours_is_taken_back(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    let before = scene.namespace.get("Service", "web").await?.context("no child")?;
+    scene.namespace.patch("Service", "web", json!({"metadata": {"ownerReferences": null}})).await?;
+    let owned = |child: &Value| child["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"];
+    let after = scene.namespace.until("Service", "web", "to have its owner again", owned).await?;
+    ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it was made anew: {after}");
+    Ok(())
+}
+
+/// H-21: every write takes long, so that they would all be under way together if nothing kept them from it.
+async fn writes_of_many_children_are_made_a_few_at_once(scene: &mut Scene) -> Result<()> {
+    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+    proxy.faults().delay(Method::PATCH, "configmaps", SLOW);
+    scene.start(&["misbehaver"]).await?;
+    let mut many = misbehaver("many", "several");
+    many["spec"]["number"] = CHILDREN.into();
+    scene.namespace.apply(many).await?;
+    scene.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
+    let most = proxy.writes().most_at_once();
+    ensure!(most == AT_ONCE, "{most} of {CHILDREN} writes were under way at once, and not {AT_ONCE}");
+    Ok(())
+}
+
 /// F3: the API server itself refuses what the plugin could not make highly available.
 async fn the_schema_refuses_one_replica(scene: &mut Scene) -> Result<()> {
     let mut single = app("single");
@@ -107,7 +160,7 @@ async fn the_schema_refuses_one_replica(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-/// F8: scaling the object scales the Deployment.
+/// F8, H-30: scaling the object scales the Deployment.
 async fn more_replicas_reach_the_deployment(scene: &mut Scene) -> Result<()> {
     scene.start(&["app-service"]).await?;
     let mut small = app("web");
@@ -117,5 +170,14 @@ async fn more_replicas_reach_the_deployment(scene: &mut Scene) -> Result<()> {
     scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
     let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 4;
     scene.namespace.until("Deployment", "web", "to have 4 replicas", scaled).await?;
-    scene.at_rest("web").await
+    scene.at_rest("web").await?;
+    // As `kubectl scale` and autoscalers do it.
+    let api = scene.namespace.api("AppService")?;
+    let scale = json!({"spec": {"replicas": 3}});
+    api.patch_scale("web", &PatchParams::default(), &Patch::Merge(scale)).await?;
+    scene.at_rest("web").await?;
+    let scale = serde_json::to_value(api.get_scale("web").await?)?;
+    ensure!(scale["spec"]["replicas"] == 3 && scale["status"]["replicas"] == 3, "{scale}");
+    ensure!(scale["status"]["selector"].as_str().is_some_and(|selector| !selector.is_empty()), "{scale}");
+    Ok(())
 }

@@ -1,12 +1,18 @@
 //! The process as its surroundings see it: health, the end.
 
-use std::time::{Duration, Instant};
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
+use axum::http::Method;
 use pilothouse_tests::{
-    cluster::PATIENCE,
+    artifacts,
+    cluster::{PATIENCE, condition},
     wait::{Look, eventually},
 };
+use tokio::process::Command;
 
 use crate::{
     scene::{Scene, app, misbehaver},
@@ -16,8 +22,18 @@ use crate::{
 /// How soon a host with nothing to finish ends.
 const SOON: Duration = Duration::from_secs(5);
 
+/// How long a write takes that is under way when the host is asked to end.
+const SLOW: Duration = Duration::from_millis(500);
+
 pub fn register(suite: &mut Suite) {
-    tests!(suite, health_is_told, the_log_level_changes_at_run_time, sigterm_ends_the_host);
+    tests!(
+        suite,
+        health_is_told,
+        the_log_level_changes_at_run_time,
+        the_log_is_for_people_where_nobody_wants_json,
+        sigterm_ends_the_host,
+        sigterm_lets_what_is_under_way_end,
+    );
 }
 
 async fn health_is_told(scene: &mut Scene) -> Result<()> {
@@ -44,6 +60,10 @@ async fn the_log_level_changes_at_run_time(scene: &mut Scene) -> Result<()> {
     scene.namespace.apply(app("web")).await?;
     scene.host.logged("\"level\":\"DEBUG\"").await?;
     scene.at_rest("web").await?;
+    scene.namespace.apply(app("gone")).await?;
+    scene.at_rest("gone").await?;
+    scene.namespace.delete("AppService", "gone").await?;
+    scene.host.logged("AppService resource not found. Ignoring since object must be deleted").await?;
 
     let (code, why) = log_level("PUT", "debgu").await?;
     ensure!(code == 400 && why.contains("'debgu' is not a level") && why.contains("info,pilo"), "{code} {why}");
@@ -53,6 +73,21 @@ async fn the_log_level_changes_at_run_time(scene: &mut Scene) -> Result<()> {
     let after = details(&scene.host.log());
     ensure!(before == after, "{} more details are logged", after - before);
     Ok(())
+}
+
+async fn the_log_is_for_people_where_nobody_wants_json(scene: &mut Scene) -> Result<()> {
+    let log = tempfile::NamedTempFile::new()?;
+    let mut command = Command::new(artifacts::host_binary()?);
+    command.args(["run", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0", "--plugins"]);
+    command.arg(scene.host.plugins()).arg("--kubeconfig").arg(scene.namespace.setup().kubeconfig);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.reopen()?).kill_on_drop(true);
+    let _host = command.spawn()?;
+    eventually(PATIENCE, "a line for people", async || {
+        let log = std::fs::read_to_string(log.path())?;
+        let line = log.lines().find(|line| line.contains("INFO pilothouse") && line.contains("starts"));
+        Ok(Look::of(line.is_some_and(|line| !line.starts_with('{') && line.contains("metrics=127.0.0.1:")), log))
+    })
+    .await
 }
 
 /// Also while a plugin computes.
@@ -69,5 +104,24 @@ async fn sigterm_ends_the_host(scene: &mut Scene) -> Result<()> {
     let took = asked.elapsed();
     ensure!(took < SOON, "the host took {took:?} to end");
     ensure!(scene.host.log().contains("pilothouse ends"), "it does not say that it ends");
+    Ok(())
+}
+
+/// A write takes long, and the host is asked to end meanwhile: the child is there afterwards, and the status tells of it.
+async fn sigterm_lets_what_is_under_way_end(scene: &mut Scene) -> Result<()> {
+    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+    proxy.faults().delay(Method::PATCH, "deployments", SLOW);
+    scene.start(&["app-service"]).await?;
+    scene.namespace.apply(app("web")).await?;
+    let write = "PATCH deployments web".to_owned();
+    eventually(PATIENCE, "the write to be under way", async || {
+        let writes = proxy.writes().seen();
+        Ok(Look::of(writes.contains(&write), writes))
+    })
+    .await?;
+    scene.host.stop().await?;
+    ensure!(scene.namespace.get("Deployment", "web").await?.is_some(), "the write was given up");
+    let web = scene.namespace.get("AppService", "web").await?.unwrap_or_default();
+    ensure!(condition(&web, "Ready")["observedGeneration"] == web["metadata"]["generation"], "nobody says so: {web}");
     Ok(())
 }

@@ -32,6 +32,7 @@ mod startup;
 mod state;
 mod suite;
 mod swaps;
+mod told;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     mass_deletion::register(&mut suite);
     hot_loops::register(&mut suite);
     verdicts::register(&mut suite);
+    told::register(&mut suite);
     misbehaviour::register(&mut suite);
     permissions::register(&mut suite);
     startup::register(&mut suite);

@@ -32,6 +32,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         every_metric_is_documented_and_valid,
+        names_labels_and_buckets_are_those_of_controller_runtime,
         everything_begins_at_zero,
         reconciles_are_counted,
         faults_are_counted_by_what_they_are,
@@ -64,6 +65,63 @@ async fn every_metric_is_documented_and_valid(scene: &mut Scene) -> Result<()> {
         }
         let missing: Vec<_> = documented.keys().filter(|name| !served.contains_key(*name)).collect();
         ensure!(missing.is_empty(), "documented but not served as {dialect:?}: {missing:?}");
+    }
+    Ok(())
+}
+
+/// Buckets of the queue's durations: from ten nanoseconds, each ten times the one before.
+const WAITS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3];
+
+/// Buckets of a reconcile's time.
+const RECONCILES: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
+];
+
+/// What controller-runtime v0.24 and client-go serve of a controller, of their queues and requests, and of the process:
+/// name, type, labels, buckets. What belongs to webhooks, certificates and Go itself is left out, for there is none.
+const FOREIGN: [(&str, &str, &str, &[f64]); 23] = [
+    ("controller_runtime_reconcile_total", "counter", "controller result", &[]),
+    ("controller_runtime_reconcile_errors_total", "counter", "controller", &[]),
+    ("controller_runtime_terminal_reconcile_errors_total", "counter", "controller", &[]),
+    ("controller_runtime_reconcile_panics_total", "counter", "controller", &[]),
+    ("controller_runtime_reconcile_timeouts_total", "counter", "controller", &[]),
+    ("controller_runtime_reconcile_time_seconds", "histogram", "controller", RECONCILES),
+    ("controller_runtime_max_concurrent_reconciles", "gauge", "controller", &[]),
+    ("controller_runtime_active_workers", "gauge", "controller", &[]),
+    ("workqueue_depth", "gauge", "controller name priority", &[]),
+    ("workqueue_adds_total", "counter", "controller name", &[]),
+    ("workqueue_retries_total", "counter", "controller name", &[]),
+    ("workqueue_queue_duration_seconds", "histogram", "controller name", WAITS),
+    ("workqueue_work_duration_seconds", "histogram", "controller name", WAITS),
+    ("workqueue_unfinished_work_seconds", "gauge", "controller name", &[]),
+    ("workqueue_longest_running_processor_seconds", "gauge", "controller name", &[]),
+    ("rest_client_requests_total", "counter", "code host method", &[]),
+    ("leader_election_master_status", "gauge", "name", &[]),
+    ("leader_election_slowpath_total", "counter", "name", &[]),
+    ("process_cpu_seconds_total", "counter", "", &[]),
+    ("process_resident_memory_bytes", "gauge", "", &[]),
+    ("process_virtual_memory_bytes", "gauge", "", &[]),
+    ("process_start_time_seconds", "gauge", "", &[]),
+    ("process_open_fds", "gauge", "", &[]),
+];
+
+/// A host that has reconciled nothing yet: every series that can be known is there all the same.
+async fn names_labels_and_buckets_are_those_of_controller_runtime(scene: &mut Scene) -> Result<()> {
+    let namespace = scene.namespace.name.clone();
+    scene.set_up_host(|setup| {
+        setup.arguments = vec!["--leader-elect".to_owned(), format!("--host-namespace={namespace}")];
+    })?;
+    scene.start(&["app-service"]).await?;
+    let metrics = scene.metrics().await?;
+    for (name, kind, labels, buckets) in FOREIGN {
+        let family = metrics.families.get(name).with_context(|| format!("no {name}"))?;
+        let has: Vec<_> = family.labels.iter().map(String::as_str).collect();
+        ensure!(family.kind == kind && has.join(" ") == labels, "{name} is {family:?}");
+        let bucket = format!("{name}_bucket");
+        let bounds = metrics.matching(&bucket, &[]).filter_map(|sample| sample.label("le")?.parse::<f64>().ok());
+        let bounds: Vec<_> = bounds.filter(|bound| bound.is_finite()).collect();
+        ensure!(bounds == buckets, "the buckets of {name} are {bounds:?}");
     }
     Ok(())
 }
@@ -104,6 +162,7 @@ async fn everything_begins_at_zero(scene: &mut Scene) -> Result<()> {
         "pilothouse_plugin_call_memory_peak_bytes_count",
         "pilothouse_plugin_swaps_total",
         "pilothouse_drift_repaired_total",
+        "pilothouse_faults_total",
         "pilothouse_measurements_dropped_total",
     ] {
         let label = (if name.starts_with("pilothouse_") { "plugin" } else { "controller" }, "app-service");
@@ -118,9 +177,27 @@ async fn everything_begins_at_zero(scene: &mut Scene) -> Result<()> {
         let labels = [("plugin", "app-service"), ("outcome", outcome)];
         ensure!(metrics.has("pilothouse_plugin_calls_total", &labels), "no series for {outcome}");
     }
+    for reason in warnings()? {
+        let labels = [("plugin", "app-service"), ("reason", reason.as_str())];
+        ensure!(metrics.has("pilothouse_faults_total", &labels), "no series for {reason}");
+    }
+    let reasons = metrics.matching("pilothouse_faults_total", &[]).count();
+    ensure!(reasons == warnings()?.len(), "{reasons} reasons are counted, others are documented");
     ensure!(metrics.sum("controller_runtime_max_concurrent_reconciles", &[]) == 4.0, "not the default concurrency");
     ensure!(metrics.has("pilothouse_plugin_load_failures_total", &[]), "no series for load failures");
     Ok(())
+}
+
+/// The reasons that `docs/conditions.md` marks as Warning Events: those before a `W`.
+fn warnings() -> Result<BTreeSet<String>> {
+    let page = std::fs::read_to_string(artifacts::repository().join("docs/conditions.md"))?;
+    let rows = page.lines().filter_map(|line| Some(line.split('|').nth(1)?.split_once(" W")?.0));
+    let reasons: BTreeSet<_> = rows
+        .flat_map(|row| row.split(','))
+        .map(|reason| reason.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned())
+        .collect();
+    ensure!(reasons.contains("PluginTrapped"), "the page is written in another way: {reasons:?}");
+    Ok(reasons)
 }
 
 async fn reconciles_are_counted(scene: &mut Scene) -> Result<()> {

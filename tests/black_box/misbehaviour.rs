@@ -11,7 +11,7 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app, misbehaver},
+    scene::{Scene, app, is_ready, misbehaver},
     suite::{Suite, tests},
 };
 
@@ -47,12 +47,16 @@ const PROMPT: Duration = Duration::from_secs(3);
 const CPU_LIMIT: f64 = 1.0;
 const CPU_LIMIT_SEEN: f64 = 8.0;
 
+/// Events of one answer that count.
+const EVENTS: usize = 25;
+
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         every_fault_is_told_and_hurts_nobody_else,
         an_endless_loop_ends_at_its_limit,
-        a_fault_deletes_nothing
+        a_fault_deletes_nothing,
+        a_flood_of_events_hurts_nobody_else,
     );
 }
 
@@ -109,6 +113,19 @@ async fn an_endless_loop_ends_at_its_limit(scene: &mut Scene) -> Result<()> {
     scene.namespace.patch("Misbehaver", "endless", json!({"spec": {"act": "well"}})).await?;
     let ready = |object: &Value| condition(object, "Ready")["status"] == "True";
     scene.namespace.until("Misbehaver", "endless", "to be ready", ready).await?;
+    Ok(())
+}
+
+/// Of ten thousand Events the first few are written, and another object's is not behind them for long.
+async fn a_flood_of_events_hurts_nobody_else(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    scene.namespace.apply(misbehaver("flood", "many-events")).await?;
+    scene.namespace.until("Misbehaver", "flood", "to be ready", is_ready).await?;
+    scene.namespace.apply(misbehaver("modest", "warning")).await?;
+    scene.event("Misbehaver", "modest", "Acted").await?;
+    let events = scene.namespace.list("Event").await?;
+    let flood = events.iter().filter(|event| event["involvedObject"]["name"] == "flood").count();
+    ensure!(flood == EVENTS, "{flood} Events of one answer were written");
     Ok(())
 }
 

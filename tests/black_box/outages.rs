@@ -1,10 +1,12 @@
 //! The API server goes away: the host waits, says so, and misses nothing that happens around it.
 
 use anyhow::{Result, ensure};
+use axum::http::Method;
 use pilothouse_control_plane::{Part, Parts};
 use pilothouse_tests::{
     artifacts,
-    cluster::{Cluster, install_crd},
+    cluster::{Cluster, condition, install_crd},
+    proxy::Proxy,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +17,12 @@ use crate::{
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, an_api_server_that_is_down_is_waited_for, a_restarted_api_server_is_followed_again);
+    tests!(
+        suite,
+        an_api_server_that_is_down_is_waited_for,
+        a_restarted_api_server_is_followed_again,
+        a_request_that_is_never_answered_is_given_up,
+    );
 }
 
 async fn an_api_server_that_is_down_is_waited_for(scene: &mut Scene) -> Result<()> {
@@ -52,6 +59,39 @@ async fn a_restarted_api_server_is_followed_again(scene: &mut Scene) -> Result<(
     }
     ensure!(scene.host.get("health", "/readyz").await?.0 == 200, "the host is not ready");
     Ok(())
+}
+
+/// A list, a write of a child, and one of a status. What waits for the answer says so, and goes on once there are answers.
+async fn a_request_that_is_never_answered_is_given_up(scene: &mut Scene) -> Result<()> {
+    let proxy = Proxy::start(scene.upstream().await?, &scene.namespace.name).await?;
+    scene.set_up_host(|setup| {
+        setup.kubeconfig = proxy.kubeconfig();
+        setup.arguments = vec!["--request-timeout=1s".to_owned()];
+    })?;
+    proxy.faults().swallow(Method::GET, "deployments");
+    scene.namespace.apply(app("web")).await?;
+    scene.install("app-service")?;
+    scene.host.resume().await?;
+    not_ready(scene, "no answer within 1s").await?;
+    proxy.faults().heal();
+    scene.host.ready().await?;
+    scene.at_rest("web").await?;
+
+    proxy.faults().swallow(Method::PATCH, "deployments");
+    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+    let told = |app: &Value| {
+        let why = condition(app, "Reconciling");
+        why["reason"] == "ApiServerUnavailable" && why["message"].to_string().contains("no answer within 1s")
+    };
+    scene.namespace.until("AppService", "web", "to say that nobody answers", told).await?;
+    proxy.faults().heal();
+    scene.at_rest("web").await?;
+
+    proxy.faults().swallow(Method::PATCH, "appservices/status");
+    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 3}})).await?;
+    scene.host.logged("failed to write the status").await?;
+    proxy.faults().heal();
+    scene.at_rest("web").await
 }
 
 /// A control plane that nobody else needs.

@@ -16,12 +16,14 @@ use serde_json::json;
 use crate::{
     scene::{Scene, app},
     suite::{Suite, tests},
+    told,
 };
 
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_denied_write_is_told_on_the_object,
+        a_denied_status_is_told_where_that_is_possible,
         a_denied_watch_is_told_and_nothing_is_decided,
         without_its_record_of_kinds_the_host_makes_no_child,
     );
@@ -41,10 +43,27 @@ async fn a_denied_write_is_told_on_the_object(scene: &mut Scene) -> Result<()> {
         message.contains("deployments.apps") && message.contains("cannot"),
         "it does not say what is denied: {message}"
     );
-    let event = scene.event("AppService", "web", "Forbidden").await?;
-    ensure!(event["type"] == "Warning", "{event}");
+    told::everywhere(scene, ("AppService", "web"), ("app-service", "0.1.0"), "Forbidden").await?;
     scene.namespace.until("Service", "web", "to be created all the same", |_| true).await?;
     rules.push(rule("apps", "deployments", "create patch"));
+    allow(scene, &rules).await?;
+    scene.at_rest("web").await
+}
+
+/// H10: the children are made, but nobody may say so on the object; an Event and the log do.
+async fn a_denied_status_is_told_where_that_is_possible(scene: &mut Scene) -> Result<()> {
+    let mut rules = vec![rule("*", "*", "get list watch"), rule("apps", "deployments", "create patch")];
+    rules.extend(["services", "events", "configmaps"].map(|resource| rule("", resource, "create patch")));
+    allow(scene, &rules).await?;
+    be_restricted(scene)?;
+    scene.start(&["app-service"]).await?;
+    scene.namespace.apply(app("web")).await?;
+    let event = scene.event("AppService", "web", "StatusForbidden").await?;
+    ensure!(event["message"].to_string().contains("appservices/status"), "it does not say what is denied: {event}");
+    scene.host.logged("StatusForbidden").await?;
+    let web = scene.namespace.get("AppService", "web").await?.context("the object is gone")?;
+    ensure!(web.get("status").is_none(), "somebody wrote a status: {web}");
+    rules.push(rule("apps.example.com", "appservices/status", "patch"));
     allow(scene, &rules).await?;
     scene.at_rest("web").await
 }

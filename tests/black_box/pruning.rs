@@ -6,7 +6,7 @@ use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, misbehaver},
+    scene::{Scene, is_ready, misbehaver},
     suite::{Suite, tests},
 };
 
@@ -16,6 +16,8 @@ pub fn register(suite: &mut Suite) {
         children_that_are_no_longer_returned_are_deleted,
         children_are_deleted_by_the_next_host_too,
         kept_children_stay,
+        a_kept_child_outlives_its_object_and_serves_the_next,
+        children_that_are_not_spoken_of_are_left_as_they_are,
         an_immutable_field_is_told_or_the_child_is_made_anew,
         unmanaged_fields_belong_to_others,
         a_field_that_is_left_to_others_keeps_its_value,
@@ -67,6 +69,48 @@ async fn kept_children_stay(scene: &mut Scene) -> Result<()> {
     scene.namespace.until("Misbehaver", "many", "to be reconciled", observed).await?;
     ensure!(scene.namespace.get("ConfigMap", "many-1").await?.is_some(), "it was deleted");
     Ok(())
+}
+
+/// H-16: as a volume does. Another object of the same name is given what is there.
+async fn a_kept_child_outlives_its_object_and_serves_the_next(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    several(scene, 1, json!({"keep": true, "data": {"kept": "yes"}})).await?;
+    let child = scene.namespace.until("ConfigMap", "many-0", "to be created", |_| true).await?;
+    scene.namespace.delete("Misbehaver", "many").await?;
+    scene.namespace.until_gone("Misbehaver", "many").await?;
+    // Garbage collection goes on in order: what goes with a later object is gone after what would have gone with this one.
+    scene.namespace.apply(misbehaver("later", "well")).await?;
+    scene.namespace.until("ConfigMap", "later", "to be created", |_| true).await?;
+    scene.namespace.delete("Misbehaver", "later").await?;
+    scene.namespace.until_gone("ConfigMap", "later").await?;
+    ensure!(scene.namespace.get("ConfigMap", "many-0").await?.is_some(), "it went with its object");
+    several(scene, 1, json!({"keep": true, "data": {"kept": "again"}})).await?;
+    let next = scene.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
+    let again = scene.namespace.get("ConfigMap", "many-0").await?.context("it is gone")?;
+    ensure!(again["metadata"]["uid"] == child["metadata"]["uid"], "it was made anew: {again}");
+    ensure!(again["data"]["kept"] == "again", "the next object has no say in it: {again}");
+    ensure!(again["metadata"]["labels"]["pilothouse.dev/owner-uid"] == next["metadata"]["uid"], "{again}");
+    Ok(())
+}
+
+/// An answer that says nothing of children is not the same as one that wants none.
+async fn children_that_are_not_spoken_of_are_left_as_they_are(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    several(scene, 2, json!({"data": {"whose": "ours"}})).await?;
+    scene.namespace.until("ConfigMap", "many-1", "to be created", |_| true).await?;
+    scene.namespace.patch("Misbehaver", "many", json!({"spec": {"act": "leave"}})).await?;
+    scene.namespace.until("Misbehaver", "many", "to be reconciled", is_ready).await?;
+    scene
+        .reconciled_after("misbehaver", async || {
+            scene.namespace.patch("ConfigMap", "many-0", json!({"data": {"whose": "theirs"}})).await.map(drop)
+        })
+        .await?;
+    let child = scene.namespace.get("ConfigMap", "many-0").await?.context("it was deleted")?;
+    ensure!(child["data"]["whose"] == "theirs", "it was repaired: {child}");
+    ensure!(scene.namespace.get("ConfigMap", "many-1").await?.is_some(), "it was deleted");
+    scene.namespace.patch("Misbehaver", "many", json!({"spec": {"act": "none"}})).await?;
+    scene.namespace.until_gone("ConfigMap", "many-0").await?;
+    scene.namespace.until_gone("ConfigMap", "many-1").await
 }
 
 async fn an_immutable_field_is_told_or_the_child_is_made_anew(scene: &mut Scene) -> Result<()> {

@@ -8,12 +8,12 @@ use pilothouse_tests::cluster::{PATIENCE, condition};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::Scene,
+    scene::{Scene, app},
     suite::{Suite, tests},
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, ready_waits_for_the_rollout);
+    tests!(suite, ready_waits_for_the_rollout, kubectl_waits_for_the_generation_that_was_applied);
 }
 
 /// Two rollouts, of an image and of more replicas.
@@ -26,6 +26,37 @@ async fn ready_waits_for_the_rollout(scene: &mut Scene) -> Result<()> {
         history.ensure_ready_is_true(scene).await?;
     }
     Ok(())
+}
+
+/// What a script does: apply, then wait. It never goes on while the old version is served.
+async fn kubectl_waits_for_the_generation_that_was_applied(scene: &mut Scene) -> Result<()> {
+    scene.start(&["app-service"]).await?;
+    for image in ["example.com/web:1", "example.com/web:2", "example.com/web:3"] {
+        let mut app = app("web");
+        app["spec"]["image"] = image.into();
+        scene.namespace.apply(app).await?;
+        let waited_for = |app: &Value| kubectl_wait(app, "Ready");
+        scene.namespace.until("AppService", "web", "to meet condition=Ready", waited_for).await?;
+        let deployment = scene.namespace.get("Deployment", "web").await?.context("no Deployment")?;
+        let (spec, status) = (&deployment["spec"]["template"]["spec"], &deployment["status"]);
+        ensure!(spec["containers"][0]["image"] == image, "another image is served: {deployment}");
+        ensure!(status["observedGeneration"] == deployment["metadata"]["generation"], "not observed: {deployment}");
+        ensure!(status["updatedReplicas"] == 3, "old replicas are served: {deployment}");
+    }
+    Ok(())
+}
+
+/// Whether `kubectl wait --for=condition=NAME` would end at this state: it looks for the condition whatever its case, and
+/// believes it only of the latest generation, which the condition names, or else the status.
+fn kubectl_wait(object: &Value, name: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let is_meant =
+        |condition: &&Value| condition["type"].as_str().is_some_and(|found| found.eq_ignore_ascii_case(name));
+    conditions.into_iter().find(is_meant).is_some_and(|condition| {
+        let named = condition["observedGeneration"].as_i64().or(object["status"]["observedGeneration"].as_i64());
+        let is_old = named.is_some_and(|named| Some(named) < object["metadata"]["generation"].as_i64());
+        !is_old && condition["status"].as_str().is_some_and(|status| status.eq_ignore_ascii_case("true"))
+    })
 }
 
 /// All versions of the object and of its Deployment, as watches bring them.

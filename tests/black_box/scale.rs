@@ -19,7 +19,7 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    scene::Scene,
+    scene::{Scene, app, misbehaver},
     suite::{Suite, heavy},
 };
 
@@ -29,6 +29,12 @@ const OBJECTS: usize = 2_000;
 /// Copies of a plugin, and objects of each.
 const PLUGINS: usize = 100;
 const OBJECTS_EACH: usize = 10;
+
+/// Objects that wait, changes of another one, and how many of those that wait may be called in between: as many as are
+/// under way at once anyway, and one more.
+const WAITING: usize = 5_000;
+const CHANGES: usize = 10;
+const A_FEW: f64 = 5.0;
 
 /// Requests at once.
 const PARALLEL: usize = 32;
@@ -40,7 +46,12 @@ const LONG: Duration = Duration::from_secs(180);
 const OWN_READS: f64 = 40.0;
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, two_thousand_objects_at_rest_cost_nothing, a_hundred_plugins_share_what_they_can);
+    heavy!(
+        suite,
+        two_thousand_objects_at_rest_cost_nothing,
+        a_hundred_plugins_share_what_they_can,
+        five_thousand_waiting_objects_delay_no_other_plugin,
+    );
 }
 
 async fn two_thousand_objects_at_rest_cost_nothing(scene: &mut Scene) -> Result<()> {
@@ -103,6 +114,31 @@ async fn a_hundred_plugins_share_what_they_can(scene: &mut Scene) -> Result<()> 
     ensure!(reads(&host) <= most, "{} reads: something is watched more than once", reads(&host));
     let resident = host.sum("process_resident_memory_bytes", &[]) / f64::from(1 << 20);
     eprintln!("{PLUGINS} plugins with {OBJECTS_EACH} objects each: {resident:.0} MiB resident, {} reads", reads(&host));
+    Ok(())
+}
+
+/// A plugin that computes a second for each of its objects, which all wait; the calls of it are counted that end between a
+/// change of the other plugin's only object and the write of its child.
+async fn five_thousand_waiting_objects_delay_no_other_plugin(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::quiet().await?).await?;
+    set_up_host(scene, &[])?;
+    scene.start(&["app-service", "misbehaver"]).await?;
+    let names: Vec<_> = (0..WAITING).map(|number| format!("waiting-{number}")).collect();
+    many(&names, async |name| scene.namespace.apply(misbehaver(name, "loop")).await.map(drop)).await?;
+    scene.namespace.apply(app("web")).await?;
+    let mut between = Vec::new();
+    for number in 0..CHANGES {
+        let before = scene.metrics().await?;
+        let waiting = before.sum("workqueue_depth", &[("name", "misbehaver")]);
+        ensure!(waiting > 0.9 * WAITING as f64, "only {waiting} objects wait");
+        let image = format!("example.com/web:{number}");
+        scene.namespace.patch("AppService", "web", json!({"spec": {"image": image}})).await?;
+        let has_it = |child: &Value| child["spec"]["template"]["spec"]["containers"][0]["image"] == *image;
+        scene.namespace.until("Deployment", "web", "to have the image", has_it).await?;
+        between.push(calls_of(&scene.metrics().await?, "misbehaver") - calls_of(&before, "misbehaver"));
+    }
+    eprintln!("calls of a plugin with {WAITING} waiting objects before another plugin's only one: {between:?}");
+    ensure!(between.iter().all(|calls| *calls <= A_FEW), "more than a few calls went before: {between:?}");
     Ok(())
 }
 
@@ -225,6 +261,10 @@ fn reads(host: &Samples) -> f64 {
 
 fn requests(host: &Samples, method: &str) -> f64 {
     host.sum("rest_client_requests_total", &[("method", method)])
+}
+
+fn calls_of(host: &Samples, plugin: &str) -> f64 {
+    host.sum("pilothouse_plugin_calls_total", &[("plugin", plugin)])
 }
 
 fn calls(host: &Samples) -> f64 {

@@ -6,15 +6,19 @@ use anyhow::{Result, ensure};
 use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
     artifacts,
-    cluster::{Cluster, PATIENCE, install_crd},
+    cluster::{Cluster, PATIENCE, condition, install_crd},
     wait::{Look, eventually},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app},
+    command::repacked,
+    scene::{Scene, app, is_ready, misbehaver},
     suite::{Suite, tests},
 };
+
+/// The CRD of the kind that is missing here or there.
+const APP_SERVICES: &str = "crds/appservices.apps.example.com.yaml";
 
 pub fn register(suite: &mut Suite) {
     tests!(
@@ -24,6 +28,8 @@ pub fn register(suite: &mut Suite) {
         a_missing_kind_is_waited_for,
         a_removed_kind_is_waited_for,
         a_child_kind_that_can_be_asked_for_may_be_missing,
+        a_kind_without_a_status_is_told,
+        a_missing_child_kind_is_named_and_noticed_when_it_comes,
     );
 }
 
@@ -100,8 +106,71 @@ async fn a_child_kind_that_can_be_asked_for_may_be_missing(scene: &mut Scene) ->
     Ok(())
 }
 
+/// H10: the status cannot say that there is none, so an Event and the log do. It is seen when the subresource comes.
+async fn a_kind_without_a_status_is_told(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+    let crd = fs::read_to_string(artifacts::repository().join(APP_SERVICES))?;
+    let mut crd: Value = serde_saphyr::from_str(&crd)?;
+    crd["spec"]["versions"][0]["subresources"] = json!({});
+    let file = tempfile::NamedTempFile::new()?;
+    fs::write(file.path(), crd.to_string())?;
+    install_crd(&scene.namespace.client(), file.path()).await?;
+    scene.start(&["app-service"]).await?;
+    scene.namespace.apply(app("web")).await?;
+    let event = scene.event("AppService", "web", "StatusSubresourceMissing").await?;
+    let message = event["message"].to_string();
+    ensure!(message.contains("AppService") && message.contains("CustomResourceDefinition"), "{event}");
+    scene.host.logged("StatusSubresourceMissing").await?;
+    scene.namespace.until("Deployment", "web", "to be created all the same", |_| true).await?;
+    install(scene).await?;
+    let observed = |app: &Value| app["status"]["observedGeneration"] == app["metadata"]["generation"];
+    scene.namespace.until("AppService", "web", "to have a status", observed).await?;
+    Ok(())
+}
+
+/// H-18: a plugin that may have children of a kind which nobody has installed; only the object that needs it waits.
+async fn a_missing_child_kind_is_named_and_noticed_when_it_comes(scene: &mut Scene) -> Result<()> {
+    scene.move_to(Cluster::quiet().await?).await?;
+    let plugin = repacked(&artifacts::guest("misbehaver")?, |manifest| {
+        let absent = json!({"apiVersion": "absent.pilothouse.dev/v1", "kind": "Absent"});
+        manifest["children"].as_array_mut().into_iter().for_each(|children| children.push(absent.clone()));
+    })
+    .await?;
+    scene.host.install(plugin.path(), "misbehaver.wasm")?;
+    scene.start(&[]).await?;
+    scene.namespace.apply(misbehaver("hopeful", "absent-child")).await?;
+    scene.namespace.apply(misbehaver("content", "well")).await?;
+    let object = scene.stalled("Misbehaver", "hopeful", "ChildKindNotInstalled").await?;
+    let message = condition(&object, "Stalled")["message"].to_string();
+    ensure!(message.contains("absent.pilothouse.dev/v1 Absent"), "the kind is not named: {message}");
+    scene.namespace.until("Misbehaver", "content", "to be ready", is_ready).await?;
+    let file = tempfile::NamedTempFile::new()?;
+    fs::write(file.path(), absent().to_string())?;
+    install_crd(&scene.namespace.client(), file.path()).await?;
+    scene.namespace.until("Misbehaver", "hopeful", "to be ready", is_ready).await?;
+    Ok(())
+}
+
+/// The CRD of the kind that no cluster has.
+fn absent() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "absents.absent.pilothouse.dev"},
+        "spec": {
+            "group": "absent.pilothouse.dev",
+            "scope": "Namespaced",
+            "names": {"kind": "Absent", "listKind": "AbsentList", "plural": "absents", "singular": "absent"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
 async fn install(scene: &Scene) -> Result<()> {
-    let crd = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
+    let crd = artifacts::repository().join(APP_SERVICES);
     install_crd(&scene.namespace.client(), &crd).await
 }
 

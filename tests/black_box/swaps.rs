@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     artifacts,
     cluster::PATIENCE,
+    proxy::Proxy,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -35,6 +36,7 @@ pub fn register(suite: &mut Suite) {
         a_removed_plugin_rests_until_it_is_back,
         a_mounted_config_map_is_followed,
         two_files_of_one_plugin_are_not_mixed,
+        a_watch_that_nobody_uses_any_more_ends,
     );
 }
 
@@ -177,6 +179,32 @@ async fn works_as_before(scene: &Scene) -> Result<()> {
     let deployment = scene.namespace.until("Deployment", "web", "to be repaired", repaired).await?;
     ensure!(!is_next(&deployment), "another version works: {deployment}");
     Ok(())
+}
+
+/// The guest `forgetful` is a version of `misbehaver` that looks nothing up; `sextet` has ConfigMaps too. Of children, only
+/// what carries the host's label is watched, once for both plugins.
+async fn a_watch_that_nobody_uses_any_more_ends(scene: &mut Scene) -> Result<()> {
+    const ALL: &str = "";
+    const CHILDREN: &str = "pilothouse.dev/plugin";
+    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+    scene.start(&["misbehaver", "sextet"]).await?;
+    watched(&proxy, [&[ALL, CHILDREN], &[ALL], &[CHILDREN]]).await?;
+    scene.replace("misbehaver", "forgetful")?;
+    watched(&proxy, [&[CHILDREN], &[ALL], &[CHILDREN]]).await?;
+    fs::remove_file(scene.host.plugins().join("misbehaver.wasm"))?;
+    watched(&proxy, [&[CHILDREN], &[], &[CHILDREN]]).await?;
+    scene.install("misbehaver")?;
+    watched(&proxy, [&[ALL, CHILDREN], &[ALL], &[CHILDREN]]).await
+}
+
+/// Waits until these and no other watches of three kinds are open, by their selectors.
+async fn watched(proxy: &Proxy, selectors: [&[&str]; 3]) -> Result<()> {
+    let kinds = ["configmaps", "misbehavers", "secrets"];
+    eventually(PATIENCE, &format!("watches of {kinds:?} with {selectors:?}"), async || {
+        let open = kinds.map(|kind| proxy.watches().open(kind));
+        Ok(Look::of(open.iter().eq(selectors.iter()), open))
+    })
+    .await
 }
 
 /// Waits until so many plugins have been refused since the host started.

@@ -23,6 +23,7 @@ pub fn register(suite: &mut Suite) {
         a_plugins_own_condition_counts,
         a_plugins_events_are_written,
         a_missing_lookup_is_awaited,
+        a_lookup_by_selector_follows_what_it_selects,
         a_status_that_the_host_writes_wakes_those_who_look_it_up,
         a_lookup_that_cannot_be_is_shown,
     );
@@ -116,6 +117,31 @@ async fn a_missing_lookup_is_awaited(scene: &mut Scene) -> Result<()> {
     }
     scene.namespace.delete("ConfigMap", "source").await?;
     progressing(scene, "curious", "Missing").await
+}
+
+/// What is selected may come, get another label, and go.
+async fn a_lookup_by_selector_follows_what_it_selects(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    let mut curious = misbehaver("curious", "lookup-select");
+    curious["spec"]["text"] = "app=web,!hidden".into();
+    scene.namespace.apply(curious).await?;
+    let found = async |names: &str| {
+        let lists = |child: &Value| child["data"]["names"] == names;
+        scene.namespace.until("ConfigMap", "curious", &format!("to list '{names}'"), lists).await
+    };
+    found("").await?;
+    for name in ["one", "two"] {
+        let labels = json!({"name": name, "labels": {"app": "web"}});
+        scene.namespace.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": labels})).await?;
+    }
+    found("one,two").await?;
+    scene.namespace.patch("ConfigMap", "one", json!({"metadata": {"labels": {"hidden": "yes"}}})).await?;
+    found("two").await?;
+    scene.namespace.delete("ConfigMap", "two").await?;
+    found("").await?;
+    scene.namespace.patch("ConfigMap", "one", json!({"metadata": {"labels": {"hidden": null}}})).await?;
+    found("one").await?;
+    Ok(())
 }
 
 /// A chain of objects of one host: each waits for the next one's status, the last for a ConfigMap. The watch is late, so that

@@ -4,6 +4,8 @@
 
 pub mod artifacts;
 pub mod cluster;
+#[cfg(test)]
+mod guarantees;
 pub mod host;
 pub mod http;
 pub mod lint;

@@ -44,6 +44,9 @@ pub struct Run {
     /// How long a watch lasts before it is renewed, from 1s to 290s. One that is silent for 5 s longer is given up.
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
     watch_renewal: Duration,
+    /// How long the API server may take for an answer before the request fails and is tried again.
+    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration, hide_short_help = true)]
+    request_timeout: Duration,
     /// Where /healthz and /readyz are served; port 0 takes a free one, which the log tells.
     #[arg(long, default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
     health_address: SocketAddr,
@@ -72,7 +75,8 @@ impl Run {
     }
 
     async fn serve(&self, level: Arc<dyn LogLevel>) -> anyhow::Result<()> {
-        let config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let mut config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        config.read_timeout = Some(self.request_timeout);
         let own_namespace = self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let fence = self.election.fence();
         let metrics = Metrics::new();

@@ -1,9 +1,10 @@
 //! The connections to the API server: one HTTP/2 connection for all watches and writes, without Nagle's delay, with
-//! pings that notice a dead peer; another for the Lease. Says in words what is wrong with a kubeconfig; never retries by
-//! itself, but for a token that was replaced.
+//! pings that notice a dead peer and a limit on the time for an answer; another for the Lease. Says in words what is wrong
+//! with a kubeconfig; never retries by itself, but for a token that was replaced.
 
 mod connections;
 mod in_flight;
+mod patience;
 mod token;
 
 use std::{path::Path, time::Duration};
@@ -19,13 +20,16 @@ use kube::{
 use tower::{BoxError, ServiceBuilder};
 
 pub use self::token::TokenError;
-use self::{connections::Connections, in_flight::InFlight, token::TokenFile};
+use self::{connections::Connections, in_flight::InFlight, patience::Patience, token::TokenFile};
 use crate::{leader::Fence, metrics::Requests};
 
 /// A silent connection is pinged after this, and dropped when no answer comes in [`PING_TIMEOUT`].
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an answer may take where the configuration does not say (`read_timeout`): the API server's own limit.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Receive window of one stream and of the connection: big enough that a list does not stall behind acknowledgements.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -73,6 +77,11 @@ pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>)
 /// Whether a request changes something.
 pub(crate) fn is_write<B>(request: &Request<B>) -> bool {
     ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method())
+}
+
+/// Whether a request asks for changes as they come.
+pub(crate) fn is_watch<B>(request: &Request<B>) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|parameter| parameter == "watch=true"))
 }
 
 /// An error and what caused it, in one line.
@@ -143,6 +152,7 @@ fn assemble(
         .layer(InFlight::new())
         .filter(move |request: Request<Body>| fence.pass(request))
         .layer(requests)
+        .layer(Patience::new(config.read_timeout.unwrap_or(REQUEST_TIMEOUT)))
         .map_err(BoxError::from)
         .service(connections);
     Ok(Client::new(service, config.default_namespace.clone()))

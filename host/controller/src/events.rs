@@ -1,6 +1,7 @@
 //! Kubernetes Events on objects: core/v1, with first and last timestamps and a count, so that `kubectl describe` and
 //! `kubectl get events --sort-by=.lastTimestamp` show them. One repetition is one more in the count. Written in the
-//! background; a reconcile never waits for an Event, and a lost Event loses nothing but itself.
+//! background; a reconcile never waits for an Event, and a lost Event loses nothing but itself. What waits is written before
+//! the host ends.
 
 use std::{
     collections::HashMap,
@@ -19,7 +20,7 @@ use kube::{
 };
 use pilothouse_engine::contract::{EventType, KindRef};
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{cache::Object, client::chain, labels};
 
@@ -32,7 +33,9 @@ const REPEAT: Duration = Duration::from_secs(5);
 /// Events whose counts are remembered; an Event itself lives an hour in the API server.
 const REMEMBERED: usize = 4096;
 
-/// The API server's limits (core/v1 Event validation).
+/// The API server's limits (core/v1 Event validation). An Event's name is an object's name, a dot and sixteen digits, and no
+/// longer than the object's own may be.
+const LONGEST_NAME: usize = 253 - 17;
 const LONGEST_REASON: usize = 128;
 const LONGEST_MESSAGE: usize = 1024;
 
@@ -62,7 +65,16 @@ impl From<pilothouse_engine::contract::Event> for Note {
 
 /// Takes notes and returns at once.
 #[derive(Clone, Debug)]
-pub struct Recorder(mpsc::Sender<Event>);
+pub struct Recorder(mpsc::Sender<Order>);
+
+/// What the writer is to do.
+#[derive(Debug)]
+enum Order {
+    /// Write an Event, or count it.
+    Write(Box<Event>),
+    /// Write everything that waits, then drop this.
+    Flush(oneshot::Sender<()>),
+}
 
 impl Recorder {
     /// Starts the writer; it ends when the last recorder is dropped. Needs a tokio runtime.
@@ -74,8 +86,17 @@ impl Recorder {
 
     /// Records a note on an object.
     pub fn record(&self, kind: &KindRef, object: &Object, note: &Note) {
-        if let Err(error) = self.0.try_send(event(kind, object, note)) {
+        if let Err(error) = self.0.try_send(Order::Write(event(kind, object, note).into())) {
             tracing::warn!(object = %object.name, reason = note.reason, "an event is dropped: {error}");
+        }
+    }
+
+    /// Waits until everything recorded so far is written, counts included.
+    pub async fn flush(&self) {
+        let (written, done) = oneshot::channel();
+        if self.0.send(Order::Flush(written)).await.is_ok() {
+            // It ends when the writer drops its part, or is gone itself.
+            drop(done.await);
         }
     }
 }
@@ -86,10 +107,11 @@ fn event(kind: &KindRef, object: &Object, note: &Note) -> Event {
     let now = Time(Timestamp::now());
     let cut = |text: &str, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
     let namespace = Some(&*object.name.namespace).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
+    let begin = cut(&object.name.name, LONGEST_NAME);
     Event {
         metadata: ObjectMeta {
             // The same note has the same name, also after a restart of the host.
-            name: Some(format!("{}.{:016x}", object.name.name, hasher.finish())),
+            name: Some(format!("{}.{:016x}", begin.trim_end_matches(['.', '-']), hasher.finish())),
             namespace: Some(namespace.to_owned()),
             ..Default::default()
         },
@@ -130,12 +152,16 @@ struct Written {
 }
 
 impl Writer {
-    async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
         loop {
             let behind = self.written.values().any(|written| written.behind);
             tokio::select! {
-                event = events.recv() => match event {
-                    Some(event) => self.take(event).await,
+                order = orders.recv() => match order {
+                    Some(Order::Write(event)) => self.take(*event).await,
+                    Some(Order::Flush(written)) => {
+                        self.catch_up(Duration::ZERO).await;
+                        drop(written);
+                    }
                     None => return self.catch_up(Duration::ZERO).await,
                 },
                 () = tokio::time::sleep(REPEAT), if behind => self.catch_up(REPEAT).await,
@@ -193,4 +219,28 @@ impl Writer {
 
 fn warn(event: &str, error: &kube::Error) {
     tracing::warn!(event, "failed to write an event: {}", chain(error));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_what_the_api_server_takes_however_long_its_parts_are() {
+        let kind = KindRef::new("example.com/v1", "Web");
+        let note = |message: &str| Note::warning(&"R".repeat(200), message);
+        for name in ["web".to_owned(), "w".repeat(253), format!("{}.-{}", "w".repeat(234), "w".repeat(17))] {
+            let event = event(&kind, &Object::sample("ns", &name), &note(&"ä".repeat(2000)));
+            let given = event.metadata.name.unwrap_or_default();
+            assert!(given.len() <= 253 && !given.contains("..") && !given.contains("-."), "{given}");
+            assert_eq!(event.reason.map(|reason| reason.len()), Some(LONGEST_REASON));
+            assert_eq!(event.message.map(|message| message.len()), Some(LONGEST_MESSAGE));
+            assert_eq!(event.involved_object.name, Some(name));
+        }
+        let cluster_scoped = event(&kind, &Object::sample("", "web"), &note("x"));
+        assert_eq!(cluster_scoped.metadata.namespace.as_deref(), Some("default"));
+        let named = |message: &str| event(&kind, &Object::sample("ns", "web"), &note(message)).metadata.name;
+        assert_eq!(named("x"), named("x"), "the same again is one Event");
+        assert_ne!(named("x"), named("y"));
+    }
 }

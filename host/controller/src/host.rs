@@ -29,6 +29,9 @@ use crate::{
 /// Parts into which a resync is spread.
 const RESYNC_PARTS: u64 = 1_000;
 
+/// How long the writing of Events may take once nothing is reconciled any more.
+const LAST_EVENTS: Duration = Duration::from_secs(3);
+
 /// How a host is set up.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
@@ -191,7 +194,7 @@ impl Host {
         reasons
     }
 
-    /// Reconciles until `stop` resolves, then lets what is under way end.
+    /// Reconciles until `stop` resolves, then lets what is under way end and writes the Events that wait.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         let mut under_way = JoinSet::new();
@@ -215,6 +218,9 @@ impl Host {
         let ended = async { while under_way.join_next().await.is_some() {} };
         if tokio::time::timeout(self.config.grace, ended).await.is_err() {
             tracing::warn!("some reconciles did not end in time; the next host takes them up");
+        }
+        if tokio::time::timeout(LAST_EVENTS, self.pipeline.events.flush()).await.is_err() {
+            tracing::warn!("some Events were not written in time");
         }
     }
 

@@ -2,7 +2,7 @@
 //! also when what was asked for did not exist.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -13,6 +13,7 @@ use pilothouse_engine::{
 
 use crate::{
     cache::{Name, Object, State, Watched},
+    events::Note,
     queue::Key,
     selector::Selector,
 };
@@ -37,6 +38,19 @@ impl FromCaches {
             State::NotInstalled | State::Starting => {
                 Err(LookupError::NotInstalled(format!("{kind} is not installed in this cluster")))
             }
+        }
+    }
+
+    /// What is told of lookups that were denied, once for each kind.
+    pub fn denials(&self, denied: &[KindRef]) -> Vec<Note> {
+        let kinds: BTreeSet<_> = denied.iter().collect();
+        kinds.into_iter().map(|kind| Note::warning("LookupDenied", &self.why_denied(kind))).collect()
+    }
+
+    fn why_denied(&self, kind: &KindRef) -> String {
+        match self.watched(kind) {
+            Err(LookupError::Denied(why)) => why,
+            _ => format!("a lookup of {kind} has a selector that is none, or is one too many for a call"),
         }
     }
 

@@ -46,8 +46,8 @@ impl Story {
 /// The name of the object in every story.
 pub const NAME: &str = "web";
 
-/// All stories. Deleting an `AppService` is none: its host writes nothing then.
-pub static STORIES: [Story; 8] = [
+/// All stories. Deleting an `AppService` is none: its host writes nothing then. A `Farewell` has a finalizer.
+pub static STORIES: [Story; 10] = [
     Story {
         name: "AppService create",
         kind: "AppService",
@@ -129,11 +129,36 @@ pub static STORIES: [Story; 8] = [
         step: Step::Delete,
         ends: |state| state.object.is_none() && state.children.is_empty(),
     },
+    Story {
+        name: "Farewell create",
+        kind: "Farewell",
+        plugin: "farewell",
+        first: "farewell",
+        before: &[],
+        step: Step::Apply(farewell),
+        ends: |state| state.names().into_iter().eq(["ConfigMap/web"]),
+    },
+    Story {
+        name: "Farewell delete",
+        kind: "Farewell",
+        plugin: "farewell",
+        first: "farewell",
+        before: &[Step::Apply(farewell)],
+        step: Step::Delete,
+        ends: |state| state.object.is_none() && state.children.is_empty(),
+    },
 ];
 
 /// The children of a `Sextet` that leaves nothing out.
 const ALL_SIX: [&str; 6] =
     ["ConfigMap/web-a", "ConfigMap/web-b", "Secret/web-a", "Secret/web-b", "Service/web-s", "ServiceAccount/web-s"];
+
+fn farewell() -> Value {
+    json!({
+        "apiVersion": "test.pilothouse.dev/v1", "kind": "Farewell",
+        "metadata": {"name": NAME}, "spec": {"letGo": true},
+    })
+}
 
 fn first_app() -> Value {
     app(NAME)

@@ -1,37 +1,79 @@
-//! Requests that fail because a test wants it. The API server never sees them.
+//! Requests that go wrong because a test wants it: failed, late, or never answered.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    future::pending,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use axum::http::{Method, StatusCode};
 
 use super::request::Target;
 
-/// Which requests fail; none at first.
+/// Which requests go wrong; none at first. A resource is `configmaps` or `sextets/status`. Watches are no requests here.
 #[derive(Default)]
 pub struct Faults {
-    failing: Mutex<Vec<(Method, String, StatusCode)>>,
+    wrong: Mutex<Vec<(Method, String, Fault)>>,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// It fails; the API server never sees it.
+    Fail(StatusCode),
+    /// It reaches the API server so much later.
+    Delay(Duration),
+    /// Nobody sees it, and nobody answers.
+    Swallow,
 }
 
 impl Faults {
-    /// Lets requests of a method to a resource (`configmaps`, `sextets/status`) fail with a status.
+    /// Lets requests of a method to a resource fail with a status.
     pub fn fail(&self, method: Method, resource: &str, status: StatusCode) {
-        self.failing().push((method, resource.to_owned(), status));
+        self.go_wrong(method, resource, Fault::Fail(status));
     }
 
-    /// Lets no more request fail.
+    /// Lets requests of a method to a resource take longer.
+    pub fn delay(&self, method: Method, resource: &str, by: Duration) {
+        self.go_wrong(method, resource, Fault::Delay(by));
+    }
+
+    /// Lets requests of a method to a resource go nowhere: they are never answered.
+    pub fn swallow(&self, method: Method, resource: &str) {
+        self.go_wrong(method, resource, Fault::Swallow);
+    }
+
+    /// Lets no more request go wrong. One that was swallowed stays so.
     pub fn heal(&self) {
-        self.failing().clear();
+        self.wrong().clear();
     }
 
-    /// How a request fails, if it does.
-    pub(super) fn of(&self, target: &Target) -> Option<StatusCode> {
-        let failing = self.failing();
-        let found =
-            failing.iter().find(|(method, resource, _)| target.method == method && target.resource == *resource);
-        found.map(|(_, _, status)| *status)
+    /// Lets a request go its way, or tells how it fails.
+    pub(super) async fn pass(&self, target: &Target) -> Result<(), StatusCode> {
+        match self.of(target) {
+            None => Ok(()),
+            Some(Fault::Fail(status)) => Err(status),
+            Some(Fault::Swallow) => pending().await,
+            Some(Fault::Delay(by)) => {
+                tokio::time::sleep(by).await;
+                Ok(())
+            }
+        }
     }
 
-    fn failing(&self) -> MutexGuard<'_, Vec<(Method, String, StatusCode)>> {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn of(&self, target: &Target) -> Option<Fault> {
+        let wrong = self.wrong();
+        let is_meant = |(method, resource, _): &&(Method, String, Fault)| {
+            target.method == *method && target.resource == *resource && !target.is_watch()
+        };
+        wrong.iter().find(is_meant).map(|(_, _, fault)| *fault)
+    }
+
+    fn go_wrong(&self, method: Method, resource: &str, fault: Fault) {
+        self.wrong().push((method, resource.to_owned(), fault));
+    }
+
+    fn wrong(&self) -> MutexGuard<'_, Vec<(Method, String, Fault)>> {
+        self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

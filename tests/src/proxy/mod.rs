@@ -56,7 +56,7 @@ struct Passage {
     upstream: Upstream,
     writes: Writes,
     watches: Watches,
-    faults: Faults,
+    faults: Arc<Faults>,
 }
 
 impl Upstream {
@@ -108,7 +108,7 @@ impl Proxy {
         &self.passage.watches
     }
 
-    /// Requests that fail.
+    /// Requests that go wrong.
     pub fn faults(&self) -> &Faults {
         &self.passage.faults
     }
@@ -149,15 +149,18 @@ async fn handle(State(passage): State<Arc<Passage>>, request: Request<Body>) -> 
 
 impl Passage {
     async fn pass(&self, target: &Target, request: Request<Body>) -> Result<Response> {
-        if let Some(status) = self.faults.of(target) {
-            return Ok(answer::failure(status, "the test lets this request fail"));
-        }
         let (mut parts, body) = request.into_parts();
         // The connection to the API server has its own.
         parts.headers.remove(header::HOST);
         let body = to_bytes(body, LARGEST).await?.to_vec();
         let (upstream, request) = (self.upstream.clone(), Request::from_parts(parts, body));
-        let forwarded = async move { upstream.send(request).await };
+        let (faults, aim) = (self.faults.clone(), target.clone());
+        let forwarded = async move {
+            match faults.pass(&aim).await {
+                Ok(()) => upstream.send(request).await,
+                Err(status) => Ok(answer::failure(status, "the test lets this request fail")),
+            }
+        };
         if target.is_watch() {
             self.watches.pass(target, forwarded).await
         } else if target.is_counted() {

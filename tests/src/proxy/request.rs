@@ -13,6 +13,8 @@ pub struct Target {
     pub resource: String,
     /// The object's name, empty for a list or a watch.
     pub name: String,
+    /// The label selector of a list or a watch, empty for everything.
+    pub selector: String,
     /// The resource version that a watch begins at.
     pub since: Option<u64>,
     watch: bool,
@@ -34,6 +36,7 @@ impl Target {
             method: request.method().clone(),
             resource,
             name: name.to_owned(),
+            selector: parameter("labelSelector").unwrap_or_default().replace("%2F", "/"),
             since: parameter("resourceVersion").and_then(|version| version.parse().ok()),
             watch: parameter("watch").is_some_and(|watch| watch == "true" || watch == "1"),
         }

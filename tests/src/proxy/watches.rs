@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeSet, VecDeque},
     future::pending,
     io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -42,6 +43,7 @@ pub enum Expiry {
 pub struct Watches {
     rules: watch::Sender<Rules>,
     orders: broadcast::Sender<Order>,
+    open: Arc<Open>,
 }
 
 #[derive(Clone, Default)]
@@ -64,7 +66,7 @@ enum Order {
 
 impl Default for Watches {
     fn default() -> Self {
-        Self { rules: watch::Sender::default(), orders: broadcast::Sender::new(ORDERS) }
+        Self { rules: watch::Sender::default(), orders: broadcast::Sender::new(ORDERS), open: Arc::default() }
     }
 }
 
@@ -87,6 +89,15 @@ impl Watches {
     /// Lets the watches of a resource that are open now bring nothing for ever, not even their end. New ones do.
     pub fn stall(&self, resource: &str) {
         self.order(Order::Stall(resource.to_owned()));
+    }
+
+    /// The label selectors of the watches of a resource that are open, in order; an empty one selects everything.
+    pub fn open(&self, resource: &str) -> Vec<String> {
+        let open = self.open.places();
+        let mut selectors: Vec<_> =
+            open.iter().filter(|target| target.resource == resource).map(|target| target.selector.clone()).collect();
+        selectors.sort();
+        selectors
     }
 
     /// Cuts all watches off.
@@ -137,7 +148,9 @@ impl Watches {
         let (parts, body) = answer.into_parts();
         let upstream = Some(body.into_data_stream());
         let resource = target.resource.clone();
-        let stream = Stream { resource, upstream, rules, orders, part: Vec::new(), waiting: VecDeque::new() };
+        let place = self.open.take(target);
+        let (part, waiting) = Default::default();
+        let stream = Stream { resource, upstream, rules, orders, part, waiting, _place: place };
         Ok(Response::from_parts(parts, Body::from_stream(stream::unfold(Some(stream), Stream::next))))
     }
 
@@ -174,6 +187,37 @@ struct Stream {
     part: Vec<u8>,
     /// Events and when they came.
     waiting: VecDeque<(Instant, Bytes)>,
+    _place: Place,
+}
+
+/// What the streams are about that are open.
+#[derive(Default)]
+struct Open(Mutex<Vec<Target>>);
+
+/// A stream's place among those that are open, until it ends or the host no longer reads it.
+struct Place {
+    open: Arc<Open>,
+    target: Target,
+}
+
+impl Open {
+    fn take(self: &Arc<Self>, target: &Target) -> Place {
+        self.places().push(target.clone());
+        Place { open: self.clone(), target: target.clone() }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Target>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.open.places();
+        if let Some(place) = open.iter().position(|open| *open == self.target) {
+            open.swap_remove(place);
+        }
+    }
 }
 
 impl Stream {

@@ -30,8 +30,9 @@ pub struct Writes {
 #[derive(Default)]
 struct Inner {
     seen: Vec<String>,
-    /// Writes that the API server has not answered yet.
+    /// Writes that the API server has not answered yet, and the most that there ever were.
     under_way: usize,
+    most: usize,
     hold: Option<(usize, Moment)>,
     /// The write that is held before the API server sees it.
     held: Option<BoxFuture<'static, Result<Response>>>,
@@ -74,6 +75,11 @@ impl Writes {
         self.inner().seen.clone()
     }
 
+    /// The most writes that were under way at the same time.
+    pub fn most_at_once(&self) -> usize {
+        self.inner().most
+    }
+
     /// Whether the write to hold is there and every earlier one is answered.
     pub fn is_held(&self) -> bool {
         let inner = self.inner();
@@ -110,6 +116,7 @@ impl Writes {
         };
         if !matches!(course, Course::HeldBefore) {
             inner.under_way += 1;
+            inner.most = inner.most.max(inner.under_way);
         }
         course
     }

@@ -13,7 +13,7 @@ use hyper_util::client::legacy::{Error, ResponseFuture};
 use kube::client::Body;
 use tower::Service;
 
-use super::Http;
+use super::{Http, is_watch};
 
 /// Watches on the connection that everything else takes, too; it keeps room for writes and reads.
 const BESIDE_OTHERS: usize = 24;
@@ -42,8 +42,7 @@ impl Connections {
     /// The connection for a request: for the same watch always the same.
     fn choose<B>(&self, request: &Request<B>) -> Http {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        let place = if is_watch {
+        let place = if is_watch(request) {
             let (path, next) = (request.uri().path().to_owned(), inner.watches.len());
             connection_of(*inner.watches.entry(path).or_insert(next))
         } else {

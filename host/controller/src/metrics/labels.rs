@@ -65,6 +65,19 @@ impl Called {
     }
 }
 
+/// A plugin's faults of one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Told {
+    plugin: String,
+    reason: String,
+}
+
+impl Told {
+    pub(super) fn new(plugin: &str, reason: &str) -> Self {
+        Self { plugin: plugin.to_owned(), reason: reason.to_owned() }
+    }
+}
+
 /// A version of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Version {

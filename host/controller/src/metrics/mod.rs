@@ -4,6 +4,7 @@
 
 mod classic;
 mod election;
+mod faults;
 mod labels;
 mod measurements;
 mod plugins;
@@ -19,6 +20,7 @@ use prometheus_client::{encoding::text::encode, metrics::gauge::Gauge, registry:
 
 use self::{
     election::Election,
+    faults::Faults,
     measurements::{Measurements, OfPlugins},
     plugins::Plugins,
     process::Process,
@@ -36,6 +38,7 @@ pub struct Metrics {
     registry: Mutex<Registry>,
     reconciles: Reconciles,
     plugins: Plugins,
+    faults: Faults,
     election: Election,
     requests: Requests,
     measurements: Arc<Measurements>,
@@ -71,6 +74,7 @@ impl Metrics {
         let mut registry = Registry::default();
         let reconciles = Reconciles::register(&mut registry);
         let plugins = Plugins::register(&mut registry);
+        let faults = Faults::register(&mut registry);
         let election = Election::register(&mut registry);
         let requests = Requests::register(&mut registry);
         let measurements = Arc::new(Measurements::register(&mut registry));
@@ -80,7 +84,7 @@ impl Metrics {
         registry.register("pilothouse_build_info", "1, with the version of the host", built);
         registry.register_collector(Box::new(Process));
         registry.register_collector(Box::new(OfPlugins(measurements.clone())));
-        Arc::new(Self { registry: Mutex::new(registry), reconciles, plugins, election, requests, measurements })
+        Arc::new(Self { registry: Mutex::new(registry), reconciles, plugins, faults, election, requests, measurements })
     }
 
     /// Shows a queue's numbers too.
@@ -97,6 +101,7 @@ impl Metrics {
     pub fn plugin_started(&self, manifest: &Manifest, concurrency: usize) {
         self.reconciles.begin(&manifest.name, concurrency);
         self.plugins.begin(&manifest.name, &manifest.version);
+        self.faults.begin(&manifest.name);
         self.measurements.begin(manifest);
     }
 

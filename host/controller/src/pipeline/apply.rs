@@ -251,7 +251,8 @@ impl Applier<'_> {
             objects.store.ended(self.object);
             return Err(WriteError::Vanished);
         };
-        let still = object.uid == self.object.uid && !object.deleting;
+        // One that is being deleted has children as long as it is finalized.
+        let still = object.uid == self.object.uid && object.deleting == self.object.deleting;
         objects.store.wrote(object);
         if still { Ok(()) } else { Err(WriteError::Vanished) }
     }

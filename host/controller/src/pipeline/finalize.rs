@@ -38,6 +38,12 @@ pub fn turn(object: &Object, manifest: &Manifest) -> Turn {
     }
 }
 
+/// Whether garbage collection deletes or releases an object's children right now, as whoever deletes the object asked for:
+/// `kubectl delete --cascade=foreground` or `--cascade=orphan`.
+pub fn is_being_collected(object: &Object) -> bool {
+    object.deleting && object.finalizers.iter().any(|held| matches!(&**held, "foregroundDeletion" | "orphan"))
+}
+
 /// The finalizer that objects of a plugin get.
 fn finalizer(manifest: &Manifest) -> String {
     manifest.finalizer.clone().unwrap_or_else(|| labels::finalizer(&manifest.name))

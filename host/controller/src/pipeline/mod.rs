@@ -33,7 +33,7 @@ use jiff::Timestamp;
 use kube::Client;
 use pilothouse_engine::{
     CallContext, Recorded, Verb,
-    contract::{Measurement, Response, Verdict},
+    contract::{KindRef, Measurement, Response, Verdict},
 };
 use tracing::Instrument;
 
@@ -192,6 +192,9 @@ impl Pipeline {
             Ok(answer) => answer,
             Err(ended) => return ended,
         };
+        if finalize::is_being_collected(&observed.object) {
+            response.children = None;
+        }
         let answer = Answer::of(plugin.reconciler.digest(), &observed.object, response.children.as_deref());
         let now = answer.map(|answer| Settled::now(&answer, observed));
         if now.is_some() && now == self.memory.read(key, |memory| memory.settled) {
@@ -260,8 +263,19 @@ impl Pipeline {
             () = plugin.until_superseded() => return Err(Round::Superseded),
         };
         self.metrics.called(&plugin.name, &call.outcome, &call.usage);
+        if !call.recorded.denied.is_empty() {
+            self.tell_denials(plugin, key, &observed.object, &call.recorded.denied);
+        }
         self.lookups.record(key, call.recorded.lookups.iter().map(|(query, _)| query.clone()).collect());
         answer(call.outcome).map(|response| (response, call.recorded)).map_err(Round::Concluded)
+    }
+
+    /// Tells of lookups that were denied, whatever the plugin made of that.
+    fn tell_denials(&self, plugin: &ActivePlugin, key: &Key, object: &Object, denied: &[KindRef]) {
+        for denial in self.answers(plugin, key).denials(denied) {
+            tracing::warn!(reason = denial.reason, decision = "the plugin goes on without", "{}", denial.message);
+            self.tell(plugin, object, &denial);
+        }
     }
 
     /// Whether the plan's deletes may be carried out. What a plugin deletes as it finalizes is meant to go.
@@ -327,12 +341,10 @@ impl Pipeline {
         }
         match &report.health {
             Health::Applied => tracing::debug!("reconciled"),
-            Health::Progressing(why) => tracing::info!(reason = why.reason, "{}", why.message),
-            Health::Stalled(why) => tracing::warn!(reason = why.reason, "{}", why.message),
+            Health::Progressing(why) => tracing::info!(reason = why.reason, decision = %next, "{}", why.message),
+            Health::Stalled(why) => tracing::warn!(reason = why.reason, decision = %next, "{}", why.message),
         }
-        for note in &notes {
-            self.events.record(plugin.objects.kind(), object, note);
-        }
+        notes.iter().for_each(|note| self.tell(plugin, object, note));
         let report = Report { slowed: self.pace.slowed(key), ..report };
         let settled = self.memory.read(key, |memory| memory.status);
         // A plugin counts what its status does not say yet, so a count belongs to the one write that makes it say so.
@@ -348,13 +360,20 @@ impl Pipeline {
                 if matches!(written, StatusWrite::Written { changed_meanwhile: true, .. }) { Next::Again } else { next }
             }
             Err(failure) => {
-                tracing::warn!(reason = failure.reason, "{}", failure.message);
+                let next = Next::Backoff(if failure.passing { BACKOFF_FIRST } else { FAULT });
+                tracing::warn!(reason = failure.reason, decision = %next, "{}", failure.message);
                 if !failure.passing {
-                    self.events.record(plugin.objects.kind(), object, &Note::warning(failure.reason, &failure.message));
+                    self.tell(plugin, object, &Note::warning(failure.reason, &failure.message));
                 }
-                Next::Backoff(if failure.passing { BACKOFF_FIRST } else { FAULT })
+                next
             }
         }
+    }
+
+    /// Tells of a fault, in the host's own words, where people look.
+    fn tell(&self, plugin: &ActivePlugin, object: &Object, fault: &Note) {
+        self.metrics.fault(&plugin.name, &fault.reason);
+        self.events.record(plugin.objects.kind(), object, fault);
     }
 
     async fn unobserved(&self, plugin: &ActivePlugin, key: &Key, reason: Unobserved) -> Next {

@@ -66,9 +66,19 @@ impl Observed {
     pub fn request(&self, config: &str) -> Request {
         Request {
             object: self.object.text.to_string(),
-            children: self.children.iter().map(|(_, child)| child.text.to_string()).collect(),
+            children: self.own().map(|(_, child)| child.text.to_string()).collect(),
             config: config.to_owned(),
         }
+    }
+
+    /// The children but for those that were released.
+    pub fn own(&self) -> impl Iterator<Item = &(KindRef, Arc<Object>)> {
+        self.children.iter().filter(|(_, child)| !self.is_released(child))
+    }
+
+    /// Whether a child was released, for its object is deleted without it: it is nobody's now, and stays as it is.
+    pub fn is_released(&self, child: &Object) -> bool {
+        self.object.deleting && child.controller.is_none() && !child.is_kept()
     }
 
     /// The child of that kind and name.

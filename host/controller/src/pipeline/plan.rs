@@ -130,6 +130,7 @@ pub fn plan(children: Option<Vec<DesiredChild>>, observed: &Observed, normalised
     for child in children {
         match observed.child(&child.kind, &child.name) {
             None => plan.writes.push(Write { child, cause: Cause::Missing, restoration: None, handover: None }),
+            Some(live) if observed.is_released(live) => {}
             Some(live) if live.deleting => plan.awaited.push(super::check::describe(&child.kind, &child.name)),
             Some(live) => plan.writes.extend(write(child, live, normalised)),
         }
@@ -140,7 +141,7 @@ pub fn plan(children: Option<Vec<DesiredChild>>, observed: &Observed, normalised
 /// The children that are there, not wanted, and not to be kept.
 fn unwanted(children: &[DesiredChild], observed: &Observed) -> Vec<Delete> {
     let wanted: BTreeSet<_> = children.iter().map(|child| (&child.kind, &*child.name)).collect();
-    let there = observed.children.iter().chain(&observed.former);
+    let there = observed.own().chain(observed.former.iter().filter(|(_, child)| !observed.is_released(child)));
     let unwanted = there.filter(|(kind, live)| !live.deleting && !wanted.contains(&(kind, &*live.name.name)));
     let deletes = unwanted.filter(|(_, live)| !live.is_kept());
     deletes.map(|(kind, live)| Delete { kind: kind.clone(), live: live.clone() }).collect()
@@ -178,6 +179,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cache::ControllerRef;
 
     fn kind() -> KindRef {
         KindRef::new("v1", "ConfigMap")
@@ -248,6 +250,27 @@ mod tests {
         for (name, wanted, there, expected) in cases {
             assert_eq!(planned(wanted, there), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_deleted_object_released_is_nobodys() {
+        let owner = ControllerRef {
+            api_version: "example.com/v1".into(),
+            kind: "Web".into(),
+            name: "shop".into(),
+            uid: "u".into(),
+        };
+        let ours = Object { controller: Some(owner), ..live("ours", "1", "f") };
+        let mut observed = observed(vec![live("released", "1", "f"), ours]);
+        observed.object = Arc::new(Object { deleting: true, ..live("shop", "", "") });
+        let names = |wanted: Vec<DesiredChild>| {
+            let plan = plan(Some(wanted), &observed, &Normalised::default());
+            let writes = plan.writes.iter().map(|write| write.child.name.clone());
+            writes.chain(plan.deletes.iter().map(|delete| delete.live.name.name.to_string())).collect::<Vec<_>>()
+        };
+        assert_eq!(names(vec![child("released", "2", "g"), child("ours", "2", "g")]), ["ours"]);
+        assert_eq!(names(vec![]), ["ours"]);
+        assert_eq!(observed.request("null").children.len(), 1, "the plugin does not see it");
     }
 
     #[test]

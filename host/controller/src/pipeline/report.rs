@@ -96,10 +96,11 @@ async fn patch_status(
 ) -> Result<Object, Failure> {
     let kind = plugin.objects.kind();
     let failure = |reason, message, passing| Failure { reason, message, passing };
-    let installed = plugin.objects.installed().filter(|installed| installed.has_status).ok_or_else(|| {
+    let missing = || {
         let message = format!("{kind} has no status subresource; add it to its CustomResourceDefinition");
         failure("StatusSubresourceMissing", message, false)
-    })?;
+    };
+    let installed = plugin.objects.installed().ok_or_else(missing)?;
     let api = installed.api(client, &object.name.namespace);
     let mut body = json!({
         "apiVersion": kind.api_version,
@@ -114,6 +115,8 @@ async fn patch_status(
     let parameters = PatchParams::apply(&plugin.field_manager).force();
     match api.patch_status(&object.name.name, &parameters, &Patch::Apply(&body)).await {
         Ok(incoming) => Ok(incoming.into_object(&installed.resource)),
+        // It may have come since the kind was found, so it is tried.
+        Err(kube::Error::Api(status)) if status.code == 404 && !installed.has_status => Err(missing()),
         Err(error) => Err(explain(&error)),
     }
 }

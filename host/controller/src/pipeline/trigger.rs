@@ -65,13 +65,8 @@ impl Trigger {
 
     /// The objects whose turn it is to be looked at without a reason: those in one of so many equal parts.
     pub fn resync(&self, part: u64, parts: u64) {
-        let is_in_part = |key: &Key| {
-            let mut hasher = DefaultHasher::new();
-            key.hash(&mut hasher);
-            hasher.finish() % parts == part
-        };
         for plugin in self.plugins() {
-            self.queue.add_all(all_keys(&plugin).into_iter().filter(is_in_part));
+            self.queue.add_all(all_keys(&plugin).into_iter().filter(|key| part_of(key, parts) == part));
         }
     }
 
@@ -141,6 +136,13 @@ fn key(plugin: &ActivePlugin, object: &Name) -> Key {
     Key { plugin: plugin.name.clone(), object: object.clone() }
 }
 
+/// In which of so many parts a key is, always the same.
+fn part_of(key: &Key, parts: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish() % parts
+}
+
 /// The keys of all objects that a plugin reconciles.
 fn all_keys(plugin: &ActivePlugin) -> Vec<Key> {
     plugin.objects.store().names().iter().map(|name| key(plugin, name)).collect()
@@ -160,4 +162,21 @@ fn parent(plugin: &ActivePlugin, child: &Object) -> Option<Key> {
     let namespaced = plugin.objects.installed().is_none_or(|installed| installed.namespaced);
     let namespace = if namespaced { &*child.name.namespace } else { "" };
     ours.then(|| key(plugin, &Name::new(namespace, &owner.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resync_is_spread_over_its_parts() {
+        let mut parts = [0; 100];
+        for number in 0..10_000 {
+            let key = Key { plugin: "p".into(), object: Name::new("ns", &format!("object-{number}")) };
+            let part = part_of(&key, 100);
+            assert_eq!(part, part_of(&key, 100), "a key has one turn in a period");
+            parts[part as usize] += 1;
+        }
+        assert!(parts.iter().all(|count| (50..200).contains(count)), "{parts:?}");
+    }
 }

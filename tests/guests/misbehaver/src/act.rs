@@ -80,6 +80,7 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
             well()
         }
         "undeclared-kind" => Response::done().child(of_kind(object, "v1", "Secret")),
+        "absent-child" => Response::done().child(of_kind(object, "absent.pilothouse.dev/v1", "Absent")),
         "cluster-child" => Response::done().child(of_kind(object, "v1", "Namespace")),
         "name-taken" => {
             let mut child = config_map(object, json!(spec.data));

@@ -1,0 +1,72 @@
+//! An object, its plugin and their cluster, for tests.
+
+use std::collections::BTreeMap;
+
+use pilothouse_engine::{
+    CONTRACT_VERSION, Manifest,
+    contract::{Child, ImmutablePolicy, KindRef, RemovalPolicy, Response, Verdict},
+};
+
+use super::{DesiredChild, Refusal, check};
+use crate::{cache::Object, kinds::Installed};
+
+/// A plugin that may have ConfigMaps, Namespaces and a kind that is not installed.
+fn manifest() -> Manifest {
+    Manifest {
+        name: "web".into(),
+        version: "1.0.0".into(),
+        contract: CONTRACT_VERSION.into(),
+        reconciles: KindRef::new("example.com/v1", "Web"),
+        children: vec![
+            KindRef::new("v1", "ConfigMap"),
+            KindRef::new("v1", "Namespace"),
+            KindRef::new("example.com/v1", "Absent"),
+        ],
+        lookups: Vec::new(),
+        measurements: Vec::new(),
+        finalizer: None,
+        finalizes: false,
+    }
+}
+
+fn scopes() -> BTreeMap<KindRef, Installed> {
+    [("ConfigMap", true), ("Namespace", false)]
+        .map(|(kind, namespaced)| {
+            let resource = kube::api::ApiResource {
+                group: String::new(),
+                version: "v1".into(),
+                api_version: "v1".into(),
+                kind: kind.into(),
+                plural: kind.to_lowercase(),
+            };
+            (KindRef::new("v1", kind), Installed { resource, namespaced, has_status: false })
+        })
+        .into()
+}
+
+fn object(namespace: &str) -> Object {
+    Object { uid: "u-1".into(), ..Object::sample(namespace, "shop") }
+}
+
+/// A child with nothing said about it.
+pub(super) fn child(body: &str) -> Child {
+    Child {
+        object: body.to_owned(),
+        on_immutable: ImmutablePolicy::Fail,
+        on_removal: RemovalPolicy::Delete,
+        unmanaged_fields: Vec::new(),
+    }
+}
+
+/// A ConfigMap with more metadata.
+pub(super) fn config_map(extra: &str) -> String {
+    format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"{extra}}}}}"#)
+}
+
+/// The children of an object of that namespace, checked.
+pub(super) fn checked(namespace: &str, children: Vec<Child>) -> Result<Vec<DesiredChild>, Refusal> {
+    let response = Response { children: Some(children), ..Response::verdict(Verdict::Done) };
+    let kind = KindRef::new("example.com/v1", "Web");
+    let desired = check(&manifest(), &kind, &object(namespace), &scopes(), response)?;
+    Ok(desired.children.unwrap_or_default())
+}

@@ -1,0 +1,67 @@
+//! Holds `docs/guarantees.md` to the tests: what it names exists, and it leaves no requirement out.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::artifacts::repository;
+
+/// Where unit tests lie that are named by a folder first.
+const FOLDERS: [(&str, &str); 4] = [
+    ("controller/", "host/controller/src"),
+    ("wit/", "wit/src"),
+    ("app-service/", "plugins/app-service/tests"),
+    ("training-job/", "plugins/training-job/tests/training_job"),
+];
+
+/// Requirements: how their numbers begin, and the last one.
+const REQUIREMENTS: [(&str, usize); 3] = [("A", 40), ("H", 13), ("H-", 32)];
+
+#[test]
+fn every_test_that_is_named_exists() -> Result<()> {
+    let page = page()?;
+    let names = names(&page);
+    ensure!(names.len() > 100, "the page is written in another way: {} names", names.len());
+    for name in names {
+        let (file, test) = name.rsplit_once("::").context("no file")?;
+        let files = places(file);
+        let source = files.iter().find_map(|file| fs::read_to_string(file).ok());
+        let source = source.with_context(|| format!("{name} is in none of {files:?}"))?;
+        ensure!(source.contains(&format!("fn {test}(")), "{name} does not exist");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_requirement_has_a_place() -> Result<()> {
+    let page = page()?;
+    let words: BTreeSet<_> =
+        page.lines().filter(|line| line.starts_with('|')).flat_map(str::split_whitespace).collect();
+    for (begin, last) in REQUIREMENTS {
+        let missing: Vec<_> =
+            (1..=last).map(|number| format!("{begin}{number}")).filter(|id| !words.contains(&**id)).collect();
+        ensure!(missing.is_empty(), "{missing:?} are nowhere");
+    }
+    Ok(())
+}
+
+fn page() -> Result<String> {
+    Ok(fs::read_to_string(repository().join("docs/guarantees.md"))?)
+}
+
+/// The names of tests in the tables.
+fn names(page: &str) -> BTreeSet<&str> {
+    let rows = page.lines().filter(|line| line.starts_with('|'));
+    rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|code| code.contains("::")).collect()
+}
+
+/// Where a file of tests may lie.
+fn places(file: &str) -> Vec<PathBuf> {
+    let unit = FOLDERS.iter().find_map(|(begin, folder)| Some((folder, file.strip_prefix(begin)?)));
+    let (folder, file) = match unit {
+        Some((folder, file)) => (*folder, file.to_owned()),
+        None => ("tests/black_box", file.replace("::", "/")),
+    };
+    let folder = repository().join(folder);
+    vec![folder.join(format!("{file}.rs")), folder.join(file).join("mod.rs")]
+}
