@@ -104,7 +104,7 @@ pub struct TrainingJobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
     /// Labels that a node must have.
-    #[cfg_attr(feature = "crd", schemars(schema_with = "schema::words"))]
+    #[cfg_attr(feature = "crd", schemars(schema_with = "schema::labels"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// Taints that the workers tolerate, besides that of the GPU resource, which workers with GPUs always tolerate.

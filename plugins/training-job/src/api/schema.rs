@@ -22,6 +22,19 @@ pub fn quantities(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "maxProperties": 32, "additionalProperties": quantity(generator) })
 }
 
+/// Labels of a node: with a value that no label can have, no Pod could be made.
+pub fn labels(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": {
+            "type": "string",
+            "maxLength": 63,
+            "pattern": "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
+        },
+    })
+}
+
 /// Words by name.
 pub fn words(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
