@@ -4,6 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use super::{inputs::Converged, plan::Normalised, report::SettledStatus, settled::Settled};
@@ -16,6 +17,8 @@ pub struct Memory {
     pub normalised: Normalised,
     /// A status that the API server does not take as it is.
     pub status: SettledStatus,
+    /// When a status was written last.
+    pub reported: Option<Instant>,
     /// The last answer whose children were all as it wants them.
     pub settled: Option<Settled>,
     /// The generation of the object that has been reported on, but not carried out yet.

@@ -3,6 +3,7 @@
 //! to what is there.
 
 pub mod apply;
+mod cadence;
 pub mod check;
 pub mod compare;
 mod conclusion;
@@ -349,13 +350,20 @@ impl Pipeline {
         let settled = self.memory.read(key, |memory| memory.status);
         // A plugin counts what its status does not say yet, so a count belongs to the one write that makes it say so.
         let exact = samples::counts(plugin.manifest(), &measurements);
-        match report::write_status(&self.client, plugin, object, &report, settled, exact).await {
+        let left = self.memory.read(key, |memory| cadence::left(memory.reported, Instant::now()));
+        // What failed is tried again later and later, and must not take its message along.
+        let hold = left.is_some() && !matches!(next, Next::Backoff(_));
+        match report::write_status(&self.client, plugin, object, &report, settled, exact, hold).await {
+            Ok(StatusWrite::Held) => cadence::next(next, left.unwrap_or_default()),
             Ok(written) => {
                 self.metrics.measured(&plugin.name, &measurements);
                 events.iter().for_each(|event| self.events.record(plugin.objects.kind(), object, event));
                 self.memory.update(key, |memory| match written {
-                    StatusWrite::None => memory.converged = converged,
-                    StatusWrite::Written { settled, .. } => (memory.status, memory.converged) = (settled, None),
+                    StatusWrite::None | StatusWrite::Held => memory.converged = converged,
+                    StatusWrite::Written { settled, .. } => {
+                        (memory.status, memory.converged) = (settled, None);
+                        memory.reported = Some(Instant::now());
+                    }
                 });
                 if matches!(written, StatusWrite::Written { changed_meanwhile: true, .. }) { Next::Again } else { next }
             }

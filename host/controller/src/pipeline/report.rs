@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     apply::{Failure, is_undeclared_field},
-    status::{Report, desired_status, same_status},
+    status::{Report, desired_status, is_news, same_status},
 };
 use crate::{cache::Object, client::chain, plugin::ActivePlugin};
 
@@ -44,6 +44,8 @@ impl SettledStatus {
 pub enum StatusWrite {
     /// It is as it shall be.
     None,
+    /// It is not, but only in details, which were not to be written yet.
+    Held,
     /// It was.
     Written {
         /// What to remember of it.
@@ -55,6 +57,7 @@ pub enum StatusWrite {
 }
 
 /// Writes an object's status if it is not as it shall be. Where it is `exact`, only over the very state that was observed.
+/// Where details are held, only if it has news.
 ///
 /// # Errors
 /// [`Failure`] where the API server does not take it.
@@ -65,11 +68,15 @@ pub async fn write_status(
     report: &Report,
     settled: SettledStatus,
     exact: bool,
+    hold_details: bool,
 ) -> Result<StatusWrite, Failure> {
     let live = status_of(object);
     let desired = desired_status(object, &live, report, Timestamp::now());
     if same_status(&desired, &live) || settled.is_of(&desired, &live) {
         return Ok(StatusWrite::None);
+    }
+    if hold_details && !is_news(&desired, &live) {
+        return Ok(StatusWrite::Held);
     }
     let after = patch_status(client, plugin, object, &desired, exact).await?;
     let taken = status_of(&after);

@@ -1,6 +1,8 @@
 //! The object's status as it shall be: the plugin's fields, the conditions, the observed generation. Follows the API
 //! conventions for conditions and the rules of kstatus. Pure.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use pilothouse_engine::contract::{Condition, ConditionStatus};
 use serde_json::{Map, Value, json};
@@ -73,6 +75,19 @@ pub fn same_status(desired: &Map<String, Value>, live: &Map<String, Value>) -> b
     let same_conditions = wanted.len() == there.len() && all_of(wanted, there) && all_of(there, wanted);
     let mut others = desired.keys().chain(live.keys()).filter(|field| *field != "conditions");
     same_conditions && others.all(|field| same_value(desired.get(field), live.get(field)))
+}
+
+/// Whether a status says something that somebody may wait for: another status or reason of a condition, or that it is about
+/// another generation. The rest are details, such as how many of a hundred Pods run.
+pub fn is_news(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+    let told = |status: &Map<String, Value>| {
+        let word = |condition: &Value, field: &str| condition.get(field).cloned().unwrap_or_default();
+        let conditions = conditions_of(status).iter();
+        let told =
+            conditions.map(|condition| ["type", "status", "reason"].map(|field| word(condition, field).to_string()));
+        (told.collect::<BTreeSet<_>>(), status.get("observedGeneration").cloned())
+    };
+    told(desired) != told(live)
 }
 
 fn same_value(desired: Option<&Value>, live: Option<&Value>) -> bool {
@@ -220,6 +235,34 @@ mod tests {
 
     fn status(report: &Report, live: &Map<String, Value>) -> Map<String, Value> {
         desired_status(&object(), live, report, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_condition_or_a_generation_is_news_and_a_count_or_a_message_is_not() {
+        let live = json!({
+            "active": 1, "observedGeneration": 7,
+            "conditions": [{"type": "Running", "status": "True", "reason": "Up", "message": "1 of 2", "lastTransitionTime": THEN}],
+        });
+        let with = |pointer: &str, value: Value| {
+            let mut changed = live.clone();
+            changed.pointer_mut(pointer).into_iter().for_each(|field| *field = value.clone());
+            assert_ne!(changed, live, "{pointer}");
+            changed
+        };
+        let fields = |status: &Value| status.as_object().cloned().unwrap_or_default();
+        for (desired, expected) in [
+            (live.clone(), false),
+            (with("/active", json!(2)), false),
+            (with("/conditions/0/message", json!("2 of 2")), false),
+            (with("/conditions/0/status", json!("False")), true),
+            (with("/conditions/0/reason", json!("Other")), true),
+            (with("/conditions/0/type", json!("Other")), true),
+            (with("/conditions", json!([])), true),
+            (with("/observedGeneration", json!(8)), true),
+        ] {
+            assert_eq!(is_news(&fields(&desired), &fields(&live)), expected, "{desired}");
+        }
+        assert!(is_news(&fields(&live), &Map::new()), "the first status");
     }
 
     #[test]
