@@ -33,6 +33,7 @@ mod state;
 mod suite;
 mod swaps;
 mod told;
+mod training_job;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
     http::register(&mut suite);
     metrics::register(&mut suite);
     measurements::register(&mut suite);
+    training_job::register(&mut suite);
     command_line::register(&mut suite);
     suite.run()
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use jiff::Timestamp;
 use pilothouse_tests::{
     artifacts,
     cluster::{Cluster, HOST_USER, Namespace, PATIENCE, condition},
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 const TAIL: usize = 60;
 
 /// The kinds whose objects a failure shows.
-const SHOWN: [&str; 5] = ["AppService", "Misbehaver", "Sextet", "Deployment", "Service"];
+const SHOWN: [&str; 7] = ["AppService", "Misbehaver", "Sextet", "TrainingJob", "Deployment", "Service", "Pod"];
 
 /// A namespace and a host in it. The host does not run yet when a test begins.
 pub struct Scene {
@@ -159,8 +160,13 @@ impl Scene {
         self.writes_of(HOST_USER)
     }
 
-    /// The writes that a user made in this namespace, in order, from the API server's audit log.
+    /// The writes that a user made in this namespace, in order.
     pub fn writes_of(&self, user: &str) -> Result<Vec<String>> {
+        Ok(self.timed_writes_of(user)?.into_iter().map(|(_, write)| write).collect())
+    }
+
+    /// The writes that a user made in this namespace and when they were answered, in order, from the API server's audit log.
+    pub fn timed_writes_of(&self, user: &str) -> Result<Vec<(Timestamp, String)>> {
         let path = self.cluster.plane.audit_log_path();
         let log = std::fs::read_to_string(&path).context("failed to read the audit log")?;
         let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -173,7 +179,8 @@ impl Scene {
                 let subresource = word(&target["subresource"]);
                 let resource = format!("{}/{subresource}", word(&target["resource"]));
                 let code = &entry["responseStatus"]["code"];
-                writes.push(format!("{} {} {} {code}", word(&entry["verb"]), resource, word(&target["name"])));
+                let write = format!("{} {} {} {code}", word(&entry["verb"]), resource, word(&target["name"]));
+                writes.push((word(&entry["stageTimestamp"]).parse()?, write));
             }
         }
         Ok(writes)

@@ -27,7 +27,7 @@ pub const HOST_USER: &str = "host";
 pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests know: version, kind, plural.
-const KINDS: [(&str, &str, &str); 16] = [
+const KINDS: [(&str, &str, &str); 19] = [
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
@@ -40,6 +40,9 @@ const KINDS: [(&str, &str, &str); 16] = [
     ("v1", "Secret", "secrets"),
     ("v1", "ServiceAccount", "serviceaccounts"),
     ("v1", "Pod", "pods"),
+    ("v1", "PersistentVolume", "persistentvolumes"),
+    ("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    ("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
     ("v1", "Event", "events"),
     ("v1", "Namespace", "namespaces"),
     ("coordination.k8s.io/v1", "Lease", "leases"),

@@ -1,0 +1,79 @@
+//! The host is killed in the middle of the restart of a whole job: the next one ends what the first one began, and no
+//! worker of before is left beside new ones.
+
+use anyhow::{Result, ensure};
+use pilothouse_tests::{
+    cluster::{PATIENCE, condition},
+    proxy::{Moment, Proxy},
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use super::words::{JOB, counts, exit, metric, pods, runs, told, uids};
+use crate::{
+    scene::Scene,
+    suite::{Suite, tests},
+};
+
+const WORKERS: usize = 4;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_host_killed_as_it_says_that_it_restarts_restarts_once,
+        a_host_killed_before_it_says_that_it_restarts_restarts_once,
+        a_host_killed_among_removals_leaves_no_old_worker,
+        a_host_killed_among_new_workers_makes_the_others,
+    );
+}
+
+async fn a_host_killed_before_it_says_that_it_restarts_restarts_once(scene: &mut Scene) -> Result<()> {
+    killed_at(scene, 1, Moment::Before, 1.0).await
+}
+
+/// The first host did not hear that its status was taken, so it did not count, and the second one must not.
+async fn a_host_killed_as_it_says_that_it_restarts_restarts_once(scene: &mut Scene) -> Result<()> {
+    killed_at(scene, 1, Moment::After, 0.0).await
+}
+
+/// The status is the first write, and then each worker is deleted.
+async fn a_host_killed_among_removals_leaves_no_old_worker(scene: &mut Scene) -> Result<()> {
+    killed_at(scene, 1 + WORKERS / 2, Moment::Before, 0.0).await
+}
+
+async fn a_host_killed_among_new_workers_makes_the_others(scene: &mut Scene) -> Result<()> {
+    killed_at(scene, 1 + WORKERS + WORKERS / 2, Moment::After, 0.0).await
+}
+
+/// Kills the host at one of the writes that follow the failure of a worker. `counted` is what the next host counts.
+async fn killed_at(scene: &mut Scene, write: usize, moment: Moment, counted: f64) -> Result<()> {
+    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+    super::words::start_running(scene, json!({"workers": WORKERS})).await?;
+    let before = uids(&pods(scene).await?);
+    kill_in_restart(scene, &proxy, write, moment).await?;
+    scene.host.resume().await?;
+    let restarted = |job: &Value| {
+        let status = &job["status"];
+        status["restartCount"] == 1 && condition(job, "Restarting")["status"] == "False"
+    };
+    scene.namespace.until("TrainingJob", JOB, "to have restarted", restarted).await?;
+    let job = runs(scene, JOB).await?;
+    ensure!(job["status"]["restartCount"] == 1, "{}", job["status"]);
+    let after = pods(scene).await?;
+    ensure!(after.len() == WORKERS && before.is_disjoint(&uids(&after)), "{:?}", after.keys());
+    let restarts = metric(scene, "training_jobs_restarted_total").await?;
+    ensure!(restarts == counted, "the next host counts {restarts} restarts");
+    let told = told(scene, JOB).await?;
+    ensure!(counts(&told).get("TrainingJobRestarting").is_none_or(|times| *times == 1), "{told:?}");
+    Ok(())
+}
+
+async fn kill_in_restart(scene: &mut Scene, proxy: &Proxy, write: usize, moment: Moment) -> Result<()> {
+    let writes = proxy.writes();
+    writes.hold(write, moment);
+    exit(scene, "mnist-worker-2", 137).await?;
+    eventually(PATIENCE, "the write", async || Ok(Look::of(writes.is_held(), writes.seen()))).await?;
+    scene.host.kill().await?;
+    writes.count();
+    Ok(())
+}

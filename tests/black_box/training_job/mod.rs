@@ -1,0 +1,34 @@
+//! The plugin `training-job` on a real API server: what becomes of jobs whose Pods a simulated node starts, ends and fails.
+
+mod deletion;
+mod ends;
+mod failures;
+mod gang;
+mod group_restart;
+mod hundred;
+mod parameter_servers;
+mod phases;
+mod refusals;
+mod replacement;
+mod sample;
+mod snapshots;
+mod suspension;
+mod words;
+
+use crate::suite::Suite;
+
+pub fn register(suite: &mut Suite) {
+    hundred::register(suite);
+    sample::register(suite);
+    replacement::register(suite);
+    failures::register(suite);
+    group_restart::register(suite);
+    suspension::register(suite);
+    deletion::register(suite);
+    refusals::register(suite);
+    phases::register(suite);
+    ends::register(suite);
+    parameter_servers::register(suite);
+    gang::register(suite);
+    snapshots::register(suite);
+}

@@ -1,0 +1,71 @@
+//! A selection of the phase cases of TensorFlow jobs: which Pods end how, and what the job comes to. The pure function is
+//! tested with all of them.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::words::{exit, named, pods, runs};
+use crate::{
+    scene::Scene,
+    suite::{Suite, tests},
+};
+
+/// Jobs by the number of their case: what they are, which Pods end with which exit code, one after the other, and the
+/// condition that the job comes to.
+const CASES: [(&str, Spec, Exits, &str); 7] = [
+    ("case-3", CHIEF_AND_WORKER, &[("worker-0", 1)], "Failed"),
+    ("case-7", FOUR_AND_SERVERS, &[("worker-1", 0), ("worker-2", 0)], "Running"),
+    ("case-10", FOUR_AND_SERVERS, &[("worker-0", 0)], "Succeeded"),
+    ("case-12", FOUR_OF_FOUR, &[("worker-0", 0), ("worker-1", 0), ("worker-2", 0), ("worker-3", 0)], "Succeeded"),
+    ("case-13", FOUR_OF_FOUR, &[("worker-0", 0), ("worker-1", 1)], "Failed"),
+    ("case-14", CHIEF_AND_WORKER, &[("worker-1", 1)], "Running"),
+    ("case-16", FOUR_AND_SERVERS, &[("worker-1", 0), ("ps-0", 1)], "Failed"),
+];
+
+/// Workers, parameter servers and the success policy.
+type Spec = (u32, u32, &'static str);
+
+/// Members and their exit codes.
+type Exits = &'static [(&'static str, u8)];
+
+const CHIEF_AND_WORKER: Spec = (2, 0, "ChiefWorker");
+const FOUR_AND_SERVERS: Spec = (4, 2, "ChiefWorker");
+const FOUR_OF_FOUR: Spec = (4, 0, "AllWorkers");
+
+pub fn register(suite: &mut Suite) {
+    tests!(suite, jobs_come_to_the_phase_of_their_case);
+}
+
+async fn jobs_come_to_the_phase_of_their_case(scene: &mut Scene) -> Result<()> {
+    scene.start(&["training-job"]).await?;
+    for (name, (workers, servers, policy), ..) in CASES {
+        let spec = json!({
+            "framework": "tensorflow", "workers": workers, "parameterServers": servers, "successPolicy": policy,
+        });
+        scene.namespace.apply(named(name, spec)).await?;
+    }
+    for (name, _, exits, reached) in CASES {
+        runs(scene, name).await?;
+        for (member, code) in exits {
+            ends(scene, &format!("{name}-{member}"), name, *code).await?;
+        }
+        let phase = |job: &Value| job["status"]["phase"] == reached;
+        scene.namespace.until("TrainingJob", name, &format!("to be {reached} after {exits:?}"), phase).await?;
+    }
+    let left = pods(scene).await?.len();
+    let made: u32 = CASES.iter().map(|(_, (workers, servers, _), ..)| workers + servers).sum();
+    ensure!(left == usize::try_from(made)?, "{left} of {made} Pods are left, though nobody asked for that");
+    Ok(())
+}
+
+/// Lets a Pod end, and waits until its job knows it: what comes next comes next to the job, too.
+async fn ends(scene: &Scene, pod: &str, job: &str, code: u8) -> Result<()> {
+    exit(scene, pod, code).await?;
+    let word = if code == 0 { "Succeeded" } else { "Failed" };
+    let knows = |job: &Value| {
+        let members = ["workerStatuses", "parameterServerStatuses"].map(|list| job["status"][list].as_array());
+        members.into_iter().flatten().flatten().any(|found| found["podName"] == pod && found["status"] == word)
+    };
+    scene.namespace.until("TrainingJob", job, &format!("to know the end of {pod}"), knows).await?;
+    Ok(())
+}

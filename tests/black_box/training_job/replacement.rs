@@ -1,0 +1,75 @@
+//! Workers whose Pods somebody deletes: they come back as who they were.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::words::{JOB, environment, pods, runs, start_running, told_times, uids};
+use crate::{
+    scene::Scene,
+    suite::{Suite, tests},
+};
+
+/// The one that is deleted.
+const LOST: &str = "mnist-worker-1";
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_worker_that_is_deleted_comes_back_as_who_it_was,
+        workers_that_cannot_go_on_without_each_other_all_come_back,
+    );
+}
+
+/// The others are not disturbed.
+async fn a_worker_that_is_deleted_comes_back_as_who_it_was(scene: &mut Scene) -> Result<()> {
+    start_running(scene, json!({"workers": 3, "runPolicy": {"restartScope": "Worker"}})).await?;
+    let before = pods(scene).await?;
+    delete_and_wait(scene).await?;
+    let after = pods(scene).await?;
+    is_who_it_was(&before[LOST], after.get(LOST).context("it is not there")?)?;
+    let stay: BTreeSet<_> = uids(&before).intersection(&uids(&after)).cloned().collect();
+    ensure!(stay.len() == 2, "another worker was disturbed");
+    nothing_is_counted(scene).await?;
+    told_times(scene, JOB, "SuccessfulCreatePod", 1).await
+}
+
+async fn workers_that_cannot_go_on_without_each_other_all_come_back(scene: &mut Scene) -> Result<()> {
+    start_running(scene, json!({"workers": 3})).await?;
+    let before = pods(scene).await?;
+    delete_and_wait(scene).await?;
+    let after = pods(scene).await?;
+    ensure!(uids(&before).is_disjoint(&uids(&after)), "a worker goes on alone");
+    for (name, pod) in &before {
+        is_who_it_was(pod, after.get(name).with_context(|| format!("no {name}"))?)?;
+    }
+    nothing_is_counted(scene).await
+}
+
+/// Waits until all workers run again.
+async fn delete_and_wait(scene: &Scene) -> Result<()> {
+    let gone = &pods(scene).await?[LOST]["metadata"]["uid"];
+    scene.namespace.delete("Pod", LOST).await?;
+    let is_new = |pod: &Value| pod["metadata"]["uid"] != *gone;
+    scene.namespace.until("Pod", LOST, "to come back", is_new).await?;
+    runs(scene, JOB).await?;
+    Ok(())
+}
+
+/// The same name, rank and address.
+fn is_who_it_was(before: &Value, after: &Value) -> Result<()> {
+    ensure!(before["metadata"]["uid"] != after["metadata"]["uid"], "it is the same Pod");
+    for field in ["hostname", "subdomain"] {
+        ensure!(before["spec"][field] == after["spec"][field], "another {field}: {after}");
+    }
+    ensure!(environment(before) == environment(after), "another environment: {after}");
+    Ok(())
+}
+
+/// A Pod that somebody deletes is no failure of the job's.
+async fn nothing_is_counted(scene: &Scene) -> Result<()> {
+    let job = scene.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
+    ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
+    Ok(())
+}

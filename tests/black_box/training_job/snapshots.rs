@@ -1,0 +1,64 @@
+//! ConfigMaps that a job refers to: it goes on with what they were when it started.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::words::{JOB, job, pods, runs, uids};
+use crate::{
+    scene::Scene,
+    suite::{Suite, tests},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(suite, edits_of_a_config_map_do_not_disturb_a_running_job);
+}
+
+async fn edits_of_a_config_map_do_not_disturb_a_running_job(scene: &mut Scene) -> Result<()> {
+    scene.start(&["training-job"]).await?;
+    scene.namespace.apply(settings("first")).await?;
+    let from = json!({"configMapKeyRef": {"name": "settings", "key": "mode"}});
+    let spec = json!({
+        "configMaps": [{"name": "settings", "mountPath": "/etc/settings"}], "env": [{"name": "MODE", "valueFrom": from}],
+    });
+    scene.namespace.apply(job(spec)).await?;
+    runs(scene, JOB).await?;
+    let before = pods(scene).await?;
+    for pod in before.values() {
+        refers_to_the_copy(pod)?;
+    }
+    scene.namespace.apply(settings("second")).await?;
+    unmoved(scene, "an edit").await?;
+    scene.namespace.delete("ConfigMap", "settings").await?;
+    unmoved(scene, "the end").await?;
+    ensure!(uids(&before) == uids(&pods(scene).await?), "Pods were replaced");
+
+    // A worker that comes back gets what the others have.
+    scene.namespace.delete("Pod", "mnist-worker-1").await?;
+    let is_new = |pod: &Value| pod["metadata"]["uid"] != before["mnist-worker-1"]["metadata"]["uid"];
+    let back = scene.namespace.until("Pod", "mnist-worker-1", "to come back", is_new).await?;
+    refers_to_the_copy(&back)?;
+    runs(scene, JOB).await?;
+    unmoved(scene, "the end of a worker").await
+}
+
+fn settings(mode: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"mode": mode}})
+}
+
+fn refers_to_the_copy(pod: &Value) -> Result<()> {
+    let env = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
+    let mode = env.iter().find(|variable| variable["name"] == "MODE").context("no MODE")?;
+    let copy = "mnist-snapshot-settings";
+    ensure!(mode["valueFrom"]["configMapKeyRef"]["name"] == copy, "{mode}");
+    let volumes = pod["spec"]["volumes"].as_array().cloned().unwrap_or_default();
+    ensure!(volumes.iter().any(|volume| volume["configMap"]["name"] == copy), "{volumes:?}");
+    Ok(())
+}
+
+/// The job has been reconciled since, and its copy is as it was.
+async fn unmoved(scene: &Scene, by: &str) -> Result<()> {
+    scene.reconciled_after("training-job", async || scene.touch("TrainingJob", JOB, by).await).await?;
+    let copy = scene.namespace.get("ConfigMap", "mnist-snapshot-settings").await?.context("the copy is gone")?;
+    ensure!(copy["data"] == json!({"mode": "first"}) && copy["immutable"] == true, "{by} of the ConfigMap: {copy}");
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! Short words for what the tests of the plugin do with jobs and their Pods, and for what they wait for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use kube::{
+    Api,
+    api::{DynamicObject, Patch, PatchParams},
+};
+use pilothouse_control_plane::EXIT;
+use pilothouse_tests::{
+    cluster::{self, PATIENCE, condition},
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+/// The name of the job of a test that has one.
+pub const JOB: &str = "mnist";
+
+/// An Event on a job: its reason, its message, and how often it came.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Told {
+    /// One word.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+    /// How often.
+    pub count: i64,
+}
+
+/// A job of two PyTorch workers, or as the spec given says.
+pub fn job(spec: Value) -> Value {
+    named(JOB, spec)
+}
+
+/// A job of that name.
+pub fn named(name: &str, spec: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "ml.example.com/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": name},
+        "spec": {"framework": "pytorch", "workers": 2, "image": "example.com/train:1", "command": ["python", "train.py"]},
+    });
+    if let (Some(all), Value::Object(given)) = (object["spec"].as_object_mut(), spec) {
+        all.extend(given);
+    }
+    object
+}
+
+/// Starts the host with the plugin, submits the test's job and waits until all its workers run.
+pub async fn start_running(scene: &mut Scene, spec: Value) -> Result<Value> {
+    scene.start(&["training-job"]).await?;
+    scene.namespace.apply(job(spec)).await?;
+    runs(scene, JOB).await
+}
+
+/// Waits until all workers of a job run.
+pub async fn runs(scene: &Scene, name: &str) -> Result<Value> {
+    let all_run = |job: &Value| {
+        let status = &job["status"];
+        status["phase"] == "Running"
+            && status["active"] == job["spec"]["workers"]
+            && condition(job, "Running")["status"] == "True"
+            && is_current(job)
+    };
+    scene.namespace.until("TrainingJob", name, "to run with all its workers", all_run).await
+}
+
+/// Waits until a job has a condition with a reason.
+pub async fn has(scene: &Scene, name: &str, condition_type: &str, reason: &str) -> Result<Value> {
+    let holds = |job: &Value| {
+        let found = condition(job, condition_type);
+        found["status"] == "True" && found["reason"] == reason && is_current(job)
+    };
+    scene.namespace.until("TrainingJob", name, &format!("to be {condition_type} for {reason}"), holds).await
+}
+
+/// Waits until a job says that it is not ready for a reason.
+pub async fn waits(scene: &Scene, name: &str, reason: &str) -> Result<Value> {
+    let holds = |job: &Value| {
+        let ready = condition(job, "Ready");
+        ready["status"] == "False" && ready["reason"] == reason && is_current(job)
+    };
+    scene.namespace.until("TrainingJob", name, &format!("to wait for {reason}"), holds).await
+}
+
+/// Whether a status is about the spec.
+fn is_current(job: &Value) -> bool {
+    job["status"]["observedGeneration"] == job["metadata"]["generation"]
+}
+
+/// All Pods of the namespace, by name.
+pub async fn pods(scene: &Scene) -> Result<BTreeMap<String, Value>> {
+    let pods = scene.namespace.list("Pod").await?;
+    pods.into_iter().map(|pod| Ok((text(&pod["metadata"]["name"])?, pod))).collect()
+}
+
+/// Waits until there are exactly these Pods, none of them on its way out.
+pub async fn only_pods(scene: &Scene, names: &[&str]) -> Result<()> {
+    eventually(PATIENCE, &format!("only the Pods {names:?}"), async || {
+        let pods = pods(scene).await?;
+        let stay = pods.values().all(|pod| pod["metadata"].get("deletionTimestamp").is_none());
+        Ok(Look::of(stay && pods.keys().eq(names), pods.keys()))
+    })
+    .await
+}
+
+/// UIDs of Pods.
+pub fn uids(pods: &BTreeMap<String, Value>) -> BTreeSet<String> {
+    pods.values().map(|pod| pod["metadata"]["uid"].to_string()).collect()
+}
+
+/// The plain environment of a Pod's container.
+pub fn environment(pod: &Value) -> BTreeMap<&str, &str> {
+    let variables = pod["spec"]["containers"][0]["env"].as_array();
+    let plain = variables.into_iter().flatten();
+    plain.filter_map(|variable| variable["name"].as_str().zip(variable["value"].as_str())).collect()
+}
+
+/// Lets the container of a running Pod end with an exit code.
+pub async fn exit(scene: &Scene, pod: &str, code: u8) -> Result<()> {
+    scene.namespace.patch("Pod", pod, json!({"metadata": {"annotations": {EXIT: code.to_string()}}})).await?;
+    Ok(())
+}
+
+/// Lets all Pods of the namespace end well.
+pub async fn succeed(scene: &Scene) -> Result<()> {
+    for pod in pods(scene).await?.keys() {
+        exit(scene, pod, 0).await?;
+    }
+    Ok(())
+}
+
+/// Makes a claim and the volume that it is bound to.
+pub async fn claim(scene: &Scene, name: &str) -> Result<()> {
+    let volume = format!("{}-{name}", scene.namespace.name);
+    let (modes, size) = (json!(["ReadWriteMany"]), json!({"storage": "1Gi"}));
+    let persistent = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume},
+        "spec": {
+            "accessModes": modes, "capacity": size, "hostPath": {"path": "/nowhere"}, "storageClassName": "",
+            "claimRef": {"namespace": scene.namespace.name, "name": name},
+        },
+    });
+    let volumes: Api<DynamicObject> = cluster::api(&scene.namespace.client(), "PersistentVolume", None)?;
+    volumes.patch(&volume, &PatchParams::apply("user"), &Patch::Apply(persistent)).await?;
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+        "spec": {"accessModes": modes, "resources": {"requests": size}, "storageClassName": "", "volumeName": volume},
+    });
+    scene.namespace.apply(claim).await?;
+    Ok(())
+}
+
+/// The Events on a job that do not come from the host's own writes, in no order.
+pub async fn told(scene: &Scene, name: &str) -> Result<Vec<Told>> {
+    let events = scene.namespace.list("Event").await?;
+    let of_job = events.iter().filter(|event| event["involvedObject"]["kind"] == "TrainingJob");
+    let of_job = of_job.filter(|event| event["involvedObject"]["name"] == name);
+    let mut told: Vec<_> = of_job
+        .map(|event| {
+            let (reason, message) = (text(&event["reason"])?, text(&event["message"])?);
+            Ok(Told { reason, message, count: event["count"].as_i64().unwrap_or_default() })
+        })
+        .collect::<Result<_>>()?;
+    told.sort();
+    Ok(told)
+}
+
+/// The reasons of Events, and how often each came.
+pub fn counts(told: &[Told]) -> BTreeMap<&str, i64> {
+    told.iter().fold(BTreeMap::new(), |mut counts, told| {
+        *counts.entry(told.reason.as_str()).or_default() += told.count;
+        counts
+    })
+}
+
+/// Waits until Events of a reason have come so often: they are written after the status that they go with.
+pub async fn told_times(scene: &Scene, name: &str, reason: &str, times: i64) -> Result<()> {
+    eventually(PATIENCE, &format!("{times} Events {reason}"), async || {
+        let told = told(scene, name).await?;
+        Ok(Look::of(counts(&told).get(reason) == Some(&times), told))
+    })
+    .await
+}
+
+/// Waits until the host has nothing to do, and tells its metrics by name: those of the plugin.
+pub async fn metric(scene: &Scene, name: &str) -> Result<f64> {
+    eventually(PATIENCE, "the queue to be empty", async || {
+        let now = scene.metrics().await?;
+        let busy = now.sum("workqueue_depth", &[]) + now.sum("controller_runtime_active_workers", &[]);
+        Ok(if busy == 0.0 { Look::Found(now.sum(name, &[])) } else { Look::NotYet(busy.to_string()) })
+    })
+    .await
+}
+
+/// A text.
+pub fn text(value: &Value) -> Result<String> {
+    Ok(value.as_str().with_context(|| format!("{value} is not a text"))?.to_owned())
+}
