@@ -9,6 +9,7 @@ mod conflicts;
 mod crashes;
 mod credentials;
 mod deletion;
+mod deployed_rights;
 mod drift;
 mod finalizer;
 mod history;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     told::register(&mut suite);
     misbehaviour::register(&mut suite);
     permissions::register(&mut suite);
+    deployed_rights::register(&mut suite);
     startup::register(&mut suite);
     outages::register(&mut suite);
     crashes::register(&mut suite);

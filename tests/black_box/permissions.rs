@@ -34,7 +34,7 @@ async fn a_denied_write_is_told_on_the_object(scene: &mut Scene) -> Result<()> {
     let mut rules = vec![rule("*", "*", "get list watch"), rule("apps.example.com", "appservices/status", "patch")];
     rules.extend(["services", "events", "configmaps"].map(|resource| rule("", resource, "create patch")));
     allow(scene, &rules).await?;
-    be_restricted(scene)?;
+    be_restricted(scene, &[])?;
     scene.start(&["app-service"]).await?;
     scene.namespace.apply(app("web")).await?;
     let object = scene.stalled("AppService", "web", "Forbidden").await?;
@@ -55,7 +55,7 @@ async fn a_denied_status_is_told_where_that_is_possible(scene: &mut Scene) -> Re
     let mut rules = vec![rule("*", "*", "get list watch"), rule("apps", "deployments", "create patch")];
     rules.extend(["services", "events", "configmaps"].map(|resource| rule("", resource, "create patch")));
     allow(scene, &rules).await?;
-    be_restricted(scene)?;
+    be_restricted(scene, &[])?;
     scene.start(&["app-service"]).await?;
     scene.namespace.apply(app("web")).await?;
     let event = scene.event("AppService", "web", "StatusForbidden").await?;
@@ -73,7 +73,7 @@ async fn a_denied_watch_is_told_and_nothing_is_decided(scene: &mut Scene) -> Res
     let mut rules =
         vec![rule("apps.example.com", "*", "*"), rule("", "*", "*"), rule("apps", "deployments", "create patch")];
     allow(scene, &rules).await?;
-    be_restricted(scene)?;
+    be_restricted(scene, &[])?;
     scene.install("app-service")?;
     scene.host.resume().await?;
     scene.namespace.apply(app("web")).await?;
@@ -102,7 +102,7 @@ async fn without_its_record_of_kinds_the_host_makes_no_child(scene: &mut Scene) 
         rule("", "events", "*"),
     ];
     allow(scene, &rules).await?;
-    be_restricted(scene)?;
+    be_restricted(scene, &[])?;
     scene.install("app-service")?;
     scene.host.resume().await?;
     scene.namespace.apply(app("web")).await?;
@@ -122,17 +122,18 @@ async fn without_its_record_of_kinds_the_host_makes_no_child(scene: &mut Scene) 
 }
 
 /// The host is a user who may do nothing but what the test allows, and its own namespace is the test's.
-fn be_restricted(scene: &mut Scene) -> Result<()> {
+pub fn be_restricted(scene: &mut Scene, arguments: &[&str]) -> Result<()> {
     let kubeconfig = scene.cluster.plane.kubeconfig_for(RESTRICTED)?;
     let own = scene.namespace.name.clone();
     scene.set_up_host(|setup| {
         setup.kubeconfig = kubeconfig;
+        setup.arguments = arguments.iter().map(ToString::to_string).collect();
         setup.arguments.extend(["--host-namespace".to_owned(), own]);
     })
 }
 
 /// Allows the restricted user exactly this in the test's namespace.
-async fn allow(scene: &Scene, rules: &[PolicyRule]) -> Result<()> {
+pub async fn allow(scene: &Scene, rules: &[PolicyRule]) -> Result<()> {
     let (client, namespace) = (scene.namespace.client(), &*scene.namespace.name);
     let apply = PatchParams::apply("tests").force();
     let meta = json!({"name": "host", "namespace": namespace});

@@ -13,7 +13,7 @@ mod replacement;
 mod sample;
 mod snapshots;
 mod suspension;
-mod words;
+pub mod words;
 
 use crate::suite::Suite;
 

@@ -1,4 +1,4 @@
-//! Puts the reference plugin into the plugin directory, without ever replacing a file that the user put there.
+//! Puts the reference plugins into the plugin directory, without ever replacing a file that the user put there.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use pilothouse_tests::artifacts;
 use crate::{files::Files, say};
 
 /// The plugins of a fresh folder.
-const PLUGINS: [&str; 1] = ["app-service"];
+const PLUGINS: [&str; 2] = ["app-service", "training-job"];
 
 /// Installs what is missing, and replaces by a new build what an earlier `up` installed.
 ///

@@ -128,7 +128,7 @@ ready. Log: {}
 
 Go on with the next line, and then, for example:
   kubectl apply -f crds/samples/appservice.yaml
-  kubectl get appservices,deployments,services,pods
+  kubectl get appservices,trainingjobs,deployments,services,pods
   make down
 ",
         files.log().display(),
