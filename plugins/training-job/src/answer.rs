@@ -64,7 +64,8 @@ impl<'a> Answer<'a> {
     pub fn done(self) -> Response {
         let (is_ready, reason, message) = self.ready();
         let ready = pilothouse_sdk::Condition::when("Ready", is_ready, reason, message);
-        self.respond(Response::done()).condition(ready)
+        let stalled = self.stalled();
+        stalled.into_iter().fold(self.respond(Response::done()).condition(ready), Response::condition)
     }
 
     /// The response of a job that waits for something outside.
@@ -83,6 +84,12 @@ impl<'a> Answer<'a> {
             response = response.requeue_after(seconds);
         }
         self.conditions.into_iter().fold(response, Response::condition)
+    }
+
+    /// A job that has failed stays so: nothing more happens, and nobody need wait for it.
+    fn stalled(&self) -> Option<pilothouse_sdk::Condition> {
+        let failed = self.conditions.get("Failed").filter(|_| self.conditions.holds("Failed"))?;
+        Some(pilothouse_sdk::Condition::when("Stalled", true, &*failed.reason, &*failed.message))
     }
 
     /// Whether the job is as it shall be: it runs, or has ended well.

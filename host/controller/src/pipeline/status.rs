@@ -160,12 +160,19 @@ fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
     all
 }
 
-/// `Ready`, `Reconciling` and `Stalled`. Ready is the plugin's own word only while nothing of the host's speaks
-/// against it.
+/// `Ready`, `Reconciling` and `Stalled`. Ready and Stalled are the plugin's own words only while nothing of the host's
+/// speaks against them.
 fn host_conditions(report: &Report) -> [Condition; 3] {
-    let own_ready = report.conditions.iter().flatten().find(|condition| condition.condition_type == "Ready");
+    let own = |kind: &str| report.conditions.iter().flatten().find(|condition| condition.condition_type == kind);
+    let own_ready = own("Ready");
     let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
     let calm = |kind: &str| condition(kind, no, "Reconciled", "");
+    let own_stalled = own("Stalled").filter(|stalled| stalled.status == yes);
+    if let (Health::Applied, Some(stalled)) = (&report.health, own_stalled) {
+        let ready = own_ready.filter(|ready| ready.status != yes).cloned();
+        let ready = ready.unwrap_or_else(|| condition("Ready", no, &stalled.reason, &stalled.message));
+        return [ready, condition("Reconciling", no, &stalled.reason, ""), stalled.clone()];
+    }
     match &report.health {
         Health::Applied => match own_ready {
             Some(ready) if ready.status != yes => {
@@ -284,6 +291,26 @@ mod tests {
                 Health::Applied,
                 vec![own("Ready", no, "Slow")],
                 ["Ready=False:Slow", "Reconciling=True:Slow", "Stalled=False:Reconciled"],
+            ),
+            (
+                Health::Applied,
+                vec![own("Ready", no, "Failed"), own("Stalled", yes, "Over")],
+                ["Ready=False:Failed", "Reconciling=False:Over", "Stalled=True:Over"],
+            ),
+            (
+                Health::Applied,
+                vec![own("Ready", yes, "Up"), own("Stalled", yes, "Over")],
+                ["Ready=False:Over", "Reconciling=False:Over", "Stalled=True:Over"],
+            ),
+            (
+                Health::Applied,
+                vec![own("Ready", no, "Slow"), own("Stalled", no, "Well")],
+                ["Ready=False:Slow", "Reconciling=True:Slow", "Stalled=False:Reconciled"],
+            ),
+            (
+                Health::Progressing(why()),
+                vec![own("Stalled", yes, "Over")],
+                ["Ready=False:Why", "Reconciling=True:Why", "Stalled=False:Reconciled"],
             ),
             (
                 Health::Progressing(why()),

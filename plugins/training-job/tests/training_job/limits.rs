@@ -19,6 +19,7 @@ fn a_job_fails_at_its_deadline_and_not_a_second_earlier() -> Result<(), Error> {
     world.pass(1);
     world.settle()?;
     assert_eq!(world.condition("Failed")?, "True DeadlineExceeded");
+    assert_eq!(world.condition("Stalled")?, "True DeadlineExceeded", "nothing more happens");
     assert_eq!(world.condition("Running")?, "False DeadlineExceeded");
     assert_eq!(world.status()?.completion_time, Some(world.time(0)));
     assert_eq!(world.pods(), Vec::<&str>::new(), "its Pods are stopped");

@@ -101,7 +101,7 @@ pub fn act(request: &Request<Misbehaver>) -> Result<Response, Error> {
         }
         "duplicate" => well().child(config_map(object, json!({}))),
         "no-name" => Response::done().child(json!({ "apiVersion": "v1", "kind": "ConfigMap" })),
-        "host-condition" => well().condition(Condition::when("Stalled", true, "Acted", "")),
+        "host-condition" => well().condition(Condition::when("Reconciling", true, "Acted", "")),
         "empty-reason" => well().condition(Condition::when("Ready", true, "", "")),
         "undeclared-measurement" => well().measurement(Measurement::new("other_total", 1.0)),
         "wrong-label" => well().measurement(Measurement::new("misbehaver_value", 1.0).label("act", &spec.act)),

@@ -8,7 +8,7 @@ use crate::pipeline::status::THROTTLED;
 /// Refuses what belongs to the host, and what no API server would take.
 pub(super) fn check_condition(condition: &Condition) -> Result<(), Refusal> {
     let Condition { condition_type, reason, .. } = condition;
-    if matches!(condition_type.as_str(), "Reconciling" | "Stalled" | THROTTLED) {
+    if matches!(condition_type.as_str(), "Reconciling" | THROTTLED) {
         return Err(Refusal::Condition(format!("'{condition_type}' belongs to the host")));
     }
     // The API conventions' pattern for a reason; types are checked by the API server where the schema says so.
@@ -34,7 +34,7 @@ mod tests {
     fn conditions_of_the_host_are_not_for_plugins() {
         for (condition_type, reason, allowed) in [
             ("Ready", "Available", true),
-            ("Stalled", "X", false),
+            ("Stalled", "X", true),
             ("Reconciling", "X", false),
             ("Ready", "", false),
             ("Ready", "two words", false),
