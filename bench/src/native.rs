@@ -31,6 +31,7 @@ impl Default for NativeAppService {
                 lookups: Vec::new(),
                 measurements: Vec::new(),
                 finalizer: None,
+                managed_by: None,
                 finalizes: false,
             },
         }

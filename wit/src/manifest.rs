@@ -40,6 +40,10 @@ pub struct Manifest {
     /// Name of the finalizer that its objects get, where it is not the host's own `pilothouse.dev/NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finalizer: Option<String>,
+    /// JSON pointer of the field in which an object can name its manager, such as `/spec/managedBy`. An object that names
+    /// another than `pilothouse.dev/NAME` is left alone: the plugin is not asked, and nothing is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<String>,
     /// Whether it exports `finalizer`. Not declared but seen in the component.
     #[serde(default)]
     pub finalizes: bool,
@@ -134,6 +138,9 @@ impl Manifest {
         if self.finalizer.as_deref().is_some_and(|finalizer| !is_qualified_name(finalizer)) {
             return invalid("finalizer", "it must be a domain, a slash and a name, such as `example.com/cleanup`");
         }
+        if self.managed_by.as_deref().is_some_and(|pointer| pointer.len() < 2 || !pointer.starts_with('/')) {
+            return invalid("managedBy", "it must be a JSON pointer, such as `/spec/managedBy`");
+        }
         for (field, kinds) in [
             ("reconciles", std::slice::from_ref(&self.reconciles)),
             ("children", &self.children),
@@ -224,6 +231,7 @@ mod tests {
             lookups: Vec::new(),
             measurements: Vec::new(),
             finalizer: None,
+            managed_by: None,
             finalizes: false,
         }
     }
@@ -245,7 +253,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 14] = [
+        let changes: [(&str, Change); 16] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -257,6 +265,8 @@ mod tests {
             ("finalizer", |m| m.finalizer = Some("cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("Example.com/cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("example.com/clean up".into())),
+            ("managedBy", |m| m.managed_by = Some("spec.managedBy".into())),
+            ("managedBy", |m| m.managed_by = Some("/".into())),
             ("measurements", |m| m.measurements = vec![gauge("jobs_total")]),
             ("measurements", |m| m.measurements = vec![gauge("jobs"), gauge("jobs")]),
             ("lookups", |m| m.lookups = vec![m.reconciles.clone(), m.reconciles.clone()]),

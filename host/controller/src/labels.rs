@@ -37,6 +37,11 @@ pub fn field_manager(plugin: &str) -> String {
 /// The field manager that keeps the value of a field which is left to others, until one of them sets it.
 pub const HANDOVER_MANAGER: &str = "pilothouse-handover";
 
+/// Who a plugin is where objects name their manager.
+pub fn manager(plugin: &str) -> String {
+    format!("pilothouse.dev/{plugin}")
+}
+
 /// The finalizer of a plugin that exports one.
 pub fn finalizer(plugin: &str) -> String {
     format!("pilothouse.dev/{plugin}")

@@ -17,6 +17,7 @@
 ///     histogram "job_seconds" "Time of a job." [] [60, 600, 3600], // buckets; default: 5 ms to a day
 /// ],
 /// finalizer: "example.com/cleanup", // name of the finalizer; default: pilothouse.dev/NAME of the plugin
+/// managed_by: "/spec/managedBy",    // field in which an object can name another manager, and is left alone; default: none
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
 /// finalize: finalize,        // the same; default: none, and then objects get no finalizer
 /// ```
@@ -38,6 +39,7 @@ macro_rules! plugin {
             $(,)?
         ],)?
         $(finalizer: $finalizer:literal,)?
+        $(managed_by: $managed_by:literal,)?
         reconcile: $reconcile:path
         $(, finalize: $finalize:path)? $(,)?
     ) => {
@@ -53,11 +55,12 @@ macro_rules! plugin {
                 $($($measurement $metric $help [$($label),*] $([$($bucket),*])?),*)?
             ),
             $(",\"finalizer\":\"", $finalizer, "\"",)?
+            $(",\"managedBy\":\"", $managed_by, "\"",)?
             "}"
         );
 
         const _: () = $crate::manifest::check(&[
-            $name, $($version,)? $($finalizer,)? $api_version, $kind, $($child_version, $child_kind,)*
+            $name, $($version,)? $($finalizer,)? $($managed_by,)? $api_version, $kind, $($child_version, $child_kind,)*
             $($($lookup_version, $lookup_kind,)*)? $($($metric, $help, $($label,)*)*)?
         ]);
 

@@ -4,9 +4,6 @@ use crate::TrainingJob;
 use crate::api::{CleanPodPolicy, Framework, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy, TrainingJobSpec};
 use crate::fingerprint::fingerprint;
 
-/// Who this plugin is to `runPolicy.managedBy`.
-pub const MANAGER: &str = "pilothouse.dev/training-job";
-
 /// How many restarts there may be if the job does not say it.
 const BACKOFF_LIMIT: u32 = 6;
 
@@ -77,11 +74,6 @@ impl<'o> Job<'o> {
             Framework::Pytorch => 29500,
             Framework::Tensorflow => 2222,
         })
-    }
-
-    /// Whether somebody else manages the job.
-    pub fn is_managed_elsewhere(&self) -> bool {
-        self.run_policy(|policy| policy.managed_by.as_deref()).is_some_and(|manager| manager != MANAGER)
     }
 
     /// Whether the job shall not run for now.

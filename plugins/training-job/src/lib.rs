@@ -56,6 +56,7 @@ pilothouse_sdk::plugin! {
             [60, 300, 900, 1800, 3600, 7200, 14400, 28800, 57600, 86400, 172800, 345600, 604800, 1209600],
     ],
     finalizer: "trainingjob.ml.example.com/finalizer",
+    managed_by: "/spec/runPolicy/managedBy",
     reconcile: reconcile,
     finalize: finalize,
 }

@@ -1,4 +1,4 @@
-//! Which way a job goes: left alone, refused, ended, suspended or running. Each way has its own file.
+//! Which way a job goes: refused, ended, suspended or running. Each way has its own file.
 
 use crate::TrainingJob;
 use crate::answer::Answer;
@@ -9,7 +9,7 @@ use crate::running::Running;
 use crate::time::Time;
 use crate::validate::validate;
 use crate::{finished, suspended};
-use pilothouse_sdk::{Condition, ConditionStatus, Error, Request, Response};
+use pilothouse_sdk::{Error, Request, Response};
 
 /// Says what shall exist for a `TrainingJob`, and how it is.
 ///
@@ -19,9 +19,6 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
     let job = Job::of(&request.object);
     let none = TrainingJobStatus::default();
     let memory = request.object.status.as_ref().unwrap_or(&none);
-    if job.is_managed_elsewhere() {
-        return Ok(leave_alone());
-    }
     let (pods, config_maps) = (request.children()?, request.children()?);
     if memory.is_finished() {
         return finished::respond(&job, memory, &pods, &config_maps);
@@ -34,12 +31,6 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
     }
     let now = Time::now()?;
     Running { job: &job, memory, pods: &pods, config_maps: &config_maps, now }.respond()
-}
-
-/// A job that somebody else manages has no children of ours and no status.
-fn leave_alone() -> Response {
-    let message = "spec.runPolicy.managedBy names another manager";
-    Response::done().condition(Condition::new("Ready", ConditionStatus::Unknown, "ManagedElsewhere", message))
 }
 
 /// A job that cannot be right as it is: what runs stays as it is until the spec is put right.

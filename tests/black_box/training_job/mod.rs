@@ -6,6 +6,7 @@ mod failures;
 mod gang;
 mod group_restart;
 mod hundred;
+mod managed;
 mod parameter_servers;
 mod phases;
 mod refusals;
@@ -30,5 +31,6 @@ pub fn register(suite: &mut Suite) {
     ends::register(suite);
     parameter_servers::register(suite);
     gang::register(suite);
+    managed::register(suite);
     snapshots::register(suite);
 }

@@ -116,6 +116,7 @@ mod tests {
             lookups: Vec::new(),
             measurements: Vec::new(),
             finalizer: finalizer.map(str::to_owned),
+            managed_by: None,
             finalizes,
         }
     }

@@ -13,6 +13,7 @@ pub mod guard;
 mod guarded;
 mod handover;
 pub mod inputs;
+mod managed;
 pub mod memory;
 pub mod observe;
 pub mod pace;
@@ -133,6 +134,10 @@ impl Pipeline {
                 Err(reason) => return self.unobserved(plugin, key, reason).await,
             };
             let object = &observed.object;
+            if managed::elsewhere(object, plugin.manifest()) {
+                tracing::debug!("another manager is named; left alone");
+                return Next::Rest;
+            }
             if self.is_unchanged(plugin, key, &observed) {
                 return Next::Rest;
             }

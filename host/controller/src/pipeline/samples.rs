@@ -77,6 +77,7 @@ mod tests {
                 declared("jobs", MeasurementKind::Gauge, &[]),
             ],
             finalizer: None,
+            managed_by: None,
             finalizes: false,
         }
     }

@@ -75,17 +75,6 @@ fn restarts_before_a_suspension_still_count() -> Result<(), Error> {
 }
 
 #[test]
-fn a_job_that_somebody_else_manages_is_left_alone() -> Result<(), Error> {
-    let mut world = World::of("workers: 2, runPolicy: {managedBy: kueue.x-k8s.io/multikueue}")?;
-    let answer = world.ask()?;
-    assert_eq!((answer.response.children.clone(), answer.response.status.clone()), (None, None));
-    world.job["spec"]["runPolicy"]["managedBy"] = json!("pilothouse.dev/training-job");
-    world.settle()?;
-    assert_eq!(world.pods().len(), 2, "this one is ours");
-    Ok(())
-}
-
-#[test]
 fn a_job_that_goes_on_forgets_who_was_done_wherever_the_host_stopped() -> Result<(), Error> {
     for stop in 0..6 {
         let mut world = World::running("workers: 2")?;

@@ -25,6 +25,7 @@ fn manifest() -> Manifest {
         lookups: Vec::new(),
         measurements: Vec::new(),
         finalizer: None,
+        managed_by: None,
         finalizes: false,
     }
 }

@@ -1,0 +1,57 @@
+//! Objects that somebody else manages, and say so in a field that the plugin's manifest names: nothing at all is done about
+//! them, not even a status. One that is being deleted is let go as ever, for it may hold the plugin's finalizer. Pure.
+
+use pilothouse_engine::Manifest;
+use serde_json::Value;
+
+use crate::{cache::Object, labels};
+
+/// Whether an object names another manager than the plugin.
+pub fn elsewhere(object: &Object, manifest: &Manifest) -> bool {
+    let Some(pointer) = manifest.managed_by.as_deref().filter(|_| !object.deleting) else { return false };
+    // An object that cannot be read names nobody.
+    let object: Value = serde_json::from_str(&object.text).unwrap_or_default();
+    let manager = object.pointer(pointer).and_then(Value::as_str);
+    manager.is_some_and(|manager| manager != labels::manager(&manifest.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use pilothouse_engine::{CONTRACT_VERSION, contract::KindRef};
+    use serde_json::json;
+
+    use super::*;
+
+    fn manifest(managed_by: Option<&str>) -> Manifest {
+        Manifest {
+            name: "web".to_owned(),
+            version: "1".to_owned(),
+            contract: CONTRACT_VERSION.to_owned(),
+            reconciles: KindRef::new("example.com/v1", "Web"),
+            children: Vec::new(),
+            lookups: Vec::new(),
+            measurements: Vec::new(),
+            finalizer: None,
+            managed_by: managed_by.map(str::to_owned),
+            finalizes: false,
+        }
+    }
+
+    #[test]
+    fn only_a_plugin_that_names_the_field_looks_at_it_and_only_another_manager_counts() {
+        let field = Some("/spec/policy/managedBy");
+        for (declared, manager, deleting, expected) in [
+            (field, json!("example.com/other"), false, true),
+            (field, json!("pilothouse.dev/web"), false, false),
+            (field, json!(null), false, false),
+            (field, json!(7), false, false),
+            (field, json!("example.com/other"), true, false),
+            (None, json!("example.com/other"), false, false),
+        ] {
+            let text = json!({"spec": {"policy": {"managedBy": manager}}}).to_string().into();
+            let object = Object { text, deleting, ..Object::sample("ns", "a") };
+            assert_eq!(elsewhere(&object, &manifest(declared)), expected, "{declared:?} {manager} {deleting}");
+        }
+        assert!(!elsewhere(&Object::sample("ns", "a"), &manifest(field)), "there is no such field");
+    }
+}
