@@ -47,6 +47,11 @@ pub fn plugin_or_guest(name: &str) -> Result<PathBuf> {
     plugin(name).or_else(|_| guest(name))
 }
 
+/// A Python that has PyTorch, if `scripts/torch.sh` got one.
+pub fn torch() -> Option<PathBuf> {
+    Some(target().join("torch/python")).filter(|python| python.is_file())
+}
+
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
 }

@@ -10,6 +10,7 @@ mod managed;
 mod parameter_servers;
 mod phases;
 mod refusals;
+mod rendezvous;
 mod replacement;
 mod sample;
 mod snapshots;
@@ -33,4 +34,5 @@ pub fn register(suite: &mut Suite) {
     gang::register(suite);
     managed::register(suite);
     snapshots::register(suite);
+    rendezvous::register(suite);
 }

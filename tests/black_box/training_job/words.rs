@@ -146,6 +146,12 @@ pub async fn claim(scene: &Scene, name: &str) -> Result<()> {
     });
     let volumes: Api<DynamicObject> = cluster::api(&scene.namespace.client(), "PersistentVolume", None)?;
     volumes.patch(&volume, &PatchParams::apply("user"), &Patch::Apply(persistent)).await?;
+    // A claim whose volume is not known yet is looked at again after 15 s.
+    eventually(PATIENCE, "the volume to be known", async || {
+        let phase = volumes.get(&volume).await?.data["status"]["phase"].clone();
+        Ok(Look::of(phase == "Available", phase))
+    })
+    .await?;
     let claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
         "spec": {"accessModes": modes, "resources": {"requests": size}, "storageClassName": "", "volumeName": volume},

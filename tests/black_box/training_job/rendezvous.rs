@@ -1,0 +1,104 @@
+//! Real PyTorch workers: processes with exactly the environment of a job's Pods find each other and compute something together.
+
+use std::{
+    collections::BTreeMap,
+    net::TcpListener,
+    path::PathBuf,
+    process::{Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use pilothouse_tests::artifacts;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::words::{JOB, environment, exit, has, pods, start_running};
+use crate::{
+    scene::Scene,
+    suite::{Suite, heavy},
+};
+
+const WORKERS: usize = 4;
+
+/// What workers with all ranks from 0 to 3 sum up to.
+const SUM: usize = 0b1111;
+
+/// How long workers may take to meet and end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub fn register(suite: &mut Suite) {
+    heavy!(suite, real_workers_meet_by_the_environment_of_their_pods);
+}
+
+async fn real_workers_meet_by_the_environment_of_their_pods(scene: &mut Scene) -> Result<()> {
+    let Some(python) = artifacts::torch() else {
+        eprintln!("skipped: there is no PyTorch in target/torch; scripts/torch.sh gets one");
+        return Ok(());
+    };
+    start_running(scene, json!({"workers": WORKERS, "port": free_port()?})).await?;
+    let pods: Vec<Value> = pods(scene).await?.into_values().collect();
+    ensure!(pods.len() == WORKERS, "{} Pods", pods.len());
+    let program = artifacts::repository().join("tests/black_box/training_job/all_reduce.py");
+    let plain = vec![program.into_os_string().into_string().ok().context("a path that is no text")?];
+    // PyTorch 1.13 and Python 3.11 do not agree about the defaults of these two, which are about the log.
+    let torchrun = "-m torch.distributed.run --redirects 2 --tee 2".split(' ').map(str::to_owned);
+    let torchrun = torchrun.chain(plain.clone()).collect();
+    for (way, arguments) in [("ranks of their own", plain), ("torchrun", torchrun)] {
+        let began = Instant::now();
+        let workers = pods.iter().map(|pod| worker(&python, &arguments, pod, &pods));
+        let ended = try_join_all(workers).await.with_context(|| format!("by {way}"))?;
+        eprintln!("{WORKERS} PyTorch workers met by {way} and ended after {:?}", began.elapsed());
+        all_took_part(&ended).with_context(|| format!("by {way}"))?;
+    }
+    // What the processes did, the Pods do, and the job has succeeded.
+    for number in 0..WORKERS {
+        exit(scene, &format!("{JOB}-worker-{number}"), 0).await?;
+    }
+    has(scene, JOB, "Succeeded", "TrainingJobSucceeded").await?;
+    Ok(())
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// Runs a worker to its end with the environment of its Pod.
+async fn worker(python: &PathBuf, arguments: &[String], pod: &Value, pods: &[Value]) -> Result<Output> {
+    let mut command = Command::new(python);
+    command.args(arguments).env_clear().envs(mapped(environment(pod), pods));
+    // One thread each, and no look at the machine's own name and addresses.
+    command.env("OMP_NUM_THREADS", "1").env("GLOO_SOCKET_IFNAME", "lo").env("PATH", "/usr/bin:/bin");
+    let scratch = tempfile::tempdir()?;
+    command.env("TMPDIR", scratch.path());
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let ended = tokio::time::timeout(PATIENCE, command.output()).await.context("a worker did not end")?;
+    ended.context("it did not start")
+}
+
+/// An environment in which the names of Pods, which only a cluster's own DNS knows, are this machine.
+fn mapped<'a>(environment: BTreeMap<&'a str, &'a str>, pods: &[Value]) -> BTreeMap<&'a str, &'a str> {
+    let names: Vec<_> = pods.iter().map(address).collect();
+    let local = |value: &'a str| if names.iter().any(|name| *name == value) { "127.0.0.1" } else { value };
+    environment.into_iter().map(|(name, value)| (name, local(value))).collect()
+}
+
+/// The name of a Pod in its cluster's DNS.
+fn address(pod: &Value) -> String {
+    let word = |field: &str| pod["spec"][field].as_str().unwrap_or_default().to_owned();
+    format!("{}.{}", word("hostname"), word("subdomain"))
+}
+
+fn all_took_part(ended: &[Output]) -> Result<()> {
+    let mut said = Vec::new();
+    for Output { status, stdout, stderr } in ended {
+        let (out, err) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
+        ensure!(status.success(), "a worker ended with {status}: {err}");
+        said.extend(out.lines().filter(|line| line.starts_with("rank ")).map(str::to_owned));
+    }
+    said.sort();
+    let expected: Vec<_> = (0..WORKERS).map(|rank| format!("rank {rank} of {WORKERS} sums up to {SUM}")).collect();
+    ensure!(said == expected, "the workers said {said:?}");
+    Ok(())
+}
