@@ -110,6 +110,22 @@ impl Object {
         serde_json::from_str::<Read>(&self.text).ok()?.metadata.annotations.remove(key)
     }
 
+    /// Whether this is the last state of an object, as the answer to its deletion shows it: it is being deleted, no finalizer
+    /// holds it, and nobody is given time to end it.
+    pub fn is_over(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Read {
+            metadata: Grace,
+        }
+        #[derive(Deserialize)]
+        struct Grace {
+            #[serde(rename = "deletionGracePeriodSeconds")]
+            seconds: Option<i64>,
+        }
+        let grace = || serde_json::from_str::<Read>(&self.text).ok().and_then(|read| read.metadata.seconds);
+        self.deleting && self.finalizers.is_empty() && grace() == Some(0)
+    }
+
     /// Whether this is a later state than one with `other` as its resource version. Versions that are not numbers
     /// cannot be compared; what comes later counts as later.
     pub fn is_newer_than(&self, other: &str) -> bool {
@@ -336,6 +352,23 @@ mod tests {
 
     fn object(text: &str) -> serde_json::Result<Object> {
         Ok(serde_json::from_str::<Incoming>(text)?.into_object(&resource()))
+    }
+
+    #[test]
+    fn is_over_when_nothing_and_nobody_holds_it() -> serde_json::Result<()> {
+        let deleted = r#""deletionTimestamp":"2026-01-01T00:00:00Z""#;
+        for (metadata, expected) in [
+            (format!(r#"{deleted},"deletionGracePeriodSeconds":0"#), true),
+            (format!(r#"{deleted},"deletionGracePeriodSeconds":30"#), false),
+            (format!(r#"{deleted},"deletionGracePeriodSeconds":0,"finalizers":["a/b"]"#), false),
+            (deleted.to_owned(), false),
+            (r#""generation":1"#.to_owned(), false),
+        ] {
+            let object =
+                object(&format!(r#"{{"metadata":{{"name":"a","uid":"u","resourceVersion":"7",{metadata}}}}}"#))?;
+            assert_eq!(object.is_over(), expected, "{metadata}");
+        }
+        Ok(())
     }
 
     #[test]

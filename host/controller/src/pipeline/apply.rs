@@ -300,8 +300,8 @@ impl Target<'_> {
         match self.api.delete(&live.name.name, &parameters).await {
             Ok(either::Either::Left(terminating)) => {
                 let terminating = terminating.into_object(&self.resource);
-                // The answer is the last state of an object that is gone, unless finalizers keep it.
-                if terminating.deleting {
+                // The answer is the last state of an object that is gone, unless finalizers keep it or it is given time to end.
+                if terminating.deleting && !terminating.is_over() {
                     self.store.wrote(terminating);
                 } else {
                     self.store.removed(live)
