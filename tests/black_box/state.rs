@@ -10,7 +10,7 @@ use pilothouse_tests::cluster::{Namespace, condition};
 use serde_json::{Value, json};
 
 /// The kinds that the tests' plugins make children of.
-const CHILD_KINDS: [&str; 5] = ["ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment"];
+const CHILD_KINDS: [&str; 6] = ["ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "Pod"];
 
 /// What the cluster itself puts into every namespace, and the host's record of kinds.
 const OF_NO_OBJECT: [&str; 3] = ["ConfigMap/kube-root-ca.crt", "ServiceAccount/default", "ConfigMap/pilothouse-kinds"];
@@ -140,8 +140,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// What the API server decides, a fingerprint that has a UID in it, and what tests touch.
-const FORGOTTEN: [&str; 10] = [
+/// What the API server and clocks decide, a fingerprint that has a UID in it, and what tests touch.
+const FORGOTTEN: [&str; 14] = [
     "resourceVersion",
     "generation",
     "observedGeneration",
@@ -150,6 +150,10 @@ const FORGOTTEN: [&str; 10] = [
     "lastTransitionTime",
     "clusterIP",
     "clusterIPs",
+    "podUid",
+    "startTime",
+    "completionTime",
+    "lastRestartTime",
     "pilothouse.dev/applied",
     "tests.pilothouse.dev/touched",
 ];

@@ -132,7 +132,7 @@ impl Run {
         writes.hold(point.write, point.moment);
         self.take(self.story.step).await?;
         eventually(PATIENCE, "the write", async || {
-            self.play_deployments().await?;
+            self.play_others().await?;
             Ok(Look::of(writes.is_held(), writes.seen()))
         })
         .await?;
@@ -155,6 +155,10 @@ impl Run {
         match step {
             Step::Apply(object) => drop(self.scene.namespace.apply(object()).await?),
             Step::Swap(build) => self.scene.replace(self.story.plugin, build)?,
+            Step::Pod(pod, status) => {
+                let (pods, status) = (self.scene.namespace.api("Pod")?, Patch::Merge(json!({"status": status()})));
+                drop(pods.patch_status(pod, &PatchParams::default(), &status).await?);
+            }
             Step::Delete => self.scene.namespace.delete(self.story.kind, NAME).await?,
         }
         Ok(())
@@ -164,7 +168,7 @@ impl Run {
     async fn rest(&self) -> Result<()> {
         let rests = |object: Option<Value>| Look::of(object.as_ref().is_none_or(|it| is_ready(it, "True")), object);
         eventually(PATIENCE, "the object to be ready", async || {
-            self.play_deployments().await?;
+            self.play_others().await?;
             Ok(rests(self.object().await?))
         })
         .await?;
@@ -191,18 +195,34 @@ impl Run {
     }
 
     async fn look(&self) -> Result<State> {
-        self.play_deployments().await?;
+        self.play_others().await?;
         self.state().await
     }
 
-    /// Does what the Deployment controller does, which does not run, for nobody knows how often it writes. Here it writes
-    /// once, when the host has said that it waits for it.
+    /// Does what controllers and nodes do, which do not run, for nobody knows how often they write. Here they write once, when
+    /// the host has said that it waits for them.
+    async fn play_others(&self) -> Result<()> {
+        match (self.story.kind, self.object().await?) {
+            ("AppService", Some(app)) if is_ready(&app, "False") => self.play_deployments().await,
+            ("TrainingJob", Some(job)) => self.play_node(&job).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The node that the first worker is on.
+    async fn play_node(&self, job: &Value) -> Result<()> {
+        let first = &job["status"]["workerStatuses"][0];
+        let Some(name) = first["podName"].as_str() else { return Ok(()) };
+        let Some(pod) = self.scene.namespace.get("Pod", name).await? else { return Ok(()) };
+        if first["podUid"] == pod["metadata"]["uid"] && pod["status"]["phase"] == "Pending" {
+            let status = Patch::Merge(json!({"status": {"phase": "Running"}}));
+            self.scene.namespace.api("Pod")?.patch_status(name, &PatchParams::default(), &status).await?;
+        }
+        Ok(())
+    }
+
     async fn play_deployments(&self) -> Result<()> {
         let namespace = &self.scene.namespace;
-        let waits = |app: &Value| is_ready(app, "False");
-        if self.story.kind != "AppService" || !self.object().await?.as_ref().is_some_and(waits) {
-            return Ok(());
-        }
         let Some(deployment) = namespace.get("Deployment", NAME).await? else { return Ok(()) };
         let (generation, replicas) = (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]);
         let status = json!({"status": {

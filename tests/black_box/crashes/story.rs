@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     scene::{app, sextet},
     state::State,
+    training_job::words,
 };
 
 /// One thing that a user does.
@@ -12,6 +13,8 @@ use crate::{
 pub enum Step {
     /// Creates or changes the object.
     Apply(fn() -> Value),
+    /// Gives a Pod a status, as its node does.
+    Pod(&'static str, fn() -> Value),
     /// Puts another build of the plugin in the place of the one at work.
     Swap(&'static str),
     /// Deletes the object.
@@ -47,7 +50,7 @@ impl Story {
 pub const NAME: &str = "web";
 
 /// All stories. Deleting an `AppService` is none: its host writes nothing then. A `Farewell` has a finalizer.
-pub static STORIES: [Story; 10] = [
+pub static STORIES: [Story; 14] = [
     Story {
         name: "AppService create",
         kind: "AppService",
@@ -147,7 +150,50 @@ pub static STORIES: [Story; 10] = [
         step: Step::Delete,
         ends: |state| state.object.is_none() && state.children.is_empty(),
     },
+    Story {
+        name: "TrainingJob create",
+        kind: "TrainingJob",
+        plugin: "training-job",
+        first: "training-job",
+        before: &[],
+        step: Step::Apply(training_job),
+        ends: |state| state.names().into_iter().eq(ALL_OF_A_JOB) && state.is_ready(),
+    },
+    Story {
+        name: "TrainingJob restart",
+        kind: "TrainingJob",
+        plugin: "training-job",
+        first: "training-job",
+        before: &[Step::Apply(training_job)],
+        step: Step::Pod("web-worker-1", failed_pod),
+        ends: |state| {
+            let restarts = state.object.as_ref().map(|job| &job["status"]["restartCount"]);
+            restarts.is_some_and(|restarts| restarts == 1) && state.is_ready()
+        },
+    },
+    Story {
+        name: "TrainingJob end",
+        kind: "TrainingJob",
+        plugin: "training-job",
+        first: "training-job",
+        before: &[Step::Apply(training_job)],
+        step: Step::Pod("web-worker-0", succeeded_pod),
+        ends: |state| state.names().into_iter().eq(["ConfigMap/web-hyperparameters", "Pod/web-worker-0"]),
+    },
+    Story {
+        name: "TrainingJob delete",
+        kind: "TrainingJob",
+        plugin: "training-job",
+        first: "training-job",
+        before: &[Step::Apply(training_job)],
+        step: Step::Delete,
+        ends: |state| state.object.is_none() && state.children.is_empty(),
+    },
 ];
+
+/// The children of a `TrainingJob` that runs.
+const ALL_OF_A_JOB: [&str; 4] =
+    ["ConfigMap/web-hyperparameters", "Pod/web-worker-0", "Pod/web-worker-1", "Service/web"];
 
 /// The children of a `Sextet` that leaves nothing out.
 const ALL_SIX: [&str; 6] =
@@ -173,6 +219,30 @@ fn second_app() -> Value {
 
 fn first_sextet() -> Value {
     sextet(NAME)
+}
+
+/// Worker 0 is what the job is judged by; the other one never runs.
+fn training_job() -> Value {
+    words::named(
+        NAME,
+        json!({
+            "successPolicy": "ChiefWorker", "hyperparameters": {"rate": 0.1},
+            "runPolicy": {"restartScope": "Job", "cleanPodPolicy": "Running"},
+        }),
+    )
+}
+
+fn failed_pod() -> Value {
+    let ended = json!({"exitCode": 137, "reason": "Error"});
+    let container = json!({
+        "name": "pytorch", "image": "example.com/train:1", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"terminated": ended},
+    });
+    json!({"phase": "Failed", "containerStatuses": [container]})
+}
+
+fn succeeded_pod() -> Value {
+    json!({"phase": "Succeeded"})
 }
 
 fn second_sextet() -> Value {
