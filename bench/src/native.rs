@@ -32,6 +32,7 @@ impl Default for NativeAppService {
                 measurements: Vec::new(),
                 finalizer: None,
                 managed_by: None,
+                expires: None,
                 finalizes: false,
             },
         }

@@ -39,7 +39,8 @@ async fn plugins_get_along_with_what_is_deployed(scene: &mut Scene) -> Result<()
     scene.at_rest("web").await?;
 
     words::claim(scene, "data").await?;
-    let spec = json!({"dataVolume": {"claimName": "data"}, "hyperparameters": {"rate": 0.1}});
+    let policy = json!({"ttlSecondsAfterFinished": 2});
+    let spec = json!({"dataVolume": {"claimName": "data"}, "hyperparameters": {"rate": 0.1}, "runPolicy": policy});
     scene.namespace.apply(words::job(spec)).await?;
     words::runs(scene, words::JOB).await?;
     for pod in ["mnist-worker-0", "mnist-worker-1"] {
@@ -47,7 +48,6 @@ async fn plugins_get_along_with_what_is_deployed(scene: &mut Scene) -> Result<()
     }
     words::has(scene, words::JOB, "Succeeded", "TrainingJobSucceeded").await?;
     words::told_times(scene, words::JOB, "TrainingJobSucceeded", 1).await?;
-    scene.namespace.delete("TrainingJob", words::JOB).await?;
     scene.namespace.until_gone("TrainingJob", words::JOB).await
 }
 
@@ -74,7 +74,10 @@ async fn needs(plugin: &Path) -> Result<BTreeSet<Right>> {
     let printed = pilothouse([Path::new("inspect"), plugin]).await?.succeeded()?;
     let manifest: Value = serde_saphyr::from_str(&printed)?;
     let (group, resource) = resource(&manifest["reconciles"])?;
-    let objects = if manifest["finalizes"] == true { format!("{READ} patch") } else { READ.to_owned() };
+    let mut objects = READ.to_owned();
+    for (verb, is_needed) in [("patch", manifest["finalizes"] == true), ("delete", manifest["expires"].is_string())] {
+        objects.push_str(&if is_needed { format!(" {verb}") } else { String::new() });
+    }
     let mut needed = rights(&group, &resource, &objects);
     needed.extend(rights(&group, &format!("{resource}/status"), "patch"));
     // An owner reference that blocks the owner's deletion.

@@ -44,6 +44,10 @@ pub struct Manifest {
     /// another than `pilothouse.dev/NAME` is left alone: the plugin is not asked, and nothing is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
+    /// JSON pointer of the field that says when an object's time is over, such as `/status/expirationTime`: a time as RFC 3339.
+    /// The host deletes the object then, as a user would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
     /// Whether it exports `finalizer`. Not declared but seen in the component.
     #[serde(default)]
     pub finalizes: bool,
@@ -138,8 +142,12 @@ impl Manifest {
         if self.finalizer.as_deref().is_some_and(|finalizer| !is_qualified_name(finalizer)) {
             return invalid("finalizer", "it must be a domain, a slash and a name, such as `example.com/cleanup`");
         }
-        if self.managed_by.as_deref().is_some_and(|pointer| pointer.len() < 2 || !pointer.starts_with('/')) {
+        let no_pointer = |pointer: &String| pointer.len() < 2 || !pointer.starts_with('/');
+        if self.managed_by.as_ref().is_some_and(no_pointer) {
             return invalid("managedBy", "it must be a JSON pointer, such as `/spec/managedBy`");
+        }
+        if self.expires.as_ref().is_some_and(no_pointer) {
+            return invalid("expires", "it must be a JSON pointer, such as `/status/expirationTime`");
         }
         for (field, kinds) in [
             ("reconciles", std::slice::from_ref(&self.reconciles)),
@@ -232,6 +240,7 @@ mod tests {
             measurements: Vec::new(),
             finalizer: None,
             managed_by: None,
+            expires: None,
             finalizes: false,
         }
     }
@@ -253,7 +262,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 16] = [
+        let changes: [(&str, Change); 17] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -267,6 +276,7 @@ mod tests {
             ("finalizer", |m| m.finalizer = Some("example.com/clean up".into())),
             ("managedBy", |m| m.managed_by = Some("spec.managedBy".into())),
             ("managedBy", |m| m.managed_by = Some("/".into())),
+            ("expires", |m| m.expires = Some("status".into())),
             ("measurements", |m| m.measurements = vec![gauge("jobs_total")]),
             ("measurements", |m| m.measurements = vec![gauge("jobs"), gauge("jobs")]),
             ("lookups", |m| m.lookups = vec![m.reconciles.clone(), m.reconciles.clone()]),

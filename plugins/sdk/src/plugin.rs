@@ -18,6 +18,7 @@
 /// ],
 /// finalizer: "example.com/cleanup", // name of the finalizer; default: pilothouse.dev/NAME of the plugin
 /// managed_by: "/spec/managedBy",    // field in which an object can name another manager, and is left alone; default: none
+/// expires: "/status/expirationTime", // field with the time at which the host deletes an object; default: none
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
 /// finalize: finalize,        // the same; default: none, and then objects get no finalizer
 /// ```
@@ -40,6 +41,7 @@ macro_rules! plugin {
         ],)?
         $(finalizer: $finalizer:literal,)?
         $(managed_by: $managed_by:literal,)?
+        $(expires: $expires:literal,)?
         reconcile: $reconcile:path
         $(, finalize: $finalize:path)? $(,)?
     ) => {
@@ -56,11 +58,12 @@ macro_rules! plugin {
             ),
             $(",\"finalizer\":\"", $finalizer, "\"",)?
             $(",\"managedBy\":\"", $managed_by, "\"",)?
+            $(",\"expires\":\"", $expires, "\"",)?
             "}"
         );
 
         const _: () = $crate::manifest::check(&[
-            $name, $($version,)? $($finalizer,)? $($managed_by,)? $api_version, $kind, $($child_version, $child_kind,)*
+            $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires,)? $api_version, $kind, $($child_version, $child_kind,)*
             $($($lookup_version, $lookup_kind,)*)? $($($metric, $help, $($label,)*)*)?
         ]);
 

@@ -8,37 +8,21 @@ use crate::fingerprint::Match;
 use crate::job::{Job, Role};
 use crate::live::{LivePod, PodPhase};
 use crate::time::Time;
-use pilothouse_sdk::{Error, Response};
+use pilothouse_sdk::Response;
 use std::collections::BTreeMap;
 
-/// Answers. The clock is only read where it matters, so that the host need not ask for nothing.
-///
-/// # Errors
-/// The time cannot be read.
-pub fn respond(
-    job: &Job<'_>,
-    memory: &TrainingJobStatus,
-    pods: &[LivePod],
-    config_maps: &[ConfigMap],
-) -> Result<Response, Error> {
+/// Answers. When the job is deleted, the host reads in the status.
+pub fn respond(job: &Job<'_>, memory: &TrainingJobStatus, pods: &[LivePod], config_maps: &[ConfigMap]) -> Response {
     let mut answer = Answer::new(job, memory);
-    answer.status = memory.clone();
-    let left = time_left(job, memory)?;
-    answer.children = match left {
-        Some(0) => none_of(pods),
-        _ => remaining(job, memory, pods, config_maps),
-    };
-    if let Some(seconds) = left.filter(|seconds| *seconds > 0) {
-        answer.again_in(seconds);
-    }
-    Ok(answer.done())
+    answer.status = TrainingJobStatus { expiration_time: expiration(job, memory), ..memory.clone() };
+    answer.children = remaining(job, memory, pods, config_maps);
+    answer.done()
 }
 
-/// Seconds until everything is removed, if it ever is.
-fn time_left(job: &Job<'_>, memory: &TrainingJobStatus) -> Result<Option<u32>, Error> {
-    let end = memory.completion_time.as_deref().and_then(Time::parse);
-    let Some((end, seconds)) = end.zip(job.time_to_live()) else { return Ok(None) };
-    Ok(Some(end.plus(seconds).since(Time::now()?)))
+/// When the time of the job is over, if it ever is.
+fn expiration(job: &Job<'_>, memory: &TrainingJobStatus) -> Option<String> {
+    let end = memory.completion_time.as_deref().and_then(Time::parse)?;
+    job.time_to_live().map(|seconds| end.plus(seconds).text())
 }
 
 fn none_of(pods: &[LivePod]) -> Children {

@@ -57,6 +57,7 @@ pilothouse_sdk::plugin! {
     ],
     finalizer: "trainingjob.ml.example.com/finalizer",
     managed_by: "/spec/runPolicy/managedBy",
+    expires: "/status/expirationTime",
     reconcile: reconcile,
     finalize: finalize,
 }

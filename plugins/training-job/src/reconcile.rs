@@ -21,7 +21,7 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
     let memory = request.object.status.as_ref().unwrap_or(&none);
     let (pods, config_maps) = (request.children()?, request.children()?);
     if memory.is_finished() {
-        return finished::respond(&job, memory, &pods, &config_maps);
+        return Ok(finished::respond(&job, memory, &pods, &config_maps));
     }
     if let Err(problem) = validate(&job) {
         return Ok(refuse(&job, memory, &problem));

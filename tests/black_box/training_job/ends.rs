@@ -15,7 +15,8 @@ pub fn register(suite: &mut Suite) {
         suite,
         the_policy_says_which_pods_stay,
         a_job_fails_at_its_deadline,
-        what_a_job_made_goes_when_its_time_to_live_is_over,
+        a_job_goes_with_all_that_it_made_when_its_time_to_live_is_over,
+        a_time_to_live_can_change_until_it_is_over,
     );
 }
 
@@ -61,24 +62,38 @@ async fn a_job_fails_at_its_deadline(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-/// The job itself stays, with what it says about its end.
-async fn what_a_job_made_goes_when_its_time_to_live_is_over(scene: &mut Scene) -> Result<()> {
+async fn a_job_goes_with_all_that_it_made_when_its_time_to_live_is_over(scene: &mut Scene) -> Result<()> {
     const LIFE: i64 = 3;
     scene.start(&["training-job"]).await?;
     let spec = json!({"hyperparameters": {"rate": 0.1}, "runPolicy": {"ttlSecondsAfterFinished": LIFE}});
     scene.namespace.apply(job(spec)).await?;
     runs(scene, JOB).await?;
     succeed(scene).await?;
-    let ended = has(scene, JOB, "Succeeded", "TrainingJobSucceeded").await?;
-    ensure!(pods(scene).await?.len() == 2, "its Pods go at once");
-    scene.namespace.until_gone("Service", JOB).await?;
+    let says_when = |job: &Value| job["status"]["expirationTime"].is_string();
+    let ended = scene.namespace.until("TrainingJob", JOB, "to say when it goes", says_when).await?;
     let over = seconds(&ended, "completionTime")? + LIFE;
+    ensure!(seconds(&ended, "expirationTime")? == over, "{}", ended["status"]);
+    ensure!(pods(scene).await?.len() == 2, "its Pods go at once");
+    scene.namespace.until_gone("TrainingJob", JOB).await?;
     ensure!(Timestamp::now().as_second() >= over, "it is early");
-    only_pods(scene, &[]).await?;
-    scene.namespace.until_gone("ConfigMap", "mnist-hyperparameters").await?;
-    let job = scene.namespace.get("TrainingJob", JOB).await?.context("the job is gone")?;
-    ensure!(job["status"]["completionTime"] == ended["status"]["completionTime"], "{}", job["status"]);
+    ensure!(pods(scene).await?.is_empty(), "Pods are left");
+    for (kind, name) in [("Service", JOB), ("ConfigMap", "mnist-hyperparameters")] {
+        ensure!(scene.namespace.get(kind, name).await?.is_none(), "a {kind} is left");
+    }
     Ok(())
+}
+
+async fn a_time_to_live_can_change_until_it_is_over(scene: &mut Scene) -> Result<()> {
+    start_running(scene, json!({"runPolicy": {"ttlSecondsAfterFinished": 3600}})).await?;
+    succeed(scene).await?;
+    let says_when = |job: &Value| job["status"]["expirationTime"].is_string();
+    scene.namespace.until("TrainingJob", JOB, "to say when it goes", says_when).await?;
+    scene.host.stop().await?;
+    let shorter = json!({"spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}});
+    scene.namespace.patch("TrainingJob", JOB, shorter).await?;
+    scene.host.resume().await?;
+    scene.namespace.until_gone("TrainingJob", JOB).await?;
+    only_pods(scene, &[]).await
 }
 
 fn seconds(job: &Value, field: &str) -> Result<i64> {

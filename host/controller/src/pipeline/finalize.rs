@@ -117,6 +117,7 @@ mod tests {
             measurements: Vec::new(),
             finalizer: finalizer.map(str::to_owned),
             managed_by: None,
+            expires: None,
             finalizes,
         }
     }

@@ -33,6 +33,7 @@ mod tests {
             measurements: Vec::new(),
             finalizer: None,
             managed_by: managed_by.map(str::to_owned),
+            expires: None,
             finalizes: false,
         }
     }

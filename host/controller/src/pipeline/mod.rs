@@ -8,6 +8,7 @@ pub mod check;
 pub mod compare;
 mod conclusion;
 mod displaced;
+mod expiry;
 pub mod finalize;
 pub mod guard;
 mod guarded;
@@ -43,6 +44,7 @@ use self::{
     apply::{Applied, Applier},
     check::{Desired, describe},
     conclusion::{Conclusion, FAULT, answer, answered, failed, fault, held_back, restless},
+    expiry::Life,
     finalize::Turn,
     guard::{Circumstances, Judgement},
     inputs::Converged,
@@ -115,7 +117,7 @@ impl Pipeline {
         let started = Instant::now();
         self.metrics.began(&key.plugin);
         let next = match survive(self.rounds(&plugin, key)).instrument(span.clone()).await {
-            Ok(next) => next,
+            Ok(next) => self.until_expiry(&plugin, key, next),
             Err(panic) => {
                 span.in_scope(|| tracing::error!("the host panicked, which is a fault of its own: {panic}"));
                 self.metrics.panicked(&key.plugin);
@@ -137,6 +139,9 @@ impl Pipeline {
             if managed::elsewhere(object, plugin.manifest()) {
                 tracing::debug!("another manager is named; left alone");
                 return Next::Rest;
+            }
+            if expiry::life(object, plugin.manifest(), Timestamp::now()) == Life::Over {
+                return self.expire(plugin, key, object).await;
             }
             if self.is_unchanged(plugin, key, &observed) {
                 return Next::Rest;
@@ -179,6 +184,21 @@ impl Pipeline {
 
     fn answers(&self, plugin: &ActivePlugin, key: &Key) -> FromCaches {
         FromCaches { namespace: key.object.namespace.clone(), kinds: plugin.lookups.clone() }
+    }
+
+    /// Deletes an object whose time is over, and looks at what becomes of it.
+    async fn expire(&self, plugin: &ActivePlugin, key: &Key, object: &Object) -> Next {
+        tracing::info!("its time is over; deleting it");
+        match expiry::delete(&self.client, plugin, object).await {
+            Ok(()) => Next::Again,
+            Err(failure) => self.conclude(plugin, key, object, failed(&failure, None)).await,
+        }
+    }
+
+    /// When an object is looked at again, as it is after a reconcile.
+    fn until_expiry(&self, plugin: &ActivePlugin, key: &Key, next: Next) -> Next {
+        let object = plugin.objects.store().get(&key.object);
+        object.map_or(next, |object| expiry::next(next, expiry::life(&object, plugin.manifest(), Timestamp::now())))
     }
 
     /// Lets an object go that is being deleted.

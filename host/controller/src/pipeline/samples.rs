@@ -78,6 +78,7 @@ mod tests {
             ],
             finalizer: None,
             managed_by: None,
+            expires: None,
             finalizes: false,
         }
     }

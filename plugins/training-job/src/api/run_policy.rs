@@ -22,7 +22,7 @@ pub struct RunPolicy {
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_deadline_seconds: Option<u32>,
-    /// Everything that the job made is removed so many seconds after its end. The TrainingJob itself stays.
+    /// The job is deleted so many seconds after its end, and with it everything that it made.
     #[cfg_attr(feature = "crd", schemars(range(max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<u32>,

@@ -18,6 +18,10 @@ pub struct TrainingJobStatus {
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<String>,
+    /// When the job is deleted, by its `ttlSecondsAfterFinished`.
+    #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiration_time: Option<String>,
     /// How every worker is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub worker_statuses: Vec<WorkerStatus>,

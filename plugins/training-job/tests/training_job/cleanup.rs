@@ -68,40 +68,31 @@ fn what_is_around_the_pods_goes_with_them() -> Result<(), Error> {
 }
 
 #[test]
-fn everything_goes_when_its_time_is_over_and_not_a_second_earlier() -> Result<(), Error> {
+fn a_job_that_has_ended_says_when_it_is_deleted() -> Result<(), Error> {
     for end in ["Succeeded", "Failed"] {
-        let mut world = World::running(
-            "workers: 2, hyperparameters: {a: 1}, runPolicy: {restartPolicy: Never, ttlSecondsAfterFinished: 100}",
-        )?;
+        let mut world = World::running("workers: 2, runPolicy: {restartPolicy: Never, ttlSecondsAfterFinished: 100}")?;
         world.pass(50);
+        assert_eq!(world.status()?.expiration_time, None, "{end}: not before its end");
         world.all(end);
         world.settle()?;
-        assert_eq!(world.requeue, Some(100), "{end}");
-        world.pass(99);
-        world.settle()?;
-        assert_eq!((world.children.len(), world.requeue), (4, Some(1)), "{end}");
-        world.pass(1);
-        world.settle()?;
-        assert_eq!((world.children.len(), world.requeue), (0, None), "{end}");
-        assert!(world.removes_many, "{end}");
+        let ended = world.status()?;
+        assert_eq!(ended.expiration_time, Some(world.time(100)), "{end}");
+        assert_eq!((world.requeue, world.pods().len()), (None, 2), "{end}: the host sees to it");
         world.pass(1000);
         world.settle()?;
-        assert_eq!(world.status()?.worker_statuses[0].status, end, "what was known stays known");
+        assert_eq!(world.status()?, ended, "{end}: it is the same time whenever it is asked");
+        for (policy, later) in [("ttlSecondsAfterFinished", Some(2000)), ("backoffLimit", None)] {
+            world.job["spec"]["runPolicy"] = serde_json::json!({ policy: 2000 });
+            world.settle()?;
+            let expected = later.map(|seconds: i64| world.time(seconds - 1000));
+            assert_eq!(world.status()?.expiration_time, expected, "{end}: {policy}");
+        }
     }
     Ok(())
 }
 
 #[test]
-fn no_time_at_all_removes_everything_at_the_end() -> Result<(), Error> {
-    let mut world = World::running("workers: 2, runPolicy: {ttlSecondsAfterFinished: 0}")?;
-    world.all("Succeeded");
-    world.settle()?;
-    assert_eq!((world.phase()?, world.children.len()), (Some(Phase::Succeeded), 0));
-    Ok(())
-}
-
-#[test]
-fn a_job_that_has_ended_asks_for_nothing_but_its_time() -> Result<(), Error> {
+fn a_job_that_has_ended_asks_for_nothing() -> Result<(), Error> {
     let mut world = World::running("workers: 2")?;
     world.all("Succeeded");
     world.settle()?;

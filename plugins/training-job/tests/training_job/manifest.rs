@@ -10,6 +10,7 @@ fn declares_what_it_touches_and_measures() -> Result<(), serde_json::Error> {
     assert_eq!(manifest["reconciles"], kind("ml.example.com/v1alpha1", "TrainingJob"));
     assert_eq!(manifest["finalizer"], "trainingjob.ml.example.com/finalizer");
     assert_eq!(manifest["managedBy"], "/spec/runPolicy/managedBy");
+    assert_eq!(manifest["expires"], "/status/expirationTime");
     let groups = ["scheduling.volcano.sh/v1beta1", "scheduling.x-k8s.io/v1alpha1"].map(|group| kind(group, "PodGroup"));
     let of = |kinds: &[&str]| kinds.iter().map(|name| kind("v1", name)).chain(groups.clone()).collect::<Vec<_>>();
     assert_eq!(manifest["children"], json!(of(&["ConfigMap", "Pod", "Service"])));

@@ -26,6 +26,7 @@ fn manifest() -> Manifest {
         measurements: Vec::new(),
         finalizer: None,
         managed_by: None,
+        expires: None,
         finalizes: false,
     }
 }
