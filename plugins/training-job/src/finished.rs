@@ -20,8 +20,8 @@ pub fn respond(job: &Job<'_>, memory: &TrainingJobStatus, pods: &[LivePod], conf
 }
 
 /// When the time of the job is over, if it ever is.
-fn expiration(job: &Job<'_>, memory: &TrainingJobStatus) -> Option<String> {
-    let end = memory.completion_time.as_deref().and_then(Time::parse)?;
+pub fn expiration(job: &Job<'_>, status: &TrainingJobStatus) -> Option<String> {
+    let end = status.completion_time.as_deref().and_then(Time::parse)?;
     job.time_to_live().map(|seconds| end.plus(seconds).text())
 }
 

@@ -6,6 +6,7 @@ use crate::children::config_maps::{self, ConfigMap};
 use crate::children::pod_group::{Admission, admission, pod_group};
 use crate::children::{pod::Template, service};
 use crate::decide::{Finish, Hold, Restart, SPEC_CHANGED, Step, deadline, decide};
+use crate::finished::expiration;
 use crate::gate::{Shut, gate};
 use crate::group::{Group, State};
 use crate::job::Job;
@@ -84,6 +85,7 @@ impl<'a> Running<'a> {
         answer.status.phase = Some(finish.phase);
         answer.status.completion_time = Some(self.now.text());
         answer.status.start_time.get_or_insert(self.now.text());
+        answer.status.expiration_time = expiration(self.job, &answer.status);
         answer.status.retiring_pods.clear();
         let reached = if finish.phase == Phase::Succeeded { "Succeeded" } else { "Failed" };
         answer.conditions.set(reached, true, finish.reason, &finish.message);

@@ -65,7 +65,7 @@ const RESUME: Step = |world| {
 #[rustfmt::skip]
 const STORIES: &[Story] = &[
     Story { name: "success", spec: "runPolicy: {cleanPodPolicy: All}", graceful: false, steps: &[RUN, PASS, SUCCEED] },
-    Story { name: "time to live", spec: "runPolicy: {ttlSecondsAfterFinished: 30, cleanPodPolicy: Running}", graceful: false,
+    Story { name: "time to live", spec: "runPolicy: {ttlSecondsAfterFinished: 30, cleanPodPolicy: All}", graceful: false,
         steps: &[RUN, SUCCEED, PASS] },
     Story { name: "all restarted", spec: "runPolicy: {}", graceful: false,
         steps: &[RUN, FAIL, RUN, PASS, FAIL_TWO, PASS, RUN, SUCCEED] },
