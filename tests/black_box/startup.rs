@@ -25,6 +25,7 @@ pub fn register(suite: &mut Suite) {
         suite,
         an_empty_directory_is_waited_for,
         a_file_that_is_no_plugin_is_told,
+        a_host_is_ready_when_all_plugins_that_are_there_work,
         a_missing_kind_is_waited_for,
         a_removed_kind_is_waited_for,
         a_child_kind_that_can_be_asked_for_may_be_missing,
@@ -53,6 +54,16 @@ async fn a_file_that_is_no_plugin_is_told(scene: &mut Scene) -> Result<()> {
     scene.host.logged("not a whole WebAssembly file").await?;
     let failed = scene.metrics().await?.sum("pilothouse_plugin_load_failures_total", &[]);
     ensure!(failed == 1.0, "{failed} failures are counted");
+    Ok(())
+}
+
+/// Also where they have yet to be compiled, which the second one is when the first one works.
+async fn a_host_is_ready_when_all_plugins_that_are_there_work(scene: &mut Scene) -> Result<()> {
+    let nothing_compiled = tempfile::tempdir()?;
+    scene.set_up_host(|setup| setup.cache = nothing_compiled.path().to_owned())?;
+    scene.start(&["app-service", "training-job"]).await?;
+    let works = scene.host.log().matches("plugin at work").count();
+    ensure!(works == 2, "{works} of 2 plugins work");
     Ok(())
 }
 

@@ -2,7 +2,10 @@
 //! runtime; nothing here knows where plugins come from.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -77,6 +80,8 @@ pub struct Host {
     metrics: Arc<Metrics>,
     record: Record,
     starting: Mutex<Starting>,
+    /// Whether plugins that are there already have yet to be loaded.
+    loading: AtomicBool,
 }
 
 impl Host {
@@ -100,7 +105,14 @@ impl Host {
             trigger,
             metrics,
             starting: Mutex::default(),
+            loading: AtomicBool::new(false),
         })
+    }
+
+    /// Says whether plugins that are there already have yet to be loaded. A host that comes to take the place of another one is
+    /// not ready before it has all of them.
+    pub fn loads(&self, loading: bool) {
+        self.loading.store(loading, Ordering::Release);
     }
 
     /// The host's metrics.
@@ -175,7 +187,9 @@ impl Host {
         let late = if self.config.fence.is_open() { starting.names() } else { starting.cold() };
         let mut reasons: Vec<_> = late.iter().map(|name| format!("plugin '{name}' is starting")).collect();
         reasons.extend(self.record.trouble());
-        if starting.names().is_empty() && plugins.is_empty() {
+        let loading = self.loading.load(Ordering::Acquire);
+        reasons.extend(loading.then(|| "plugins are being loaded".to_owned()));
+        if !loading && starting.names().is_empty() && plugins.is_empty() {
             reasons.push("no plugin is loaded".to_owned());
         }
         let is_needed = |watched: &Arc<Watched>| {

@@ -5,7 +5,7 @@ import datetime
 import torch
 import torch.distributed as distributed
 
-distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=100))
 share = torch.tensor([2 ** distributed.get_rank()])
 distributed.all_reduce(share)
 print("rank", distributed.get_rank(), "of", distributed.get_world_size(), "sums up to", share.item())

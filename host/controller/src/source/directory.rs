@@ -73,6 +73,7 @@ impl Directory {
     /// [`DirectoryError`] where the path is not a readable directory.
     pub fn open(path: &Path, engine: Engine, host: Arc<Host>) -> Result<Self, DirectoryError> {
         std::fs::read_dir(path).map_err(|why| DirectoryError { path: path.to_owned(), why: why.to_string() })?;
+        host.loads(true);
         Ok(Self { path: path.to_owned(), engine, host, files: BTreeMap::new(), told_empty: false })
     }
 
@@ -94,6 +95,7 @@ impl Directory {
         watcher.watch(&self.path, RecursiveMode::NonRecursive).map_err(|why| fail(&self.path, why))?;
         loop {
             self.look().await;
+            self.host.loads(false);
             if tokio::time::timeout(RESCAN, changed.notified()).await.is_ok() {
                 while tokio::time::timeout(SETTLE, changed.notified()).await.is_ok() {}
             }
