@@ -58,7 +58,10 @@ pub fn next(next: Next, life: Life) -> Next {
 /// # Errors
 /// [`Failure`] where the API server does not do it.
 pub async fn delete(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
-    let Some(installed) = plugin.objects.installed() else { return Ok(()) };
+    let Some(installed) = plugin.objects.installed() else {
+        let message = format!("{} is not installed any more", plugin.objects.kind());
+        return Err(Failure { reason: "NotFound", message, passing: true });
+    };
     let api = installed.api(client, &object.name.namespace);
     let (uid, resource_version) = (object.uid.to_string(), object.resource_version.to_string());
     let exactly = Preconditions { uid: Some(uid), resource_version: Some(resource_version) };
