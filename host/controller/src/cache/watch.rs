@@ -54,7 +54,7 @@ struct Shared {
     kind: KindRef,
     scope: Scope,
     store: Store,
-    installed: RwLock<Option<Installed>>,
+    installed: RwLock<Option<Arc<Installed>>>,
     state: watch::Sender<State>,
 }
 
@@ -83,7 +83,7 @@ impl Watched {
     }
 
     /// How the API server serves the kind, none while it is not installed.
-    pub fn installed(&self) -> Option<Installed> {
+    pub fn installed(&self) -> Option<Arc<Installed>> {
         self.shared.installed.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -111,7 +111,7 @@ impl Drop for Watched {
 
 async fn run(client: Client, shared: Arc<Shared>, sink: Arc<dyn Sink>) {
     loop {
-        let installed = shared.await_installed(&client).await;
+        let installed = Arc::new(shared.await_installed(&client).await);
         shared.set_installed(Some(installed.clone()));
         shared.follow(&client, &installed, &*sink).await;
         tracing::warn!(kind = %shared.kind, "the kind is no longer installed; waiting for it");
@@ -130,7 +130,7 @@ impl Shared {
         });
     }
 
-    fn set_installed(&self, installed: Option<Installed>) {
+    fn set_installed(&self, installed: Option<Arc<Installed>>) {
         *self.installed.write().unwrap_or_else(PoisonError::into_inner) = installed;
     }
 

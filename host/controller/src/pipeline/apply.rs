@@ -1,6 +1,8 @@
 //! Stage 6: makes it so. Every write is guarded: a create cannot take over an object that is there already, an update
 //! cannot hit another object of the same name, a delete names a UID. No plan, no request.
 
+use std::sync::Arc;
+
 use futures::{StreamExt, stream};
 use kube::{
     Api, Client,
@@ -18,6 +20,7 @@ use super::{
 use crate::{
     cache::{ControllerRef, Incoming, Object, Store},
     client::chain,
+    kinds::Installed,
     labels,
     plugin::ActivePlugin,
 };
@@ -198,7 +201,7 @@ impl Applier<'_> {
         let parameters = PatchParams::apply(&self.plugin.field_manager).force();
         let body = Guarded { body: &child.body, field, value };
         let incoming = target.api.patch(&child.name, &parameters, &Patch::Apply(body)).await?;
-        Ok(incoming.into_object(&target.resource))
+        Ok(incoming.into_object(&target.installed.resource))
     }
 
     async fn delete(&self, delete: Delete) -> Result<Delete, Failure> {
@@ -267,21 +270,21 @@ impl Applier<'_> {
             passing: false,
         })?;
         let api = installed.api(self.client, namespace);
-        Ok(Target { api, resource: installed.resource, store: watched.store() })
+        Ok(Target { api, installed, store: watched.store() })
     }
 }
 
 /// A place to write to.
 struct Target<'a> {
     api: Api<Incoming>,
-    resource: kube::api::ApiResource,
+    installed: Arc<Installed>,
     store: &'a Store,
 }
 
 impl Target<'_> {
     async fn read(&self, name: &str) -> Result<Option<Object>, kube::Error> {
         let found = self.api.get_opt(name).await?;
-        Ok(found.map(|incoming| incoming.into_object(&self.resource)))
+        Ok(found.map(|incoming| incoming.into_object(&self.installed.resource)))
     }
 
     /// Reads what is there in the place of a child, for the cache.
@@ -299,7 +302,7 @@ impl Target<'_> {
         let parameters = DeleteParams::background().preconditions(preconditions);
         match self.api.delete(&live.name.name, &parameters).await {
             Ok(either::Either::Left(terminating)) => {
-                let terminating = terminating.into_object(&self.resource);
+                let terminating = terminating.into_object(&self.installed.resource);
                 // The answer is the last state of an object that is gone, unless finalizers keep it or it is given time to end.
                 if terminating.deleting && !terminating.is_over() {
                     self.store.wrote(terminating);

@@ -9,7 +9,7 @@ mod refusal;
 #[cfg(test)]
 mod sample;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pilothouse_engine::{
     Manifest,
@@ -59,7 +59,7 @@ pub trait Scopes {
     fn is_namespaced(&self, kind: &KindRef) -> Option<bool>;
 }
 
-impl Scopes for BTreeMap<KindRef, Installed> {
+impl Scopes for BTreeMap<KindRef, Arc<Installed>> {
     fn is_namespaced(&self, kind: &KindRef) -> Option<bool> {
         self.get(kind).map(|installed| installed.namespaced)
     }

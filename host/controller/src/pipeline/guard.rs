@@ -13,6 +13,7 @@ use super::{observe::Observed, plan::Plan, report::status_of};
 use crate::{
     cache::{Name, Object},
     labels,
+    plugin::ActivePlugin,
 };
 
 /// Objects with fewer children can lose most of them at once: that is an ordinary change.
@@ -137,6 +138,22 @@ impl Probation {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The command that confirms deletes which are held back.
+pub fn how_to_confirm(plugin: &ActivePlugin, object: &Object) -> String {
+    let kind = plugin.objects.kind();
+    let plural =
+        plugin.objects.installed().map_or_else(|| kind.kind.to_lowercase(), |found| found.resource.plural.clone());
+    let namespace =
+        if object.name.namespace.is_empty() { String::new() } else { format!(" -n {}", object.name.namespace) };
+    format!(
+        "kubectl annotate{namespace} {plural}.{} {} {}={} --overwrite (or --all in the place of the name)",
+        kind.group(),
+        object.name.name,
+        labels::ALLOW_REMOVAL,
+        plugin.short_digest()
+    )
 }
 
 #[cfg(test)]

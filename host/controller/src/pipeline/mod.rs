@@ -8,6 +8,7 @@ pub mod check;
 pub mod compare;
 mod conclusion;
 mod displaced;
+mod ending;
 mod expiry;
 pub mod finalize;
 pub mod guard;
@@ -21,6 +22,7 @@ pub mod pace;
 pub mod plan;
 mod pointer;
 mod report;
+mod round;
 mod samples;
 pub mod settled;
 pub mod status;
@@ -34,34 +36,23 @@ use std::{
 
 use jiff::Timestamp;
 use kube::Client;
-use pilothouse_engine::{
-    CallContext, Recorded, Verb,
-    contract::{KindRef, Measurement, Response, Verdict},
-};
+use pilothouse_engine::{Verb, contract::Measurement};
 use tracing::Instrument;
 
 use self::{
-    apply::{Applied, Applier},
-    check::{Desired, describe},
-    conclusion::{Conclusion, FAULT, answer, answered, failed, fault, held_back, restless},
+    conclusion::failed,
     expiry::Life,
     finalize::Turn,
-    guard::{Circumstances, Judgement},
-    inputs::Converged,
     memory::Memories,
-    observe::{Observed, Unobserved, observe},
+    observe::{Observed, observe},
     pace::Pace,
-    plan::{Cause, Plan},
-    report::StatusWrite,
-    settled::{Answer, Settled},
-    status::{Health, Report},
+    round::Round,
     survive::survive,
     trigger::Trigger,
 };
 use crate::{
     cache::Object,
-    events::{Note, Recorder},
-    labels,
+    events::Recorder,
     lookups::{FromCaches, LookupIndex},
     metrics::Metrics,
     plugin::ActivePlugin,
@@ -213,256 +204,9 @@ impl Pipeline {
         }
     }
 
-    async fn round(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed, verb: Verb, round: usize) -> Round {
-        let (mut response, recorded) = match self.call(plugin, key, observed, verb).await {
-            Ok(answer) => answer,
-            Err(ended) => return ended,
-        };
-        if finalize::is_being_collected(&observed.object) {
-            response.children = None;
-        }
-        let answer = Answer::of(plugin.reconciler.digest(), &observed.object, response.children.as_deref());
-        let now = answer.map(|answer| Settled::now(&answer, observed));
-        if now.is_some() && now == self.memory.read(key, |memory| memory.settled) {
-            response.children = None;
-        }
-        let mut desired =
-            match check::check(plugin.manifest(), &observed.kind, &observed.object, &observed.kinds, response) {
-                Ok(desired) => desired,
-                Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string()).into()),
-            };
-        let children = desired.children.take();
-        let compared = children.is_some();
-        let mut plan = plan::plan(children, observed, &self.memory.read(key, |memory| memory.normalised.clone()));
-        let judgement = self.judge(plugin, key, observed, verb, &desired, &plan);
-        if judgement != Judgement::Pass {
-            plan.deletes.clear();
-        }
-        let awaited = plan.awaited.clone();
-        let applied = self.apply(plugin, key, observed, plan).await;
-        if applied.is_outdated() && round < ROUNDS {
-            return Round::Again;
-        }
-        if let Some(failure) = applied.failures.first() {
-            return Round::Concluded(failed(failure, Some(&desired)).into());
-        }
-        if compared && judgement == Judgement::Pass && awaited.is_empty() && applied.deleted.is_empty() {
-            let settled = answer.map(|answer| Settled::after(&answer, observed, &applied));
-            self.memory.update(key, |memory| memory.settled = settled);
-        }
-        let events = std::mem::take(&mut desired.events).into_iter().map(Note::from).collect();
-        let wrote = applied.written.iter().any(|written| written.changed) || !applied.deleted.is_empty();
-        match (wrote, round < ROUNDS) {
-            (true, true) => Round::Again,
-            (true, false) => Round::Concluded(Conclusion { events, ..restless(desired) }.into()),
-            (false, _) if judgement == Judgement::Wait => Round::Postponed,
-            (false, _) if verb == Verb::Finalize && desired.verdict == Verdict::Done => {
-                Round::Finalized(desired.measurements)
-            }
-            (false, _) => {
-                let conclusion = match &judgement {
-                    Judgement::Hold(why) => held_back(desired, why, &how_to_confirm(plugin, &observed.object)),
-                    Judgement::Pass | Judgement::Wait => answered(desired, &awaited),
-                };
-                let converged = Converged::new(plugin.reconciler.digest(), observed, &recorded);
-                // A plugin that asks for a retry is asked again, whatever it is asked.
-                let converged = converged.filter(|_| !matches!(conclusion.next, Next::Backoff(_)));
-                Round::Concluded(Conclusion { events, converged, ..conclusion }.into())
-            }
-        }
-    }
-
-    /// Stage 3: calls the plugin and records what it read.
-    async fn call(
-        &self,
-        plugin: &ActivePlugin,
-        key: &Key,
-        observed: &Observed,
-        verb: Verb,
-    ) -> Result<(Response, Recorded), Round> {
-        let context = CallContext { lookups: Arc::new(self.answers(plugin, key)), now: Timestamp::now() };
-        let call = plugin.reconciler.call(verb, observed.request("null"), context);
-        // A call that is under way when another version comes is not waited for: that version is asked instead.
-        let call = tokio::select! {
-            biased;
-            call = call => call,
-            () = plugin.until_superseded() => return Err(Round::Superseded),
-        };
-        self.metrics.called(&plugin.name, &call.outcome, &call.usage);
-        if !call.recorded.denied.is_empty() {
-            self.tell_denials(plugin, key, &observed.object, &call.recorded.denied);
-        }
-        self.lookups.record(key, call.recorded.lookups.iter().map(|(query, _)| query.clone()).collect());
-        answer(call.outcome).map(|response| (response, call.recorded)).map_err(Round::Concluded)
-    }
-
-    /// Tells of lookups that were denied, whatever the plugin made of that.
-    fn tell_denials(&self, plugin: &ActivePlugin, key: &Key, object: &Object, denied: &[KindRef]) {
-        for denial in self.answers(plugin, key).denials(denied) {
-            tracing::warn!(reason = denial.reason, decision = "the plugin goes on without", "{}", denial.message);
-            self.tell(plugin, object, &denial);
-        }
-    }
-
-    /// Whether the plan's deletes may be carried out. What a plugin deletes as it finalizes is meant to go.
-    fn judge(
-        &self,
-        plugin: &ActivePlugin,
-        key: &Key,
-        observed: &Observed,
-        verb: Verb,
-        desired: &Desired,
-        plan: &Plan,
-    ) -> Judgement {
-        let unsettled = self.memory.read(key, |memory| memory.unsettled);
-        let circumstances = Circumstances {
-            version: plugin.short_digest(),
-            on_purpose: desired.removes_many || verb == Verb::Finalize,
-            unsettled: unsettled == Some(observed.object.generation),
-            probation: &plugin.probation,
-        };
-        guard::judge(plan, observed, circumstances)
-    }
-
-    async fn apply(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed, plan: Plan) -> Applied {
-        if plan.is_empty() {
-            return Applied::default();
-        }
-        for write in &plan.writes {
-            let fields: Vec<_> = write.cause.differences().iter().map(ToString::to_string).collect();
-            let child = describe(&write.child.kind, &write.child.name);
-            tracing::info!(child, fields = fields.join("; "), "{}", write.cause.finding(&write.child.kind.kind));
-            if matches!(write.cause, Cause::Drifted { .. }) {
-                self.metrics.drift_repaired(&plugin.name);
-            }
-        }
-        for delete in &plan.deletes {
-            tracing::info!(
-                child = describe(&delete.kind, &delete.live.name.name),
-                "Deleting {}: no longer wanted.",
-                delete.kind.kind
-            );
-        }
-        let applied = Applier { client: &self.client, plugin, object: &observed.object }.apply(plan).await;
-        self.remember_normalised(key, &applied);
-        applied
-    }
-
-    fn remember_normalised(&self, key: &Key, applied: &Applied) {
-        for written in applied.written.iter().filter(|written| !written.changed) {
-            if let Some(live) = written.write.cause.live() {
-                let (child, differences) = (&written.write.child, written.write.cause.differences());
-                self.memory.update(key, |memory| memory.normalised.remember(child, live, differences));
-            }
-        }
-    }
-
-    /// Reports a conclusion: log, Events, status.
-    async fn conclude(&self, plugin: &ActivePlugin, key: &Key, object: &Object, conclusion: Conclusion) -> Next {
-        let Conclusion { report, notes, events, next, measurements, carried_out, converged } = conclusion;
-        if carried_out {
-            self.memory.update(key, |memory| memory.unsettled = None);
-        } else if !guard::is_unchanged(object) {
-            self.memory.update(key, |memory| memory.unsettled = Some(object.generation));
-        }
-        match &report.health {
-            Health::Applied => tracing::debug!("reconciled"),
-            Health::Progressing(why) => tracing::info!(reason = why.reason, decision = %next, "{}", why.message),
-            Health::Stalled(why) => tracing::warn!(reason = why.reason, decision = %next, "{}", why.message),
-        }
-        notes.iter().for_each(|note| self.tell(plugin, object, note));
-        let report = Report { slowed: self.pace.slowed(key), ..report };
-        let settled = self.memory.read(key, |memory| memory.status);
-        // A plugin counts what its status does not say yet, so a count belongs to the one write that makes it say so.
-        let exact = samples::counts(plugin.manifest(), &measurements);
-        let left = self.memory.read(key, |memory| cadence::left(memory.reported, Instant::now()));
-        // What failed is tried again later and later, and must not take its message along.
-        let hold = left.is_some() && !matches!(next, Next::Backoff(_));
-        match report::write_status(&self.client, plugin, object, &report, settled, exact, hold).await {
-            Ok(StatusWrite::Held) => cadence::next(next, left.unwrap_or_default()),
-            Ok(written) => {
-                self.metrics.measured(&plugin.name, &measurements);
-                events.iter().for_each(|event| self.events.record(plugin.objects.kind(), object, event));
-                self.memory.update(key, |memory| match written {
-                    StatusWrite::None | StatusWrite::Held => memory.converged = converged,
-                    StatusWrite::Written { settled, .. } => {
-                        (memory.status, memory.converged) = (settled, None);
-                        memory.reported = Some(Instant::now());
-                    }
-                });
-                if matches!(written, StatusWrite::Written { changed_meanwhile: true, .. }) { Next::Again } else { next }
-            }
-            Err(failure) => {
-                let next = Next::Backoff(if failure.passing { BACKOFF_FIRST } else { FAULT });
-                tracing::warn!(reason = failure.reason, decision = %next, "{}", failure.message);
-                if !failure.passing {
-                    self.tell(plugin, object, &Note::warning(failure.reason, &failure.message));
-                }
-                next
-            }
-        }
-    }
-
-    /// Tells of a fault, in the host's own words, where people look.
-    fn tell(&self, plugin: &ActivePlugin, object: &Object, fault: &Note) {
-        self.metrics.fault(&plugin.name, &fault.reason);
-        self.events.record(plugin.objects.kind(), object, fault);
-    }
-
-    async fn unobserved(&self, plugin: &ActivePlugin, key: &Key, reason: Unobserved) -> Next {
-        match reason {
-            Unobserved::Gone => {
-                tracing::debug!(
-                    "{} resource not found. Ignoring since object must be deleted",
-                    plugin.objects.kind().kind
-                );
-                self.lookups.forget(key);
-                self.pace.forget(key);
-                self.memory.forget(key);
-                Next::Rest
-            }
-            // The cache's own sync asks for the object again.
-            Unobserved::NotSynced(_, None) => Next::Rest,
-            Unobserved::NotSynced(kind, Some(why)) => {
-                let Some(object) = plugin.objects.store().get(&key.object) else { return Next::Rest };
-                let message = format!("the children of kind {} are not known: {why}", kind.kind);
-                self.conclude(plugin, key, &object, fault("ChildrenUnknown", &message)).await
-            }
-        }
-    }
-
     /// Forgets what is remembered of a plugin's objects.
     pub fn forget_plugin(&self, plugin: &str) {
         self.memory.forget_plugin(plugin);
         self.pace.forget_plugin(plugin);
     }
-}
-
-/// How a round ended.
-enum Round {
-    /// Something was written, or is not as it was known: look again.
-    Again,
-    /// The plugin has finalized the object, and measured that.
-    Finalized(Vec<Measurement>),
-    /// The version that was asked is no longer at work.
-    Superseded,
-    /// The deletes have to wait for a judgement: look again soon.
-    Postponed,
-    /// There is something to report.
-    Concluded(Box<Conclusion>),
-}
-
-/// The command that confirms deletes which are held back.
-fn how_to_confirm(plugin: &ActivePlugin, object: &Object) -> String {
-    let kind = plugin.objects.kind();
-    let plural = plugin.objects.installed().map_or_else(|| kind.kind.to_lowercase(), |found| found.resource.plural);
-    let namespace =
-        if object.name.namespace.is_empty() { String::new() } else { format!(" -n {}", object.name.namespace) };
-    format!(
-        "kubectl annotate{namespace} {plural}.{} {} {}={} --overwrite (or --all in the place of the name)",
-        kind.group(),
-        object.name.name,
-        labels::ALLOW_REMOVAL,
-        plugin.short_digest()
-    )
 }

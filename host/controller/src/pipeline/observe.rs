@@ -22,7 +22,7 @@ pub struct Observed {
     /// Its children of kinds that the plugin no longer declares. The plugin does not see them.
     pub former: Vec<(KindRef, Arc<Object>)>,
     /// How the API server serves the child kinds that are installed.
-    pub kinds: BTreeMap<KindRef, Installed>,
+    pub kinds: BTreeMap<KindRef, Arc<Installed>>,
 }
 
 /// Why nothing can be decided now.

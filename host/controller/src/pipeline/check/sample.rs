@@ -1,6 +1,6 @@
 //! An object, its plugin and their cluster, for tests.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pilothouse_engine::{
     CONTRACT_VERSION, Manifest,
@@ -31,7 +31,7 @@ fn manifest() -> Manifest {
     }
 }
 
-fn scopes() -> BTreeMap<KindRef, Installed> {
+fn scopes() -> BTreeMap<KindRef, Arc<Installed>> {
     [("ConfigMap", true), ("Namespace", false)]
         .map(|(kind, namespaced)| {
             let resource = kube::api::ApiResource {
@@ -41,7 +41,7 @@ fn scopes() -> BTreeMap<KindRef, Installed> {
                 kind: kind.into(),
                 plural: kind.to_lowercase(),
             };
-            (KindRef::new("v1", kind), Installed { resource, namespaced, has_status: false })
+            (KindRef::new("v1", kind), Arc::new(Installed { resource, namespaced, has_status: false }))
         })
         .into()
 }
