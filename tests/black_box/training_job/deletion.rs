@@ -1,7 +1,6 @@
 //! Jobs that are deleted while they run: everything that they made goes first, and claims stay.
 
 use anyhow::{Result, ensure};
-use kube::api::{DeleteParams, PropagationPolicy};
 use serde_json::{Value, json};
 
 use super::words::{JOB, claim, start_running};
@@ -16,12 +15,7 @@ const FINALIZER: &str = "trainingjob.ml.example.com/finalizer";
 const OTHERS: [&str; 3] = ["kube-root-ca.crt", "pilothouse-kinds", "settings"];
 
 pub fn register(suite: &mut Suite) {
-    tests!(
-        suite,
-        a_running_job_leaves_nothing_behind,
-        a_job_is_held_while_its_host_is_down,
-        a_job_that_is_orphaned_is_cleaned_up_all_the_same,
-    );
+    tests!(suite, a_running_job_leaves_nothing_behind, a_job_is_held_while_its_host_is_down,);
 }
 
 async fn a_running_job_leaves_nothing_behind(scene: &mut Scene) -> Result<()> {
@@ -38,14 +32,6 @@ async fn a_job_is_held_while_its_host_is_down(scene: &mut Scene) -> Result<()> {
     let job = scene.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
     ensure!(job["metadata"]["finalizers"] == json!([FINALIZER]), "nothing holds it: {job}");
     scene.host.resume().await?;
-    nothing_is_left(scene).await
-}
-
-/// `--cascade=orphan` is about children that stay; the finalizer says that none does.
-async fn a_job_that_is_orphaned_is_cleaned_up_all_the_same(scene: &mut Scene) -> Result<()> {
-    start_with_everything(scene).await?;
-    let orphan = DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteParams::default() };
-    scene.namespace.api("TrainingJob")?.delete(JOB, &orphan).await?;
     nothing_is_left(scene).await
 }
 
