@@ -84,7 +84,7 @@ impl Samples {
 
     /// The samples of a metric that have all these labels, added up; zero where there are none.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        self.matching(name, labels).map(|sample| sample.value).sum()
+        self.matching(name, labels).map(|sample| sample.value).fold(0.0, |all, value| all + value)
     }
 
     /// Whether a metric has a sample with all these labels.

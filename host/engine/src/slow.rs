@@ -2,15 +2,17 @@
 //! long keeps nobody else waiting, while the ordinary call, which takes microseconds, never leaves its thread. Knows
 //! nothing of what is called.
 
-use std::{panic::resume_unwind, sync::OnceLock, task::Poll};
+use std::{panic::resume_unwind, sync::OnceLock, task::Poll, thread};
 
 use tokio::{
     runtime::{Builder, Runtime},
     task::{JoinError, JoinHandle},
 };
 
-/// Threads for slow calls. They share the processors with everybody else.
-const THREADS: usize = 2;
+/// Threads for slow calls: half of the processors, so that everything else has the other half.
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
+}
 
 /// The threads, started when the first slow call needs them.
 #[derive(Default)]
@@ -35,7 +37,7 @@ impl SlowLane {
 
     /// None where the system has no thread to give: the call goes on where it is.
     fn threads(&self) -> Option<&Runtime> {
-        let start = || match Builder::new_multi_thread().worker_threads(THREADS).thread_name("slow-call").build() {
+        let start = || match Builder::new_multi_thread().worker_threads(threads()).thread_name("slow-call").build() {
             Ok(runtime) => Some(runtime),
             Err(error) => {
                 tracing::warn!("slow calls share their thread with everything else: {error}");
@@ -65,8 +67,6 @@ impl Drop for SlowLane {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
 
     #[tokio::test]
