@@ -27,6 +27,11 @@ const FIXED_WHEN_STARTED: [(&[&str], &str); 5] = [
     (&["runPolicy", "managedBy"], "''"),
 ];
 
+/// Pods that request more than they may use are refused, when their Service is made already.
+const REQUESTS_WITHIN_LIMITS: &str = "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in \
+                                      self.limits) || quantity(string(self.requests[name])).compareTo(quantity(string(\
+                                      self.limits[name]))) <= 0)";
+
 /// What cannot be added or taken away once the job has started.
 const THERE_WHEN_STARTED: [&str; 2] = ["elastic", "gangScheduling"];
 
@@ -80,6 +85,8 @@ fn spec() -> Value {
     fields["env"]["items"]["properties"]["valueFrom"]["x-kubernetes-validations"] =
         one_of(&["configMapKeyRef", "secretKeyRef", "fieldRef"]);
     fields["envFrom"]["items"]["x-kubernetes-validations"] = one_of(&["configMapRef", "secretRef"]);
+    fields["resources"]["x-kubernetes-validations"] =
+        rules(&[(REQUESTS_WITHIN_LIMITS, "requests must be at most limits, or no Pod can be made")]);
     fields["checkpointDir"]["x-kubernetes-validations"] =
         rules(&[("!self.split('/').exists(part, part in ['.', '..'])", "the path cannot have '.' or '..' in it")]);
     spec["x-kubernetes-validations"] = about_the_spec();

@@ -38,6 +38,7 @@ fn wrong() -> Vec<(Value, &'static str)> {
         (json!({"elastic": {"minWorkers": 3, "maxWorkers": 4}}), "workers must be between"),
         (json!({"checkpointDir": "/data/../etc"}), "the path cannot have '.' or '..' in it"),
         (json!({"nodeSelector": {"zone": "no label"}}), "spec.nodeSelector.zone"),
+        (json!({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}}), "requests must be at most limits"),
         (json!({"runPolicy": {"restartPolicy": "Sometimes"}}), "spec.runPolicy.restartPolicy"),
         (json!({"runPolicy": {"activeDeadlineSeconds": 0}}), "spec.runPolicy.activeDeadlineSeconds"),
     ]
