@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures::future::BoxFuture;
 use pilothouse_engine::{
-    CONTRACT_VERSION, Call, CallContext, Manifest, Outcome, Reconciler, Recorded, Usage, Verb,
+    Call, CallContext, Manifest, Outcome, Reconciler, Recorded, Usage, Verb,
     contract::{
         Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, KindRef, RemovalPolicy, Request,
         Response, Verdict, Waiting,
@@ -21,21 +21,9 @@ pub struct NativeAppService {
 
 impl Default for NativeAppService {
     fn default() -> Self {
-        Self {
-            manifest: Manifest {
-                name: "app-service".to_owned(),
-                version: "native".to_owned(),
-                contract: CONTRACT_VERSION.to_owned(),
-                reconciles: KindRef::new("apps.example.com/v1", "AppService"),
-                children: vec![KindRef::new("apps/v1", "Deployment"), KindRef::new("v1", "Service")],
-                lookups: Vec::new(),
-                measurements: Vec::new(),
-                finalizer: None,
-                managed_by: None,
-                expires: None,
-                finalizes: false,
-            },
-        }
+        let children = vec![KindRef::new("apps/v1", "Deployment"), KindRef::new("v1", "Service")];
+        let reconciles = KindRef::new("apps.example.com/v1", "AppService");
+        Self { manifest: Manifest { children, ..Manifest::new("app-service", "native", reconciles) } }
     }
 }
 

@@ -101,6 +101,23 @@ struct Found {
 }
 
 impl Manifest {
+    /// A manifest of this contract that declares the kind it reconciles and nothing else.
+    pub fn new(name: &str, version: &str, reconciles: KindRef) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            contract: CONTRACT_VERSION.to_owned(),
+            reconciles,
+            children: Vec::new(),
+            lookups: Vec::new(),
+            measurements: Vec::new(),
+            finalizer: None,
+            managed_by: None,
+            expires: None,
+            finalizes: false,
+        }
+    }
+
     /// Reads the manifest and checks that the component speaks this host's contract. Runs and compiles nothing.
     ///
     /// # Errors
@@ -230,19 +247,8 @@ mod tests {
     use super::*;
 
     fn manifest() -> Manifest {
-        Manifest {
-            name: "web".into(),
-            version: "1.0.0".into(),
-            contract: CONTRACT_VERSION.into(),
-            reconciles: KindRef::new("example.com/v1", "Web"),
-            children: vec![KindRef::new("v1", "Service")],
-            lookups: Vec::new(),
-            measurements: Vec::new(),
-            finalizer: None,
-            managed_by: None,
-            expires: None,
-            finalizes: false,
-        }
+        let children = vec![KindRef::new("v1", "Service")];
+        Manifest { children, ..Manifest::new("web", "1.0.0", KindRef::new("example.com/v1", "Web")) }
     }
 
     fn gauge(name: &str) -> Measurement {

@@ -90,25 +90,14 @@ pub async fn delete(client: &Client, plugin: &ActivePlugin, object: &Object) -> 
 
 #[cfg(test)]
 mod tests {
-    use pilothouse_engine::{CONTRACT_VERSION, contract::KindRef};
+    use pilothouse_engine::contract::KindRef;
     use serde_json::json;
 
     use super::*;
 
     fn manifest(expires: Option<&str>) -> Manifest {
-        Manifest {
-            name: "web".to_owned(),
-            version: "1".to_owned(),
-            contract: CONTRACT_VERSION.to_owned(),
-            reconciles: KindRef::new("example.com/v1", "Web"),
-            children: Vec::new(),
-            lookups: Vec::new(),
-            measurements: Vec::new(),
-            finalizer: None,
-            managed_by: Some("/managedBy".to_owned()),
-            expires: expires.map(str::to_owned),
-            finalizes: false,
-        }
+        let (expires, managed_by) = (expires.map(str::to_owned), Some("/managedBy".to_owned()));
+        Manifest { expires, managed_by, ..Manifest::new("web", "1", KindRef::new("example.com/v1", "Web")) }
     }
 
     #[test]

@@ -102,24 +102,13 @@ async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalize
 
 #[cfg(test)]
 mod tests {
-    use pilothouse_engine::{CONTRACT_VERSION, contract::KindRef};
+    use pilothouse_engine::contract::KindRef;
 
     use super::*;
 
     fn manifest(finalizes: bool, finalizer: Option<&str>) -> Manifest {
-        Manifest {
-            name: "web".to_owned(),
-            version: "1".to_owned(),
-            contract: CONTRACT_VERSION.to_owned(),
-            reconciles: KindRef::new("example.com/v1", "Web"),
-            children: Vec::new(),
-            lookups: Vec::new(),
-            measurements: Vec::new(),
-            finalizer: finalizer.map(str::to_owned),
-            managed_by: None,
-            expires: None,
-            finalizes,
-        }
+        let finalizer = finalizer.map(str::to_owned);
+        Manifest { finalizer, finalizes, ..Manifest::new("web", "1", KindRef::new("example.com/v1", "Web")) }
     }
 
     #[test]

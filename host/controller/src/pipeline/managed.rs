@@ -17,25 +17,14 @@ pub fn elsewhere(object: &Object, manifest: &Manifest) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pilothouse_engine::{CONTRACT_VERSION, contract::KindRef};
+    use pilothouse_engine::contract::KindRef;
     use serde_json::json;
 
     use super::*;
 
     fn manifest(managed_by: Option<&str>) -> Manifest {
-        Manifest {
-            name: "web".to_owned(),
-            version: "1".to_owned(),
-            contract: CONTRACT_VERSION.to_owned(),
-            reconciles: KindRef::new("example.com/v1", "Web"),
-            children: Vec::new(),
-            lookups: Vec::new(),
-            measurements: Vec::new(),
-            finalizer: None,
-            managed_by: managed_by.map(str::to_owned),
-            expires: None,
-            finalizes: false,
-        }
+        let managed_by = managed_by.map(str::to_owned);
+        Manifest { managed_by, ..Manifest::new("web", "1", KindRef::new("example.com/v1", "Web")) }
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn counts(manifest: &Manifest, samples: &[Measurement]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pilothouse_engine::{CONTRACT_VERSION, Measurement as Declared, contract::KindRef, contract::Label};
+    use pilothouse_engine::{Measurement as Declared, contract::KindRef, contract::Label};
 
     use super::*;
 
@@ -64,23 +64,12 @@ mod tests {
             labels: labels.iter().map(ToString::to_string).collect(),
             buckets: Vec::new(),
         };
-        Manifest {
-            name: "web".into(),
-            version: "1.0.0".into(),
-            contract: CONTRACT_VERSION.into(),
-            reconciles: KindRef::new("example.com/v1", "Web"),
-            children: Vec::new(),
-            lookups: Vec::new(),
-            measurements: vec![
-                declared("jobs_total", MeasurementKind::Counter, &["a", "b"]),
-                declared("job_seconds", MeasurementKind::Histogram, &[]),
-                declared("jobs", MeasurementKind::Gauge, &[]),
-            ],
-            finalizer: None,
-            managed_by: None,
-            expires: None,
-            finalizes: false,
-        }
+        let measurements = vec![
+            declared("jobs_total", MeasurementKind::Counter, &["a", "b"]),
+            declared("job_seconds", MeasurementKind::Histogram, &[]),
+            declared("jobs", MeasurementKind::Gauge, &[]),
+        ];
+        Manifest { measurements, ..Manifest::new("web", "1", KindRef::new("example.com/v1", "Web")) }
     }
 
     fn sample(name: &str, value: f64, labels: &[(&str, &str)]) -> Measurement {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pilothouse_engine::{
-    CONTRACT_VERSION, Manifest,
+    Manifest,
     contract::{Child, ImmutablePolicy, KindRef, RemovalPolicy, Response, Verdict},
 };
 
@@ -12,23 +12,9 @@ use crate::{cache::Object, kinds::Installed};
 
 /// A plugin that may have ConfigMaps, Namespaces and a kind that is not installed.
 fn manifest() -> Manifest {
-    Manifest {
-        name: "web".into(),
-        version: "1.0.0".into(),
-        contract: CONTRACT_VERSION.into(),
-        reconciles: KindRef::new("example.com/v1", "Web"),
-        children: vec![
-            KindRef::new("v1", "ConfigMap"),
-            KindRef::new("v1", "Namespace"),
-            KindRef::new("example.com/v1", "Absent"),
-        ],
-        lookups: Vec::new(),
-        measurements: Vec::new(),
-        finalizer: None,
-        managed_by: None,
-        expires: None,
-        finalizes: false,
-    }
+    let children = [("v1", "ConfigMap"), ("v1", "Namespace"), ("example.com/v1", "Absent")];
+    let children = children.map(|(version, kind)| KindRef::new(version, kind)).into();
+    Manifest { children, ..Manifest::new("web", "1.0.0", KindRef::new("example.com/v1", "Web")) }
 }
 
 fn scopes() -> BTreeMap<KindRef, Arc<Installed>> {
