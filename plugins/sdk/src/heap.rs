@@ -70,6 +70,7 @@ fn size_of_block(bytes: usize) -> (usize, usize) {
 
 impl<M: Memory> Heap<M> {
     /// Takes a block from above all others.
+    #[inline(never)]
     fn take(&self, blocks: &mut Blocks, bytes: usize, align: usize) -> *mut u8 {
         if blocks.top == 0 {
             (blocks.top, blocks.end) = self.memory.start();
@@ -111,6 +112,7 @@ unsafe impl<M: Memory> GlobalAlloc for Heap<M> {
         blocks.free[number] = block.expose_provenance();
     }
 
+    #[inline(never)]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let ((_, before), (_, after)) = (size_of_block(layout.size()), size_of_block(size));
         if before == after {
