@@ -95,6 +95,12 @@ impl Object {
         self.annotation(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP)
     }
 
+    /// The text at a JSON pointer, none where there is no text or the object cannot be read.
+    pub fn text_at(&self, pointer: &str) -> Option<String> {
+        let object: serde_json::Value = serde_json::from_str(&self.text).ok()?;
+        object.pointer(pointer)?.as_str().map(str::to_owned)
+    }
+
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<String> {
         #[derive(Deserialize)]

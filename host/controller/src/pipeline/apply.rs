@@ -6,12 +6,13 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{Patch, PatchParams},
 };
 use pilothouse_engine::contract::{ImmutablePolicy, KindRef};
 
 use super::{
     check::{DesiredChild, describe},
+    delete,
     guard::is_unchanged,
     guarded::Guarded,
     plan::{Cause, Delete, Plan, Write},
@@ -298,20 +299,12 @@ impl Target<'_> {
 
     /// Deletes exactly this object; one that is gone or replaced already is no error.
     async fn delete(&self, live: &Object) -> Result<(), kube::Error> {
-        let preconditions = Preconditions { uid: Some(live.uid.to_string()), resource_version: None };
-        let parameters = DeleteParams::background().preconditions(preconditions);
-        match self.api.delete(&live.name.name, &parameters).await {
-            Ok(either::Either::Left(terminating)) => {
-                let terminating = terminating.into_object(&self.installed.resource);
-                // The answer is the last state of an object that is gone, unless finalizers keep it or it is given time to end.
-                if terminating.deleting && !terminating.is_over() {
-                    self.store.wrote(terminating);
-                } else {
-                    self.store.removed(live)
-                }
+        match delete::exactly(&self.api, &self.installed.resource, live, false).await {
+            Ok(Some(terminating)) => {
+                self.store.wrote(terminating);
                 Ok(())
             }
-            Ok(either::Either::Right(_)) => {
+            Ok(None) => {
                 self.store.removed(live);
                 Ok(())
             }

@@ -41,19 +41,18 @@ impl Pipeline {
         }
         notes.iter().for_each(|note| self.tell(plugin, object, note));
         let report = Report { slowed: self.pace.slowed(key), ..report };
-        let settled = self.memory.read(key, |memory| memory.status);
+        let (settled, reported) = self.memory.read(key, |memory| (memory.status, memory.reported));
         // A plugin counts what its status does not say yet, so a count belongs to the one write that makes it say so.
         let exact = samples::counts(plugin.manifest(), &measurements);
-        let left = self.memory.read(key, |memory| cadence::left(memory.reported, Instant::now()));
         // What failed is tried again later and later, and must not take its message along.
-        let hold = left.is_some() && !matches!(next, Next::Backoff(_));
+        let hold = cadence::left(reported, Instant::now()).filter(|_| !matches!(next, Next::Backoff(_)));
         match report::write_status(&self.client, plugin, object, &report, settled, exact, hold).await {
-            Ok(StatusWrite::Held) => cadence::next(next, left.unwrap_or_default()),
+            Ok(StatusWrite::Held(left)) => cadence::next(next, left),
             Ok(written) => {
                 self.metrics.measured(&plugin.name, &measurements);
                 events.iter().for_each(|event| self.events.record(plugin.objects.kind(), object, event));
                 self.memory.update(key, |memory| match written {
-                    StatusWrite::None | StatusWrite::Held => memory.converged = converged,
+                    StatusWrite::None | StatusWrite::Held(_) => memory.converged = converged,
                     StatusWrite::Written { settled, .. } => {
                         (memory.status, memory.converged) = (settled, None);
                         memory.reported = Some(Instant::now());

@@ -5,15 +5,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::{
-    Client,
-    api::{DeleteParams, Preconditions},
-};
+use kube::Client;
 use pilothouse_engine::Manifest;
-use serde_json::Value;
 
 use super::{
     apply::{Failure, explain},
+    delete::exactly,
     managed,
 };
 use crate::{cache::Object, plugin::ActivePlugin, queue::Next};
@@ -33,9 +30,8 @@ pub enum Life {
 pub fn life(object: &Object, manifest: &Manifest, now: Timestamp) -> Life {
     let pointer = manifest.expires.as_deref().filter(|_| !object.deleting && !managed::elsewhere(object, manifest));
     let Some(pointer) = pointer else { return Life::Unlimited };
-    // What cannot be read names no time.
-    let object: Value = serde_json::from_str(&object.text).unwrap_or_default();
-    let end = object.pointer(pointer).and_then(Value::as_str).and_then(|end| end.parse::<Timestamp>().ok());
+    // What is no time names none.
+    let end = object.text_at(pointer).and_then(|end| end.parse::<Timestamp>().ok());
     match end.map(|end| Duration::try_from(end.duration_since(now))) {
         None => Life::Unlimited,
         Some(Ok(left)) if !left.is_zero() => Life::Left(left),
@@ -63,20 +59,13 @@ pub async fn delete(client: &Client, plugin: &ActivePlugin, object: &Object) -> 
         return Err(Failure { reason: "NotFound", message, passing: true });
     };
     let api = installed.api(client, &object.name.namespace);
-    let (uid, resource_version) = (object.uid.to_string(), object.resource_version.to_string());
-    let exactly = Preconditions { uid: Some(uid), resource_version: Some(resource_version) };
     let store = plugin.objects.store();
-    match api.delete(&object.name.name, &DeleteParams::background().preconditions(exactly)).await {
-        Ok(either::Either::Left(after)) => {
-            let after = after.into_object(&installed.resource);
-            if after.deleting && !after.is_over() {
-                store.wrote(after)
-            } else {
-                store.ended(object)
-            }
+    match exactly(&api, &installed.resource, object, true).await {
+        Ok(Some(terminating)) => {
+            store.wrote(terminating);
             Ok(())
         }
-        Ok(either::Either::Right(_)) => {
+        Ok(None) => {
             store.ended(object);
             Ok(())
         }

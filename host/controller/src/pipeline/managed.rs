@@ -2,17 +2,13 @@
 //! them, not even a status. One that is being deleted is let go as ever, for it may hold the plugin's finalizer. Pure.
 
 use pilothouse_engine::Manifest;
-use serde_json::Value;
 
 use crate::{cache::Object, labels};
 
 /// Whether an object names another manager than the plugin.
 pub fn elsewhere(object: &Object, manifest: &Manifest) -> bool {
     let Some(pointer) = manifest.managed_by.as_deref().filter(|_| !object.deleting) else { return false };
-    // An object that cannot be read names nobody.
-    let object: Value = serde_json::from_str(&object.text).unwrap_or_default();
-    let manager = object.pointer(pointer).and_then(Value::as_str);
-    manager.is_some_and(|manager| manager != labels::manager(&manifest.name))
+    object.text_at(pointer).is_some_and(|manager| manager != labels::manager(&manifest.name))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod cadence;
 pub mod check;
 pub mod compare;
 mod conclusion;
+mod delete;
 mod displaced;
 mod ending;
 mod expiry;

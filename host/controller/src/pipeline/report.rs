@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -44,8 +45,8 @@ impl SettledStatus {
 pub enum StatusWrite {
     /// It is as it shall be.
     None,
-    /// It is not, but only in details, which were not to be written yet.
-    Held,
+    /// It is not, but only in details, which are not to be written yet for so long.
+    Held(Duration),
     /// It was.
     Written {
         /// What to remember of it.
@@ -68,15 +69,15 @@ pub async fn write_status(
     report: &Report,
     settled: SettledStatus,
     exact: bool,
-    hold_details: bool,
+    hold_details: Option<Duration>,
 ) -> Result<StatusWrite, Failure> {
     let live = status_of(object);
     let desired = desired_status(object, &live, report, Timestamp::now());
     if same_status(&desired, &live) || settled.is_of(&desired, &live) {
         return Ok(StatusWrite::None);
     }
-    if hold_details && !is_news(&desired, &live) {
-        return Ok(StatusWrite::Held);
+    if let Some(left) = hold_details.filter(|_| !is_news(&desired, &live)) {
+        return Ok(StatusWrite::Held(left));
     }
     let after = patch_status(client, plugin, object, &desired, exact).await?;
     let taken = status_of(&after);
