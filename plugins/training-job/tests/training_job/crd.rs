@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use pilothouse_sdk::Error;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 fn the_file_is_up_to_date() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,6 +10,36 @@ fn the_file_is_up_to_date() -> Result<(), Box<dyn std::error::Error>> {
     let same = std::fs::read_to_string(path)? == training_job::crd::yaml()?;
     assert!(same, "make it anew: make crds");
     Ok(())
+}
+
+/// Users and their scripts know the kind by these.
+#[test]
+fn names_and_columns_are_those_that_users_know() {
+    let crd = training_job::crd::crd();
+    assert_eq!(crd["metadata"]["name"], "trainingjobs.ml.example.com");
+    assert_eq!(crd["spec"]["scope"], "Namespaced");
+    let names = json!({
+        "kind": "TrainingJob", "listKind": "TrainingJobList", "plural": "trainingjobs", "singular": "trainingjob",
+        "shortNames": ["tj"],
+    });
+    assert_eq!(crd["spec"]["names"], names);
+    let version = &crd["spec"]["versions"][0];
+    assert_eq!(
+        [&version["name"], &version["served"], &version["storage"]],
+        [&json!("v1alpha1"), &json!(true), &json!(true)]
+    );
+    let columns = json!([
+        { "name": "Framework", "type": "string", "jsonPath": ".spec.framework" },
+        { "name": "Workers", "type": "integer", "jsonPath": ".spec.workers" },
+        { "name": "Phase", "type": "string", "jsonPath": ".status.phase" },
+        { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+    ]);
+    assert_eq!(version["additionalPrinterColumns"], columns);
+    let scale = json!({
+        "specReplicasPath": ".spec.workers", "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    });
+    assert_eq!(version["subresources"], json!({ "status": {}, "scale": scale }));
 }
 
 /// The API server refuses or drops what a schema does not declare.
