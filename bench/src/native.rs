@@ -23,7 +23,13 @@ impl Default for NativeAppService {
     fn default() -> Self {
         let children = vec![KindRef::new("apps/v1", "Deployment"), KindRef::new("v1", "Service")];
         let reconciles = KindRef::new("apps.example.com/v1", "AppService");
-        Self { manifest: Manifest { children, ..Manifest::new("app-service", "native", reconciles) } }
+        Self {
+            manifest: Manifest {
+                children,
+                reads: Some(vec!["/spec".to_owned()]),
+                ..Manifest::new("app-service", "native", reconciles)
+            },
+        }
     }
 }
 

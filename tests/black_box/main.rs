@@ -25,6 +25,7 @@ mod peers;
 mod permissions;
 mod pruning;
 mod quiet;
+mod reads;
 mod rollout;
 mod scale;
 mod scene;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     scale::register(&mut suite);
     conflicts::register(&mut suite);
     quiet::register(&mut suite);
+    reads::register(&mut suite);
     changes::register(&mut suite);
     rollout::register(&mut suite);
     deletion::register(&mut suite);

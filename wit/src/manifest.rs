@@ -48,6 +48,11 @@ pub struct Manifest {
     /// The host deletes the object then, as a user would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
+    /// JSON pointers of the fields of its object that it reads, such as `/spec`. It is shown those, and what tells the object
+    /// from others (`apiVersion`, `kind`, and of `metadata` name, namespace, UID, generation, creation and deletion time);
+    /// a change of anything else, such as its own status, does not call it. None: it is shown everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Vec<String>>,
     /// Whether it exports `finalizer`. Not declared but seen in the component.
     #[serde(default)]
     pub finalizes: bool,
@@ -114,6 +119,7 @@ impl Manifest {
             finalizer: None,
             managed_by: None,
             expires: None,
+            reads: None,
             finalizes: false,
         }
     }
@@ -165,6 +171,9 @@ impl Manifest {
         }
         if self.expires.as_ref().is_some_and(no_pointer) {
             return invalid("expires", "it must be a JSON pointer, such as `/status/expirationTime`");
+        }
+        if let Some(pointer) = self.reads.iter().flatten().find(|pointer| no_pointer(pointer)) {
+            return invalid("reads", &format!("`{pointer}` is not a JSON pointer, such as `/spec`"));
         }
         for (field, kinds) in [
             ("reconciles", std::slice::from_ref(&self.reconciles)),
@@ -268,7 +277,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 17] = [
+        let changes: [(&str, Change); 18] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -283,6 +292,7 @@ mod tests {
             ("managedBy", |m| m.managed_by = Some("spec.managedBy".into())),
             ("managedBy", |m| m.managed_by = Some("/".into())),
             ("expires", |m| m.expires = Some("status".into())),
+            ("reads", |m| m.reads = Some(vec!["/spec".into(), "status".into()])),
             ("measurements", |m| m.measurements = vec![gauge("jobs_total")]),
             ("measurements", |m| m.measurements = vec![gauge("jobs"), gauge("jobs")]),
             ("lookups", |m| m.lookups = vec![m.reconciles.clone(), m.reconciles.clone()]),

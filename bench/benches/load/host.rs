@@ -81,13 +81,18 @@ impl Host {
         .await
     }
 
-    /// Waits until it has asked the plugin so often.
-    pub async fn until_calls(&self, least: f64) -> Result<()> {
-        eventually(PATIENCE, &format!("{least} calls"), async || {
-            let calls = self.calls().await?;
-            Ok(Look::of(calls >= least, calls))
+    /// Waits until it has reconciled so often.
+    pub async fn until_reconciles(&self, least: f64) -> Result<()> {
+        eventually(PATIENCE, &format!("{least} reconciles"), async || {
+            let reconciles = self.reconciles().await?;
+            Ok(Look::of(reconciles >= least, reconciles))
         })
         .await
+    }
+
+    /// How often it has reconciled, be it without asking the plugin.
+    pub async fn reconciles(&self) -> Result<f64> {
+        Ok(self.counts().await?.sum("controller_runtime_reconcile_total", &[]))
     }
 
     /// How often it has asked the plugin.

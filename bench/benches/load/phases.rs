@@ -134,6 +134,7 @@ impl Bench<'_> {
             ("create: host CPU, ms per object", own),
             ("create: API server CPU, ms per object", server),
             ("create: writes per object", host.writes().await? / objects as f64),
+            ("create: calls per object", host.calls().await? / objects as f64),
             ("create: peak RSS, MiB", host.memory()?.1),
         ]);
         Ok(host)
@@ -141,7 +142,7 @@ impl Bench<'_> {
 
     async fn restart(&self, measured: &mut Vec<Measured>) -> Result<Host> {
         let host = self.start()?;
-        host.until_calls(self.plan.objects as f64).await?;
+        host.until_reconciles(self.plan.objects as f64).await?;
         measured.extend([
             ("restart: host CPU, s", host.cpu()?),
             ("restart: writes", host.writes().await?),
@@ -156,13 +157,13 @@ impl Bench<'_> {
         for (row, children) in
             [("touch of objects: host CPU, ms each", false), ("touch of children: host CPU, ms each", true)]
         {
-            let (mark, calls) = (self.mark(host)?, host.calls().await?);
+            let (mark, reconciles) = (self.mark(host)?, host.reconciles().await?);
             if children {
                 self.cluster.change_children(objects, &touch).await?;
             } else {
                 self.cluster.change_objects(objects, &touch).await?;
             }
-            host.until_calls(calls + objects as f64).await?;
+            host.until_reconciles(reconciles + objects as f64).await?;
             measured.push((row, self.since(&mark, host)?.0));
         }
         measured.push(("touches: writes", host.writes().await?));
@@ -171,7 +172,7 @@ impl Bench<'_> {
 
     async fn update(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {
         let objects = self.plan.objects;
-        let (mark, writes) = (self.mark(host)?, host.writes().await?);
+        let (mark, writes, calls) = (self.mark(host)?, host.writes().await?, host.calls().await?);
         self.cluster.change_objects(objects, &json!({"spec": {"image": "example.com/web:2"}})).await?;
         host.until_writes(writes + 2.0 * objects as f64).await?;
         let (own, server) = self.since(&mark, host)?;
@@ -180,6 +181,7 @@ impl Bench<'_> {
             ("new image on all: host CPU, ms per object", own),
             ("new image on all: API server CPU, ms per object", server),
             ("new image on all: writes per object", (host.writes().await? - writes) / objects as f64),
+            ("new image on all: calls per object", (host.calls().await? - calls) / objects as f64),
         ]);
         Ok(())
     }

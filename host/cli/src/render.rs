@@ -9,13 +9,14 @@ use pilothouse_controller::{
     cache::{Incoming, Object},
     pipeline::{
         check::{self, Desired, Scopes},
+        excerpt::Excerpt,
         observe::Observed,
         plan::{Normalised, plan},
         status,
     },
 };
 use pilothouse_engine::{
-    CallContext, Compiler, Engine, EngineConfig, Limits, Lookups, Outcome, Reconciler, Verb,
+    CallContext, Compiler, Engine, EngineConfig, Limits, Lookups, Manifest, Outcome, Reconciler, Verb,
     contract::{KindRef, LookupError, Verdict},
 };
 use serde_json::{Value, json};
@@ -70,7 +71,7 @@ impl Render {
             limits: Limits::default(),
         })?;
         let plugin = engine.load(bytes).await.with_context(|| format!("'{}'", self.plugin.display()))?;
-        let observed = self.observed(plugin.manifest().reconciles.clone())?;
+        let observed = self.observed(plugin.manifest())?;
         let config =
             self.config.as_deref().map(yaml::read).transpose()?.and_then(|documents| documents.into_iter().next());
         let request = observed.request(&config.unwrap_or_default().to_string());
@@ -87,7 +88,8 @@ impl Render {
     }
 
     /// The object and children as a cache would hold them.
-    fn observed(&self, kind: KindRef) -> anyhow::Result<Observed> {
+    fn observed(&self, manifest: &Manifest) -> anyhow::Result<Observed> {
+        let kind = manifest.reconciles.clone();
         let documents = yaml::read(&self.object)?;
         let [object] = &documents[..] else {
             bail!("'{}' has {} objects; render takes one", self.object.display(), documents.len());
@@ -99,7 +101,8 @@ impl Render {
         for child in self.children.as_deref().map(yaml::read).transpose()?.unwrap_or_default() {
             children.push((kind_of(&child), Arc::new(as_served(child)?)));
         }
-        Ok(Observed { kind, object: Arc::new(object), children, former: Vec::new(), kinds: BTreeMap::new() })
+        let excerpt = Excerpt::declared(manifest).map(|excerpt| excerpt.of(&object.text));
+        Ok(Observed { kind, object: Arc::new(object), excerpt, children, former: Vec::new(), kinds: BTreeMap::new() })
     }
 
     fn print(&self, desired: &Desired) -> anyhow::Result<()> {

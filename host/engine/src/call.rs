@@ -1,8 +1,11 @@
 //! One call into a plugin: a fresh instance under limits, and a typed outcome whatever the plugin does.
 
 use std::{
+    future::poll_fn,
     hash::{DefaultHasher, Hash, Hasher},
+    pin::pin,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -105,14 +108,27 @@ impl Code {
         let started = Instant::now();
         let seed = self.imports_wasi.then(|| seed(&request));
         let mut store = self.store(State::new(&self.limits, context.lookups, context.now, seed));
-        let outcome = match tokio::time::timeout(self.limits.wall, self.enter(&mut store, verb, request)).await {
-            Ok(Ok(response)) => Outcome::Response(response),
-            Ok(Err(error)) => classify(&error, store.data(), &self.limits),
-            Err(_) => Outcome::Deadline(self.limits.wall),
+        let outcome = match self.in_time(self.enter(&mut store, verb, request)).await {
+            Some(Ok(response)) => Outcome::Response(response),
+            Some(Err(error)) => classify(&error, store.data(), &self.limits),
+            None => Outcome::Deadline(self.limits.wall),
         };
         let state = store.into_data();
         let usage = Usage { duration: started.elapsed(), memory_peak: state.meter.memory_peak };
         Call { outcome, usage, recorded: state.into_recorded() }
+    }
+
+    /// Ends a call that takes too long, with none. One that ends within its first slice needs no timer.
+    async fn in_time<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+        let (mut call, mut timer) = (pin!(call), None);
+        poll_fn(|context| match call.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => {
+                let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limits.wall)));
+                timer.as_mut().poll(context).map(|()| None)
+            }
+        })
+        .await
     }
 
     fn store(&self, state: State) -> Store<State> {

@@ -16,6 +16,7 @@ pilothouse_sdk::plugin! {
     name: "app-service",
     reconciles: "apps.example.com/v1" "AppService",
     children: ["apps/v1" "Deployment", "v1" "Service"],
+    reads: ["/spec"],
     reconcile: reconcile,
 }
 

@@ -164,6 +164,7 @@ fn the_manifest_is_json_with_the_crate_version() -> Result<(), serde_json::Error
                 { "apiVersion": "apps/v1", "kind": "Deployment" },
                 { "apiVersion": "v1", "kind": "Service" },
             ],
+            "reads": ["/spec"],
             "lookups": [],
             "measurements": [],
         })

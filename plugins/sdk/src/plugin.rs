@@ -19,6 +19,8 @@
 /// finalizer: "example.com/cleanup", // name of the finalizer; default: pilothouse.dev/NAME of the plugin
 /// managed_by: "/spec/managedBy",    // field in which an object can name another manager, and is left alone; default: none
 /// expires: "/status/expirationTime", // field with the time at which the host deletes an object; default: none
+/// reads: ["/spec"],                 // fields of its object that it reads: it is shown no others, and a change of others does
+///                                   // not call it; default: all
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
 /// finalize: finalize,        // the same; default: none, and then objects get no finalizer
 /// ```
@@ -42,6 +44,7 @@ macro_rules! plugin {
         $(finalizer: $finalizer:literal,)?
         $(managed_by: $managed_by:literal,)?
         $(expires: $expires:literal,)?
+        $(reads: [$($field:literal),* $(,)?],)?
         reconcile: $reconcile:path
         $(, finalize: $finalize:path)? $(,)?
     ) => {
@@ -59,11 +62,13 @@ macro_rules! plugin {
             $(",\"finalizer\":\"", $finalizer, "\"",)?
             $(",\"managedBy\":\"", $managed_by, "\"",)?
             $(",\"expires\":\"", $expires, "\"",)?
+            $(",\"reads\":", $crate::__strings!($($field),*),)?
             "}"
         );
 
         const _: () = $crate::manifest::check(&[
-            $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires,)? $api_version, $kind, $($child_version, $child_kind,)*
+            $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires,)? $($($field,)*)?
+            $api_version, $kind, $($child_version, $child_kind,)*
             $($($lookup_version, $lookup_kind,)*)? $($($metric, $help, $($label,)*)*)?
         ]);
 

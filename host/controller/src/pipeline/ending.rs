@@ -53,8 +53,10 @@ impl Pipeline {
                 events.iter().for_each(|event| self.events.record(plugin.objects.kind(), object, event));
                 self.memory.update(key, |memory| match written {
                     StatusWrite::None | StatusWrite::Held(_) => memory.converged = converged,
-                    StatusWrite::Written { settled, .. } => {
-                        (memory.status, memory.converged) = (settled, None);
+                    StatusWrite::Written { settled, state, .. } => {
+                        memory.status = settled;
+                        memory.converged =
+                            converged.zip(state).and_then(|(converged, state)| converged.reported(state));
                         memory.reported = Some(Instant::now());
                     }
                 });

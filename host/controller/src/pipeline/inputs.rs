@@ -5,12 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pilothouse_engine::{Lookups, Query, Recorded, fingerprint};
 
-use super::observe::Observed;
+use super::{excerpt::Excerpt, observe::Observed, report::status_text};
+use crate::{cache::Object, labels};
 
 /// A reconcile that left nothing to do, and what it was based on.
 #[derive(Clone, Debug)]
 pub struct Converged {
-    states: u64,
+    object: State,
+    others: u64,
     /// What was looked up and the fingerprints of the answers, as they were given in the call.
     lookups: Vec<(Query, u64)>,
 }
@@ -18,24 +20,62 @@ pub struct Converged {
 impl Converged {
     /// Remembers a reconcile that changed nothing; none if it read the clock, for then the next one may differ.
     pub fn new(digest: &str, observed: &Observed, recorded: &Recorded) -> Option<Self> {
-        let states = states(digest, observed);
-        (!recorded.clock_read).then(|| Self { states, lookups: recorded.lookups.clone() })
+        let object = State::of(&observed.object, observed.excerpt.as_deref());
+        let others = others(digest, observed);
+        (!recorded.clock_read).then(|| Self { object, others, lookups: recorded.lookups.clone() })
+    }
+
+    /// The same reconcile, after the object's status was written as it says: the plugin is shown the same as before, or would
+    /// have to be asked again.
+    pub fn reported(self, after: State) -> Option<Self> {
+        (self.object.shown == after.shown).then_some(Self { object: after, ..self })
     }
 
     /// Whether a call now would get the same inputs.
     pub fn still_holds(&self, digest: &str, observed: &Observed, lookups: &dyn Lookups) -> bool {
-        self.states == states(digest, observed)
+        self.object == State::of(&observed.object, observed.excerpt.as_deref())
+            && self.others == others(digest, observed)
             && self.lookups.iter().all(|(query, answer)| *answer == ask_again(query, lookups))
     }
 }
 
-/// Names the plugin and the states of the object and its children.
-fn states(digest: &str, observed: &Observed) -> u64 {
+/// Names one state of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// What the plugin is shown.
+    shown: u64,
+    /// What else the host goes by.
+    host: u64,
+}
+
+impl State {
+    /// The state of an object of which a plugin is shown this excerpt; none: all of it.
+    fn of(object: &Object, excerpt: Option<&str>) -> Self {
+        let hash = |hash: &dyn Fn(&mut DefaultHasher)| {
+            let mut hasher = DefaultHasher::new();
+            hash(&mut hasher);
+            hasher.finish()
+        };
+        let version = || hash(&|hasher| (&object.uid, &object.resource_version).hash(hasher));
+        let Some(excerpt) = excerpt else { return Self { shown: version(), host: 0 } };
+        // What somebody confirms is not looked at closely here: any change of such an object is news.
+        let confirmation = object.text.contains(labels::ALLOW_REMOVAL).then_some(&object.resource_version);
+        let host = hash(&|hasher| (&object.finalizers, status_text(object), confirmation).hash(hasher));
+        Self { shown: hash(&|hasher| excerpt.hash(hasher)), host }
+    }
+
+    /// The state of an object for a plugin that is shown what is declared.
+    pub fn shown_by(excerpt: Option<&Excerpt>, object: &Object) -> Self {
+        Self::of(object, excerpt.map(|excerpt| excerpt.of(&object.text)).as_deref())
+    }
+}
+
+/// Names the plugin and the states of the object's children.
+fn others(digest: &str, observed: &Observed) -> u64 {
     let mut hasher = DefaultHasher::new();
     digest.hash(&mut hasher);
-    let children = observed.children.iter().chain(&observed.former).map(|(_, child)| child);
-    for object in std::iter::once(&observed.object).chain(children) {
-        (&object.uid, &object.resource_version).hash(&mut hasher);
+    for (_, child) in observed.children.iter().chain(&observed.former) {
+        (&child.uid, &child.resource_version).hash(&mut hasher);
     }
     // A kind that comes or goes changes what may be returned.
     observed.kinds.keys().for_each(|kind| kind.hash(&mut hasher));
@@ -61,7 +101,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::cache::Object;
 
     struct Answers(&'static str);
 
@@ -80,6 +119,7 @@ mod tests {
         Observed {
             kind: KindRef::new("example.com/v1", "Web"),
             object: object("a", object_version),
+            excerpt: None,
             children: vec![(KindRef::new("v1", "ConfigMap"), object("b", child_version))],
             former: Vec::new(),
             kinds: BTreeMap::new(),
@@ -97,6 +137,37 @@ mod tests {
         assert!(!holds("d", observed("2", "1")));
         assert!(!holds("d", observed("1", "2")));
         assert!(!holds("d", Observed { children: Vec::new(), ..observed("1", "1") }));
+    }
+
+    #[test]
+    fn only_what_is_shown_and_what_the_host_goes_by_is_an_input() {
+        let shown = |text: &str, resource_version: &str, finalizers: &[&str]| {
+            let finalizers = finalizers.iter().copied().map(Into::into).collect();
+            let object = Object { resource_version: resource_version.into(), finalizers, ..Object::sample("ns", "a") };
+            let object = Arc::new(Object { text: text.into(), ..object });
+            Observed { object, excerpt: Some(text.chars().take(1).collect()), ..observed("1", "1") }
+        };
+        let (old, reported) = (r#"{"status":1}"#, r#"{"status":2}"#);
+        let confirmed = format!(r#"{{"status":1,"{}":1}}"#, labels::ALLOW_REMOVAL);
+        let before = Converged::new("d", &shown(old, "1", &[]), &Recorded::default());
+        for (now, expected) in [
+            (shown(old, "2", &[]), true),
+            (shown(r#"{"touched":1,"status":1}"#, "2", &[]), true),
+            (shown(reported, "2", &[]), false),
+            (shown(&confirmed, "2", &[]), false),
+            (shown(old, "2", &["a/b"]), false),
+            (shown("7", "2", &[]), false),
+        ] {
+            let holds = before.as_ref().is_some_and(|before| before.still_holds("d", &now, &NoLookups));
+            assert_eq!(holds, expected, "{now:?}");
+        }
+        let after = |now: &Observed| State::of(&now.object, now.excerpt.as_deref());
+        let now = shown(reported, "2", &[]);
+        let written = before.clone().and_then(|before| before.reported(after(&now)));
+        assert!(written.is_some_and(|written| written.still_holds("d", &now, &NoLookups)));
+        assert!(before.and_then(|before| before.reported(after(&shown("7", "2", &[])))).is_none());
+        let all = Converged::new("d", &observed("1", "1"), &Recorded::default());
+        assert!(all.and_then(|all| all.reported(after(&observed("2", "1")))).is_none(), "the status is shown, too");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod conclusion;
 mod delete;
 mod displaced;
 mod ending;
+pub mod excerpt;
 mod expiry;
 pub mod finalize;
 pub mod guard;
@@ -164,10 +165,11 @@ impl Pipeline {
     }
 
     /// Whether the plugin would be asked the same again, and so would say the same: also if it wanted to be asked again
-    /// after some time.
+    /// after some time. An object that calms down is asked about, for that is to be told.
     fn is_unchanged(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed) -> bool {
         let Some(converged) = self.memory.read(key, |memory| memory.converged.clone()) else { return false };
-        let holds = converged.still_holds(plugin.reconciler.digest(), observed, &self.answers(plugin, key));
+        let holds = converged.still_holds(plugin.reconciler.digest(), observed, &self.answers(plugin, key))
+            && !self.pace.rests(key);
         if holds {
             self.metrics.call_skipped(&plugin.name);
         }

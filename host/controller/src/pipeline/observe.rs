@@ -17,6 +17,8 @@ pub struct Observed {
     pub kind: KindRef,
     /// The object.
     pub object: Arc<Object>,
+    /// What the plugin is shown of the object, where that is not everything.
+    pub excerpt: Option<String>,
     /// Its children, by kind and name.
     pub children: Vec<(KindRef, Arc<Object>)>,
     /// Its children of kinds that the plugin no longer declares. The plugin does not see them.
@@ -58,14 +60,15 @@ pub fn observe(plugin: &ActivePlugin, name: &Name) -> Result<Observed, Unobserve
     // Nothing waits for a former kind: what is not known of it is pruned later.
     let synced = plugin.former.iter().filter(|(_, watched)| watched.state() == State::Synced);
     let former = synced.flat_map(|(kind, watched)| owned(kind, watched)).collect();
-    Ok(Observed { kind: plugin.objects.kind().clone(), object, children, former, kinds })
+    let excerpt = plugin.excerpt.as_ref().map(|excerpt| excerpt.of(&object.text));
+    Ok(Observed { kind: plugin.objects.kind().clone(), object, excerpt, children, former, kinds })
 }
 
 impl Observed {
     /// The request that the plugin gets.
     pub fn request(&self, config: &str) -> Request {
         Request {
-            object: self.object.text.to_string(),
+            object: self.excerpt.as_deref().unwrap_or(&self.object.text).to_owned(),
             children: self.own().map(|(_, child)| child.text.to_string()).collect(),
             config: config.to_owned(),
         }
@@ -84,5 +87,25 @@ impl Observed {
     /// The child of that kind and name.
     pub fn child(&self, kind: &KindRef, name: &str) -> Option<&Arc<Object>> {
         self.children.iter().find(|(of, child)| of == kind && *child.name.name == *name).map(|(_, child)| child)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plugin_is_shown_the_excerpt_where_there_is_one() {
+        let object = Object { text: "everything".into(), ..Object::sample("ns", "a") };
+        let observed = |excerpt: Option<&str>| Observed {
+            kind: KindRef::new("example.com/v1", "Web"),
+            object: Arc::new(object.clone()),
+            excerpt: excerpt.map(str::to_owned),
+            children: Vec::new(),
+            former: Vec::new(),
+            kinds: BTreeMap::new(),
+        };
+        assert_eq!(observed(None).request("null").object, "everything");
+        assert_eq!(observed(Some("a part")).request("null").object, "a part");
     }
 }

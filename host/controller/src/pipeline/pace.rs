@@ -60,6 +60,16 @@ impl Heat {
         (self.level, self.at) = ((self.level - elapsed * PER_SECOND).max(0.0), now);
     }
 
+    /// Ends the pauses; whether there were any.
+    fn calms(&mut self) -> bool {
+        let paused = self.pauses > 0;
+        if paused {
+            let Self { generation, under_way, .. } = *self;
+            *self = Self { level: BURST / 2.0, generation, under_way, ..Self::new(Instant::now()) };
+        }
+        paused
+    }
+
     fn is_cold(&self) -> bool {
         self.level < 1.0 && self.pauses == 0
     }
@@ -97,12 +107,15 @@ impl Pace {
     pub fn begins(&self, key: &Key) -> bool {
         let mut heats = self.lock();
         let Some(heat) = heats.get_mut(key) else { return false };
-        let calm = heat.pauses > 0 && heat.woken == 0;
-        if calm {
-            *heat = Heat { level: BURST / 2.0, generation: heat.generation, ..Heat::new(Instant::now()) };
-        }
+        let calm = heat.woken == 0 && heat.calms();
         (heat.woken, heat.under_way) = (0, true);
         calm
+    }
+
+    /// What woke the object is nothing new to its plugin, such as an echo of the host's own write; whether it has calmed down
+    /// with that.
+    pub fn rests(&self, key: &Key) -> bool {
+        self.lock().get_mut(key).is_some_and(Heat::calms)
     }
 
     /// The plugin is called in this reconcile. A change of the object itself is somebody's wish and makes nothing hot.
@@ -202,6 +215,20 @@ mod tests {
         assert!(pace.begins(&key()), "no event since the last reconcile");
         assert_eq!(pace.slowed(&key()), None);
         assert_eq!(pace.ends(&key(), Next::Rest), None);
+    }
+
+    #[test]
+    fn an_echo_that_is_nothing_new_ends_the_pauses() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        assert!(!pace.rests(&key()), "there is nothing to end");
+        fight(&pace, 61, now);
+        assert!(!pace.rests(&key()), "it has never paused");
+        fight(&pace, 10, now);
+        pace.woken(&key(), || "Deployment 'a'".to_owned());
+        assert!(!pace.begins(&key()), "something woke it");
+        assert!(pace.rests(&key()), "but it was nothing new");
+        assert_eq!((pace.slowed(&key()), pace.ends(&key(), Next::Rest)), (None, None));
+        assert!(fight(&pace, 40, now).is_some(), "it is hot again sooner than at first");
     }
 
     #[test]

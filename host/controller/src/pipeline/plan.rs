@@ -206,6 +206,7 @@ mod tests {
         Observed {
             kind: KindRef::new("example.com/v1", "Web"),
             object: Arc::new(live("shop", "", "")),
+            excerpt: None,
             children: children.into_iter().map(|child| (kind(), Arc::new(child))).collect(),
             former: Vec::new(),
             kinds: BTreeMap::new(),

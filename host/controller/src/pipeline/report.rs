@@ -12,10 +12,12 @@ use kube::{
     Client,
     api::{Patch, PatchParams},
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     apply::{Failure, is_undeclared_field},
+    inputs::State,
     status::{Report, desired_status, is_news, same_status},
 };
 use crate::{cache::Object, client::chain, plugin::ActivePlugin};
@@ -51,6 +53,8 @@ pub enum StatusWrite {
     Written {
         /// What to remember of it.
         settled: SettledStatus,
+        /// The object as it is now, if nothing but its status changed, and that as it shall be.
+        state: Option<State>,
         /// Whether the answer shows that somebody changed the object meanwhile. The event of that is old news when it comes, and
         /// wakes nobody.
         changed_meanwhile: bool,
@@ -91,8 +95,10 @@ pub async fn write_status(
         );
     }
     let changed_meanwhile = but_for_status(object) != but_for_status(&after);
+    let as_expected = settled == SettledStatus::default() && !changed_meanwhile;
+    let state = as_expected.then(|| State::shown_by(plugin.excerpt.as_ref(), &after));
     plugin.objects.store().wrote(after);
-    Ok(StatusWrite::Written { settled, changed_meanwhile })
+    Ok(StatusWrite::Written { settled, state, changed_meanwhile })
 }
 
 async fn patch_status(
@@ -159,15 +165,19 @@ fn but_for_status(object: &Object) -> BTreeMap<String, &str> {
     all
 }
 
-/// The status that an object has.
+/// The status that an object has; an object without a readable one has none.
 pub(super) fn status_of(object: &Object) -> Map<String, Value> {
-    #[derive(serde::Deserialize)]
-    struct Status {
-        #[serde(default)]
-        status: Map<String, Value>,
+    status_text(object).and_then(|status| serde_json::from_str(status).ok()).unwrap_or_default()
+}
+
+/// The text of an object's status.
+pub(super) fn status_text(object: &Object) -> Option<&str> {
+    #[derive(Deserialize)]
+    struct Read<'t> {
+        #[serde(borrow)]
+        status: Option<&'t RawValue>,
     }
-    // An object without a readable status has none.
-    serde_json::from_str::<Status>(&object.text).map(|object| object.status).unwrap_or_default()
+    serde_json::from_str::<Read<'_>>(&object.text).ok()?.status.map(RawValue::get)
 }
 
 #[cfg(test)]

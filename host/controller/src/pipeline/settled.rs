@@ -83,6 +83,7 @@ mod tests {
         Observed {
             kind: KindRef::new("example.com/v1", "Web"),
             object: Arc::new(Object::sample("ns", "a")),
+            excerpt: None,
             children: versions.iter().enumerate().map(live).collect(),
             former: Vec::new(),
             kinds: BTreeMap::new(),
