@@ -37,6 +37,7 @@ mod swaps;
 mod told;
 mod training_job;
 mod verdicts;
+mod versions;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     mass_deletion::register(&mut suite);
     hot_loops::register(&mut suite);
     verdicts::register(&mut suite);
+    versions::register(&mut suite);
     told::register(&mut suite);
     misbehaviour::register(&mut suite);
     permissions::register(&mut suite);

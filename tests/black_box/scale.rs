@@ -103,7 +103,10 @@ async fn a_hundred_plugins_share_what_they_can(scene: &mut Scene) -> Result<()> 
     let objects: Vec<_> =
         (0..PLUGINS).flat_map(|plugin| (0..OBJECTS_EACH).map(move |object| (plugin, object))).collect();
     many(&objects, async |object| apply(scene, *object, "one").await).await?;
-    scene.start(&[]).await?;
+    scene.host.resume().await?;
+    // A debug build compiles each for most of a second.
+    until(scene, "all plugins to be loaded", |host| loaded(host) == PLUGINS as f64).await?;
+    scene.host.ready().await?;
     until_all_say(scene, "one").await?;
     many(&objects, async |object| apply(scene, *object, "two").await).await?;
     until_all_say(scene, "two").await?;
@@ -244,7 +247,12 @@ async fn many<T>(items: &[T], work: impl AsyncFn(&T) -> Result<()>) -> Result<()
 async fn until(scene: &Scene, what: &str, holds: impl Fn(&Samples) -> bool) -> Result<()> {
     eventually(LONG, what, async || {
         let host = scene.metrics().await?;
-        let seen = BTreeMap::from([("writes", writes(&host)), ("calls", calls(&host)), ("skipped", skipped(&host))]);
+        let seen = BTreeMap::from([
+            ("writes", writes(&host)),
+            ("calls", calls(&host)),
+            ("skipped", skipped(&host)),
+            ("loaded", loaded(&host)),
+        ]);
         Ok(Look::of(holds(&host), format!("{seen:?}")))
     })
     .await
@@ -269,6 +277,10 @@ fn calls_of(host: &Samples, plugin: &str) -> f64 {
 
 fn calls(host: &Samples) -> f64 {
     host.sum("pilothouse_plugin_calls_total", &[])
+}
+
+fn loaded(host: &Samples) -> f64 {
+    host.sum("pilothouse_plugin_loaded", &[])
 }
 
 fn skipped(host: &Samples) -> f64 {
