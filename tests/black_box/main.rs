@@ -6,6 +6,7 @@ mod children;
 mod command;
 mod command_line;
 mod conflicts;
+mod copies;
 mod crashes;
 mod credentials;
 mod deletion;

@@ -5,20 +5,18 @@ use std::{collections::BTreeMap, fs, time::Duration};
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
-};
+use kube::api::{Patch, PatchParams};
 use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
     artifacts,
-    cluster::{Cluster, install_crd},
+    cluster::Cluster,
     metrics::Samples,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
 use crate::{
+    copies,
     scene::{Scene, app, misbehaver},
     suite::{Suite, heavy},
 };
@@ -56,7 +54,7 @@ pub fn register(suite: &mut Suite) {
 
 async fn two_thousand_objects_at_rest_cost_nothing(scene: &mut Scene) -> Result<()> {
     scene.move_to(Cluster::with(Parts::Api).await?).await?;
-    define(scene, 0).await?;
+    copies::define(scene, 0, &["v1"]).await?;
     let objects: Vec<_> = (0..OBJECTS).map(|object| (0, object)).collect();
     many(&objects, async |object| apply(scene, *object, "one").await).await?;
     scene.start(&["copies"]).await?;
@@ -98,7 +96,7 @@ async fn a_hundred_plugins_share_what_they_can(scene: &mut Scene) -> Result<()> 
         let plugin = folder.path().join("copy.wasm");
         fs::write(&plugin, copy(&original, number))?;
         scene.host.install(&plugin, &format!("copy-{number:03}.wasm"))?;
-        define(scene, number).await?;
+        copies::define(scene, number, &["v1"]).await?;
     }
     let objects: Vec<_> =
         (0..PLUGINS).flat_map(|plugin| (0..OBJECTS_EACH).map(move |object| (plugin, object))).collect();
@@ -163,47 +161,8 @@ async fn until_all_say(scene: &Scene, value: &str) -> Result<()> {
 
 /// The plugin under the number of a copy.
 fn copy(original: &[u8], number: usize) -> Vec<u8> {
-    let mut bytes = original.to_vec();
-    for (placeholder, name) in [("copy-000", format!("copy-{number:03}")), ("Copy000", format!("Copy{number:03}"))] {
-        let length = placeholder.len();
-        let places: Vec<_> = bytes
-            .windows(length)
-            .enumerate()
-            .filter(|(_, part)| *part == placeholder.as_bytes())
-            .map(|(at, _)| at)
-            .collect();
-        places.into_iter().for_each(|at| bytes[at..at + length].copy_from_slice(name.as_bytes()));
-    }
-    bytes
-}
-
-/// The CRD of a copy.
-fn definition(number: usize) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("copy{number:03}s.copies.pilothouse.dev")},
-        "spec": {
-            "group": "copies.pilothouse.dev",
-            "scope": "Namespaced",
-            "names": {
-                "kind": format!("Copy{number:03}"), "listKind": format!("Copy{number:03}List"),
-                "plural": format!("copy{number:03}s"), "singular": format!("copy{number:03}"),
-            },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
-            }],
-        },
-    })
-}
-
-/// Installs the CRD of a copy.
-async fn define(scene: &Scene, number: usize) -> Result<()> {
-    let file = tempfile::NamedTempFile::new()?;
-    fs::write(file.path(), definition(number).to_string())?;
-    install_crd(&scene.namespace.client(), file.path()).await
+    let named = copies::replaced(original, "copy-000", &format!("copy-{number:03}"));
+    copies::replaced(&named, "Copy000", &format!("Copy{number:03}"))
 }
 
 async fn apply(scene: &Scene, (plugin, object): (usize, usize), value: &str) -> Result<()> {
@@ -215,7 +174,7 @@ async fn apply(scene: &Scene, (plugin, object): (usize, usize), value: &str) -> 
         "spec": {"value": value},
     });
     let parameters = PatchParams::apply("user").force();
-    api(scene, plugin).patch(&name, &parameters, &Patch::Apply(body)).await?;
+    copies::api(scene, plugin, "v1").patch(&name, &parameters, &Patch::Apply(body)).await?;
     Ok(())
 }
 
@@ -223,20 +182,8 @@ async fn apply(scene: &Scene, (plugin, object): (usize, usize), value: &str) -> 
 async fn touch(scene: &Scene, (plugin, object): (usize, usize)) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": "yes"}}});
     let name = format!("object-{plugin}-{object}");
-    api(scene, plugin).patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    copies::api(scene, plugin, "v1").patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
-}
-
-/// The objects of a copy.
-fn api(scene: &Scene, plugin: usize) -> Api<DynamicObject> {
-    let resource = ApiResource {
-        group: "copies.pilothouse.dev".to_owned(),
-        version: "v1".to_owned(),
-        api_version: "copies.pilothouse.dev/v1".to_owned(),
-        kind: format!("Copy{plugin:03}"),
-        plural: format!("copy{plugin:03}s"),
-    };
-    Api::namespaced_with(scene.namespace.client(), &scene.namespace.name, &resource)
 }
 
 /// Does something for each of many, some at once.

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     apply::{Failure, is_undeclared_field},
+    excerpt::members,
     inputs::State,
     status::{Report, desired_status, is_news, same_status},
 };
@@ -154,8 +155,7 @@ fn explain(error: &kube::Error) -> Failure {
 /// All that an object says apart from its status, as text; nothing of one that cannot be read.
 fn but_for_status(object: &Object) -> BTreeMap<String, &str> {
     fn fields(text: &str) -> BTreeMap<String, &str> {
-        let fields = serde_json::from_str::<BTreeMap<String, &RawValue>>(text).unwrap_or_default();
-        fields.into_iter().map(|(field, value)| (field, value.get())).collect()
+        members(text).unwrap_or_default().into_iter().map(|(field, value)| (field, value.get())).collect()
     }
     let mut all = fields(&object.text);
     all.remove("status");

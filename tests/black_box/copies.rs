@@ -1,0 +1,61 @@
+//! The guest `copies` under other names, kinds and versions, and the definitions of the kinds that its copies reconcile.
+
+use std::fs;
+
+use anyhow::Result;
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject},
+};
+use pilothouse_tests::cluster::install_crd;
+use serde_json::json;
+
+use crate::scene::Scene;
+
+/// The plugin with each occurrence of a text replaced by another one of the same length.
+pub fn replaced(original: &[u8], text: &str, by: &str) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    let places = original.windows(text.len()).enumerate().filter(|(_, part)| *part == text.as_bytes());
+    places.for_each(|(at, _)| bytes[at..at + text.len()].copy_from_slice(by.as_bytes()));
+    bytes
+}
+
+/// Installs the CRD of a copy, which serves these versions with the same schema and stores the first one.
+pub async fn define(scene: &Scene, number: usize, versions: &[&str]) -> Result<()> {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = |name: &&str| {
+        json!({
+            "name": name, "served": true, "storage": versions.first() == Some(name), "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
+        })
+    };
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("copy{number:03}s.copies.pilothouse.dev")},
+        "spec": {
+            "group": "copies.pilothouse.dev",
+            "scope": "Namespaced",
+            "names": {
+                "kind": format!("Copy{number:03}"), "listKind": format!("Copy{number:03}List"),
+                "plural": format!("copy{number:03}s"), "singular": format!("copy{number:03}"),
+            },
+            "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        },
+    });
+    let file = tempfile::NamedTempFile::new()?;
+    fs::write(file.path(), definition.to_string())?;
+    install_crd(&scene.namespace.client(), file.path()).await
+}
+
+/// The objects of a copy, in one of the versions.
+pub fn api(scene: &Scene, number: usize, version: &str) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "copies.pilothouse.dev".to_owned(),
+        version: version.to_owned(),
+        api_version: format!("copies.pilothouse.dev/{version}"),
+        kind: format!("Copy{number:03}"),
+        plural: format!("copy{number:03}s"),
+    };
+    Api::namespaced_with(scene.namespace.client(), &scene.namespace.name, &resource)
+}
