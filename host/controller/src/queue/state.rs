@@ -47,7 +47,7 @@ impl State {
         entry.asked.get_or_insert_with(Instant::now);
         let lane = self.lanes.entry(key.plugin.clone()).or_default();
         lane.tally.adds += u64::from(is_new);
-        if lane.live.is_empty() && lane.bulk.is_empty() && !self.turns.contains(&key.plugin) {
+        if lane.is_empty() && !self.turns.contains(&key.plugin) {
             self.turns.push_back(key.plugin.clone());
         }
         match priority {
@@ -70,7 +70,7 @@ impl State {
             let plugin = self.turns.pop_front()?;
             let lane = self.lanes.get_mut(&plugin)?;
             let key = if lane.working < concurrency { lane.pop(&self.entries) } else { None };
-            if !lane.live.is_empty() || !lane.bulk.is_empty() {
+            if !lane.is_empty() {
                 self.turns.push_back(plugin);
             }
             let Some(key) = key else { continue };
@@ -141,7 +141,7 @@ impl State {
     /// Forgets a plugin's waiting keys, timers and failures.
     pub(super) fn forget_plugin(&mut self, plugin: &str) {
         if let Some(lane) = self.lanes.get_mut(plugin) {
-            (lane.live, lane.bulk) = Default::default();
+            lane.clear();
         }
         self.entries.retain(|key, entry| {
             if &*key.plugin != plugin {
@@ -223,6 +223,24 @@ mod tests {
         assert_eq!(take(&mut state).as_deref(), Some("b"));
         state.done(&key("p", "a"), Next::Rest, None, Instant::now());
         assert_eq!(take(&mut state), None, "c's place in the bulk lane is stale");
+    }
+
+    /// As after a restart in the middle of it all.
+    #[test]
+    fn bulk_work_has_a_turn_also_while_changes_go_on_coming() {
+        let mut state = State::default();
+        for name in ["a", "b"] {
+            state.add(key("p", name), Priority::Bulk);
+        }
+        let mut taken = Vec::new();
+        for change in 0..10 {
+            state.add(key("p", &format!("change-{change}")), Priority::Live);
+            let next = state.take(1);
+            taken.extend(next.as_ref().map(|key| key.object.name.to_string()));
+            next.iter().for_each(|key| state.done(key, Next::Rest, None, Instant::now()));
+        }
+        let turns: Vec<_> = taken.iter().map(|name| if name.starts_with("change") { '.' } else { '#' }).collect();
+        assert_eq!(turns.iter().collect::<String>(), "...#...#..", "{taken:?}");
     }
 
     /// Whichever of two plugins comes late, and whatever has a place: its key is among the next ones that are let out.
