@@ -88,7 +88,7 @@ async fn everything_is_right(scene: &Scene) -> Result<()> {
     scene.namespace.until("Service", "web", "to be there", |_| true).await?;
     scene.at_rest("web").await?;
     scene.at_rest("new").await?;
-    let writes = scene.host_writes()?;
+    let writes = scene.host_writes().await?;
     ensure!(!writes.iter().any(|write| write.starts_with("delete")), "something was deleted: {writes:#?}");
     Ok(())
 }

@@ -51,7 +51,7 @@ async fn a_pod_finds_its_cluster_and_its_namespace(scene: &mut Scene) -> Result<
         ensure!(scene.namespace.get(kind, name).await?.is_some(), "{kind} {name} is in another namespace");
     }
     let user = format!("system:serviceaccount:{}:{ACCOUNT}", scene.namespace.name);
-    ensure!(!scene.writes_of(&user)?.is_empty(), "the host is somebody else");
+    ensure!(!scene.writes_of(&user).await?.is_empty(), "the host is somebody else");
     Ok(())
 }
 

@@ -23,7 +23,7 @@ pub fn register(suite: &mut Suite) {
 /// A19, F7: as `kubectl delete` does it.
 async fn children_go_with_their_object(scene: &mut Scene) -> Result<()> {
     scene.start_with_web().await?;
-    let before = scene.host_writes()?;
+    let before = scene.host_writes().await?;
     delete(scene, PropagationPolicy::Background).await?;
     for kind in ["Deployment", "Service"] {
         scene.namespace.until_gone(kind, "web").await?;
@@ -34,7 +34,7 @@ async fn children_go_with_their_object(scene: &mut Scene) -> Result<()> {
 /// As `kubectl delete --cascade=foreground` does it: the object stays until its children are gone.
 async fn children_go_before_their_object(scene: &mut Scene) -> Result<()> {
     scene.start_with_web().await?;
-    let before = scene.host_writes()?;
+    let before = scene.host_writes().await?;
     delete(scene, PropagationPolicy::Foreground).await?;
     for kind in ["AppService", "Deployment", "Service"] {
         scene.namespace.until_gone(kind, "web").await?;
@@ -46,7 +46,7 @@ async fn children_go_before_their_object(scene: &mut Scene) -> Result<()> {
 /// must not put them back.
 async fn orphaned_children_stay_as_they_are(scene: &mut Scene) -> Result<()> {
     scene.start_with_web().await?;
-    let before = scene.host_writes()?;
+    let before = scene.host_writes().await?;
     delete(scene, PropagationPolicy::Orphan).await?;
     scene.namespace.until_gone("AppService", "web").await?;
     for kind in ["Deployment", "Service"] {
@@ -97,7 +97,7 @@ async fn delete(scene: &Scene, policy: PropagationPolicy) -> Result<()> {
 async fn stayed_quiet(scene: &Scene, before: &[String]) -> Result<()> {
     scene.namespace.apply(app("later")).await?;
     scene.at_rest("later").await?;
-    let after = scene.host_writes()?;
+    let after = scene.host_writes().await?;
     let writes: Vec<_> = after[before.len()..]
         .iter()
         .filter(|write| write.contains(" web ") && !write.contains("appservices/status"))

@@ -104,7 +104,7 @@ async fn children_come_again_after_garbage_collection(scene: &mut Scene) -> Resu
     let is_new = |child: &Value| child["metadata"]["uid"] != first["metadata"]["uid"];
     scene.namespace.until("ConfigMap", "guest", "to be made again", is_new).await?;
     scene.namespace.until("Farewell", "guest", "to wait as the plugin says", held_back).await?;
-    let created = scene.host_writes()?.iter().filter(|write| *write == "patch configmaps/ guest 201").count();
+    let created = scene.host_writes().await?.iter().filter(|write| *write == "patch configmaps/ guest 201").count();
     ensure!(created == 2, "the child was made {created} times");
     scene.namespace.patch("Farewell", "guest", json!({"spec": {"letGo": true}})).await?;
     scene.namespace.until_gone("ConfigMap", "guest").await?;

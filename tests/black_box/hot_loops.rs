@@ -50,7 +50,7 @@ async fn a_fight_over_a_child_is_slowed_down_told_and_forgotten(scene: &mut Scen
     };
     let message = condition(&object, "Throttled")["message"].as_str().context("no message")?;
     ensure!(message.contains("Deployment 'web'"), "the source is not named: {message}");
-    let repairs = scene.host_writes()?.iter().filter(|write| write.starts_with("patch deployments/ ")).count();
+    let repairs = scene.host_writes().await?.iter().filter(|write| write.starts_with("patch deployments/ ")).count();
     ensure!(repairs < REPAIRS, "{repairs} repairs before it was slowed down");
 
     let calm = |object: &Value| condition(object, "Throttled").is_null();

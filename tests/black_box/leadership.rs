@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{pilothouse, repacked},
-    scene::{Scene, misbehaver},
+    scene::{Scene, at_rest, misbehaver},
     suite::{Suite, tests},
 };
 
@@ -55,17 +55,17 @@ async fn only_the_leader_writes(scene: &mut Scene) -> Result<()> {
     reconciled(scene, "one").await?;
     for (host, leads) in [(&scene.host, 1.0), (&second, 0.0)] {
         ensure!(host.get("health", "/readyz").await?.0 == 200, "a host is not ready");
-        let metrics = pilothouse_tests::metrics::Samples::parse(&host.metrics().await?)?;
+        let metrics = at_rest(host).await?;
         let status = metrics.sum("leader_election_master_status", &[("name", "pilothouse")]);
         ensure!(status == leads, "a host says {status} of its leadership");
         let works = metrics.sum("controller_runtime_reconcile_total", &[]) > 0.0;
         ensure!(works == (leads == 1.0), "the wrong host reconciles");
     }
-    written_once(scene, &["one"])?;
+    written_once(scene, &["one"]).await?;
     ensure!(
-        work_of(scene, SECOND_HOST_USER)?.is_empty(),
+        work_of(scene, SECOND_HOST_USER).await?.is_empty(),
         "the other host wrote {:?}",
-        work_of(scene, SECOND_HOST_USER)?
+        work_of(scene, SECOND_HOST_USER).await?
     );
     second.stop().await
 }
@@ -78,13 +78,13 @@ async fn a_newer_version_stands_by_and_takes_over(scene: &mut Scene) -> Result<(
     scene.start(&[]).await?;
     scene.host.logged("this host leads").await?;
     let second = standing_by(scene, LONG).await?;
-    let early = scene.writes_of(SECOND_HOST_USER)?;
+    let early = scene.writes_of(SECOND_HOST_USER).await?;
     ensure!(early.is_empty(), "the other host wrote {early:?}");
     scene.host.stop().await?;
     scene.namespace.apply(object("one")).await?;
     reconciled(scene, "one").await?;
     ensure!(second.get("health", "/readyz").await?.0 == 200, "the new leader is not ready");
-    written_once(scene, &["one"])
+    written_once(scene, &["one"]).await
 }
 
 /// The Lease would last for minutes, so the other host leads because it was given back.
@@ -108,10 +108,10 @@ async fn a_leader_that_is_asked_to_end_hands_over(scene: &mut Scene) -> Result<(
     for name in &names {
         reconciled(scene, name).await?;
     }
-    written_once(scene, &names)?;
+    written_once(scene, &names).await?;
     let lease = lease(scene).await?;
     ensure!(lease["leaseTransitions"] == 1, "the Lease counts other transitions: {lease}");
-    ensure!(!work_of(scene, SECOND_HOST_USER)?.is_empty(), "the other host had nothing to do");
+    ensure!(!work_of(scene, SECOND_HOST_USER).await?.is_empty(), "the other host had nothing to do");
     Ok(())
 }
 
@@ -124,7 +124,7 @@ async fn a_killed_leader_is_followed_once_its_lease_ran_out(scene: &mut Scene) -
     scene.namespace.apply(object("after")).await?;
     second.logged("this host leads").await?;
     reconciled(scene, "after").await?;
-    written_once(scene, &["before", "after"])?;
+    written_once(scene, &["before", "after"]).await?;
     let taken = lease(scene).await?;
     let waited = time(&taken["acquireTime"])?.duration_since(time(&left["renewTime"])?);
     ensure!(waited.as_secs() >= 6, "the Lease was taken after {waited:?}");
@@ -136,7 +136,7 @@ async fn a_leader_that_was_stopped_does_not_write_again(scene: &mut Scene) -> Re
     let second = two_hosts(scene, SHORT).await?;
     scene.namespace.apply(object("before")).await?;
     reconciled(scene, "before").await?;
-    let written = work_of(scene, HOST_USER)?;
+    let written = work_of(scene, HOST_USER).await?;
     scene.host.signal("STOP").await?;
     scene.namespace.apply(object("during")).await?;
     second.logged("this host leads").await?;
@@ -146,9 +146,9 @@ async fn a_leader_that_was_stopped_does_not_write_again(scene: &mut Scene) -> Re
     for name in ["during", "after"] {
         reconciled(scene, name).await?;
     }
-    let now = work_of(scene, HOST_USER)?;
+    let now = work_of(scene, HOST_USER).await?;
     ensure!(now == written, "the old leader wrote {:#?}", &now[written.len()..]);
-    written_once(scene, &["before", "during", "after"])
+    written_once(scene, &["before", "during", "after"]).await
 }
 
 async fn a_leader_whose_lease_is_taken_ends(scene: &mut Scene) -> Result<()> {
@@ -244,15 +244,15 @@ async fn reconciled(scene: &Scene, name: &str) -> Result<()> {
 }
 
 /// What a host wrote for objects; what hosts keep for themselves is another matter.
-fn work_of(scene: &Scene, user: &str) -> Result<Vec<String>> {
+async fn work_of(scene: &Scene, user: &str) -> Result<Vec<String>> {
     let own = |write: &String| write.contains(" leases/ ") || write.contains(" pilothouse-kinds ");
-    Ok(scene.writes_of(user)?.into_iter().filter(|write| !own(write)).collect())
+    Ok(scene.writes_of(user).await?.into_iter().filter(|write| !own(write)).collect())
 }
 
 /// Both hosts together wrote each object's children and status once, and nothing else.
-fn written_once(scene: &Scene, names: &[impl AsRef<str>]) -> Result<()> {
-    let mut writes = work_of(scene, HOST_USER)?;
-    writes.extend(work_of(scene, SECOND_HOST_USER)?);
+async fn written_once(scene: &Scene, names: &[impl AsRef<str>]) -> Result<()> {
+    let mut writes = work_of(scene, HOST_USER).await?;
+    writes.extend(work_of(scene, SECOND_HOST_USER).await?);
     for name in names.iter().map(AsRef::as_ref) {
         for target in
             [format!("configmaps/ {name}-0 "), format!("configmaps/ {name}-1 "), format!("misbehavers/status {name} ")]

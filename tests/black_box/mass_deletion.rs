@@ -77,7 +77,7 @@ async fn a_version_that_forgets_all_children_empties_nothing(scene: &mut Scene) 
     for name in &names {
         scene.namespace.until("Misbehaver", name, "to be ready again", is_ready).await?;
     }
-    ensure!(no_deletes(scene)?, "children were deleted: {:?}", scene.host_writes()?);
+    ensure!(no_deletes(scene).await?, "children were deleted: {:?}", scene.host_writes().await?);
     Ok(())
 }
 
@@ -165,6 +165,6 @@ async fn children(scene: &Scene) -> Result<usize> {
     Ok(all.iter().filter(ours).count())
 }
 
-fn no_deletes(scene: &Scene) -> Result<bool> {
-    Ok(!scene.host_writes()?.iter().any(|write| write.starts_with("delete")))
+async fn no_deletes(scene: &Scene) -> Result<bool> {
+    Ok(!scene.host_writes().await?.iter().any(|write| write.starts_with("delete")))
 }

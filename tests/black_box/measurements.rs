@@ -211,12 +211,7 @@ async fn measured(scene: &Scene, name: &str, number: usize) -> Result<()> {
 
 /// Waits until the queue is at rest; so many transitions have been counted then.
 async fn counted(scene: &Scene, times: f64) -> Result<()> {
-    let metrics = eventually(PATIENCE, "the queue to be empty", async || {
-        let now = scene.metrics().await?;
-        let busy = now.sum("workqueue_depth", &[]) + now.sum("controller_runtime_active_workers", &[]);
-        Ok(if busy == 0.0 { Look::Found(now) } else { Look::NotYet(busy.to_string()) })
-    })
-    .await?;
+    let metrics = scene.metrics_at_rest().await?;
     let (count, observed) = (metrics.sum(COUNTED, &[]), metrics.sum(&format!("{OBSERVED}_count"), &[]));
     ensure!(count == times && observed == times, "{count} counted and {observed} observed of {times}");
     Ok(())

@@ -203,7 +203,7 @@ fn warnings() -> Result<BTreeSet<String>> {
 async fn reconciles_are_counted(scene: &mut Scene) -> Result<()> {
     scene.start_with_web().await?;
     scene.reconcile_often("web", 2).await?;
-    let metrics = scene.metrics().await?;
+    let metrics = scene.metrics_at_rest().await?;
     let of_plugin = [("controller", "app-service")];
     let reconciles = metrics.sum("controller_runtime_reconcile_total", &of_plugin);
     let timed = metrics.sum("controller_runtime_reconcile_time_seconds_count", &of_plugin);
@@ -255,19 +255,9 @@ async fn faults_are_counted_by_what_they_are(scene: &mut Scene) -> Result<()> {
         // What fails is tried again for ever, and would be counted among the others.
         scene.namespace.delete("Misbehaver", act).await?;
         scene.namespace.until_gone("Misbehaver", act).await?;
-        settled(scene).await?;
+        scene.metrics_at_rest().await?;
     }
     Ok(())
-}
-
-/// Waits until nothing is worked on and nothing waits.
-async fn settled(scene: &Scene) -> Result<()> {
-    eventually(PATIENCE, "the queue to be empty", async || {
-        let now = scene.metrics().await?;
-        let busy = now.sum("workqueue_depth", &[]) + now.sum("controller_runtime_active_workers", &[]);
-        Ok(Look::of(busy == 0.0, busy))
-    })
-    .await
 }
 
 async fn the_queue_is_measured(scene: &mut Scene) -> Result<()> {
@@ -291,8 +281,7 @@ async fn the_queue_is_measured(scene: &mut Scene) -> Result<()> {
     .await?;
     scene.namespace.delete("Misbehaver", "endless").await?;
     scene.namespace.until_gone("Misbehaver", "endless").await?;
-    settled(scene).await?;
-    let now = scene.metrics().await?;
+    let now = scene.metrics_at_rest().await?;
     let adds = now.sum("workqueue_adds_total", &queue);
     let counted = |part: &str| now.sum(&format!("workqueue_{part}_duration_seconds_count"), &queue);
     let (waited, worked) = (counted("queue"), counted("work"));
@@ -307,13 +296,13 @@ async fn the_queue_is_measured(scene: &mut Scene) -> Result<()> {
 
 async fn requests_are_counted(scene: &mut Scene) -> Result<()> {
     scene.start_with_web().await?;
-    let metrics = scene.metrics().await?;
+    let metrics = scene.metrics_at_rest().await?;
     let server = scene.cluster.plane.url().trim_start_matches("https://").to_owned();
     for (method, code) in [("GET", "200"), ("PATCH", "200"), ("PATCH", "201")] {
         let labels = [("method", method), ("code", code), ("host", server.as_str())];
         ensure!(metrics.sum("rest_client_requests_total", &labels) >= 1.0, "no {method} with {code} of {server}");
     }
-    let writes = scene.host_writes()?.len() as f64;
+    let writes = scene.host_writes().await?.len() as f64;
     let counted: f64 = metrics.sum("rest_client_requests_total", &[("method", "PATCH")]);
     ensure!(counted >= writes, "{counted} of {writes} writes are counted");
     Ok(())

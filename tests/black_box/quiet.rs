@@ -31,7 +31,7 @@ pub fn register(suite: &mut Suite) {
 /// a new generation of it, which the Deployment controller must observe first.)
 async fn reconciles_at_rest_write_nothing(scene: &mut Scene) -> Result<()> {
     scene.start_with_web().await?;
-    let before = scene.host_writes()?;
+    let before = scene.host_writes().await?;
     scene.reconcile_often("web", 10).await?;
     for turn in 0..10 {
         let label = json!({"metadata": {"labels": {"tests.pilothouse.dev/touched": turn.to_string()}}});
@@ -42,14 +42,14 @@ async fn reconciles_at_rest_write_nothing(scene: &mut Scene) -> Result<()> {
             })
             .await?;
     }
-    wrote_nothing_since(scene, &before)
+    wrote_nothing_since(scene, &before).await
 }
 
 /// A new host reconciles every object once and finds nothing to do.
 async fn a_restart_at_rest_writes_nothing(scene: &mut Scene) -> Result<()> {
     scene.start(&["app-service"]).await?;
     let names = scene.many_at_rest(OBJECTS).await?;
-    let before = scene.host_writes()?;
+    let before = scene.host_writes().await?;
     scene.host.stop().await?;
     scene.host.resume().await?;
     scene.host.ready().await?;
@@ -61,13 +61,13 @@ async fn a_restart_at_rest_writes_nothing(scene: &mut Scene) -> Result<()> {
     for name in &names {
         scene.reconcile_often(name, 2).await?;
     }
-    wrote_nothing_since(scene, &before)
+    wrote_nothing_since(scene, &before).await
 }
 
 /// Nothing is written twice on the way to rest either; the status is, for it changes on the way.
 async fn creation_writes_each_child_once(scene: &mut Scene) -> Result<()> {
     scene.start_with_web().await?;
-    let writes = scene.host_writes()?;
+    let writes = scene.host_writes().await?;
     let (children, statuses): (Vec<_>, Vec<_>) = writes.iter().partition(|write| !write.contains("appservices/status"));
     ensure!(children.len() == 2, "not one write per child: {writes:#?}");
     ensure!(statuses.len() <= 12, "too many status writes: {writes:#?}");
@@ -96,8 +96,8 @@ async fn what_goes_on_failing_is_told_once(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-fn wrote_nothing_since(scene: &Scene, before: &[String]) -> Result<()> {
-    let after = scene.host_writes()?;
+async fn wrote_nothing_since(scene: &Scene, before: &[String]) -> Result<()> {
+    let after = scene.host_writes().await?;
     ensure!(!before.is_empty(), "the audit log does not tell what the host writes");
     ensure!(after.len() == before.len(), "the host wrote {:#?}", &after[before.len()..]);
     Ok(())

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use jiff::Timestamp;
 use pilothouse_tests::{
     artifacts,
+    audit::Writes,
     cluster::{Cluster, HOST_USER, Namespace, PATIENCE, condition},
     host::{Host, Setup},
     metrics::Samples,
@@ -118,6 +119,11 @@ impl Scene {
         Samples::parse(&self.host.metrics().await?)
     }
 
+    /// The host's metrics when nothing waits in its queues and nobody works: whatever the test has seen is counted.
+    pub async fn metrics_at_rest(&self) -> Result<Samples> {
+        at_rest(&self.host).await
+    }
+
     /// How many reconciles of a plugin have ended since the host started.
     pub async fn reconciles(&self, plugin: &str) -> Result<f64> {
         Ok(self.metrics().await?.sum("controller_runtime_reconcile_total", &[("controller", plugin)]))
@@ -156,34 +162,27 @@ impl Scene {
     }
 
     /// The writes that the host made in this namespace, in order.
-    pub fn host_writes(&self) -> Result<Vec<String>> {
-        self.writes_of(HOST_USER)
+    pub async fn host_writes(&self) -> Result<Vec<String>> {
+        self.writes_of(HOST_USER).await
     }
 
     /// The writes that a user made in this namespace, in order.
-    pub fn writes_of(&self, user: &str) -> Result<Vec<String>> {
-        Ok(self.timed_writes_of(user)?.into_iter().map(|(_, write)| write).collect())
+    pub async fn writes_of(&self, user: &str) -> Result<Vec<String>> {
+        Ok(self.timed_writes_of(user).await?.into_iter().map(|(_, write)| write).collect())
     }
 
-    /// The writes that a user made in this namespace and when they were answered, in order, from the API server's audit log.
-    pub fn timed_writes_of(&self, user: &str) -> Result<Vec<(Timestamp, String)>> {
-        let path = self.cluster.plane.audit_log_path();
-        let log = std::fs::read_to_string(&path).context("failed to read the audit log")?;
-        let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let mut writes = Vec::new();
-        for line in whole.lines().filter(|line| line.contains(&self.namespace.name)) {
-            let entry: Value = serde_json::from_str(line).context("a malformed line in the audit log")?;
-            let target = &entry["objectRef"];
-            if entry["user"]["username"] == user && target["namespace"] == *self.namespace.name {
-                let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                let subresource = word(&target["subresource"]);
-                let resource = format!("{}/{subresource}", word(&target["resource"]));
-                let code = &entry["responseStatus"]["code"];
-                let write = format!("{} {} {} {code}", word(&entry["verb"]), resource, word(&target["name"]));
-                writes.push((word(&entry["stageTimestamp"]).parse()?, write));
-            }
-        }
-        Ok(writes)
+    /// The writes that a user made in this namespace and when they were answered, in order, once none is under way: all
+    /// whose effect the test has seen are among them.
+    pub async fn timed_writes_of(&self, user: &str) -> Result<Vec<(Timestamp, String)>> {
+        eventually(PATIENCE, &format!("the writes of {user} to be answered"), async || {
+            let Writes { answered, under_way } = self.audited(user)?;
+            Ok(if under_way.is_empty() { Look::Found(answered) } else { Look::NotYet(under_way.join(", ")) })
+        })
+        .await
+    }
+
+    fn audited(&self, user: &str) -> Result<Writes> {
+        Writes::read(&self.cluster.plane.audit_log_path(), user, &self.namespace.name)
     }
 
     /// Waits until an object is stalled for a reason. The host says so in its conditions.
@@ -230,11 +229,30 @@ impl Scene {
                 ));
             }
         }
-        let log = self.host.log();
-        let log: Vec<_> = log.lines().collect();
-        let tail = log[log.len().saturating_sub(TAIL)..].join("\n");
-        format!("{}\nthe host's writes: {:#?}\nthe host's log:\n{tail}", lines.join("\n"), self.host_writes())
+        let (writes, log) = (self.audited(HOST_USER), self.end_of_log());
+        format!("{}\nthe host's writes: {writes:#?}\nthe host's log:\n{log}", lines.join("\n"))
     }
+
+    /// The last lines of the host's log, whenever it started.
+    pub fn end_of_log(&self) -> String {
+        let log = self.host.whole_log();
+        let log: Vec<_> = log.lines().collect();
+        log[log.len().saturating_sub(TAIL)..].join("\n")
+    }
+}
+
+/// The metrics of a host when nothing waits in its queues and nobody works.
+pub async fn at_rest(host: &Host) -> Result<Samples> {
+    let read = async || Samples::parse(&host.metrics().await?);
+    eventually(PATIENCE, "the host to be at rest", async || {
+        let now = read().await?;
+        // The queue tells both at one moment.
+        let (waiting, working) = (now.sum("workqueue_depth", &[]), now.sum("workqueue_unfinished_work_seconds", &[]));
+        Ok(Look::of(waiting == 0.0 && working == 0.0, (waiting, working)))
+    })
+    .await?;
+    // What ended while they were read may be told as it was before.
+    read().await
 }
 
 /// An `AppService` with three replicas.

@@ -273,7 +273,22 @@ impl Namespace {
     /// # Errors
     /// The object as it is in the end.
     pub async fn until(&self, kind: &str, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
-        eventually(PATIENCE, &format!("{kind} '{name}' {what}"), async || {
+        self.until_within(PATIENCE, kind, name, what, holds).await
+    }
+
+    /// The same where it may take longer.
+    ///
+    /// # Errors
+    /// The object as it is in the end.
+    pub async fn until_within(
+        &self,
+        patience: Duration,
+        kind: &str,
+        name: &str,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        eventually(patience, &format!("{kind} '{name}' {what}"), async || {
             Ok(match self.get(kind, name).await? {
                 Some(object) if holds(&object) => Look::Found(object),
                 other => Look::NotYet(other.map_or("it is not there".to_owned(), |object| object.to_string())),

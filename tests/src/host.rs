@@ -213,8 +213,17 @@ impl Host {
         http::ask(&self.address(address)?, head, body).await
     }
 
+    /// The logs of all starts.
+    pub fn whole_log(&self) -> String {
+        (1..=self.starts).filter_map(|start| std::fs::read_to_string(self.log_of(start)).ok()).collect()
+    }
+
     fn log_path(&self) -> PathBuf {
-        self.folder.path().join(format!("host-{}.log", self.starts))
+        self.log_of(self.starts)
+    }
+
+    fn log_of(&self, start: usize) -> PathBuf {
+        self.folder.path().join(format!("host-{start}.log"))
     }
 
     /// The address that the log's first line tells.

@@ -3,6 +3,7 @@
 //! Sees the host only from outside: its command line, its log, its HTTP, and what it does in the API server.
 
 pub mod artifacts;
+pub mod audit;
 pub mod cluster;
 #[cfg(test)]
 mod guarantees;

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use futures::{StreamExt, TryStreamExt, stream};
 use pilothouse_tests::{
@@ -94,8 +94,22 @@ impl Theatre {
         Ok(Self { scene, histories, events })
     }
 
+    /// The whole piece; a failure shows the end of the host's log.
+    pub async fn perform(&mut self) -> Result<()> {
+        let done = self.acts().await;
+        done.with_context(|| format!("the host's log ends with\n{}", self.scene.end_of_log()))
+    }
+
+    async fn acts(&mut self) -> Result<()> {
+        self.play().await?;
+        self.converge().await?;
+        let more = self.reconcile_all().await?;
+        ensure!(more.is_empty(), "a new host finds more to write: {more:#?}");
+        self.converge().await
+    }
+
     /// Lets everything happen, and creates beside every object another one with its last spec.
-    pub async fn play(&mut self) -> Result<()> {
+    async fn play(&mut self) -> Result<()> {
         let Scene { namespace, host, .. } = &mut self.scene;
         let namespace = &*namespace;
         let all: usize = self.histories.iter().map(|history| history.steps.len()).sum();
@@ -162,7 +176,7 @@ impl Theatre {
     }
 
     /// Waits until every object is like its fresh one.
-    pub async fn converge(&self) -> Result<()> {
+    async fn converge(&self) -> Result<()> {
         let converged = eventually(PATIENCE, "every object to be like a fresh one", async || {
             let different = self.different().await?;
             let told: String = different.into_values().collect();
@@ -170,7 +184,7 @@ impl Theatre {
         });
         let Err(error) = converged.await else { return Ok(()) };
         let names: Vec<_> = self.different().await?.into_keys().collect();
-        let mut writes = self.writes()?;
+        let mut writes = self.writes().await?;
         writes.retain(|write| names.iter().any(|name| write.contains(name)));
         Err(error.context(format!("the host's events: {:?}\nits writes on these objects: {writes:#?}", self.events)))
     }
@@ -188,8 +202,8 @@ impl Theatre {
     }
 
     /// Starts the host anew, and waits until it has reconciled every object: it finds nothing to do.
-    pub async fn reconcile_all(&mut self) -> Result<Vec<String>> {
-        let before = self.writes()?;
+    async fn reconcile_all(&mut self) -> Result<Vec<String>> {
+        let before = self.writes().await?;
         self.scene.host.stop().await?;
         self.scene.host.resume().await?;
         for (plugin, kind) in PLUGINS {
@@ -200,12 +214,12 @@ impl Theatre {
             })
             .await?;
         }
-        Ok(self.writes()?.split_off(before.len()))
+        Ok(self.writes().await?.split_off(before.len()))
     }
 
     /// Everything that the host wrote for objects.
-    fn writes(&self) -> Result<Vec<String>> {
-        let writes = self.scene.host_writes()?.into_iter();
+    async fn writes(&self) -> Result<Vec<String>> {
+        let writes = self.scene.host_writes().await?.into_iter();
         Ok(writes.filter(|write| !write.contains("pilothouse-kinds") && !write.contains(" events/ ")).collect())
     }
 }
@@ -246,13 +260,17 @@ async fn take(namespace: &Namespace, history: &History, step: &Step, spec: &Valu
         Step::DeleteChild(child) => if_there(namespace.delete(child.kind, &child.name(name)).await)?,
         Step::Recreate => {
             namespace.delete(kind, name).await?;
-            namespace.until_gone(kind, name).await?;
+            eventually(PATIENCE, "the object to be gone", async || {
+                let object = namespace.get(kind, name).await?;
+                Ok(Look::of(object.is_none(), object))
+            })
+            .await?;
             namespace.apply(history.object(name, spec)).await?;
         }
         Step::Rest => {
             let is_reported =
                 |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
-            namespace.until(kind, name, "to be reported on", is_reported).await?;
+            namespace.until_within(PATIENCE, kind, name, "to be reported on", is_reported).await?;
         }
     }
     Ok(())

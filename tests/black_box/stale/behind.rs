@@ -40,8 +40,8 @@ async fn children_that_are_not_seen_to_change_are_left_alone(scene: &mut Scene) 
     change(scene, 80).await?;
     proxy.watches().thaw();
     returns_to(scene, &before).await?;
-    let writes = scene.host_writes()?;
-    ensure!(deletes(scene)?.is_empty(), "it deleted: {writes:#?}");
+    let writes = scene.host_writes().await?;
+    ensure!(deletes(scene).await?.is_empty(), "it deleted: {writes:#?}");
     let made = writes.iter().filter(|write| write.starts_with("patch configmaps/ web-a") && write.ends_with("201"));
     ensure!(made.count() == 2, "it was not made once before and once after: {writes:#?}");
     stays_quiet(scene, &proxy).await
@@ -171,13 +171,17 @@ async fn everything_late_comes_to_the_same_end(scene: &mut Scene) -> Result<()> 
         change(scene, port).await?;
         scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
-    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
     scene.namespace.delete("Sextet", "web").await?;
     scene.namespace.until_gone("Sextet", "web").await?;
     scene.namespace.apply(sextet("web")).await?;
     returns_to(scene, &before).await?;
     proxy.watches().delay(Duration::ZERO);
     stays_quiet(scene, &proxy).await?;
-    ensure!(deletes(scene)?.len() == 6, "not the six children of the first object: {:#?}", scene.host_writes()?);
+    ensure!(
+        deletes(scene).await?.len() == 6,
+        "not the six children of the first object: {:#?}",
+        scene.host_writes().await?
+    );
     returns_to(scene, &before).await
 }

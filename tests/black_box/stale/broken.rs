@@ -39,7 +39,7 @@ async fn watches_that_are_cut_and_refused_go_on(scene: &mut Scene) -> Result<()>
         scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
     returns_to(scene, &before).await?;
-    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
     stays_quiet(scene, &proxy).await
 }
 
@@ -57,7 +57,7 @@ async fn a_forgotten_past_is_listed_anew(scene: &mut Scene) -> Result<()> {
         scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
     returns_to(scene, &before).await?;
-    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
     stays_quiet(scene, &proxy).await
 }
 
@@ -74,7 +74,7 @@ async fn a_stream_that_says_that_the_past_is_gone_is_followed_anew(scene: &mut S
         scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
     returns_to(scene, &before).await?;
-    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
     stays_quiet(scene, &proxy).await
 }
 
@@ -92,7 +92,7 @@ async fn a_watch_that_has_fallen_silent_is_renewed(scene: &mut Scene) -> Result<
     scene.namespace.delete("ConfigMap", "web-a").await?;
     scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     change(scene, 81).await?;
-    ensure!(deletes(scene)?.is_empty(), "it deleted: {:#?}", scene.host_writes()?);
+    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
     stays_quiet(scene, &proxy).await
 }
 

@@ -49,8 +49,8 @@ async fn state(scene: &Scene) -> Result<State> {
 }
 
 /// The host's deletes, from the audit log.
-fn deletes(scene: &Scene) -> Result<Vec<String>> {
-    Ok(scene.host_writes()?.into_iter().filter(|write| write.starts_with("delete")).collect())
+async fn deletes(scene: &Scene) -> Result<Vec<String>> {
+    Ok(scene.host_writes().await?.into_iter().filter(|write| write.starts_with("delete")).collect())
 }
 
 /// Changes a field, and waits until the child that it ends up in has changed.

@@ -40,12 +40,12 @@ async fn a_hundred_workers_are_made_soon(scene: &mut Scene) -> Result<()> {
     scene.namespace.apply(job(json!({"workers": WORKERS, "hyperparameters": {"rate": 0.1}}))).await?;
     let running = runs(scene, JOB).await?;
     let ran = Duration::try_from(Timestamp::now().duration_since(asked))?;
-    let writes = scene.timed_writes_of(HOST_USER)?;
+    let writes = scene.timed_writes_of(HOST_USER).await?;
     let pods: Vec<_> = writes.iter().filter(|(_, write)| write.starts_with("patch pods/")).collect();
     ensure!(pods.len() == WORKERS, "{} writes of {WORKERS} Pods", pods.len());
     let (last, _) = pods.iter().max_by_key(|(at, _)| at).context("no Pod was made")?;
     let made = Duration::try_from(last.duration_since(asked))?;
-    let (shown, written) = (shown(scene, &running).await?, status_writes(scene)?);
+    let (shown, written) = (shown(scene, &running).await?, status_writes(scene).await?);
     eprintln!(
         "{WORKERS} workers: all made after {made:?}, all told as running after {ran:?}, with {written} status writes; the \
          plugin is shown {shown} bytes"
@@ -64,7 +64,7 @@ async fn workers_that_start_one_by_one_are_told_once_a_second(scene: &mut Scene)
         workers.is_some_and(|workers| workers.iter().all(|worker| worker["reason"] == "Unschedulable"))
     };
     scene.namespace.until("TrainingJob", JOB, "to say that all its workers wait", all_wait).await?;
-    let (before, began) = (status_writes(scene)?, Instant::now());
+    let (before, began) = (status_writes(scene).await?, Instant::now());
     let mut clock = tokio::time::interval(APART);
     let pods = scene.namespace.api("Pod")?;
     for number in 0..WORKERS {
@@ -73,15 +73,15 @@ async fn workers_that_start_one_by_one_are_told_once_a_second(scene: &mut Scene)
         pods.patch_status(&format!("{JOB}-worker-{number}"), &PatchParams::default(), &running).await?;
     }
     let job = runs(scene, JOB).await?;
-    let (written, took) = (status_writes(scene)? - before, began.elapsed());
+    let (written, took) = (status_writes(scene).await? - before, began.elapsed());
     eprintln!("{WORKERS} workers that start within {took:?}: {written} status writes");
     ensure!(written <= usize::try_from(took.as_secs())? + NEWS, "{written} status writes in {took:?}");
     ensure!(condition(&job, "Throttled").is_null(), "it is slowed down: {}", job["status"]["conditions"]);
     Ok(())
 }
 
-fn status_writes(scene: &Scene) -> Result<usize> {
-    Ok(scene.host_writes()?.iter().filter(|write| write.contains("trainingjobs/status")).count())
+async fn status_writes(scene: &Scene) -> Result<usize> {
+    Ok(scene.host_writes().await?.iter().filter(|write| write.contains("trainingjobs/status")).count())
 }
 
 /// How many bytes of JSON the job and its children are, as the host keeps them.

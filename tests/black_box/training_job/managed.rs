@@ -35,7 +35,7 @@ async fn left_alone(scene: &Scene) -> Result<()> {
     let job = scene.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
     ensure!(job.get("status").is_none() && job["metadata"].get("finalizers").is_none(), "{job}");
     let about_it = |write: &&String| [JOB, "leaving"].iter().any(|name| write.contains(&format!(" {name}")));
-    let writes = scene.host_writes()?;
+    let writes = scene.host_writes().await?;
     let writes: Vec<_> = writes.iter().filter(about_it).collect();
     ensure!(writes.is_empty(), "{writes:#?}");
     let left: Option<Value> = scene.namespace.get("TrainingJob", "leaving").await?;

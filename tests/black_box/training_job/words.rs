@@ -194,12 +194,7 @@ pub async fn told_times(scene: &Scene, name: &str, reason: &str, times: i64) -> 
 
 /// Waits until the host has nothing to do, and tells its metrics by name: those of the plugin.
 pub async fn metric(scene: &Scene, name: &str) -> Result<f64> {
-    eventually(PATIENCE, "the queue to be empty", async || {
-        let now = scene.metrics().await?;
-        let busy = now.sum("workqueue_depth", &[]) + now.sum("controller_runtime_active_workers", &[]);
-        Ok(if busy == 0.0 { Look::Found(now.sum(name, &[])) } else { Look::NotYet(busy.to_string()) })
-    })
-    .await
+    Ok(scene.metrics_at_rest().await?.sum(name, &[]))
 }
 
 /// A text.

@@ -89,7 +89,7 @@ impl ControlPlane {
         probe::get(&self.client().await?, "/metrics").await
     }
 
-    /// The audit log, one JSON object per line and write request, if `Options::audit_log` asked for it.
+    /// The audit log, one JSON object per line, two lines per write request, if `Options::audit_log` asked for it.
     pub fn audit_log_path(&self) -> PathBuf {
         self.layout.audit_log()
     }

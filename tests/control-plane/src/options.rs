@@ -10,8 +10,8 @@ pub struct Options {
     pub dir: PathBuf,
     /// Which parts run.
     pub parts: Parts,
-    /// Whether every write request is logged (see `ControlPlane::audit_log_path`). The log is written before the
-    /// request is answered, so counting its lines is exact.
+    /// Whether every write request is logged (see `ControlPlane::audit_log_path`): its arrival before anything else is
+    /// done with it, its answer after its effect can be seen, and before it is sent.
     pub audit_log: bool,
     /// More arguments for kube-apiserver, after our own.
     pub api_args: Vec<String>,

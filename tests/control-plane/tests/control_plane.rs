@@ -232,7 +232,7 @@ fn exit_code(pod: &Pod) -> Option<i32> {
 fn writes_of(cluster: &ControlPlane, user: &str) -> Result<usize> {
     let log = std::fs::read_to_string(cluster.audit_log_path())?;
     let lines: Vec<Value> = log.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    Ok(lines.iter().filter(|line| line["user"]["username"] == user).count())
+    Ok(lines.iter().filter(|line| line["user"]["username"] == user && line["stage"] == "ResponseComplete").count())
 }
 
 async fn pids(cluster: &ControlPlane, parts: Parts) -> Result<Vec<u32>> {

@@ -1,0 +1,61 @@
+//! The API server's audit log, read as the writes that a user made in a namespace.
+//!
+//! A write shows in watches and reads before its answer is logged, so a test that saw its effect may come too early for
+//! its line. Its arrival is logged before anything else happens to it, so whoever reads the log knows what it lacks.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// What the log tells of one user in one namespace.
+#[derive(Debug, Default)]
+pub struct Writes {
+    /// The writes that were answered, in order, and when.
+    pub answered: Vec<(Timestamp, String)>,
+    /// Those that have arrived and have no answer yet.
+    pub under_way: Vec<String>,
+}
+
+impl Writes {
+    /// Reads the log.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has a line that is no entry.
+    pub fn read(log: &Path, user: &str, namespace: &str) -> Result<Self> {
+        let log = fs::read_to_string(log).context("failed to read the audit log")?;
+        // The API server may be in the middle of the last line.
+        let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let mut writes = Self::default();
+        let mut under_way = BTreeMap::new();
+        for line in whole.lines().filter(|line| line.contains(namespace)) {
+            let entry: Value = serde_json::from_str(line).context("a malformed line in the audit log")?;
+            if entry["user"]["username"] != user || entry["objectRef"]["namespace"] != namespace {
+                continue;
+            }
+            let id = text(&entry["auditID"]).to_owned();
+            if entry["stage"] == "RequestReceived" {
+                under_way.insert(id, described(&entry));
+            } else {
+                under_way.remove(&id);
+                writes.answered.push((text(&entry["stageTimestamp"]).parse()?, described(&entry)));
+            }
+        }
+        writes.under_way = under_way.into_values().collect();
+        Ok(writes)
+    }
+}
+
+/// Verb, resource with subresource, name and, with an answer, its code.
+fn described(entry: &Value) -> String {
+    let target = &entry["objectRef"];
+    let [verb, resource, subresource, name] =
+        [&entry["verb"], &target["resource"], &target["subresource"], &target["name"]].map(text);
+    let code = &entry["responseStatus"]["code"];
+    format!("{verb} {resource}/{subresource} {name} {code}")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
