@@ -41,20 +41,24 @@ impl Pipeline {
         }
         notes.iter().for_each(|note| self.tell(plugin, object, note));
         let report = Report { slowed: self.pace.slowed(key), ..report };
-        let (settled, reported) = self.memory.read(key, |memory| (memory.status, memory.reported));
+        let (known, reported) = self.memory.read(key, |memory| (memory.status, memory.reported));
         // A plugin counts what its status does not say yet, so a count belongs to the one write that makes it say so.
         let exact = samples::counts(plugin.manifest(), &measurements);
         // What failed is tried again later and later, and must not take its message along.
         let hold = cadence::left(reported, Instant::now()).filter(|_| !matches!(next, Next::Backoff(_)));
-        match report::write_status(&self.client, plugin, object, &report, settled, exact, hold).await {
+        match report::write_status(&self.client, plugin, object, &report, known, exact, hold).await {
             Ok(StatusWrite::Held(left)) => cadence::next(next, left),
             Ok(written) => {
                 self.metrics.measured(&plugin.name, &measurements);
                 events.iter().for_each(|event| self.events.record(plugin.objects.kind(), object, event));
                 self.memory.update(key, |memory| match written {
-                    StatusWrite::None | StatusWrite::Held(_) => memory.converged = converged,
-                    StatusWrite::Written { settled, state, .. } => {
-                        memory.status = settled;
+                    StatusWrite::None(known) => {
+                        memory.status = known;
+                        memory.converged = converged;
+                    }
+                    StatusWrite::Held(_) => memory.converged = converged,
+                    StatusWrite::Written { known, state, .. } => {
+                        memory.status = known;
                         memory.converged =
                             converged.zip(state).and_then(|(converged, state)| converged.reported(state));
                         memory.reported = Some(Instant::now());

@@ -8,34 +8,44 @@ use pilothouse_engine::{Lookups, Query, Recorded, fingerprint};
 use super::{excerpt::Excerpt, observe::Observed, report::status_text};
 use crate::{cache::Object, labels};
 
+/// What a call is based on, but for what the plugin looks up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inputs {
+    object: State,
+    others: u64,
+}
+
+impl Inputs {
+    /// The inputs of a call of the version of a plugin that has this digest.
+    pub fn of(digest: &str, observed: &Observed) -> Self {
+        Self { object: State::of(&observed.object, observed.excerpt.as_deref()), others: others(digest, observed) }
+    }
+}
+
 /// A reconcile that left nothing to do, and what it was based on.
 #[derive(Clone, Debug)]
 pub struct Converged {
-    object: State,
-    others: u64,
+    inputs: Inputs,
     /// What was looked up and the fingerprints of the answers, as they were given in the call.
     lookups: Vec<(Query, u64)>,
 }
 
 impl Converged {
     /// Remembers a reconcile that changed nothing; none if it read the clock, for then the next one may differ.
-    pub fn new(digest: &str, observed: &Observed, recorded: &Recorded) -> Option<Self> {
-        let object = State::of(&observed.object, observed.excerpt.as_deref());
-        let others = others(digest, observed);
-        (!recorded.clock_read).then(|| Self { object, others, lookups: recorded.lookups.clone() })
+    pub fn new(inputs: Inputs, recorded: &Recorded) -> Option<Self> {
+        (!recorded.clock_read).then(|| Self { inputs, lookups: recorded.lookups.clone() })
     }
 
     /// The same reconcile, after the object's status was written as it says: the plugin is shown the same as before, or would
     /// have to be asked again.
     pub fn reported(self, after: State) -> Option<Self> {
-        (self.object.shown == after.shown).then_some(Self { object: after, ..self })
+        let inputs = Inputs { object: after, ..self.inputs };
+        (self.inputs.object.shown == after.shown).then_some(Self { inputs, ..self })
     }
 
-    /// Whether a call now would get the same inputs.
-    pub fn still_holds(&self, digest: &str, observed: &Observed, lookups: &dyn Lookups) -> bool {
-        self.object == State::of(&observed.object, observed.excerpt.as_deref())
-            && self.others == others(digest, observed)
-            && self.lookups.iter().all(|(query, answer)| *answer == ask_again(query, lookups))
+    /// Whether a call now would get the same.
+    pub fn still_holds(&self, inputs: Inputs, lookups: &dyn Lookups) -> bool {
+        self.inputs == inputs && self.lookups.iter().all(|(query, answer)| *answer == ask_again(query, lookups))
     }
 }
 
@@ -128,9 +138,9 @@ mod tests {
 
     #[test]
     fn holds_until_an_input_changes() {
-        let before = Converged::new("d", &observed("1", "1"), &Recorded::default());
+        let before = Converged::new(Inputs::of("d", &observed("1", "1")), &Recorded::default());
         let holds = |digest, observed: Observed| {
-            before.as_ref().is_some_and(|before| before.still_holds(digest, &observed, &NoLookups))
+            before.as_ref().is_some_and(|before| before.still_holds(Inputs::of(digest, &observed), &NoLookups))
         };
         assert!(holds("d", observed("1", "1")));
         assert!(!holds("another version", observed("1", "1")));
@@ -149,7 +159,7 @@ mod tests {
         };
         let (old, reported) = (r#"{"status":1}"#, r#"{"status":2}"#);
         let confirmed = format!(r#"{{"status":1,"{}":1}}"#, labels::ALLOW_REMOVAL);
-        let before = Converged::new("d", &shown(old, "1", &[]), &Recorded::default());
+        let before = Converged::new(Inputs::of("d", &shown(old, "1", &[])), &Recorded::default());
         for (now, expected) in [
             (shown(old, "2", &[]), true),
             (shown(r#"{"touched":1,"status":1}"#, "2", &[]), true),
@@ -158,15 +168,15 @@ mod tests {
             (shown(old, "2", &["a/b"]), false),
             (shown("7", "2", &[]), false),
         ] {
-            let holds = before.as_ref().is_some_and(|before| before.still_holds("d", &now, &NoLookups));
+            let holds = before.as_ref().is_some_and(|before| before.still_holds(Inputs::of("d", &now), &NoLookups));
             assert_eq!(holds, expected, "{now:?}");
         }
         let after = |now: &Observed| State::of(&now.object, now.excerpt.as_deref());
         let now = shown(reported, "2", &[]);
         let written = before.clone().and_then(|before| before.reported(after(&now)));
-        assert!(written.is_some_and(|written| written.still_holds("d", &now, &NoLookups)));
+        assert!(written.is_some_and(|written| written.still_holds(Inputs::of("d", &now), &NoLookups)));
         assert!(before.and_then(|before| before.reported(after(&shown("7", "2", &[])))).is_none());
-        let all = Converged::new("d", &observed("1", "1"), &Recorded::default());
+        let all = Converged::new(Inputs::of("d", &observed("1", "1")), &Recorded::default());
         assert!(all.and_then(|all| all.reported(after(&observed("2", "1")))).is_none(), "the status is shown, too");
     }
 
@@ -175,12 +185,14 @@ mod tests {
         let get = Query::Get { kind: KindRef::new("v1", "Secret"), namespace: None, name: "s".to_owned() };
         let given = ask_again(&get, &Answers("one"));
         let recorded = Recorded { lookups: vec![(get, given)], ..Recorded::default() };
-        let before = Converged::new("d", &observed("1", "1"), &recorded);
+        let before = Converged::new(Inputs::of("d", &observed("1", "1")), &recorded);
         let holds = |answer| {
-            before.as_ref().is_some_and(|before| before.still_holds("d", &observed("1", "1"), &Answers(answer)))
+            before
+                .as_ref()
+                .is_some_and(|before| before.still_holds(Inputs::of("d", &observed("1", "1")), &Answers(answer)))
         };
         assert!(holds("one") && !holds("two"));
         let clock = Recorded { clock_read: true, ..Recorded::default() };
-        assert!(Converged::new("d", &observed("1", "1"), &clock).is_none());
+        assert!(Converged::new(Inputs::of("d", &observed("1", "1")), &clock).is_none());
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use super::{inputs::Converged, plan::Normalised, report::SettledStatus, settled::Settled};
+use super::{inputs::Converged, plan::Normalised, report::KnownStatus, settled::Settled};
 use crate::queue::Key;
 
 /// What is worth remembering of one object.
@@ -15,8 +15,8 @@ use crate::queue::Key;
 pub struct Memory {
     /// Differences that are no drift.
     pub normalised: Normalised,
-    /// A status that the API server does not take as it is.
-    pub status: SettledStatus,
+    /// What is known of the status.
+    pub status: KnownStatus,
     /// When a status was written last.
     pub reported: Option<Instant>,
     /// The last answer whose children were all as it wants them.

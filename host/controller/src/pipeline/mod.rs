@@ -42,15 +42,8 @@ use pilothouse_engine::{Verb, contract::Measurement};
 use tracing::Instrument;
 
 use self::{
-    conclusion::failed,
-    expiry::Life,
-    finalize::Turn,
-    memory::Memories,
-    observe::{Observed, observe},
-    pace::Pace,
-    round::Round,
-    survive::survive,
-    trigger::Trigger,
+    conclusion::failed, expiry::Life, finalize::Turn, inputs::Inputs, memory::Memories, observe::observe, pace::Pace,
+    round::Round, survive::survive, trigger::Trigger,
 };
 use crate::{
     cache::Object,
@@ -136,7 +129,8 @@ impl Pipeline {
             if expiry::life(object, plugin.manifest(), Timestamp::now()) == Life::Over {
                 return self.expire(plugin, key, object).await;
             }
-            if self.is_unchanged(plugin, key, &observed) {
+            let inputs = Inputs::of(plugin.reconciler.digest(), &observed);
+            if self.is_unchanged(plugin, key, inputs) {
                 return Next::Rest;
             }
             let verb = match finalize::turn(object, plugin.manifest()) {
@@ -152,7 +146,7 @@ impl Pipeline {
             if round == 1 {
                 self.pace.called(key, object.generation);
             }
-            let conclusion = match self.round(plugin, key, &observed, verb, round).await {
+            let conclusion = match self.round(plugin, key, (&observed, inputs), verb, round).await {
                 Round::Again => continue,
                 Round::Finalized(samples) => return self.release(plugin, key, object, &samples).await,
                 Round::Superseded => return Next::Again,
@@ -166,10 +160,9 @@ impl Pipeline {
 
     /// Whether the plugin would be asked the same again, and so would say the same: also if it wanted to be asked again
     /// after some time. An object that calms down is asked about, for that is to be told.
-    fn is_unchanged(&self, plugin: &ActivePlugin, key: &Key, observed: &Observed) -> bool {
+    fn is_unchanged(&self, plugin: &ActivePlugin, key: &Key, inputs: Inputs) -> bool {
         let Some(converged) = self.memory.read(key, |memory| memory.converged.clone()) else { return false };
-        let holds = converged.still_holds(plugin.reconciler.digest(), observed, &self.answers(plugin, key))
-            && !self.pace.rests(key);
+        let holds = converged.still_holds(inputs, &self.answers(plugin, key)) && !self.pace.rests(key);
         if holds {
             self.metrics.call_skipped(&plugin.name);
         }

@@ -23,37 +23,49 @@ use super::{
 };
 use crate::{cache::Object, client::chain, plugin::ActivePlugin};
 
-/// A status that the API server would not take as it is: a CRD's schema drops fields it does not declare. Writing it
-/// again would change nothing.
+/// What is known of an object's status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SettledStatus(Option<u64>);
+pub struct KnownStatus {
+    /// A status that the API server would not take as it is: a CRD's schema drops fields it does not declare. Writing it
+    /// again would change nothing.
+    reduced: Option<u64>,
+    /// A report, and the status that says all of it.
+    told: Option<u64>,
+}
 
-impl SettledStatus {
+impl KnownStatus {
     /// Whether the API server made this of that status before.
-    fn is_of(self, desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
-        self.0.is_some() && self == Self::of(desired, live)
+    fn is_reduced(self, desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+        self.reduced.is_some_and(|reduced| reduced == name(&(desired, live)))
     }
 
-    fn of(desired: &Map<String, Value>, live: &Map<String, Value>) -> Self {
-        let mut hasher = DefaultHasher::new();
-        for status in [desired, live] {
-            Value::Object(status.clone()).to_string().hash(&mut hasher);
-        }
-        Self(Some(hasher.finish()))
+    /// Whether the object's status is known to say this report. Nothing needs to be read for it.
+    fn says(self, report: &Report, object: &Object) -> bool {
+        self.told.is_some_and(|told| told == Self::told(report, object))
     }
+
+    fn told(report: &Report, object: &Object) -> u64 {
+        name(&(report, object.generation, status_text(object)))
+    }
+}
+
+fn name(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a status was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusWrite {
-    /// It is as it shall be.
-    None,
+    /// It is as it shall be. What to remember of it.
+    None(KnownStatus),
     /// It is not, but only in details, which are not to be written yet for so long.
     Held(Duration),
     /// It was.
     Written {
         /// What to remember of it.
-        settled: SettledStatus,
+        known: KnownStatus,
         /// The object as it is now, if nothing but its status changed, and that as it shall be.
         state: Option<State>,
         /// Whether the answer shows that somebody changed the object meanwhile. The event of that is old news when it comes, and
@@ -72,23 +84,25 @@ pub async fn write_status(
     plugin: &ActivePlugin,
     object: &Object,
     report: &Report,
-    settled: SettledStatus,
+    known: KnownStatus,
     exact: bool,
     hold_details: Option<Duration>,
 ) -> Result<StatusWrite, Failure> {
+    if known.says(report, object) {
+        return Ok(StatusWrite::None(known));
+    }
     let live = status_of(object);
     let desired = desired_status(object, &live, report, Timestamp::now());
-    if same_status(&desired, &live) || settled.is_of(&desired, &live) {
-        return Ok(StatusWrite::None);
+    if same_status(&desired, &live) || known.is_reduced(&desired, &live) {
+        return Ok(StatusWrite::None(KnownStatus { told: Some(KnownStatus::told(report, object)), ..known }));
     }
     if let Some(left) = hold_details.filter(|_| !is_news(&desired, &live)) {
         return Ok(StatusWrite::Held(left));
     }
     let after = patch_status(client, plugin, object, &desired, exact).await?;
     let taken = status_of(&after);
-    let settled =
-        if same_status(&desired, &taken) { SettledStatus::default() } else { SettledStatus::of(&desired, &taken) };
-    if settled != SettledStatus::default() {
+    let reduced = (!same_status(&desired, &taken)).then(|| name(&(&desired, &taken)));
+    if reduced.is_some() {
         tracing::warn!(
             kind = %plugin.objects.kind(),
             "the status schema of the CustomResourceDefinition does not take every field; see that it has \
@@ -96,10 +110,10 @@ pub async fn write_status(
         );
     }
     let changed_meanwhile = but_for_status(object) != but_for_status(&after);
-    let as_expected = settled == SettledStatus::default() && !changed_meanwhile;
+    let as_expected = reduced.is_none() && !changed_meanwhile;
     let state = as_expected.then(|| State::shown_by(plugin.excerpt.as_ref(), &after));
     plugin.objects.store().wrote(after);
-    Ok(StatusWrite::Written { settled, state, changed_meanwhile })
+    Ok(StatusWrite::Written { known: KnownStatus { reduced, told: None }, state, changed_meanwhile })
 }
 
 async fn patch_status(

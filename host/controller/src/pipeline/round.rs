@@ -16,10 +16,10 @@ use super::{
     conclusion::{Conclusion, answer, answered, failed, fault, held_back, restless},
     finalize,
     guard::{self, Circumstances, Judgement, how_to_confirm},
-    inputs::Converged,
+    inputs::{Converged, Inputs},
     observe::Observed,
     plan::{self, Cause, Plan},
-    settled::{Answer, Settled},
+    settled::{Answer, Marks, Settled},
 };
 use crate::{
     cache::Object,
@@ -47,7 +47,7 @@ impl Pipeline {
         &self,
         plugin: &ActivePlugin,
         key: &Key,
-        observed: &Observed,
+        (observed, inputs): (&Observed, Inputs),
         verb: Verb,
         round: usize,
     ) -> Round {
@@ -59,8 +59,7 @@ impl Pipeline {
             response.children = None;
         }
         let answer = Answer::of(plugin.reconciler.digest(), &observed.object, response.children.as_deref());
-        let now = answer.map(|answer| Settled::now(&answer, observed));
-        if now.is_some() && now == self.memory.read(key, |memory| memory.settled) {
+        if self.is_settled(key, answer, observed) {
             response.children = None;
         }
         let mut desired =
@@ -69,7 +68,7 @@ impl Pipeline {
                 Err(refusal) => return Round::Concluded(fault(refusal.reason(), &refusal.to_string()).into()),
             };
         let children = desired.children.take();
-        let compared = children.is_some();
+        let marks = children.as_deref().map(Marks::of);
         let mut plan = plan::plan(children, observed, &self.memory.read(key, |memory| memory.normalised.clone()));
         let judgement = self.judge(plugin, key, observed, verb, &desired, &plan);
         if judgement != Judgement::Pass {
@@ -83,9 +82,16 @@ impl Pipeline {
         if let Some(failure) = applied.failures.first() {
             return Round::Concluded(failed(failure, Some(&desired)).into());
         }
-        if compared && judgement == Judgement::Pass && awaited.is_empty() && applied.deleted.is_empty() {
-            let settled = answer.map(|answer| Settled::after(&answer, observed, &applied));
-            self.memory.update(key, |memory| memory.settled = settled);
+        if let (Some(answer), Some(marks)) = (answer, marks)
+            && judgement == Judgement::Pass
+            && awaited.is_empty()
+            && applied.deleted.is_empty()
+        {
+            let settled = match applied.written.is_empty() {
+                true => Settled::now(answer, marks, observed),
+                false => Settled::after(answer, observed, &applied),
+            };
+            self.memory.update(key, |memory| memory.settled = Some(settled));
         }
         let events = std::mem::take(&mut desired.events).into_iter().map(Note::from).collect();
         let wrote = applied.written.iter().any(|written| written.changed) || !applied.deleted.is_empty();
@@ -101,12 +107,23 @@ impl Pipeline {
                     Judgement::Hold(why) => held_back(desired, why, &how_to_confirm(plugin, &observed.object)),
                     Judgement::Pass | Judgement::Wait => answered(desired, &awaited),
                 };
-                let converged = Converged::new(plugin.reconciler.digest(), observed, &recorded);
+                let converged = Converged::new(inputs, &recorded);
                 // A plugin that asks for a retry is asked again, whatever it is asked.
                 let converged = converged.filter(|_| !matches!(conclusion.next, Next::Backoff(_)));
                 Round::Concluded(Conclusion { events, converged, ..conclusion }.into())
             }
         }
+    }
+
+    /// Whether there is nothing to check, plan or apply of an answer's children.
+    fn is_settled(&self, key: &Key, answer: Option<Answer>, observed: &Observed) -> bool {
+        let before = self.memory.read(key, |memory| memory.settled.clone());
+        let now = before.zip(answer).and_then(|(before, answer)| before.still(answer, observed));
+        let settled = now.is_some();
+        if settled {
+            self.memory.update(key, |memory| memory.settled = now);
+        }
+        settled
     }
 
     /// Stage 3: calls the plugin and records what it read.

@@ -1,7 +1,10 @@
 //! The object's status as it shall be: the plugin's fields, the conditions, the observed generation. Follows the API
 //! conventions for conditions and the rules of kstatus. Pure.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    hash::{Hash, Hasher},
+};
 
 use jiff::Timestamp;
 use pilothouse_engine::contract::{Condition, ConditionStatus};
@@ -10,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::cache::Object;
 
 /// How an object is, in the host's words.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Health {
     /// Everything is applied; the plugin's own `Ready` says the rest.
     Applied,
@@ -21,7 +24,7 @@ pub enum Health {
 }
 
 /// A reason and a message of a condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Why {
     /// One CamelCase word for programs.
     pub reason: String,
@@ -47,6 +50,16 @@ pub struct Report {
     pub health: Health,
     /// Why it is slowed down, if it is.
     pub slowed: Option<Why>,
+}
+
+impl Hash for Report {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Self { status, conditions, health, slowed } = self;
+        (status, health, slowed, conditions.as_ref().map(Vec::len)).hash(hasher);
+        for Condition { condition_type, status, reason, message } in conditions.iter().flatten() {
+            (condition_type, word(*status), reason, message).hash(hasher);
+        }
+    }
 }
 
 /// The status that an object shall have.
