@@ -12,6 +12,7 @@ pub mod kinds;
 pub mod labels;
 pub mod leader;
 pub mod lookups;
+mod members;
 pub mod metrics;
 pub mod pipeline;
 pub mod plugin;

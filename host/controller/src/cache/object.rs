@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{
     Resource,
     api::{ApiResource, ObjectMeta},
@@ -13,7 +14,10 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::labels;
+use crate::{
+    labels,
+    members::{Key, Members, push_member},
+};
 
 /// The annotation in which `kubectl apply` keeps a second copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -145,32 +149,33 @@ impl Object {
 /// An object on its way from the API server into a cache.
 #[derive(Clone, Debug)]
 pub struct Incoming {
+    /// Of this, only what [`Resource`] asks for is filled.
     metadata: ObjectMeta,
-    controller: Option<ControllerRef>,
-    /// The text after `"kind":…,`: lists leave out kind and version, so these are put in front later.
+    fields: Fields,
+    /// The text after kind and version: lists leave these out, so they are put in front later.
     rest: String,
 }
 
 impl Incoming {
     /// The object to cache, as one of `resource`'s kind.
     pub fn into_object(self, resource: &ApiResource) -> Object {
-        let Self { metadata, controller, rest } = self;
+        let Self { metadata, fields, rest } = self;
+        let Fields { deleting, finalizers, controller, labels } = fields;
         let head = format!(r#"{{"apiVersion":"{}","kind":"{}""#, resource.api_version, resource.kind);
         let mut text = String::with_capacity(head.len() + rest.len() + 1);
         text.push_str(&head);
         text.push_str(&rest);
         text.push('}');
         let boxed = |text: Option<String>| text.unwrap_or_default().into_boxed_str();
-        let labels = metadata.labels.unwrap_or_default();
         Object {
             name: Name::new(&metadata.namespace.unwrap_or_default(), &metadata.name.unwrap_or_default()),
             uid: boxed(metadata.uid),
             resource_version: boxed(metadata.resource_version),
             generation: metadata.generation.unwrap_or_default(),
-            deleting: metadata.deletion_timestamp.is_some(),
-            finalizers: metadata.finalizers.unwrap_or_default().into_iter().map(Into::into).collect(),
+            deleting,
+            finalizers,
             controller,
-            labels: labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            labels,
             text: text.into_boxed_str(),
         }
     }
@@ -205,47 +210,84 @@ impl Resource for Incoming {
 
 impl<'de> Deserialize<'de> for Incoming {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
+        struct Parts;
+        impl<'de> Visitor<'de> for Parts {
             type Value = Incoming;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a Kubernetes object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Incoming, A::Error> {
-                let (mut rest, mut metadata) = (String::new(), Metadata::default());
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.as_str() {
-                        "apiVersion" | "kind" => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                        "metadata" => {
-                            metadata = map.next_value()?;
-                            push_field(&mut rest, &key, &metadata.text);
-                        }
-                        _ => push_field(&mut rest, &key, map.next_value::<Box<RawValue>>()?.get()),
+                let (mut metadata, mut others) = (Members::default(), Members::default());
+                while let Some(Key(key)) = map.next_key()? {
+                    match &*key {
+                        "apiVersion" | "kind" => drop(map.next_value::<IgnoredAny>()?),
+                        "metadata" => metadata = map.next_value()?,
+                        _ => others.0.push((key, map.next_value()?)),
                     }
                 }
-                Ok(Incoming { metadata: metadata.typed, controller: metadata.controller, rest })
+                metadata.0.retain(|(key, _)| key != "managedFields");
+                Ok(Incoming::of(&metadata, &others))
             }
         }
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_map(Parts)
     }
 }
 
-/// Appends `,"key":value`.
-fn push_field(text: &mut String, key: &str, value: &str) {
-    text.push(',');
-    text.push_str(&serde_json::Value::from(key).to_string());
-    text.push(':');
-    text.push_str(value);
+impl Incoming {
+    fn of(metadata: &Members<'_>, others: &Members<'_>) -> Self {
+        let length = metadata.length() + others.length() + r#","metadata":{}"#.len();
+        let mut incoming =
+            Self { metadata: ObjectMeta::default(), fields: Fields::default(), rest: String::with_capacity(length) };
+        push_member(&mut incoming.rest, "metadata", "{");
+        for (key, value) in &metadata.0 {
+            let shortened = without_last_applied(key, value);
+            push_member(&mut incoming.rest, key, shortened.as_deref().unwrap_or(value.get()));
+            incoming.take(key, value);
+        }
+        incoming.rest.push('}');
+        others.0.iter().for_each(|(key, value)| push_member(&mut incoming.rest, key, value.get()));
+        incoming
+    }
+
+    /// Takes one field of the metadata if the host needs it. One of an unexpected shape is ignored.
+    fn take(&mut self, key: &str, value: &RawValue) {
+        let Self { metadata, fields, .. } = self;
+        match key {
+            "name" => metadata.name = read(value),
+            "namespace" => metadata.namespace = read(value),
+            "uid" => metadata.uid = read(value),
+            "resourceVersion" => metadata.resource_version = read(value),
+            "generation" => metadata.generation = read(value),
+            "deletionTimestamp" => fields.deleting = read::<Time>(value).is_some(),
+            "labels" => fields.labels = read(value).unwrap_or_default(),
+            "finalizers" => fields.finalizers = read(value).unwrap_or_default(),
+            "ownerReferences" => {
+                let owners = read::<Vec<OwnerReference>>(value).unwrap_or_default();
+                fields.controller = owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| {
+                    let OwnerReference { api_version, kind, name, uid, controller: _ } = owner;
+                    ControllerRef { api_version, kind, name, uid }
+                });
+            }
+            _ => {}
+        }
+    }
 }
 
-/// `metadata`, as text without the dropped fields and with what the host reads.
-#[derive(Default)]
-struct Metadata {
-    text: String,
-    typed: ObjectMeta,
+/// Annotations without kubectl's, where they have it.
+fn without_last_applied(key: &str, value: &RawValue) -> Option<String> {
+    let has = key == "annotations" && value.get().contains(LAST_APPLIED);
+    let mut annotations = has.then(|| read::<BTreeMap<String, String>>(value).unwrap_or_default())?;
+    annotations.remove(LAST_APPLIED);
+    Some(serde_json::to_string(&annotations).unwrap_or_else(|_| "{}".to_owned()))
+}
+
+/// What the host needs of an object's metadata besides its names.
+#[derive(Clone, Debug, Default)]
+struct Fields {
+    deleting: bool,
+    finalizers: Vec<Box<str>>,
     controller: Option<ControllerRef>,
+    labels: BTreeMap<Box<str>, Box<str>>,
 }
 
 #[derive(Deserialize)]
@@ -261,63 +303,6 @@ struct OwnerReference {
     uid: Box<str>,
     #[serde(default)]
     controller: Option<bool>,
-}
-
-impl<'de> Deserialize<'de> for Metadata {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Metadata;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object's metadata")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metadata, A::Error> {
-                let mut metadata = Metadata::default();
-                while let Some(key) = map.next_key::<String>()? {
-                    if key == "managedFields" {
-                        map.next_value::<IgnoredAny>()?;
-                    } else {
-                        metadata.take(&key, &map.next_value::<Box<RawValue>>()?);
-                    }
-                }
-                metadata.text = format!("{{{}}}", metadata.text.trim_start_matches(','));
-                Ok(metadata)
-            }
-        }
-        deserializer.deserialize_map(Fields)
-    }
-}
-
-impl Metadata {
-    /// Takes one field: reads it if the host needs it, and keeps its text. A field of an unexpected shape is kept as
-    /// text and otherwise ignored.
-    fn take(&mut self, key: &str, value: &RawValue) {
-        match key {
-            "name" => self.typed.name = read(value),
-            "namespace" => self.typed.namespace = read(value),
-            "uid" => self.typed.uid = read(value),
-            "resourceVersion" => self.typed.resource_version = read(value),
-            "generation" => self.typed.generation = read(value),
-            "deletionTimestamp" => self.typed.deletion_timestamp = read(value),
-            "labels" => self.typed.labels = read(value),
-            "finalizers" => self.typed.finalizers = read(value),
-            "ownerReferences" => {
-                let owners = read::<Vec<OwnerReference>>(value).unwrap_or_default();
-                self.controller = owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| {
-                    let OwnerReference { api_version, kind, name, uid, controller: _ } = owner;
-                    ControllerRef { api_version, kind, name, uid }
-                });
-            }
-            "annotations" if value.get().contains(LAST_APPLIED) => {
-                let mut annotations = read::<BTreeMap<String, String>>(value).unwrap_or_default();
-                annotations.remove(LAST_APPLIED);
-                let text = serde_json::to_string(&annotations).unwrap_or_else(|_| "{}".to_owned());
-                return push_field(&mut self.text, key, &text);
-            }
-            _ => {}
-        }
-        push_field(&mut self.text, key, value.get());
-    }
 }
 
 fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {

@@ -36,6 +36,12 @@ const NEVER: &str = "1";
 /// The reason of a failure for which nobody has to wait: what was known proved wrong, and has been read anew.
 const OUTDATED: &str = "Outdated";
 
+/// Parameters of a server-side apply. The API server need not look for unknown and doubled fields: it refuses an apply
+/// with unknown ones anyway, nothing that is written here has doubled ones, and to look it reads the body once more.
+pub(super) fn applying(manager: &str) -> PatchParams {
+    PatchParams::apply(manager).force().validation_ignore()
+}
+
 /// What was done.
 #[derive(Debug, Default)]
 pub struct Applied {
@@ -169,7 +175,7 @@ impl Applier<'_> {
         live: &Object,
     ) -> Result<Object, WriteError> {
         if let Some(fields) = &write.handover {
-            let parameters = PatchParams::apply(labels::HANDOVER_MANAGER).force();
+            let parameters = applying(labels::HANDOVER_MANAGER);
             target.api.patch(&write.child.name, &parameters, &Patch::Apply(fields)).await?;
         }
         self.update_restored(target, write, live).await
@@ -199,7 +205,7 @@ impl Applier<'_> {
         field: &str,
         value: &str,
     ) -> Result<Object, kube::Error> {
-        let parameters = PatchParams::apply(&self.plugin.field_manager).force();
+        let parameters = applying(&self.plugin.field_manager);
         let body = Guarded { body: &child.body, field, value };
         let incoming = target.api.patch(&child.name, &parameters, &Patch::Apply(body)).await?;
         Ok(incoming.into_object(&target.installed.resource))

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use pilothouse_engine::Manifest;
-use serde_json::value::RawValue;
+
+use crate::members::{members, push_key};
 
 /// What every plugin is shown: which object, which state of its spec, since when, and whether it is to go.
 const IDENTITY: [&str; 8] = [
@@ -50,23 +51,15 @@ impl Excerpt {
 
     fn write(&self, text: &str, excerpt: &mut String) {
         let Some(members) = (!self.whole).then(|| members(text)).flatten() else { return excerpt.push_str(text) };
-        let shown = members.into_iter().filter_map(|(key, value)| Some((self.fields.get(&key)?, key, value)));
         excerpt.push('{');
-        for (number, (part, key, value)) in shown.enumerate() {
-            if number > 0 {
-                excerpt.push(',');
+        for (key, value) in members {
+            if let Some(part) = self.fields.get(&*key) {
+                push_key(excerpt, &key);
+                part.write(value.get(), excerpt);
             }
-            excerpt.push_str(&serde_json::Value::from(key).to_string());
-            excerpt.push(':');
-            part.write(value.get(), excerpt);
         }
         excerpt.push('}');
     }
-}
-
-/// The members of a JSON object; none of a text that is something else.
-pub(super) fn members(text: &str) -> Option<BTreeMap<String, &RawValue>> {
-    serde_json::from_str(text).ok()
 }
 
 #[cfg(test)]

@@ -2,26 +2,23 @@
 //! differs; hands events to the recorder.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
 
 use jiff::Timestamp;
-use kube::{
-    Client,
-    api::{Patch, PatchParams},
-};
+use kube::{Client, api::Patch};
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
-    apply::{Failure, is_undeclared_field},
-    excerpt::members,
+    apply::{Failure, applying, is_undeclared_field},
     inputs::State,
     status::{Report, desired_status, is_news, same_status},
 };
-use crate::{cache::Object, client::chain, plugin::ActivePlugin};
+use crate::{cache::Object, client::chain, members::members, plugin::ActivePlugin};
 
 /// What is known of an object's status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,7 +138,7 @@ async fn patch_status(
     if exact {
         body["metadata"]["resourceVersion"] = json!(*object.resource_version);
     }
-    let parameters = PatchParams::apply(&plugin.field_manager).force();
+    let parameters = applying(&plugin.field_manager);
     match api.patch_status(&object.name.name, &parameters, &Patch::Apply(&body)).await {
         Ok(incoming) => Ok(incoming.into_object(&installed.resource)),
         // It may have come since the kind was found, so it is tried.
@@ -166,16 +163,21 @@ fn explain(error: &kube::Error) -> Failure {
     Failure { reason, message, passing }
 }
 
-/// All that an object says apart from its status, as text; nothing of one that cannot be read.
-fn but_for_status(object: &Object) -> BTreeMap<String, &str> {
-    fn fields(text: &str) -> BTreeMap<String, &str> {
-        members(text).unwrap_or_default().into_iter().map(|(field, value)| (field, value.get())).collect()
+/// All that an object says apart from its status, as text, by whether it is of its metadata, and field; nothing of one that
+/// cannot be read.
+fn but_for_status(object: &Object) -> BTreeMap<(bool, Cow<'_, str>), &str> {
+    let fields = |text| members(text).unwrap_or_default().into_iter().map(|(field, value)| (field, value.get()));
+    let (mut all, mut metadata) = (BTreeMap::new(), "");
+    for (field, value) in fields(&object.text) {
+        match &*field {
+            "status" => {}
+            "metadata" => metadata = value,
+            _ => drop(all.insert((false, field), value)),
+        }
     }
-    let mut all = fields(&object.text);
-    all.remove("status");
-    let metadata = all.remove("metadata").unwrap_or_default();
-    all.extend(fields(metadata).into_iter().map(|(field, value)| (format!("metadata.{field}"), value)));
-    all.remove("metadata.resourceVersion");
+    all.extend(
+        fields(metadata).filter(|(field, _)| field != "resourceVersion").map(|(field, value)| ((true, field), value)),
+    );
     all
 }
 
@@ -196,7 +198,50 @@ pub(super) fn status_text(object: &Object) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use pilothouse_engine::contract::{Condition, ConditionStatus};
+
+    use super::{
+        super::status::{Health, Why},
+        *,
+    };
+
+    #[test]
+    fn a_status_says_a_report_until_either_of_them_is_another() {
+        let report = |message: &str| {
+            let ready = Condition {
+                condition_type: "Ready".to_owned(),
+                status: ConditionStatus::IsTrue,
+                reason: "Up".to_owned(),
+                message: message.to_owned(),
+            };
+            Report { status: Some(Map::new()), conditions: Some(vec![ready]), health: Health::Applied, slowed: None }
+        };
+        let object = |generation: i64, status: Value| {
+            let text = json!({"metadata": {"resourceVersion": "1"}, "status": status}).to_string();
+            Object { generation, text: text.into(), ..Object::sample("ns", "a") }
+        };
+        let there = object(1, json!({"a": 1}));
+        let known = KnownStatus { told: Some(KnownStatus::told(&report("m"), &there)), ..KnownStatus::default() };
+        let slowed = Report { slowed: Some(Why::new("Busy", "m")), ..report("m") };
+        let unsaid = Report { conditions: None, ..report("m") };
+        for (name, report, object, expected) in [
+            ("the same", report("m"), there.clone(), true),
+            (
+                "another version of the object",
+                report("m"),
+                Object { resource_version: "2".into(), ..there.clone() },
+                true,
+            ),
+            ("another generation", report("m"), object(2, json!({"a": 1})), false),
+            ("another status", report("m"), object(1, json!({"a": 2})), false),
+            ("another message", report("n"), there.clone(), false),
+            ("slowed down", slowed, there.clone(), false),
+            ("no conditions", unsaid, there.clone(), false),
+        ] {
+            assert_eq!(known.says(&report, &object), expected, "{name}");
+        }
+        assert!(!KnownStatus::default().says(&report("m"), &there));
+    }
 
     #[test]
     fn a_change_of_anything_but_the_status_is_seen() {

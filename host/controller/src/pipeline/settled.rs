@@ -9,8 +9,8 @@ use std::{
 
 use pilothouse_engine::contract::Child;
 
-use super::{apply::Applied, check::DesiredChild, excerpt::members, observe::Observed};
-use crate::cache::Object;
+use super::{apply::Applied, check::DesiredChild, observe::Observed};
+use crate::{cache::Object, members::members};
 
 /// An answer's children and the states of the live ones that agree with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Marks {
         // Of what cannot be read, any other version is another.
         let Some(fields) = members(&live.text) else { return state(live) };
         for (field, value) in fields.into_iter().filter(|(field, _)| field != "status") {
-            match field.as_str() {
+            match &*field {
                 "metadata" => self.metadata(value.get(), &mut hasher),
                 _ => (field, value.get()).hash(&mut hasher),
             }
@@ -93,7 +93,7 @@ impl Marks {
     fn metadata(&self, text: &str, hasher: &mut DefaultHasher) {
         let Some(fields) = members(text) else { return text.hash(hasher) };
         for (field, value) in fields {
-            match (field.as_str(), members(value.get())) {
+            match (&*field, members(value.get())) {
                 ("resourceVersion" | "generation", _) => {}
                 ("labels" | "annotations", Some(marks)) => {
                     let ours = marks.into_iter().filter(|(mark, _)| self.0.iter().any(|ours| **ours == **mark));
