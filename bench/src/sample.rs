@@ -41,7 +41,7 @@ fn condition(kind: &str, status: &str) -> Value {
 }
 
 fn object() -> Value {
-    let kinds = ["Ready", "Reconciling", "Stalled", "Available", "Progressing", "Degraded"];
+    let kinds = ["Ready", "Available", "Progressing", "Degraded"];
     json!({
         "apiVersion": "apps.example.com/v1", "kind": "AppService",
         "metadata": metadata("4711", 4, false),

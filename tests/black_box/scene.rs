@@ -192,7 +192,7 @@ impl Scene {
             let is = |type_: &str, status: &str| {
                 condition(object, type_)["status"] == status && condition(object, type_)["reason"] == reason
             };
-            is("Stalled", "True") && is("Ready", "False") && is("Reconciling", "False")
+            is("Stalled", "True") && is("Ready", "False") && condition(object, "Reconciling").is_null()
         };
         self.namespace.until(kind, name, &what, holds).await
     }

@@ -83,7 +83,7 @@ async fn fails_for_good(scene: &Scene, code: u8) -> Result<()> {
     ensure!(status["restartCount"] == 0 && condition(&job, "Restarting").is_null(), "{status}");
     // As kstatus has it: `Failed`, and not `InProgress`.
     ensure!(condition(&job, "Stalled")["reason"] == "TrainingJobFailed", "{status}");
-    ensure!(condition(&job, "Reconciling")["status"] == "False", "{status}");
+    ensure!(condition(&job, "Reconciling").is_null(), "{status}");
     let message = condition(&job, "Failed")["message"].to_string();
     ensure!(message.contains(&format!("{FAILING} (exit code {code})")), "{message}");
     ensure!(before == uids(&pods(scene).await?), "Pods were replaced");

@@ -161,7 +161,9 @@ fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
     let is_hosts = |kind: &str| matches!(kind, "Ready" | "Reconciling" | "Stalled" | THROTTLED);
     let slowed =
         report.slowed.as_ref().map(|why| condition(THROTTLED, ConditionStatus::IsTrue, &why.reason, &why.message));
-    let mut all: Vec<_> = host_conditions(report).iter().chain(&slowed).map(|host| stamps.stamp(host)).collect();
+    let (ready, unusual) = host_conditions(report);
+    let host = [Some(ready), unusual, slowed].into_iter().flatten();
+    let mut all: Vec<_> = host.map(|condition| stamps.stamp(&condition)).collect();
     match &report.conditions {
         Some(own) => {
             all.extend(
@@ -173,39 +175,29 @@ fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
     all
 }
 
-/// `Ready`, `Reconciling` and `Stalled`. Ready and Stalled are the plugin's own words only while nothing of the host's
-/// speaks against them.
-fn host_conditions(report: &Report) -> [Condition; 3] {
+/// `Ready`, and `Reconciling` or `Stalled` where it is so: kstatus has these two only while they are true. Ready and Stalled
+/// are the plugin's own words only while nothing of the host's speaks against them.
+fn host_conditions(report: &Report) -> (Condition, Option<Condition>) {
     let own = |kind: &str| report.conditions.iter().flatten().find(|condition| condition.condition_type == kind);
     let own_ready = own("Ready");
     let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
-    let calm = |kind: &str| condition(kind, no, "Reconciled", "");
     let own_stalled = own("Stalled").filter(|stalled| stalled.status == yes);
     if let (Health::Applied, Some(stalled)) = (&report.health, own_stalled) {
         let ready = own_ready.filter(|ready| ready.status != yes).cloned();
         let ready = ready.unwrap_or_else(|| condition("Ready", no, &stalled.reason, &stalled.message));
-        return [ready, condition("Reconciling", no, &stalled.reason, ""), stalled.clone()];
+        return (ready, Some(stalled.clone()));
     }
-    match &report.health {
-        Health::Applied => match own_ready {
-            Some(ready) if ready.status != yes => {
-                [ready.clone(), condition("Reconciling", yes, &ready.reason, &ready.message), calm("Stalled")]
-            }
-            Some(ready) => [ready.clone(), calm("Reconciling"), calm("Stalled")],
-            None => [
-                condition("Ready", yes, "Reconciled", "all children are applied"),
-                calm("Reconciling"),
-                calm("Stalled"),
-            ],
-        },
-        Health::Progressing(Why { reason, message }) => {
-            [condition("Ready", no, reason, message), condition("Reconciling", yes, reason, message), calm("Stalled")]
+    let not_ready = |kind: &str, Why { reason, message }: &Why| {
+        (condition("Ready", no, reason, message), Some(condition(kind, yes, reason, message)))
+    };
+    match (&report.health, own_ready) {
+        (Health::Applied, Some(ready)) if ready.status != yes => {
+            (ready.clone(), Some(condition("Reconciling", yes, &ready.reason, &ready.message)))
         }
-        Health::Stalled(Why { reason, message }) => [
-            condition("Ready", no, reason, message),
-            condition("Reconciling", no, reason, ""),
-            condition("Stalled", yes, reason, message),
-        ],
+        (Health::Applied, Some(ready)) => (ready.clone(), None),
+        (Health::Applied, None) => (condition("Ready", yes, "Reconciled", "all children are applied"), None),
+        (Health::Progressing(why), _) => not_ready("Reconciling", why),
+        (Health::Stalled(why), _) => not_ready("Stalled", why),
     }
 }
 
@@ -290,51 +282,31 @@ mod tests {
         let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
         let why = || Why::new("Why", "m");
         let cases = [
-            (
-                Health::Applied,
-                vec![],
-                ["Ready=True:Reconciled", "Reconciling=False:Reconciled", "Stalled=False:Reconciled"],
-            ),
-            (
-                Health::Applied,
-                vec![own("Ready", yes, "Up")],
-                ["Ready=True:Up", "Reconciling=False:Reconciled", "Stalled=False:Reconciled"],
-            ),
-            (
-                Health::Applied,
-                vec![own("Ready", no, "Slow")],
-                ["Ready=False:Slow", "Reconciling=True:Slow", "Stalled=False:Reconciled"],
-            ),
+            (Health::Applied, vec![], &["Ready=True:Reconciled"][..]),
+            (Health::Applied, vec![own("Ready", yes, "Up")], &["Ready=True:Up"][..]),
+            (Health::Applied, vec![own("Ready", no, "Slow")], &["Ready=False:Slow", "Reconciling=True:Slow"]),
             (
                 Health::Applied,
                 vec![own("Ready", no, "Failed"), own("Stalled", yes, "Over")],
-                ["Ready=False:Failed", "Reconciling=False:Over", "Stalled=True:Over"],
+                &["Ready=False:Failed", "Stalled=True:Over"],
             ),
             (
                 Health::Applied,
                 vec![own("Ready", yes, "Up"), own("Stalled", yes, "Over")],
-                ["Ready=False:Over", "Reconciling=False:Over", "Stalled=True:Over"],
+                &["Ready=False:Over", "Stalled=True:Over"],
             ),
             (
                 Health::Applied,
                 vec![own("Ready", no, "Slow"), own("Stalled", no, "Well")],
-                ["Ready=False:Slow", "Reconciling=True:Slow", "Stalled=False:Reconciled"],
+                &["Ready=False:Slow", "Reconciling=True:Slow"],
             ),
             (
                 Health::Progressing(why()),
                 vec![own("Stalled", yes, "Over")],
-                ["Ready=False:Why", "Reconciling=True:Why", "Stalled=False:Reconciled"],
+                &["Ready=False:Why", "Reconciling=True:Why"],
             ),
-            (
-                Health::Progressing(why()),
-                vec![own("Ready", yes, "Up")],
-                ["Ready=False:Why", "Reconciling=True:Why", "Stalled=False:Reconciled"],
-            ),
-            (
-                Health::Stalled(why()),
-                vec![own("Ready", yes, "Up")],
-                ["Ready=False:Why", "Reconciling=False:Why", "Stalled=True:Why"],
-            ),
+            (Health::Progressing(why()), vec![own("Ready", yes, "Up")], &["Ready=False:Why", "Reconciling=True:Why"]),
+            (Health::Stalled(why()), vec![own("Ready", yes, "Up")], &["Ready=False:Why", "Stalled=True:Why"]),
         ];
         for (health, conditions, expected) in cases {
             assert_eq!(words(&status(&report(health, Some(conditions)), &Map::new())), expected);
@@ -348,11 +320,12 @@ mod tests {
             {"type": "Stalled", "status": "True", "reason": "Old", "message": "", "lastTransitionTime": THEN},
         ]}))
         .unwrap_or_default();
-        let status = status(&report(Health::Applied, Some(Vec::new())), &live);
-        let time =
-            |index: usize| status["conditions"][index]["lastTransitionTime"].as_str().unwrap_or_default().to_owned();
-        assert_eq!(time(0), THEN, "Ready stays True");
-        assert_eq!(time(2), "1970-01-01T00:00:00Z", "Stalled changed");
+        let well = status(&report(Health::Applied, Some(Vec::new())), &live);
+        assert_eq!(words(&well), ["Ready=True:Reconciled"], "Stalled ends");
+        let since = |status: &Map<String, Value>| status["conditions"][0]["lastTransitionTime"].clone();
+        assert_eq!(since(&well), THEN, "Ready stays True");
+        let status = status(&report(Health::Progressing(Why::new("Why", "m")), None), &live);
+        assert_eq!(since(&status), "1970-01-01T00:00:00Z", "Ready changed");
         assert_eq!(status["conditions"][0]["observedGeneration"], 7);
         assert_eq!(status["observedGeneration"], 7);
     }
@@ -369,7 +342,7 @@ mod tests {
         let answer = Report { status: Some(Map::new()), ..report(Health::Applied, Some(Vec::new())) };
         let answer = status(&answer, &live);
         assert_eq!(answer.get("replicas"), None);
-        assert_eq!(words(&answer).len(), 3);
+        assert_eq!(words(&answer), ["Ready=True:Reconciled"]);
     }
 
     #[test]
