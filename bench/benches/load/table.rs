@@ -43,14 +43,17 @@ impl Table {
         values
     }
 
+    /// Of an even number of repeats, the middle of the two in the middle.
     fn median(&self, row: &'static str, variant: &'static str) -> Option<f64> {
         let values = self.sorted(row, variant);
-        values.get(values.len() / 2).copied()
+        let upper = values.get(values.len() / 2)?;
+        let lower = values.get((values.len() - 1) / 2)?;
+        Some(lower.midpoint(*upper))
     }
 
     fn cell(&self, row: &'static str, variant: &'static str) -> String {
         let values = self.sorted(row, variant);
-        match (values.first(), values.get(values.len() / 2), values.last()) {
+        match (values.first(), self.median(row, variant), values.last()) {
             (Some(least), Some(median), Some(most)) if least != most => format!("{median:.2} ({least:.2}..{most:.2})"),
             (_, Some(median), _) => format!("{median:.2}"),
             _ => "-".to_owned(),
