@@ -55,7 +55,7 @@ async fn only_the_leader_writes(scene: &mut Scene) -> Result<()> {
     reconciled(scene, "one").await?;
     for (host, leads) in [(&scene.host, 1.0), (&second, 0.0)] {
         ensure!(host.get("health", "/readyz").await?.0 == 200, "a host is not ready");
-        let metrics = at_rest(host).await?;
+        let metrics = at_rest(host, PATIENCE).await?;
         let status = metrics.sum("leader_election_master_status", &[("name", "pilothouse")]);
         ensure!(status == leads, "a host says {status} of its leadership");
         let works = metrics.sum("controller_runtime_reconcile_total", &[]) > 0.0;

@@ -1,7 +1,7 @@
 //! What a test sees: a namespace and a host of its own, and short words for what every test does with them. On failure
 //! it tells how everything is.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -121,7 +121,7 @@ impl Scene {
 
     /// The host's metrics when nothing waits in its queues and nobody works: whatever the test has seen is counted.
     pub async fn metrics_at_rest(&self) -> Result<Samples> {
-        at_rest(&self.host).await
+        at_rest(&self.host, PATIENCE).await
     }
 
     /// How many reconciles of a plugin have ended since the host started.
@@ -242,9 +242,9 @@ impl Scene {
 }
 
 /// The metrics of a host when nothing waits in its queues and nobody works.
-pub async fn at_rest(host: &Host) -> Result<Samples> {
+pub async fn at_rest(host: &Host, patience: Duration) -> Result<Samples> {
     let read = async || Samples::parse(&host.metrics().await?);
-    eventually(PATIENCE, "the host to be at rest", async || {
+    eventually(patience, "the host to be at rest", async || {
         let now = read().await?;
         // The queue tells both at one moment.
         let (waiting, working) = (now.sum("workqueue_depth", &[]), now.sum("workqueue_unfinished_work_seconds", &[]));

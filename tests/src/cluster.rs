@@ -302,7 +302,15 @@ impl Namespace {
     /// # Errors
     /// The object as it is in the end.
     pub async fn until_gone(&self, kind: &str, name: &str) -> Result<()> {
-        eventually(PATIENCE, &format!("{kind} '{name}' to be gone"), async || {
+        self.until_gone_within(PATIENCE, kind, name).await
+    }
+
+    /// The same where it may take longer.
+    ///
+    /// # Errors
+    /// The object as it is in the end.
+    pub async fn until_gone_within(&self, patience: Duration, kind: &str, name: &str) -> Result<()> {
+        eventually(patience, &format!("{kind} '{name}' to be gone"), async || {
             let object = self.get(kind, name).await?;
             Ok(object.map_or(Look::Found(()), |object| Look::NotYet(object.to_string())))
         })

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::steps::{History, Step};
 use crate::{
-    scene::Scene,
+    scene::{Scene, at_rest},
     state::{State, States},
 };
 
@@ -145,17 +145,8 @@ impl Theatre {
         });
         fresh.buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
         self.versions_are_at_work().await?;
-        self.has_nothing_to_do().await
-    }
-
-    /// Waits until no object is waiting to be reconciled. To compare hundreds of objects over and over would take longer.
-    async fn has_nothing_to_do(&self) -> Result<()> {
-        eventually(PATIENCE, "an empty queue", async || {
-            let metrics = self.scene.metrics().await?;
-            let tasks = metrics.sum("workqueue_depth", &[]) + metrics.sum("controller_runtime_active_workers", &[]);
-            Ok(Look::of(tasks == 0.0, tasks))
-        })
-        .await
+        // To compare hundreds of objects over and over while they change would take longer.
+        at_rest(&self.scene.host, PATIENCE).await.map(drop)
     }
 
     /// Waits until the versions that came last are at work.
@@ -260,11 +251,7 @@ async fn take(namespace: &Namespace, history: &History, step: &Step, spec: &Valu
         Step::DeleteChild(child) => if_there(namespace.delete(child.kind, &child.name(name)).await)?,
         Step::Recreate => {
             namespace.delete(kind, name).await?;
-            eventually(PATIENCE, "the object to be gone", async || {
-                let object = namespace.get(kind, name).await?;
-                Ok(Look::of(object.is_none(), object))
-            })
-            .await?;
+            namespace.until_gone_within(PATIENCE, kind, name).await?;
             namespace.apply(history.object(name, spec)).await?;
         }
         Step::Rest => {
