@@ -95,9 +95,31 @@ impl Host {
         Ok(self.counts().await?.sum("controller_runtime_reconcile_total", &[]))
     }
 
-    /// How often it has asked the plugin.
-    pub async fn calls(&self) -> Result<f64> {
-        Ok(self.counts().await?.sum("pilothouse_plugin_calls_total", &[]))
+    /// How often it has asked the plugin, and how long it waited for the answers.
+    pub async fn calls(&self) -> Result<Calls> {
+        let counts = self.counts().await?;
+        let sum = |end: &str| counts.sum(&format!("pilothouse_plugin_call_seconds_{end}"), &[]);
+        Ok(Calls { number: sum("count"), seconds: sum("sum") })
+    }
+}
+
+/// Calls of the plugin.
+#[derive(Clone, Copy, Default)]
+pub struct Calls {
+    /// How many.
+    pub number: f64,
+    seconds: f64,
+}
+
+impl Calls {
+    /// Those that were made since.
+    pub fn since(self, before: Self) -> Self {
+        Self { number: self.number - before.number, seconds: self.seconds - before.seconds }
+    }
+
+    /// How long each took, in microseconds.
+    pub fn microseconds(self) -> f64 {
+        self.seconds / self.number.max(1.0) * 1e6
     }
 }
 

@@ -1,4 +1,4 @@
-//! Medians of repeated measurements, and the ratio of the variants. Knows nothing of what was measured.
+//! Medians of repeated measurements, and the median of the variants' ratios. Knows nothing of what was measured.
 
 use std::collections::BTreeMap;
 
@@ -23,40 +23,49 @@ impl Table {
         }
     }
 
-    /// The table as Markdown: a median with its range per variant, and the last variant's ratio to the first.
+    /// The table as Markdown: a median with its range per variant, and the last variant's ratio to the first. Variants
+    /// have as many runs as each other, in the same order.
     pub fn print(&self, variants: &[&'static str]) -> String {
         let mut text =
             format!("\n| | {} | ratio |\n|---|{}---|\n", variants.join(" | "), "---|".repeat(variants.len()));
         for row in &self.rows {
             let cells: Vec<_> = variants.iter().map(|variant| self.cell(row, variant)).collect();
-            let median = |variant: Option<&&'static str>| variant.and_then(|variant| self.median(row, variant));
-            let ratio = median(variants.last()).zip(median(variants.first())).filter(|(_, first)| *first > 0.0);
-            let ratio = ratio.map_or_else(String::new, |(last, first)| format!("{:.2}", last / first));
+            let ratio = variants.first().zip(variants.last()).and_then(|(first, last)| self.ratio(row, first, last));
+            let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
             text += &format!("| {row} | {} | {ratio} |\n", cells.join(" | "));
         }
         text
     }
 
-    fn sorted(&self, row: &'static str, variant: &'static str) -> Vec<f64> {
-        let mut values = self.values.get(&(row, variant)).cloned().unwrap_or_default();
-        values.sort_by(f64::total_cmp);
-        values
+    fn measured(&self, row: &'static str, variant: &'static str) -> &[f64] {
+        self.values.get(&(row, variant)).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Of an even number of repeats, the middle of the two in the middle.
-    fn median(&self, row: &'static str, variant: &'static str) -> Option<f64> {
-        let values = self.sorted(row, variant);
-        let upper = values.get(values.len() / 2)?;
-        let lower = values.get((values.len() - 1) / 2)?;
-        Some(lower.midpoint(*upper))
+    /// The median of the repeats' own ratios: within a repeat the machine is more or less the same, over an hour it is not.
+    fn ratio(&self, row: &'static str, first: &'static str, last: &'static str) -> Option<f64> {
+        let pairs = self.measured(row, last).iter().zip(self.measured(row, first));
+        median(&sorted(pairs.filter(|(_, first)| **first > 0.0).map(|(last, first)| last / first)))
     }
 
     fn cell(&self, row: &'static str, variant: &'static str) -> String {
-        let values = self.sorted(row, variant);
-        match (values.first(), self.median(row, variant), values.last()) {
+        let values = sorted(self.measured(row, variant).iter().copied());
+        match (values.first(), median(&values), values.last()) {
             (Some(least), Some(median), Some(most)) if least != most => format!("{median:.2} ({least:.2}..{most:.2})"),
             (_, Some(median), _) => format!("{median:.2}"),
             _ => "-".to_owned(),
         }
     }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Of an even number of values, the middle of the two in the middle.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = sorted.get(sorted.len() / 2)?;
+    let lower = sorted.get((sorted.len().checked_sub(1)?) / 2)?;
+    Some(lower.midpoint(*upper))
 }
