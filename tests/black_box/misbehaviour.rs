@@ -54,6 +54,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         every_fault_is_told_and_hurts_nobody_else,
+        a_trap_is_told_in_the_plugins_own_words,
         an_endless_loop_ends_at_its_limit,
         a_fault_deletes_nothing,
         a_flood_of_events_hurts_nobody_else,
@@ -94,6 +95,19 @@ async fn every_fault_is_told_and_hurts_nobody_else(scene: &mut Scene) -> Result<
     scene.namespace.until("ConfigMap", "good", "to be created", |_| true).await?;
     ensure!(scene.host.pid()? == pid, "the host is another process");
     ensure!(scene.host.get("health", "/healthz").await?.0 == 200, "the host is not healthy");
+    Ok(())
+}
+
+/// A panic's message and place are on the object, in one line.
+async fn a_trap_is_told_in_the_plugins_own_words(scene: &mut Scene) -> Result<()> {
+    scene.start(&["misbehaver"]).await?;
+    let mut object = misbehaver("clumsy", "trap");
+    object["spec"]["text"] = "no such küche\nin this house".into();
+    scene.namespace.apply(object).await?;
+    let object = scene.stalled("Misbehaver", "clumsy", "PluginTrapped").await?;
+    let told = condition(&object, "Stalled")["message"].as_str().unwrap_or_default();
+    ensure!(told.starts_with("the plugin trapped: panicked at ") && told.contains("excess.rs:"), "told: {told}");
+    ensure!(told.ends_with("no such küche in this house"), "told: {told}");
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub struct CallContext {
 pub enum Outcome {
     /// The plugin answered.
     Response(Response),
-    /// The plugin trapped; the message says where.
+    /// The plugin trapped; the message says why in the plugin's own words, or else where.
     Trap(String),
     /// The plugin computed or took longer than this.
     Deadline(Duration),
@@ -175,7 +175,7 @@ fn classify(error: &wasmtime::Error, state: &State, limits: &Limits) -> Outcome 
     match error.downcast_ref::<wasmtime::Trap>() {
         Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
         Some(_) if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),
-        Some(trap) => Outcome::Trap(describe(*trap, error)),
+        Some(trap) => Outcome::Trap(state.explanation.line().unwrap_or_else(|| describe(*trap, error))),
         None if format!("{error:#}").contains(HOSTCALL_FUEL) => Outcome::OutputLimit(limits.output_bytes),
         None => Outcome::Contract(format!("{error:#}")),
     }

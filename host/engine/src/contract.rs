@@ -12,7 +12,7 @@ mod generated {
 }
 
 pub(crate) use generated::Plugin as Imports;
-pub(crate) use generated::pilothouse::plugin::{clock, log, lookup, types};
+pub(crate) use generated::pilothouse::plugin::{clock, log, lookup, trap, types};
 pub use lookup::LookupError;
 pub use pilothouse_wit::KindRef;
 pub use types::{

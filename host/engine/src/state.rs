@@ -13,7 +13,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::{
     Limits,
-    contract::{KindRef, LookupError, clock, log, lookup, types},
+    contract::{KindRef, LookupError, clock, log, lookup, trap, types},
     wasi,
 };
 
@@ -96,6 +96,7 @@ pub(crate) struct State {
     pub(crate) lookups: Arc<dyn Lookups>,
     pub(crate) lookups_left: usize,
     pub(crate) now: Timestamp,
+    pub(crate) explanation: Explanation,
     wasi: Option<WasiCtx>,
     table: ResourceTable,
 }
@@ -111,6 +112,7 @@ impl State {
             lookups,
             lookups_left: limits.lookups,
             now,
+            explanation: Explanation::default(),
             table: ResourceTable::new(),
         }
     }
@@ -178,6 +180,12 @@ impl log::Host for State {
     }
 }
 
+impl trap::Host for State {
+    fn explain(&mut self, a: u64, b: u64, c: u64, d: u64) {
+        self.explanation.add([a, b, c, d]);
+    }
+}
+
 impl types::Host for State {}
 
 impl WasiView for State {
@@ -185,6 +193,27 @@ impl WasiView for State {
         let (logs, now) = (&self.logs, self.now);
         let ctx = self.wasi.get_or_insert_with(|| wasi::empty(logs, now, 0));
         WasiCtxView { ctx, table: &mut self.table }
+    }
+}
+
+/// What the plugin said of the trap to come.
+#[derive(Default)]
+pub(crate) struct Explanation(Vec<u8>);
+
+impl Explanation {
+    /// Bytes that count.
+    const MOST: usize = 1_024;
+
+    fn add(&mut self, numbers: [u64; 4]) {
+        let bytes = numbers.into_iter().flat_map(u64::to_le_bytes).filter(|byte| *byte != 0);
+        self.0.extend(bytes.take(Self::MOST - self.0.len()));
+    }
+
+    /// The text in one line, if there is any.
+    pub(crate) fn line(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.0);
+        let words: Vec<_> = text.split_whitespace().collect();
+        (!words.is_empty()).then(|| words.join(" "))
     }
 }
 
@@ -242,5 +271,38 @@ impl ResourceLimiter for Meter {
 
     fn memories(&self) -> usize {
         self.instances
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Explanation;
+
+    fn explained(text: &str) -> Option<String> {
+        let mut explanation = Explanation::default();
+        for piece in text.as_bytes().chunks(32) {
+            let byte = |index: usize| u64::from(piece.get(index).copied().unwrap_or_default());
+            explanation.add([0, 8, 16, 24].map(|from| (0..8).map(|at| byte(from + at) << (8 * at)).sum()));
+        }
+        explanation.line()
+    }
+
+    #[test]
+    fn an_explanation_is_one_line_of_limited_length_whatever_it_holds() {
+        let long = "ü".repeat(600);
+        let cases = [
+            ("", None),
+            (" \n", None),
+            ("short", Some("short".to_owned())),
+            (
+                "panicked at src/lib.rs:1:2:\nno such thing as a küche",
+                Some("panicked at src/lib.rs:1:2: no such thing as a küche".to_owned()),
+            ),
+            (&long, Some("ü".repeat(512))),
+            (&format!("x{long}"), Some(format!("x{}\u{fffd}", "ü".repeat(511)))),
+        ];
+        for (said, line) in cases {
+            assert_eq!(explained(said), line, "{said:?}");
+        }
     }
 }

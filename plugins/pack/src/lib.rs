@@ -1,6 +1,7 @@
 //! Makes a plugin of WebAssembly: a core module becomes a component, the component is checked, and the manifest becomes a
 //! custom section of its own at the component's top level. It never runs or compiles what it packs.
 
+mod cleanup;
 mod component;
 mod error;
 mod section;

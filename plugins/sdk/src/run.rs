@@ -13,7 +13,11 @@ where
 {
     imports::report_panics();
     let response = match Request::read(request) {
-        Ok(request) => reconcile(&request).into(),
+        Ok(request) => {
+            let response = reconcile(&request).into();
+            imports::leave(request);
+            response
+        }
         Err(reason) => Response::invalid(format!("the object does not fit this plugin: {reason}")),
     };
     response.into()

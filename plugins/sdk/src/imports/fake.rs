@@ -32,6 +32,11 @@ pub(crate) fn replace(fake: Fake) -> Fake {
 /// A native panic is shown by the test harness.
 pub(crate) fn report_panics() {}
 
+/// A native program goes on after the call.
+pub(crate) fn leave<T>(value: T) {
+    drop(value);
+}
+
 pub(crate) fn now() -> String {
     let now = FAKE.with_borrow(|fake| fake.now.clone());
     now.unwrap_or_else(|| "1970-01-01T00:00:00Z".to_owned())
