@@ -39,6 +39,8 @@ struct Inner {
     listed: Option<HashSet<Name>>,
     /// UIDs of objects that this process knows to be gone, of which the watch may still bring older states.
     gone: HashSet<Box<str>>,
+    /// The version of the latest state that the watch brought, a deletion's included.
+    reached: Option<Box<str>>,
     /// Whether one listing is complete.
     synced: bool,
 }
@@ -84,12 +86,15 @@ impl Store {
 
     /// A watch brought this state.
     pub(crate) fn saw(&self, object: Object) -> Option<Change> {
-        self.write().put(object)
+        let mut inner = self.write();
+        inner.reach(&object);
+        inner.put(object)
     }
 
     /// A watch saw this object deleted.
     pub(crate) fn saw_deleted(&self, object: &Object) -> Option<Change> {
         let mut inner = self.write();
+        inner.reach(object);
         inner.gone.remove(&object.uid);
         // A later object of the same name is another one: its own events speak for it.
         let same = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
@@ -119,11 +124,12 @@ impl Store {
     }
 
     /// This process wrote the object and got this state back. Makes no change: who wrote knows. The last states of an object
-    /// can come back after its watch has seen it deleted: they are not taken, or it would be there for ever.
+    /// can come back after its watch has seen it deleted: they are not taken, or it would be there for ever. A watch that is
+    /// past a state without knowing its object has seen that go, whoever deleted it.
     pub(crate) fn wrote(&self, object: Object) {
         let mut inner = self.write();
         let is_known = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
-        if object.deleting && !is_known {
+        if !is_known && (object.deleting || inner.is_past(&object)) {
             return;
         }
         inner.gone.remove(&object.uid);
@@ -160,6 +166,19 @@ impl Store {
 }
 
 impl Inner {
+    /// Notes how far the watch is.
+    fn reach(&mut self, object: &Object) {
+        if self.reached.as_ref().is_none_or(|reached| object.is_newer_than(reached)) {
+            self.reached = Some(object.resource_version.clone());
+        }
+    }
+
+    /// Whether the watch has brought this state, or a later one of any object: it brings them in the order of their versions,
+    /// which a listing does not.
+    fn is_past(&self, object: &Object) -> bool {
+        self.listed.is_none() && self.reached.as_ref().is_some_and(|reached| !object.is_newer_than(reached))
+    }
+
     /// Takes a state unless a later one is known, be it of another object (UID) of the same name: a watch that is behind
     /// still tells of the object that was there before.
     fn put(&mut self, object: Object) -> Option<Change> {
@@ -223,6 +242,22 @@ mod tests {
         assert!(store.saw(object("a", "1", "7", Some("o"))).is_none(), "the echo is no change");
         assert!(store.saw(object("a", "1", "8", None)).is_some());
         assert!(store.owned_by("o").is_empty());
+    }
+
+    #[test]
+    fn the_answer_to_a_write_does_not_bring_back_what_somebody_deleted_since() {
+        for known_before in [true, false] {
+            let store = Store::default();
+            if known_before {
+                store.saw(object("a", "1", "5", Some("o")));
+            }
+            store.saw(object("a", "1", "7", Some("o")));
+            assert!(store.saw_deleted(&object("a", "1", "8", Some("o"))).is_some());
+            store.wrote(object("a", "1", "7", Some("o")));
+            assert!(store.is_empty(), "the watch has seen it go");
+            store.wrote(object("a", "2", "9", Some("o")));
+            assert_eq!(store.len(), 1, "another one is news");
+        }
     }
 
     #[test]
