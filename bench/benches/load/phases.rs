@@ -5,9 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
-use pilothouse_tests::{artifacts, cluster::install_crd};
+use pilothouse_tests::{
+    artifacts,
+    cluster::install_crd,
+    wait::{Look, eventually},
+};
 use serde_json::json;
 
 use crate::{
@@ -100,15 +104,13 @@ impl Bench<'_> {
 
     /// What the API server does of its own accord costs the processors' caches and time of whoever runs beside it.
     async fn until_server_rests(&self) -> Result<()> {
-        let began = Instant::now();
-        while began.elapsed() < PATIENCE {
+        eventually(PATIENCE, "the API server to be at rest", async || {
             let (before, at) = (cpu(self.server)?, Instant::now());
             tokio::time::sleep(LOOK).await;
-            if (cpu(self.server)? - before) / at.elapsed().as_secs_f64() < REST {
-                return Ok(());
-            }
-        }
-        bail!("the API server is not at rest after {} s", PATIENCE.as_secs())
+            let share = (cpu(self.server)? - before) / at.elapsed().as_secs_f64();
+            Ok(Look::of(share < REST, share))
+        })
+        .await
     }
 
     /// How long a new process takes until the one object that waits for it is done.
