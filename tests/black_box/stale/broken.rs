@@ -2,10 +2,14 @@
 
 use anyhow::{Context, Result, ensure};
 use axum::http::StatusCode;
-use pilothouse_tests::proxy::Expiry;
+use pilothouse_tests::{
+    cluster::PATIENCE,
+    proxy::{Expiry, Moment, Proxy},
+    wait::{Look, eventually},
+};
 use serde_json::{Value, json};
 
-use super::{begin, change, deletes, returns_to, start, state, stays_quiet};
+use super::{begin, change, deletes, ready, returns_to, start, state, stays_quiet};
 use crate::{
     scene::Scene,
     suite::{Suite, tests},
@@ -18,6 +22,7 @@ pub fn register(suite: &mut Suite) {
         a_forgotten_past_is_listed_anew,
         a_stream_that_says_that_the_past_is_gone_is_followed_anew,
         a_watch_that_has_fallen_silent_is_renewed,
+        a_child_that_goes_between_a_write_and_its_answer_is_made_anew,
         malformed_objects_end_no_watch,
     );
 }
@@ -50,8 +55,7 @@ async fn a_forgotten_past_is_listed_anew(scene: &mut Scene) -> Result<()> {
     for (port, expiry) in [(81, Expiry::Event), (80, Expiry::Answer)] {
         let touched = scene.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
         scene.namespace.delete("ConfigMap", "web-a").await?;
-        let now = touched["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse::<u64>()?;
-        proxy.watches().forget_before(now + 1, expiry);
+        proxy.watches().forget_before(version(&touched)? + 1, expiry);
         proxy.watches().cut();
         change(scene, port).await?;
         scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
@@ -122,4 +126,52 @@ async fn malformed_objects_end_no_watch(scene: &mut Scene) -> Result<()> {
         scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
     returns_to(scene, &before).await
+}
+
+/// A child is changed and goes, and its watch, which lists anew meanwhile, tells of no change; only then the host hears the
+/// answer to its write.
+async fn a_child_that_goes_between_a_write_and_its_answer_is_made_anew(scene: &mut Scene) -> Result<()> {
+    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+    scene.set_up_host(|setup| {
+        setup.kubeconfig = proxy.kubeconfig();
+        setup.arguments = ["--watch-renewal", "2s"].map(str::to_owned).to_vec();
+    })?;
+    begin(scene).await?;
+    proxy.watches().freeze("configmaps");
+    proxy.writes().hold(2, Moment::After);
+    scene.namespace.patch("Sextet", "web", json!({"spec": {"data": {"tempo": "presto"}}})).await?;
+    eventually(PATIENCE, "the answer to the second ConfigMap's write to be held", async || {
+        Ok(Look::of(proxy.writes().is_held(), proxy.writes().seen()))
+    })
+    .await?;
+    proxy.watches().refuse(StatusCode::SERVICE_UNAVAILABLE);
+    proxy.watches().cut();
+    watches_are_open(&proxy, false).await?;
+    let written = proxy.writes().seen().pop().context("nothing was written")?;
+    let name = written.strip_prefix("PATCH configmaps ").with_context(|| format!("not a ConfigMap: {written}"))?;
+    let last = scene.namespace.get("ConfigMap", name).await?.context("it is not there")?;
+    scene.namespace.delete("ConfigMap", name).await?;
+    proxy.watches().forget_before(version(&last)? + 1, Expiry::Answer);
+    proxy.watches().thaw();
+    proxy.watches().admit();
+    watches_are_open(&proxy, true).await?;
+    proxy.writes().tell()?;
+    let is_new = |child: &Value| child["data"] == json!({"tempo": "presto"});
+    scene.namespace.until("ConfigMap", name, "to be made anew", is_new).await?;
+    ready(scene).await?;
+    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
+    stays_quiet(scene, &proxy).await
+}
+
+async fn watches_are_open(proxy: &Proxy, are_open: bool) -> Result<()> {
+    let what = if are_open { "the ConfigMaps to be watched" } else { "the ConfigMaps' watch to be cut" };
+    eventually(PATIENCE, what, async || {
+        let open = proxy.watches().open("configmaps");
+        Ok(Look::of(open.is_empty() != are_open, open))
+    })
+    .await
+}
+
+fn version(object: &Value) -> Result<u64> {
+    Ok(object["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse()?)
 }

@@ -6,9 +6,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use axum::{http::StatusCode, response::Response};
 use futures::{FutureExt, future::BoxFuture};
+use tokio::sync::oneshot;
 
 use super::request::Target;
 
@@ -17,7 +18,7 @@ use super::request::Target;
 pub enum Moment {
     /// Before the API server sees it. It never will, unless the write is released.
     Before,
-    /// After the API server has answered, before the host hears of it. It never will.
+    /// After the API server has answered, before the host hears of it. It never will, unless it is told.
     After,
 }
 
@@ -36,6 +37,8 @@ struct Inner {
     hold: Option<(usize, Moment)>,
     /// The write that is held before the API server sees it.
     held: Option<BoxFuture<'static, Result<Response>>>,
+    /// Lets the host hear the answer that is held.
+    tell: Option<oneshot::Sender<()>>,
 }
 
 /// What becomes of a write.
@@ -70,6 +73,17 @@ impl Writes {
         Ok(held.context("no write was held")?.await?.status())
     }
 
+    /// Lets the host hear the answer that was held after the API server gave it, and all that is written from now on pass.
+    ///
+    /// # Errors
+    /// Where none was held.
+    pub fn tell(&self) -> Result<()> {
+        let mut inner = self.inner();
+        inner.hold = None;
+        let told = inner.tell.take().context("no answer was held")?.send(());
+        told.map_err(|()| anyhow!("the host no longer waits for the answer"))
+    }
+
     /// What has been written: `PATCH configmaps web`.
     pub fn seen(&self) -> Vec<String> {
         self.inner().seen.clone()
@@ -100,9 +114,15 @@ impl Writes {
         let answer = forward.await;
         drop(under_way);
         match course {
-            Course::HeldAfter => pending().await,
+            Course::HeldAfter => self.until_told().await.and(answer),
             Course::Free | Course::HeldBefore => answer,
         }
+    }
+
+    async fn until_told(&self) -> Result<()> {
+        let (tell, told) = oneshot::channel();
+        self.inner().tell = Some(tell);
+        told.await.context("another answer is held")
     }
 
     fn arrived(&self, target: &Target) -> Course {

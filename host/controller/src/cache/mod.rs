@@ -46,8 +46,15 @@ pub struct Reach {
     /// The only namespace that is watched, if it is one.
     pub namespace: Option<Arc<str>>,
     /// How long a watch lasts before it is renewed, in whole seconds. One that stays silent for a few seconds longer, without
-    /// even the API server's bookmarks, is given up.
+    /// even the API server's bookmarks, is given up. One that does not bring a write of this process for that long either.
     pub renewal: Duration,
+}
+
+impl Reach {
+    /// The renewal within what the watcher takes, whose longest is just below five minutes.
+    fn renewal_seconds(&self) -> u32 {
+        self.renewal.as_secs().clamp(1, 290) as u32
+    }
 }
 
 /// All caches of the process.

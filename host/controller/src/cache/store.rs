@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::{Duration, Instant},
 };
 
 use super::object::{Name, Object};
@@ -39,6 +40,9 @@ struct Inner {
     listed: Option<HashSet<Name>>,
     /// UIDs of objects that this process knows to be gone, of which the watch may still bring older states.
     gone: HashSet<Box<str>>,
+    /// Objects whose latest state is from an answer and which the watch has not brought yet, since when. One that was deleted
+    /// just before a new listing stays here: no event tells of it any more.
+    unconfirmed: HashMap<Name, Instant>,
     /// The version of the latest state that the watch brought, a deletion's included.
     reached: Option<Box<str>>,
     /// Whether one listing is complete.
@@ -88,6 +92,7 @@ impl Store {
     pub(crate) fn saw(&self, object: Object) -> Option<Change> {
         let mut inner = self.write();
         inner.reach(&object);
+        inner.confirm(&object);
         inner.put(object)
     }
 
@@ -133,7 +138,17 @@ impl Store {
             return;
         }
         inner.gone.remove(&object.uid);
-        inner.put(object);
+        let name = object.name.clone();
+        if inner.put(object).is_some() {
+            inner.unconfirmed.insert(name, Instant::now());
+        }
+    }
+
+    /// Whether the watch has not brought a write of this process for longer than this. Only a new listing tells what became
+    /// of it: none is missed while there is one.
+    pub(crate) fn misses_a_write(&self, patience: Duration) -> bool {
+        let inner = self.read();
+        inner.listed.is_none() && inner.unconfirmed.values().any(|since| since.elapsed() > patience)
     }
 
     /// The object is gone, and its watch has yet to say so: until then it is one that is being deleted and held by nobody,
@@ -173,6 +188,17 @@ impl Inner {
         }
     }
 
+    /// Notes that the watch has brought this state of an object, or a later one than the known.
+    fn confirm(&mut self, object: &Object) {
+        if self.unconfirmed.is_empty() {
+            return;
+        }
+        let known = self.objects.get(&object.name);
+        if known.is_none_or(|known| !known.is_newer_than(&object.resource_version)) {
+            self.unconfirmed.remove(&object.name);
+        }
+    }
+
     /// Whether the watch has brought this state, or a later one of any object: it brings them in the order of their versions,
     /// which a listing does not.
     fn is_past(&self, object: &Object) -> bool {
@@ -201,6 +227,7 @@ impl Inner {
 
     fn remove(&mut self, name: &Name) -> Option<Change> {
         let before = self.objects.remove(name)?;
+        self.unconfirmed.remove(name);
         if let Some(uid) = before.owner_uid()
             && let Some(names) = self.owned.get_mut(uid)
         {
@@ -273,6 +300,33 @@ mod tests {
         store.saw(object("a", "2", "9", Some("o")));
         store.wrote(terminating("6"));
         assert_eq!(store.owned_by("o").len(), 1, "and is not about its successor");
+    }
+
+    #[test]
+    fn a_write_that_the_watch_never_brings_is_missed_until_a_listing_tells() {
+        let store = Store::default();
+        store.wrote(object("a", "1", "5", Some("o")));
+        assert!(store.misses_a_write(Duration::ZERO) && !store.misses_a_write(Duration::from_secs(3_600)));
+        store.saw(object("a", "1", "4", Some("o")));
+        assert!(store.misses_a_write(Duration::ZERO), "an older state tells nothing");
+        store.saw(object("a", "1", "5", Some("o")));
+        assert!(!store.misses_a_write(Duration::ZERO), "its echo");
+        store.wrote(object("a", "1", "5", Some("o")));
+        assert!(!store.misses_a_write(Duration::ZERO), "an answer that tells nothing new");
+        store.wrote(object("a", "1", "7", Some("o")));
+        store.saw(object("a", "1", "8", Some("o")));
+        assert!(!store.misses_a_write(Duration::ZERO), "a later state");
+
+        // Deleted before the listing, answered during it: no event will come.
+        store.listing_begins();
+        store.wrote(object("b", "2", "9", Some("o")));
+        store.saw(object("a", "1", "8", Some("o")));
+        assert!(store.listing_done().is_empty());
+        assert!(store.misses_a_write(Duration::ZERO));
+        store.listing_begins();
+        store.saw(object("a", "1", "8", Some("o")));
+        assert_eq!(store.listing_done().len(), 1, "now it is known to be gone");
+        assert!(!store.misses_a_write(Duration::ZERO));
     }
 
     #[test]

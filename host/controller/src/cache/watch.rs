@@ -16,7 +16,7 @@ use kube::{
     },
 };
 use pilothouse_engine::contract::KindRef;
-use tokio::{sync::watch, task::AbortHandle};
+use tokio::{select, sync::watch, task::AbortHandle};
 
 use super::{Change, Incoming, Reach, Scope, Sink, Store, backoff::WatchBackoff};
 use crate::{
@@ -169,15 +169,33 @@ impl Shared {
             Some(namespace) => Api::<Incoming>::namespaced_with(client.clone(), namespace, &installed.resource),
             None => Api::all_with(client.clone(), &installed.resource),
         };
-        // The longest that the watcher takes is just below five minutes.
-        let config = watcher::Config::default().timeout(self.reach.renewal.as_secs().clamp(1, 290) as u32);
+        let config = watcher::Config::default().timeout(self.reach.renewal_seconds());
         let config = match self.scope {
             Scope::All => config,
             Scope::Children => config.labels(labels::PLUGIN),
         };
-        while self.follow_from_now(client, &api, &config, installed, sink).await {
+        loop {
+            let is_installed = select! {
+                is_installed = self.follow_from_now(client, &api, &config, installed, sink) => is_installed,
+                () = self.until_a_write_is_missed() => true,
+            };
+            if !is_installed {
+                return;
+            }
             tokio::time::sleep(PROBE).await;
         }
+    }
+
+    /// Waits until the watch has not brought a write of this process for as long as a watch lasts.
+    async fn until_a_write_is_missed(&self) {
+        let patience = Duration::from_secs(self.reach.renewal_seconds().into());
+        loop {
+            tokio::time::sleep(patience).await;
+            if self.store.misses_a_write(patience) {
+                break;
+            }
+        }
+        tracing::warn!(kind = %self.kind, "the watch does not bring what was written; listing anew");
     }
 
     /// Lists and follows; whether the kind is still installed in the end.
