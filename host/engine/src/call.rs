@@ -86,7 +86,8 @@ impl Reconciler for Plugin {
 
     fn call(&self, verb: Verb, request: Request, context: CallContext) -> BoxFuture<'_, Call> {
         let code = self.code.clone();
-        self.code.shared.slow.run(async move { code.call(verb, request, context).await }).boxed()
+        let call = async move { code.call(verb, request, context).await }.boxed();
+        self.code.shared.slow.run(call).boxed()
     }
 }
 
@@ -98,7 +99,7 @@ impl Plugin {
     pub async fn instantiate(&self) -> wasmtime::Result<()> {
         let code = &self.code;
         let mut store = code.store(State::new(&code.limits, Arc::new(NoLookups), Timestamp::UNIX_EPOCH, None));
-        let _running = code.shared.ticker.enter();
+        let _running = code.shared.ticker.enter()?;
         code.pre.instantiate_async(&mut store).await.map(drop)
     }
 }
@@ -155,7 +156,7 @@ impl Code {
             Verb::Finalize => self.finalize.as_ref().ok_or_else(|| wasmtime::Error::msg("no finalizer is exported"))?,
         };
         let _slot = self.shared.slots.acquire().await.map_err(wasmtime::Error::new)?;
-        let _running = self.shared.ticker.enter();
+        let _running = self.shared.ticker.enter()?;
         let instance = self.pre.instantiate_async(&mut *store).await?;
         let function = instance.get_typed_func::<(Request,), (Response,)>(&mut *store, index)?;
         let (response,) = function.call_async(&mut *store, (request,)).await?;

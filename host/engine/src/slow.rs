@@ -4,6 +4,7 @@
 
 use std::{panic::resume_unwind, sync::OnceLock, task::Poll, thread};
 
+use futures::future::BoxFuture;
 use tokio::{
     runtime::{Builder, Runtime},
     task::{JoinError, JoinHandle},
@@ -20,8 +21,7 @@ pub(crate) struct SlowLane(OnceLock<Option<Runtime>>);
 
 impl SlowLane {
     /// Runs a call: its first slice here, the rest on a slow thread. A call whose caller is gone ends with its slice.
-    pub(crate) async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> T {
-        let mut call = Box::pin(call);
+    pub(crate) async fn run<T: Send + 'static>(&self, mut call: BoxFuture<'static, T>) -> T {
         if let Poll::Ready(done) = futures::poll!(&mut call) {
             return done;
         }
@@ -72,12 +72,12 @@ mod tests {
     #[tokio::test]
     async fn a_quick_call_stays_and_a_slow_one_goes_on_elsewhere() {
         let (lane, here) = (SlowLane::default(), thread::current().id());
-        let quick = lane.run(async { thread::current().id() }).await;
+        let quick = lane.run(Box::pin(async { thread::current().id() })).await;
         assert_eq!(quick, here);
-        let slow = lane.run(async {
+        let slow = lane.run(Box::pin(async {
             tokio::task::yield_now().await;
             thread::current().id()
-        });
+        }));
         assert_ne!(slow.await, here);
     }
 
@@ -85,12 +85,12 @@ mod tests {
     async fn a_call_that_nobody_waits_for_ends() {
         let lane = SlowLane::default();
         let (alive, ended) = tokio::sync::oneshot::channel::<()>();
-        let endless = lane.run(async move {
+        let endless = lane.run(Box::pin(async move {
             let _alive = alive;
             loop {
                 tokio::task::yield_now().await;
             }
-        });
+        }));
         let given_up: Result<(), _> = tokio::time::timeout(std::time::Duration::from_millis(1), endless).await;
         assert!(given_up.is_err());
         assert!(ended.await.is_err(), "what the call held is dropped");

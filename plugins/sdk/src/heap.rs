@@ -88,7 +88,11 @@ impl<M: Memory> Heap<M> {
 
 // SAFETY: a block is handed out to one owner at a time: it comes from above all others, or from a list to which its last
 // owner gave it back. A block of a list is of the size asked for and begins at a multiple of `UNIT`.
+//
+// No part of it is inlined: hundreds of places would each hold a copy, in code that runs once per call and is cold whenever it
+// does.
 unsafe impl<M: Memory> GlobalAlloc for Heap<M> {
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: single-threaded, and no reference to the blocks outlives a call.
         let blocks = unsafe { &mut *self.blocks.get() };
@@ -103,6 +107,7 @@ unsafe impl<M: Memory> GlobalAlloc for Heap<M> {
         block
     }
 
+    #[inline(never)]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: as in `alloc`.
         let blocks = unsafe { &mut *self.blocks.get() };

@@ -19,12 +19,10 @@ pub(crate) fn leave<T>(value: T) {
 
 /// Says up to 32 bytes.
 fn explain(piece: &[u8]) {
-    let mut bytes = [0; 32];
-    bytes[..piece.len()].copy_from_slice(piece);
-    let [a, b, c, d] = [0, 8, 16, 24].map(|from| {
-        let mut number = [0; 8];
-        number.copy_from_slice(&bytes[from..from + 8]);
-        u64::from_le_bytes(number)
-    });
+    let mut numbers = [0; 4];
+    for (at, byte) in piece.iter().enumerate() {
+        numbers[at / 8] |= u64::from(*byte) << (8 * (at % 8));
+    }
+    let [a, b, c, d] = numbers;
     trap::explain(a, b, c, d);
 }
