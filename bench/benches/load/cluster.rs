@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams},
@@ -25,8 +26,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// In the default namespace.
-    pub fn new(client: &Client) -> Self {
+    /// In a new namespace.
+    pub async fn new(client: &Client, namespace: &str) -> Result<Self> {
+        let own = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
+        Api::<Namespace>::all(client.clone()).create(&Default::default(), &own).await?;
         let resource = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -34,11 +37,11 @@ impl Cluster {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
-        let api = |resource: &ApiResource| Api::namespaced_with(client.clone(), "default", resource);
-        Self {
+        let api = |resource: &ApiResource| Api::namespaced_with(client.clone(), namespace, resource);
+        Ok(Self {
             objects: api(&resource("apps.example.com", "v1", "AppService", "appservices")),
             children: api(&resource("apps", "v1", "Deployment", "deployments")),
-        }
+        })
     }
 
     /// Creates so many objects.

@@ -28,10 +28,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// Starts a variant.
+    /// Starts a variant, for the namespace that has its name.
     pub fn start(variant: &str, kubeconfig: &Path, cache: &Path) -> Result<Self> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_load-host"));
-        command.arg(variant).arg(kubeconfig).arg(artifacts::plugin("app-service")?).arg(cache);
+        command.arg(variant).arg(kubeconfig).arg(variant).arg(artifacts::plugin("app-service")?).arg(cache);
         let mut process = command.stdout(Stdio::piped()).spawn().context("failed to start the host")?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().context("no output")?).read_line(&mut line)?;

@@ -1,8 +1,9 @@
 //! The whole host under load, on a control plane of its own: AppServices made real, restarted over, touched, changed, and
 //! left alone; with the plugin as WebAssembly beside the same function linked natively. Prints a table of medians, and the
-//! ratio. Needs `make plugins`.
+//! ratio: once with each variant alone, for how long things take, and once with both at the same time on one control plane,
+//! for the ratio of what they use: what troubles the machine then troubles both alike. Needs `make plugins`.
 //!
-//!   LOAD_OBJECTS=2000 LOAD_REPEATS=3 LOAD_CHANGES=100 cargo bench -p pilothouse-bench --bench load
+//!   LOAD_OBJECTS=2000 LOAD_CHANGES=100 LOAD_REPEATS=3 LOAD_TOGETHER=3 cargo bench -p pilothouse-bench --bench load
 
 mod cluster;
 mod host;
@@ -25,9 +26,8 @@ fn main() -> Result<()> {
         changes: setting("LOAD_CHANGES", 100),
         idle: std::time::Duration::from_secs(setting("LOAD_IDLE", 30) as u64),
     };
-    let repeats = setting("LOAD_REPEATS", 3);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut table = Table::default();
+    let (mut alone, repeats) = (Table::default(), setting("LOAD_REPEATS", 3));
     for repeat in 1..=repeats {
         // Whoever comes first in one repeat comes last in the next: a machine that tires costs both the same.
         let mut order = VARIANTS;
@@ -36,12 +36,22 @@ fn main() -> Result<()> {
         }
         for variant in order {
             eprintln!("load: {variant}, repeat {repeat} of {repeats}, {} objects", plan.objects);
-            let measured = runtime.block_on(phases::run(variant, &plan))?;
-            table.add(variant, measured);
+            alone.add_all(&[variant], runtime.block_on(phases::run(&[variant], &plan))?);
         }
     }
-    print!("{}", table.print(&VARIANTS));
+    let (mut together, repeats) = (Table::default(), setting("LOAD_TOGETHER", 3));
+    for repeat in 1..=repeats {
+        eprintln!("load: both at the same time, repeat {repeat} of {repeats}, {} objects each", plan.objects);
+        together.add_all(&VARIANTS, runtime.block_on(phases::run(&VARIANTS, &plan))?);
+    }
+    print!("{}", alone.print("Each alone", &VARIANTS));
+    print!("{}", together.only(is_its_own).print("Both at the same time", &VARIANTS));
     Ok(())
+}
+
+/// What a host uses itself, and does, also while another one works beside it.
+fn is_its_own(row: &str) -> bool {
+    ["host CPU", "RSS", "writes", "calls", "a call"].iter().any(|part| row.contains(part))
 }
 
 fn setting(name: &str, default: usize) -> usize {

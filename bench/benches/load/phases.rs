@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
+use futures::future::try_join_all;
 use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
 use pilothouse_tests::{
     artifacts,
@@ -40,17 +41,21 @@ pub struct Plan {
     pub idle: Duration,
 }
 
-/// Runs all phases for one variant.
-pub async fn run(variant: &str, plan: &Plan) -> Result<Vec<Measured>> {
+/// Runs all phases on one control plane, for each variant in a namespace of its own. Several variants run at the same time,
+/// in step wherever the API server must be at rest.
+pub async fn run(variants: &[&'static str], plan: &Plan) -> Result<Vec<Vec<Measured>>> {
     let folder = tempfile::tempdir()?;
     let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
     let plane = ControlPlane::start(assets, Options::new(folder.path().join("control-plane"), Parts::Api)).await?;
     let client = plane.client().await?;
     install_crd(&client, &artifacts::repository().join("crds/appservices.apps.example.com.yaml")).await?;
-    let cluster = Cluster::new(&client);
-    let server = plane.pid(Part::ApiServer).await?;
-    let bench = Bench { variant, plan, cluster, server, kubeconfig: &plane.kubeconfig_path(), cache: folder.path() };
-    let measured = bench.phases().await;
+    let (server, kubeconfig) = (plane.pid(Part::ApiServer).await?, plane.kubeconfig_path());
+    let benches = variants.iter().map(async |variant| {
+        let cluster = Cluster::new(&client, variant).await?;
+        let cache = folder.path().join(variant);
+        Bench { variant, plan, cluster, server, kubeconfig: &kubeconfig, cache: &cache }.phases().await
+    });
+    let measured = try_join_all(benches).await;
     plane.stop().await?;
     measured
 }
@@ -92,7 +97,7 @@ impl Bench<'_> {
     }
 
     fn start(&self) -> Result<Host> {
-        Host::start(self.variant, self.kubeconfig, &self.cache.join("compiled"))
+        Host::start(self.variant, self.kubeconfig, self.cache)
     }
 
     /// Compiles the plugin into the cache, which is no part of what is measured.

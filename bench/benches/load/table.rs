@@ -13,8 +13,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// Adds one run's measurements.
-    pub fn add(&mut self, variant: &'static str, measured: Vec<Measured>) {
+    /// Adds one run's measurements of several variants.
+    pub fn add_all(&mut self, variants: &[&'static str], measured: Vec<Vec<Measured>>) {
+        variants.iter().zip(measured).for_each(|(variant, measured)| self.add(variant, measured));
+    }
+
+    fn add(&mut self, variant: &'static str, measured: Vec<Measured>) {
         for (row, value) in measured {
             if !self.rows.contains(&row) {
                 self.rows.push(row);
@@ -23,11 +27,20 @@ impl Table {
         }
     }
 
+    /// Takes only some of the rows.
+    pub fn only(mut self, accepts: impl Fn(&str) -> bool) -> Self {
+        self.rows.retain(|row| accepts(row));
+        self
+    }
+
     /// The table as Markdown: a median with its range per variant, and the last variant's ratio to the first. Variants
-    /// have as many runs as each other, in the same order.
-    pub fn print(&self, variants: &[&'static str]) -> String {
-        let mut text =
-            format!("\n| | {} | ratio |\n|---|{}---|\n", variants.join(" | "), "---|".repeat(variants.len()));
+    /// have as many runs as each other, in the same order. Nothing at all if nothing was measured.
+    pub fn print(&self, title: &str, variants: &[&'static str]) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let (names, rule) = (variants.join(" | "), "---|".repeat(variants.len()));
+        let mut text = format!("\n{title}\n\n| | {names} | ratio |\n|---|{rule}---|\n");
         for row in &self.rows {
             let cells: Vec<_> = variants.iter().map(|variant| self.cell(row, variant)).collect();
             let ratio = variants.first().zip(variants.last()).and_then(|(first, last)| self.ratio(row, first, last));

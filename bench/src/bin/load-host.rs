@@ -1,7 +1,7 @@
 //! A host for load benchmarks: the one of `pilothouse run` with the AppService plugin, as WebAssembly or linked natively.
 //! Everything else is the same, so that what differs is the cost of WebAssembly.
 //!
-//!   load-host wasm|native KUBECONFIG PLUGIN CACHE
+//!   load-host wasm|native KUBECONFIG NAMESPACE PLUGIN CACHE
 //!
 //! Prints the address of its metrics, then works until SIGTERM.
 
@@ -27,16 +27,17 @@ fn main() -> Result<()> {
 }
 
 async fn run() -> Result<()> {
-    let [_, variant, kubeconfig, plugin, cache] = std::env::args()
-        .collect::<Vec<_>>()
-        .try_into()
-        .map_err(|given| anyhow::anyhow!("usage: load-host wasm|native KUBECONFIG PLUGIN CACHE, not {given:?}"))?;
+    let [_, variant, kubeconfig, namespace, plugin, cache] =
+        std::env::args().collect::<Vec<_>>().try_into().map_err(|given| {
+            anyhow::anyhow!("usage: load-host wasm|native KUBECONFIG NAMESPACE PLUGIN CACHE, not {given:?}")
+        })?;
     // From here on SIGTERM is heard, also by a host that still compiles.
     let mut terminate = signal(SignalKind::terminate())?;
     let config = client::config(Some(&PathBuf::from(kubeconfig)), None).await?;
     let (metrics, fence) = (Metrics::new(), HostConfig::default().fence);
     let client = client::client(&config, metrics.requests(), fence.clone())?;
-    let host = Host::new(client, metrics, HostConfig { fence, ..HostConfig::default() });
+    let within = HostConfig { namespace: Some(namespace.clone()), own_namespace: namespace, ..HostConfig::default() };
+    let host = Host::new(client, metrics, HostConfig { fence, ..within });
     let any = "127.0.0.1:0".parse()?;
     let addresses = server::serve(&host, Arc::new(FixedLevel), Addresses { health: any, metrics: any }).await?;
     println!("{}", addresses.metrics);
