@@ -6,7 +6,6 @@ use pilothouse_control_plane::{Part, Parts};
 use pilothouse_tests::{
     artifacts,
     cluster::{Cluster, condition, install_crd},
-    proxy::Proxy,
 };
 use serde_json::{Value, json};
 
@@ -63,11 +62,7 @@ async fn a_restarted_api_server_is_followed_again(scene: &mut Scene) -> Result<(
 
 /// A list, a write of a child, and one of a status. What waits for the answer says so, and goes on once there are answers.
 async fn a_request_that_is_never_answered_is_given_up(scene: &mut Scene) -> Result<()> {
-    let proxy = Proxy::start(scene.upstream().await?, &scene.namespace.name).await?;
-    scene.set_up_host(|setup| {
-        setup.kubeconfig = proxy.kubeconfig();
-        setup.arguments = vec!["--request-timeout=1s".to_owned()];
-    })?;
+    let proxy = scene.behind_proxy_with(&scene.upstream().await?, &["--request-timeout=1s"]).await?;
     proxy.faults().swallow(Method::GET, "deployments");
     scene.namespace.apply(app("web")).await?;
     scene.install("app-service")?;

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use kube::api::{DynamicObject, WatchEvent, WatchParams};
-use pilothouse_tests::cluster::{PATIENCE, condition};
+use pilothouse_tests::cluster::{PATIENCE, condition, revision};
 use serde_json::{Value, json};
 
 use crate::{
@@ -164,9 +164,4 @@ fn is_ready(app: &Value) -> bool {
 
 fn observed(app: &Value) -> Option<i64> {
     condition(app, "Ready")["observedGeneration"].as_i64()
-}
-
-/// When a version was written: resource versions of all kinds count the same writes.
-fn revision(object: &Value) -> Result<u64> {
-    Ok(object["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse()?)
 }

@@ -56,8 +56,16 @@ impl Scene {
 
     /// Puts a proxy between the host, which is another one then, and the API server.
     pub async fn behind_proxy(&mut self, upstream: &Upstream) -> Result<Proxy> {
+        self.behind_proxy_with(upstream, &[]).await
+    }
+
+    /// As [`Scene::behind_proxy`], for a host with these arguments.
+    pub async fn behind_proxy_with(&mut self, upstream: &Upstream, arguments: &[&str]) -> Result<Proxy> {
         let proxy = Proxy::start(upstream.clone(), &self.namespace.name).await?;
-        self.set_up_host(|setup| setup.kubeconfig = proxy.kubeconfig())?;
+        self.set_up_host(|setup| {
+            setup.kubeconfig = proxy.kubeconfig();
+            setup.arguments = arguments.iter().map(ToString::to_string).collect();
+        })?;
         Ok(proxy)
     }
 

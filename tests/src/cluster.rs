@@ -143,8 +143,7 @@ impl Cluster {
         let client = self.plane.client().await?;
         let name = test.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let name = name[..name.len().min(63)].trim_matches('-').to_owned();
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        api(&client, "Namespace", None)?.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+        create_namespace(&client, &name).await?;
         let setup = Setup {
             kubeconfig: self.plane.kubeconfig_for(HOST_USER)?,
             pod: None,
@@ -178,6 +177,16 @@ pub async fn install_crd(client: &Client, file: &std::path::Path) -> Result<()> 
         Ok(Look::of(established, conditions))
     })
     .await
+}
+
+/// Creates a namespace.
+///
+/// # Errors
+/// What the API server refused.
+pub async fn create_namespace(client: &Client, name: &str) -> Result<()> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    api(client, "Namespace", None)?.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+    Ok(())
 }
 
 /// A client for one of the known kinds.
@@ -316,6 +325,14 @@ impl Namespace {
         })
         .await
     }
+}
+
+/// When a version was written: resource versions of all kinds count the same writes.
+///
+/// # Errors
+/// Where the object has none that is a number.
+pub fn revision(object: &Value) -> Result<u64> {
+    Ok(object["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse()?)
 }
 
 /// A condition of an object's status, null if it has none of that type.

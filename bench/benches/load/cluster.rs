@@ -8,11 +8,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams},
+    api::{DynamicObject, Patch, PatchParams, WatchEvent, WatchParams},
 };
+use pilothouse_tests::cluster::{api, create_namespace, revision};
 use serde_json::{Value, json};
 use tokio::{sync::Notify, task::AbortHandle};
 
@@ -28,19 +28,10 @@ pub struct Cluster {
 impl Cluster {
     /// In a new namespace.
     pub async fn new(client: &Client, namespace: &str) -> Result<Self> {
-        let own = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
-        Api::<Namespace>::all(client.clone()).create(&Default::default(), &own).await?;
-        let resource = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            api_version: format!("{group}/{version}"),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-        };
-        let api = |resource: &ApiResource| Api::namespaced_with(client.clone(), namespace, resource);
+        create_namespace(client, namespace).await?;
         Ok(Self {
-            objects: api(&resource("apps.example.com", "v1", "AppService", "appservices")),
-            children: api(&resource("apps", "v1", "Deployment", "deployments")),
+            objects: api(client, "AppService", Some(namespace))?,
+            children: api(client, "Deployment", Some(namespace))?,
         })
     }
 
@@ -89,8 +80,9 @@ impl Cluster {
     pub async fn drift(&self, follower: &Follower, number: usize) -> Result<Duration> {
         let edited = merge(&self.children, &name(number), &json!({"spec": {"replicas": 7}})).await?;
         let answered = Instant::now();
-        let version = version_of(&serde_json::to_value(edited)?);
-        let repaired = move |child: &Value| version_of(child) > version && child["spec"]["replicas"] == 2;
+        let version = revision(&serde_json::to_value(edited)?)?;
+        let repaired =
+            move |child: &Value| revision(child).is_ok_and(|at| at > version) && child["spec"]["replicas"] == 2;
         Ok(follower.until(&name(number), repaired).await.saturating_duration_since(answered))
     }
 
@@ -185,8 +177,4 @@ fn name(number: usize) -> String {
 
 fn image_of(child: &Value) -> Option<&str> {
     child.pointer("/spec/template/spec/containers/0/image")?.as_str()
-}
-
-fn version_of(object: &Value) -> u64 {
-    object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or_default()
 }

@@ -36,8 +36,9 @@ async fn run() -> Result<()> {
     let config = client::config(Some(&PathBuf::from(kubeconfig)), None).await?;
     let (metrics, fence) = (Metrics::new(), HostConfig::default().fence);
     let client = client::client(&config, metrics.requests(), fence.clone())?;
-    let within = HostConfig { namespace: Some(namespace.clone()), own_namespace: namespace, ..HostConfig::default() };
-    let host = Host::new(client, metrics, HostConfig { fence, ..within });
+    let (namespace, own_namespace) = (Some(namespace.clone()), namespace);
+    let config = HostConfig { namespace, own_namespace, fence, ..HostConfig::default() };
+    let host = Host::new(client, metrics, config);
     let any = "127.0.0.1:0".parse()?;
     let addresses = server::serve(&host, Arc::new(FixedLevel), Addresses { health: any, metrics: any }).await?;
     println!("{}", addresses.metrics);

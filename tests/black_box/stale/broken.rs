@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use axum::http::StatusCode;
 use pilothouse_tests::{
-    cluster::PATIENCE,
+    cluster::{PATIENCE, revision},
     proxy::{Expiry, Moment, Proxy},
     wait::{Look, eventually},
 };
@@ -55,7 +55,7 @@ async fn a_forgotten_past_is_listed_anew(scene: &mut Scene) -> Result<()> {
     for (port, expiry) in [(81, Expiry::Event), (80, Expiry::Answer)] {
         let touched = scene.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
         scene.namespace.delete("ConfigMap", "web-a").await?;
-        proxy.watches().forget_before(version(&touched)? + 1, expiry);
+        proxy.watches().forget_before(revision(&touched)? + 1, expiry);
         proxy.watches().cut();
         change(scene, port).await?;
         scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
@@ -84,11 +84,7 @@ async fn a_stream_that_says_that_the_past_is_gone_is_followed_anew(scene: &mut S
 
 /// The stream stays open and brings nothing, not even the API server's bookmarks.
 async fn a_watch_that_has_fallen_silent_is_renewed(scene: &mut Scene) -> Result<()> {
-    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
-    scene.set_up_host(|setup| {
-        setup.kubeconfig = proxy.kubeconfig();
-        setup.arguments = ["--watch-renewal", "1s"].map(str::to_owned).to_vec();
-    })?;
+    let proxy = scene.behind_proxy_with(&scene.upstream().await?, &["--watch-renewal", "1s"]).await?;
     begin(scene).await?;
     for resource in ["sextets", "configmaps"] {
         proxy.watches().stall(resource);
@@ -131,19 +127,12 @@ async fn malformed_objects_end_no_watch(scene: &mut Scene) -> Result<()> {
 /// A child is changed and goes, and its watch, which lists anew meanwhile, tells of no change; only then the host hears the
 /// answer to its write.
 async fn a_child_that_goes_between_a_write_and_its_answer_is_made_anew(scene: &mut Scene) -> Result<()> {
-    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
-    scene.set_up_host(|setup| {
-        setup.kubeconfig = proxy.kubeconfig();
-        setup.arguments = ["--watch-renewal", "2s"].map(str::to_owned).to_vec();
-    })?;
+    let proxy = scene.behind_proxy_with(&scene.upstream().await?, &["--watch-renewal", "2s"]).await?;
     begin(scene).await?;
     proxy.watches().freeze("configmaps");
     proxy.writes().hold(2, Moment::After);
     scene.namespace.patch("Sextet", "web", json!({"spec": {"data": {"tempo": "presto"}}})).await?;
-    eventually(PATIENCE, "the answer to the second ConfigMap's write to be held", async || {
-        Ok(Look::of(proxy.writes().is_held(), proxy.writes().seen()))
-    })
-    .await?;
+    proxy.writes().until_held().await?;
     proxy.watches().refuse(StatusCode::SERVICE_UNAVAILABLE);
     proxy.watches().cut();
     watches_are_open(&proxy, false).await?;
@@ -151,7 +140,7 @@ async fn a_child_that_goes_between_a_write_and_its_answer_is_made_anew(scene: &m
     let name = written.strip_prefix("PATCH configmaps ").with_context(|| format!("not a ConfigMap: {written}"))?;
     let last = scene.namespace.get("ConfigMap", name).await?.context("it is not there")?;
     scene.namespace.delete("ConfigMap", name).await?;
-    proxy.watches().forget_before(version(&last)? + 1, Expiry::Answer);
+    proxy.watches().forget_before(revision(&last)? + 1, Expiry::Answer);
     proxy.watches().thaw();
     proxy.watches().admit();
     watches_are_open(&proxy, true).await?;
@@ -170,8 +159,4 @@ async fn watches_are_open(proxy: &Proxy, are_open: bool) -> Result<()> {
         Ok(Look::of(open.is_empty() != are_open, open))
     })
     .await
-}
-
-fn version(object: &Value) -> Result<u64> {
-    Ok(object["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse()?)
 }

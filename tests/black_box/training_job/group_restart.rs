@@ -3,9 +3,8 @@
 
 use anyhow::{Result, ensure};
 use pilothouse_tests::{
-    cluster::{PATIENCE, condition},
+    cluster::condition,
     proxy::{Moment, Proxy},
-    wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
@@ -72,7 +71,7 @@ async fn kill_in_restart(scene: &mut Scene, proxy: &Proxy, write: usize, moment:
     let writes = proxy.writes();
     writes.hold(write, moment);
     exit(scene, "mnist-worker-2", 137).await?;
-    eventually(PATIENCE, "the write", async || Ok(Look::of(writes.is_held(), writes.seen()))).await?;
+    writes.until_held().await?;
     scene.host.kill().await?;
     writes.count();
     Ok(())

@@ -12,6 +12,10 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio::sync::oneshot;
 
 use super::request::Target;
+use crate::{
+    cluster::PATIENCE,
+    wait::{Look, eventually},
+};
 
 /// When a write is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +80,7 @@ impl Writes {
     /// Lets the host hear the answer that was held after the API server gave it, and all that is written from now on pass.
     ///
     /// # Errors
-    /// Where none was held.
+    /// Where none was held, or the host no longer waits for it.
     pub fn tell(&self) -> Result<()> {
         let mut inner = self.inner();
         inner.hold = None;
@@ -100,6 +104,14 @@ impl Writes {
         inner.hold.is_some_and(|(number, _)| inner.seen.len() >= number) && inner.under_way == 0
     }
 
+    /// Waits until [`Writes::is_held`].
+    ///
+    /// # Errors
+    /// Where no write is held in time.
+    pub async fn until_held(&self) -> Result<()> {
+        eventually(PATIENCE, "a write to be held", async || Ok(Look::of(self.is_held(), self.seen()))).await
+    }
+
     pub(super) async fn pass(
         &self,
         target: &Target,
@@ -112,17 +124,19 @@ impl Writes {
         }
         let under_way = UnderWay(self);
         let answer = forward.await;
+        // Who sees that it is held can tell it.
+        let told = matches!(course, Course::HeldAfter).then(|| {
+            let (tell, told) = oneshot::channel();
+            self.inner().tell = Some(tell);
+            told
+        });
         drop(under_way);
-        match course {
-            Course::HeldAfter => self.until_told().await.and(answer),
-            Course::Free | Course::HeldBefore => answer,
+        if let Some(told) = told
+            && told.await.is_err()
+        {
+            return pending().await;
         }
-    }
-
-    async fn until_told(&self) -> Result<()> {
-        let (tell, told) = oneshot::channel();
-        self.inner().tell = Some(tell);
-        told.await.context("another answer is held")
+        answer
     }
 
     fn arrived(&self, target: &Target) -> Course {
