@@ -8,8 +8,9 @@ pub mod health;
 
 use api::{AppServiceSpec, AppServiceStatus};
 use health::{LiveDeployment, conditions};
-use pilothouse_sdk::{Error, Object, Request, Response};
-use serde_json::{Value, json};
+use pilothouse_sdk::{Error, Object, Request, Response, json};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 #[cfg(feature = "plugin")]
 pilothouse_sdk::plugin! {
@@ -35,7 +36,7 @@ pub fn reconcile(request: &Request<AppService>) -> Result<Response, Error> {
 ///
 /// # Errors
 /// The live Deployment cannot be read.
-pub fn respond(request: &Request<AppService>, deployment: Value) -> Result<Response, Error> {
+pub fn respond(request: &Request<AppService>, deployment: impl Serialize) -> Result<Response, Error> {
     let app = &request.object;
     let live = request.child::<LiveDeployment>(app.name())?.unwrap_or_default();
     let status = AppServiceStatus {
@@ -49,7 +50,7 @@ pub fn respond(request: &Request<AppService>, deployment: Value) -> Result<Respo
 }
 
 /// The Deployment that shall exist.
-pub fn deployment(app: &AppService) -> Value {
+pub fn deployment(app: &AppService) -> Box<RawValue> {
     let labels = json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
     json!({
         "apiVersion": "apps/v1",
@@ -72,7 +73,7 @@ pub fn deployment(app: &AppService) -> Value {
 }
 
 /// The Service that shall exist.
-pub fn service(app: &AppService) -> Value {
+pub fn service(app: &AppService) -> Box<RawValue> {
     let labels = json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
     json!({
         "apiVersion": "v1",

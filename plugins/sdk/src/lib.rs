@@ -5,9 +5,8 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use pilothouse_sdk::{Condition, Error, Object, Request, Response};
+//! use pilothouse_sdk::{Condition, Error, Object, Request, Response, json};
 //! use serde::Deserialize;
-//! use serde_json::json;
 //!
 //! #[derive(Deserialize)]
 //! struct GreetingSpec {
@@ -52,6 +51,7 @@ mod head;
 #[allow(unsafe_code, reason = "a global allocator deals in addresses")]
 mod heap;
 mod imports;
+pub mod json;
 mod kind;
 pub mod log;
 pub mod lookup;

@@ -36,7 +36,7 @@ impl Response {
     }
 
     /// With one more child that shall exist. It serialises to a Kubernetes object with `apiVersion`, `kind` and
-    /// `metadata.name`: a type of `k8s-openapi`, or `serde_json::json!`.
+    /// `metadata.name`: [`crate::json!`], `serde_json::json!`, or a type of `k8s-openapi`.
     pub fn child(self, child: impl Serialize) -> Self {
         self.child_with(child, Options::default())
     }

@@ -16,7 +16,8 @@ pilothouse_sdk::plugin! {
 /// # Errors
 /// As the reference plugin.
 pub fn reconcile(request: &Request<AppService>) -> Result<Response, Error> {
-    let mut marked = deployment(&request.object);
+    let failed = |error: serde_json::Error| Error::Write { what: "the Deployment", reason: error.to_string() };
+    let mut marked = serde_json::to_value(deployment(&request.object)).map_err(failed)?;
     marked["metadata"]["annotations"]["apps.example.com/revision"] = "2".into();
     marked["metadata"]["labels"]["apps.example.com/generation"] = "2".into();
     app_service::respond(request, marked)
