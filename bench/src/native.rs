@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use pilothouse_engine::{
     Call, CallContext, Manifest, Outcome, Reconciler, Recorded, Usage, Verb,
     contract::{
-        Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, KindRef, RemovalPolicy, Request,
-        Response, Verdict, Waiting,
+        Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, RemovalPolicy, Request, Response,
+        Verdict, Waiting,
     },
 };
 use pilothouse_sdk::raw;
@@ -19,17 +19,13 @@ pub struct NativeAppService {
     manifest: Manifest,
 }
 
-impl Default for NativeAppService {
-    fn default() -> Self {
-        let children = vec![KindRef::new("apps/v1", "Deployment"), KindRef::new("v1", "Service")];
-        let reconciles = KindRef::new("apps.example.com/v1", "AppService");
-        Self {
-            manifest: Manifest {
-                children,
-                reads: Some(vec!["/spec".to_owned()]),
-                ..Manifest::new("app-service", "native", reconciles)
-            },
-        }
+impl NativeAppService {
+    /// The plugin with its own manifest.
+    ///
+    /// # Errors
+    /// The manifest is not one.
+    pub fn new() -> serde_json::Result<Self> {
+        Ok(Self { manifest: serde_json::from_str(app_service::MANIFEST)? })
     }
 }
 

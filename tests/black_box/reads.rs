@@ -19,7 +19,13 @@ use crate::{
 const TIMES: usize = 10;
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_change_of_other_fields_does_not_call_it, a_status_that_somebody_edits_is_put_right,);
+    tests!(
+        suite,
+        a_change_of_other_fields_does_not_call_it,
+        a_child_that_changes_where_it_does_not_look_does_not_call_it,
+        a_child_that_it_does_not_look_at_is_kept_as_it_said,
+        a_status_that_somebody_edits_is_put_right,
+    );
     heavy!(suite, the_echo_of_its_own_status_does_not_call_it);
 }
 
@@ -38,6 +44,49 @@ async fn a_change_of_other_fields_does_not_call_it(scene: &mut Scene) -> Result<
         |deployment: &Value| deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/web:2";
     scene.namespace.until("Deployment", "web", "to get the new image", runs).await?;
     scene.at_rest("web").await
+}
+
+/// `app-service` reads nothing of its Service. (A Deployment's generation goes up with any annotation, and that is read.)
+async fn a_child_that_changes_where_it_does_not_look_does_not_call_it(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    let touched = async |turn: usize| {
+        scene.reconciled_after("app-service", async || scene.touch("Service", "web", turn).await).await
+    };
+    // The answer is asked for until it has once been compared with what is there.
+    touched(TIMES).await?;
+    let (calls, writes) = (scene.calls("app-service").await?, scene.host_writes().await?.len());
+    for turn in 0..TIMES {
+        touched(turn).await?;
+    }
+    let after = scene.calls("app-service").await?;
+    ensure!(after == calls, "{} calls for {TIMES} annotations", after - calls);
+    let writes = scene.host_writes().await?.len() - writes;
+    ensure!(writes == 0, "{writes} writes for annotations of others");
+    Ok(())
+}
+
+/// Whatever the plugin reads, its children stay as it wants them.
+async fn a_child_that_it_does_not_look_at_is_kept_as_it_said(scene: &mut Scene) -> Result<()> {
+    scene.start_with_web().await?;
+    for turn in 0..2 {
+        scene.reconciled_after("app-service", async || scene.touch("Service", "web", turn).await).await?;
+        for (pointer, change) in [
+            (
+                "/spec/selector/app.kubernetes.io~1name",
+                json!({"spec": {"selector": {"app.kubernetes.io/name": "else"}}}),
+            ),
+            (
+                "/metadata/labels/app.kubernetes.io~1name",
+                json!({"metadata": {"labels": {"app.kubernetes.io/name": "else"}}}),
+            ),
+            ("/metadata/labels/app.kubernetes.io~1name", json!({"metadata": {"labels": null}})),
+        ] {
+            scene.namespace.patch("Service", "web", change).await?;
+            let put_right = |service: &Value| service.pointer(pointer).is_some_and(|name| name == "web");
+            scene.namespace.until("Service", "web", &format!("to have its {pointer} put right"), put_right).await?;
+        }
+    }
+    Ok(())
 }
 
 /// With nobody who makes anything of the Deployment there are two calls: one that makes the children, one that looks at

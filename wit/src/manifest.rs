@@ -53,9 +53,23 @@ pub struct Manifest {
     /// a change of anything else, such as its own status, does not call it. None: it is shown everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Vec<String>>,
+    /// The fields that it reads of its children, for each kind of which it does not read everything. As for `reads`: it is shown
+    /// no others, and a change of others does not call it; the host still keeps them as the plugin said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub child_reads: Vec<ChildReads>,
     /// Whether it exports `finalizer`. Not declared but seen in the component.
     #[serde(default)]
     pub finalizes: bool,
+}
+
+/// What a plugin reads of its children of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChildReads {
+    /// The kind, one of the manifest's `children`.
+    #[serde(flatten)]
+    pub kind: KindRef,
+    /// JSON pointers of the fields, such as `/status`. None: only what tells a child from others.
+    pub fields: Vec<String>,
 }
 
 /// Why bytes are not a plugin.
@@ -120,6 +134,7 @@ impl Manifest {
             managed_by: None,
             expires: None,
             reads: None,
+            child_reads: Vec::new(),
             finalizes: false,
         }
     }
@@ -174,6 +189,17 @@ impl Manifest {
         }
         if let Some(pointer) = self.reads.iter().flatten().find(|pointer| no_pointer(pointer)) {
             return invalid("reads", &format!("`{pointer}` is not a JSON pointer, such as `/spec`"));
+        }
+        if let Some(pointer) =
+            self.child_reads.iter().flat_map(|reads| &reads.fields).find(|pointer| no_pointer(pointer))
+        {
+            return invalid("childReads", &format!("`{pointer}` is not a JSON pointer, such as `/status`"));
+        }
+        if let Some(reads) = self.child_reads.iter().find(|reads| !self.children.contains(&reads.kind)) {
+            return invalid("childReads", &format!("`{}` is not one of `children`", reads.kind));
+        }
+        if self.child_reads.iter().map(|reads| &reads.kind).collect::<BTreeSet<_>>().len() != self.child_reads.len() {
+            return invalid("childReads", "a kind is named twice");
         }
         for (field, kinds) in [
             ("reconciles", std::slice::from_ref(&self.reconciles)),
@@ -260,6 +286,11 @@ mod tests {
         Manifest { children, ..Manifest::new("web", "1.0.0", KindRef::new("example.com/v1", "Web")) }
     }
 
+    fn service_reads(fields: &[&str]) -> ChildReads {
+        let fields = fields.iter().copied().map(str::to_owned).collect();
+        ChildReads { kind: KindRef::new("v1", "Service"), fields }
+    }
+
     fn gauge(name: &str) -> Measurement {
         let kind = crate::MeasurementKind::Gauge;
         Measurement { name: name.into(), kind, help: "Jobs.".into(), labels: Vec::new(), buckets: Vec::new() }
@@ -277,7 +308,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 18] = [
+        let changes: [(&str, Change); 21] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -293,6 +324,9 @@ mod tests {
             ("managedBy", |m| m.managed_by = Some("/".into())),
             ("expires", |m| m.expires = Some("status".into())),
             ("reads", |m| m.reads = Some(vec!["/spec".into(), "status".into()])),
+            ("childReads", |m| m.child_reads = vec![service_reads(&["/status", "spec"])]),
+            ("childReads", |m| m.child_reads = vec![service_reads(&[]), service_reads(&["/status"])]),
+            ("childReads", |m| (m.children, m.child_reads) = (Vec::new(), vec![service_reads(&[])])),
             ("measurements", |m| m.measurements = vec![gauge("jobs_total")]),
             ("measurements", |m| m.measurements = vec![gauge("jobs"), gauge("jobs")]),
             ("lookups", |m| m.lookups = vec![m.reconciles.clone(), m.reconciles.clone()]),
@@ -306,7 +340,8 @@ mod tests {
             );
         }
         let named = Manifest { finalizer: Some("jobs.example.com/finalizer".into()), ..manifest() };
-        assert!(manifest().validate().is_ok() && named.validate().is_ok());
+        let reading = Manifest { child_reads: vec![service_reads(&["/status"])], ..manifest() };
+        assert!(manifest().validate().is_ok() && named.validate().is_ok() && reading.validate().is_ok());
     }
 
     #[test]

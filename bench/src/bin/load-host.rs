@@ -52,7 +52,7 @@ async fn run() -> Result<()> {
 
 async fn reconciler(variant: &str, plugin: &str, cache: PathBuf) -> Result<Arc<dyn Reconciler>> {
     match variant {
-        "native" => Ok(Arc::new(NativeAppService::default())),
+        "native" => Ok(Arc::new(NativeAppService::new()?)),
         "wasm" => {
             let bytes =
                 std::fs::read(plugin).with_context(|| format!("failed to read '{plugin}': run `make plugins`"))?;

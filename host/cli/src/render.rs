@@ -9,7 +9,7 @@ use pilothouse_controller::{
     cache::{Incoming, Object},
     pipeline::{
         check::{self, Desired, Scopes},
-        excerpt::Excerpt,
+        excerpt::Excerpts,
         observe::Observed,
         plan::{Normalised, plan},
         status,
@@ -101,8 +101,16 @@ impl Render {
         for child in self.children.as_deref().map(yaml::read).transpose()?.unwrap_or_default() {
             children.push((kind_of(&child), Arc::new(as_served(child)?)));
         }
-        let excerpt = Excerpt::declared(manifest).map(|excerpt| excerpt.of(&object.text));
-        Ok(Observed { kind, object: Arc::new(object), excerpt, children, former: Vec::new(), kinds: BTreeMap::new() })
+        let excerpts = Excerpts::declared(manifest);
+        Ok(Observed {
+            kind,
+            excerpt: excerpts.of_object(&object),
+            object: Arc::new(object),
+            child_excerpts: excerpts.of_children(&children),
+            children,
+            former: Vec::new(),
+            kinds: BTreeMap::new(),
+        })
     }
 
     fn print(&self, desired: &Desired) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::{
     cache::{Caches, Object, Scope, State, Watched},
     labels,
-    pipeline::{excerpt::Excerpt, guard::Probation},
+    pipeline::{excerpt::Excerpts, guard::Probation},
 };
 
 /// One version of a plugin with everything it needs to reconcile.
@@ -23,8 +23,8 @@ pub struct ActivePlugin {
     pub name: Arc<str>,
     /// Its field manager.
     pub field_manager: String,
-    /// What it is shown of its objects, where that is not everything.
-    pub excerpt: Option<Excerpt>,
+    /// What it is shown of its objects and their children.
+    pub excerpts: Excerpts,
     /// The watch of the kind it reconciles.
     pub objects: Arc<Watched>,
     /// The watches of its child kinds.
@@ -49,7 +49,7 @@ impl ActivePlugin {
         Self {
             name: manifest.name.as_str().into(),
             field_manager: labels::field_manager(&manifest.name),
-            excerpt: Excerpt::declared(manifest),
+            excerpts: Excerpts::declared(manifest),
             objects: caches.watch(&manifest.reconciles, Scope::All),
             children: watch_all(&manifest.children, Scope::Children),
             former: BTreeMap::new(),

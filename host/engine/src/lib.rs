@@ -24,6 +24,6 @@ pub use compile::{CompileError, Compiler, compile_file};
 pub use digest::digest;
 pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin};
 pub use limits::Limits;
-pub use pilothouse_wit::{CONTRACT_VERSION, Manifest, ManifestError, Measurement, MeasurementKind};
+pub use pilothouse_wit::{CONTRACT_VERSION, ChildReads, Manifest, ManifestError, Measurement, MeasurementKind};
 pub use reconciler::Reconciler;
 pub use state::{Lookups, NoLookups, Query, Recorded, fingerprint};

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 pilothouse_sdk::plugin! {
     name: "app-service",
     reconciles: "apps.example.com/v1" "AppService",
-    children: ["apps/v1" "Deployment", "v1" "Service"],
+    children: ["apps/v1" "Deployment" reads ["/status"], "v1" "Service" reads []],
     reads: ["/spec"],
     reconcile: reconcile,
 }

@@ -165,6 +165,10 @@ fn the_manifest_is_json_with_the_crate_version() -> Result<(), serde_json::Error
                 { "apiVersion": "v1", "kind": "Service" },
             ],
             "reads": ["/spec"],
+            "childReads": [
+                { "apiVersion": "apps/v1", "kind": "Deployment", "fields": ["/status"] },
+                { "apiVersion": "v1", "kind": "Service", "fields": [] },
+            ],
             "lookups": [],
             "measurements": [],
         })

@@ -41,6 +41,34 @@ macro_rules! __kinds {
     };
 }
 
+/// A JSON list of what is read of those kinds of children for which it is said: `[those made] the rest`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __child_reads {
+    ([$($made:expr),*]) => { concat!("[", $($made,)* "]") };
+    ([] $version:literal $kind:literal reads [$($field:literal),*], $($rest:tt)*) => {
+        $crate::__child_reads!([$crate::__child_read!($version $kind $($field),*)] $($rest)*)
+    };
+    ([$($made:expr),+] $version:literal $kind:literal reads [$($field:literal),*], $($rest:tt)*) => {
+        $crate::__child_reads!([$($made,)+ ",", $crate::__child_read!($version $kind $($field),*)] $($rest)*)
+    };
+    ([$($made:expr),*] $version:literal $kind:literal, $($rest:tt)*) => {
+        $crate::__child_reads!([$($made),*] $($rest)*)
+    };
+}
+
+/// What is read of one kind of children as JSON.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __child_read {
+    ($version:literal $kind:literal $($field:literal),*) => {
+        concat!(
+            "{\"apiVersion\":\"", $version, "\",\"kind\":\"", $kind,
+            "\",\"fields\":", $crate::__strings!($($field),*), "}"
+        )
+    };
+}
+
 /// A JSON list of strings.
 #[doc(hidden)]
 #[macro_export]

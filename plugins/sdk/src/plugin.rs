@@ -9,7 +9,8 @@
 /// name: "app-service",
 /// version: "1.2.0",                                   // default: the crate's version
 /// reconciles: "apps.example.com/v1" "AppService",     // the kind it reconciles
-/// children: ["apps/v1" "Deployment", "v1" "Service"], // kinds it may return
+/// children: ["apps/v1" "Deployment" reads ["/status"], "v1" "Service"], // kinds it may return, with the fields that it reads of
+///                                   // them, as below; default: all
 /// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none. A child kind that is
 ///                                                     // here, too, need not be installed: the plugin asks before
 /// measurements: [                                     // metrics it may measure; default: none
@@ -35,7 +36,7 @@ macro_rules! plugin {
         name: $name:literal,
         $(version: $version:literal,)?
         reconciles: $api_version:literal $kind:literal,
-        children: [$($child_version:literal $child_kind:literal),* $(,)?],
+        children: [$($child_version:literal $child_kind:literal $(reads [$($child_field:literal),* $(,)?])?),* $(,)?],
         $(lookups: [$($lookup_version:literal $lookup_kind:literal),* $(,)?],)?
         $(measurements: [
             $($measurement:ident $metric:literal $help:literal [$($label:literal),* $(,)?] $([$($bucket:literal),* $(,)?])?),*
@@ -63,12 +64,13 @@ macro_rules! plugin {
             $(",\"managedBy\":\"", $managed_by, "\"",)?
             $(",\"expires\":\"", $expires, "\"",)?
             $(",\"reads\":", $crate::__strings!($($field),*),)?
+            ",\"childReads\":", $crate::__child_reads!([] $($child_version $child_kind $(reads [$($child_field),*])?,)*),
             "}"
         );
 
         const _: () = $crate::manifest::check(&[
             $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires,)? $($($field,)*)?
-            $api_version, $kind, $($child_version, $child_kind,)*
+            $api_version, $kind, $($child_version, $child_kind, $($($child_field,)*)?)*
             $($($lookup_version, $lookup_kind,)*)? $($($metric, $help, $($label,)*)*)?
         ]);
 

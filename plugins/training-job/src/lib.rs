@@ -36,8 +36,8 @@ pilothouse_sdk::plugin! {
     reconciles: "ml.example.com/v1alpha1" "TrainingJob",
     children: [
         "v1" "ConfigMap",
-        "v1" "Pod",
-        "v1" "Service",
+        "v1" "Pod" reads ["/metadata/annotations", "/status"],
+        "v1" "Service" reads [],
         "scheduling.volcano.sh/v1beta1" "PodGroup",
         "scheduling.x-k8s.io/v1alpha1" "PodGroup",
     ],

@@ -1,11 +1,15 @@
-//! What a plugin is shown of its object, where its manifest names the fields that it reads: those, and what tells the object
-//! from others. A change of anything else is no news to the plugin. Pure; an object that is odd is shown as it is.
+//! What a plugin is shown of its object and its children, where its manifest names the fields that it reads: those, and what
+//! tells one object from another. A change of anything else is no news to the plugin. Pure; an object that is odd is shown as
+//! it is.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use pilothouse_engine::Manifest;
+use pilothouse_engine::{Manifest, contract::KindRef};
 
-use crate::members::{members, push_key};
+use crate::{
+    cache::Object,
+    members::{members, push_key},
+};
 
 /// What every plugin is shown: which object, which state of its spec, since when, and whether it is to go.
 const IDENTITY: [&str; 8] = [
@@ -28,12 +32,11 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// What the manifest says; none if it leaves that open, for then everything is shown.
-    pub fn declared(manifest: &Manifest) -> Option<Self> {
-        let reads = manifest.reads.as_ref()?;
+    /// Those and the identity.
+    fn showing(fields: &[String]) -> Self {
         let mut all = Self::default();
-        IDENTITY.into_iter().chain(reads.iter().map(String::as_str)).for_each(|pointer| all.add(pointer));
-        Some(all)
+        IDENTITY.into_iter().chain(fields.iter().map(String::as_str)).for_each(|pointer| all.add(pointer));
+        all
     }
 
     /// Adds the field at a JSON pointer (RFC 6901).
@@ -62,18 +65,52 @@ impl Excerpt {
     }
 }
 
+/// What the manifest says of both; of what it leaves open, everything is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Excerpts {
+    object: Option<Excerpt>,
+    children: BTreeMap<KindRef, Excerpt>,
+}
+
+impl Excerpts {
+    /// What the manifest says.
+    pub fn declared(manifest: &Manifest) -> Self {
+        let children = manifest.child_reads.iter().map(|reads| (reads.kind.clone(), Excerpt::showing(&reads.fields)));
+        Self { object: manifest.reads.as_deref().map(Excerpt::showing), children: children.collect() }
+    }
+
+    /// What is shown of the object; none: all of it.
+    pub fn of_object(&self, object: &Object) -> Option<String> {
+        self.object.as_ref().map(|excerpt| excerpt.of(&object.text))
+    }
+
+    /// What is shown of each child, in order; none: all of it.
+    pub fn of_children(&self, children: &[(KindRef, Arc<Object>)]) -> Vec<Option<String>> {
+        let shown =
+            |(kind, child): &(KindRef, Arc<Object>)| self.children.get(kind).map(|excerpt| excerpt.of(&child.text));
+        children.iter().map(shown).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use pilothouse_engine::contract::KindRef;
+    use pilothouse_engine::ChildReads;
 
     use super::*;
 
     const OBJECT: &str = r#"{"apiVersion":"e/v1","kind":"Web","metadata":{"annotations":{"a/b":"1","~c":"2","d":"3"},
         "generation":2,"name":"web","resourceVersion":"9"},"spec":{"list":[1,{"x":2}],"od\"d":1},"status":{"phase":"Up"}}"#;
 
-    fn excerpt(reads: &[&str]) -> Option<Excerpt> {
-        let reads = Some(reads.iter().copied().map(str::to_owned).collect());
-        Excerpt::declared(&Manifest { reads, ..Manifest::new("web", "1", KindRef::new("e/v1", "Web")) })
+    fn owned(fields: &[&str]) -> Vec<String> {
+        fields.iter().copied().map(str::to_owned).collect()
+    }
+
+    fn excerpt(reads: &[&str]) -> Excerpt {
+        Excerpt::showing(&owned(reads))
+    }
+
+    fn manifest() -> Manifest {
+        Manifest::new("web", "1", KindRef::new("e/v1", "Web"))
     }
 
     #[test]
@@ -91,17 +128,31 @@ mod tests {
                     .replace(r#"{"generation""#, r#"{"annotations":{"a/b":"1","~c":"2"},"generation""#),
             ),
         ] {
-            assert_eq!(excerpt(reads).map(|excerpt| excerpt.of(OBJECT)), Some(expected), "{reads:?}");
+            assert_eq!(excerpt(reads).of(OBJECT), expected, "{reads:?}");
         }
     }
 
     #[test]
     fn everything_is_shown_where_nothing_is_declared_and_of_what_is_odd() {
-        assert_eq!(Excerpt::declared(&Manifest::new("web", "1", KindRef::new("e/v1", "Web"))), None);
+        let (object, open) = (Object::sample("ns", "a"), Excerpts::declared(&manifest()));
+        assert_eq!(open.of_object(&object), None);
+        assert_eq!(open.of_children(&[(KindRef::new("v1", "Pod"), Arc::new(object))]), [None]);
         for odd in ["", "[1]", "{\"metadata\":", "7"] {
-            assert_eq!(excerpt(&["/spec"]).map(|excerpt| excerpt.of(odd)).as_deref(), Some(odd));
+            assert_eq!(excerpt(&["/spec"]).of(odd), odd);
         }
         let flat = r#"{"metadata":7,"spec":null}"#;
-        assert_eq!(excerpt(&["/spec/a"]).map(|excerpt| excerpt.of(flat)).as_deref(), Some(flat));
+        assert_eq!(excerpt(&["/spec/a"]).of(flat), flat);
+    }
+
+    #[test]
+    fn each_kind_of_children_has_its_own() {
+        let (pod, secret) = (KindRef::new("v1", "Pod"), KindRef::new("v1", "Secret"));
+        let child_reads = vec![ChildReads { kind: pod.clone(), fields: owned(&["/status"]) }];
+        let excerpts = Excerpts::declared(&Manifest { child_reads, ..manifest() });
+        let child =
+            Arc::new(Object { text: r#"{"kind":"Any","spec":1,"status":2}"#.into(), ..Object::sample("ns", "a") });
+        let shown = excerpts.of_children(&[(pod, child.clone()), (secret, child.clone())]);
+        assert_eq!(shown, [Some(r#"{"kind":"Any","status":2}"#.to_owned()), None]);
+        assert_eq!(excerpts.of_object(&child), None);
     }
 }

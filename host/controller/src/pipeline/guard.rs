@@ -173,6 +173,7 @@ mod tests {
             kind: KindRef::new("example.com/v1", "Web"),
             object: Arc::new(Object { generation: 7, text: text.to_string().into(), ..Object::sample("ns", "a") }),
             excerpt: None,
+            child_excerpts: Vec::new(),
             children: (0..children).map(child).collect(),
             former: Vec::new(),
             kinds: BTreeMap::new(),

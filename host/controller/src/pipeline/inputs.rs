@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pilothouse_engine::{Lookups, Query, Recorded, fingerprint};
 
-use super::{excerpt::Excerpt, observe::Observed, report::status_text};
+use super::{excerpt::Excerpts, observe::Observed, report::status_text, settled};
 use crate::{cache::Object, labels};
 
 /// What a call is based on, but for what the plugin looks up.
@@ -13,12 +13,18 @@ use crate::{cache::Object, labels};
 pub struct Inputs {
     object: State,
     others: u64,
+    /// The children, with all that is theirs.
+    children: u64,
 }
 
 impl Inputs {
     /// The inputs of a call of the version of a plugin that has this digest.
     pub fn of(digest: &str, observed: &Observed) -> Self {
-        Self { object: State::of(&observed.object, observed.excerpt.as_deref()), others: others(digest, observed) }
+        Self {
+            object: State::of(&observed.object, observed.excerpt.as_deref()),
+            others: others(digest, observed),
+            children: settled::states(observed),
+        }
     }
 }
 
@@ -45,7 +51,19 @@ impl Converged {
 
     /// Whether a call now would get the same.
     pub fn still_holds(&self, inputs: Inputs, lookups: &dyn Lookups) -> bool {
-        self.inputs == inputs && self.lookups.iter().all(|(query, answer)| *answer == ask_again(query, lookups))
+        let shown = |inputs: Inputs| (inputs.object, inputs.others);
+        shown(self.inputs) == shown(inputs)
+            && self.lookups.iter().all(|(query, answer)| *answer == ask_again(query, lookups))
+    }
+
+    /// Whether the children are as they were, also where the plugin does not look.
+    pub fn has_same_children(&self, inputs: Inputs) -> bool {
+        self.inputs.children == inputs.children
+    }
+
+    /// The same, with children that changed where it does not matter.
+    pub fn with_children(self, inputs: Inputs) -> Self {
+        Self { inputs: Inputs { children: inputs.children, ..self.inputs }, ..self }
     }
 }
 
@@ -75,17 +93,17 @@ impl State {
     }
 
     /// The state of an object for a plugin that is shown what is declared.
-    pub fn shown_by(excerpt: Option<&Excerpt>, object: &Object) -> Self {
-        Self::of(object, excerpt.map(|excerpt| excerpt.of(&object.text)).as_deref())
+    pub fn shown_by(excerpts: &Excerpts, object: &Object) -> Self {
+        Self::of(object, excerpts.of_object(object).as_deref())
     }
 }
 
-/// Names the plugin and the states of the object's children.
+/// Names the plugin and what it is shown of the object's children.
 fn others(digest: &str, observed: &Observed) -> u64 {
     let mut hasher = DefaultHasher::new();
     digest.hash(&mut hasher);
-    for (_, child) in observed.children.iter().chain(&observed.former) {
-        (&child.uid, &child.resource_version).hash(&mut hasher);
+    for (child, excerpt) in observed.shown_children() {
+        (&child.uid, excerpt.unwrap_or(&child.resource_version)).hash(&mut hasher);
     }
     // A kind that comes or goes changes what may be returned.
     observed.kinds.keys().for_each(|kind| kind.hash(&mut hasher));
@@ -131,6 +149,7 @@ mod tests {
             object: object("a", object_version),
             excerpt: None,
             children: vec![(KindRef::new("v1", "ConfigMap"), object("b", child_version))],
+            child_excerpts: Vec::new(),
             former: Vec::new(),
             kinds: BTreeMap::new(),
         }
@@ -147,6 +166,23 @@ mod tests {
         assert!(!holds("d", observed("2", "1")));
         assert!(!holds("d", observed("1", "2")));
         assert!(!holds("d", Observed { children: Vec::new(), ..observed("1", "1") }));
+    }
+
+    #[test]
+    fn of_a_child_only_what_is_shown_is_an_input() {
+        let inputs = |shown: &str, version: &str| {
+            let child_excerpts = vec![Some(shown.to_owned())];
+            Inputs::of("d", &Observed { child_excerpts, ..observed("1", version) })
+        };
+        let before = Converged::new(inputs("same", "1"), &Recorded::default());
+        let now = |inputs: Inputs| {
+            before.clone().map(|before| (before.still_holds(inputs, &NoLookups), before.has_same_children(inputs)))
+        };
+        assert_eq!(now(inputs("same", "1")), Some((true, true)));
+        assert_eq!(now(inputs("same", "2")), Some((true, false)), "the host looks at it");
+        assert_eq!(now(inputs("other", "2")), Some((false, false)));
+        let looked = before.clone().map(|before| before.with_children(inputs("same", "2")));
+        assert!(looked.is_some_and(|looked| looked.has_same_children(inputs("same", "2"))));
     }
 
     #[test]

@@ -42,8 +42,16 @@ use pilothouse_engine::{Verb, contract::Measurement};
 use tracing::Instrument;
 
 use self::{
-    conclusion::failed, expiry::Life, finalize::Turn, inputs::Inputs, memory::Memories, observe::observe, pace::Pace,
-    round::Round, survive::survive, trigger::Trigger,
+    conclusion::failed,
+    expiry::Life,
+    finalize::Turn,
+    inputs::{Converged, Inputs},
+    memory::Memories,
+    observe::{Observed, observe},
+    pace::Pace,
+    round::Round,
+    survive::survive,
+    trigger::Trigger,
 };
 use crate::{
     cache::Object,
@@ -130,7 +138,7 @@ impl Pipeline {
                 return self.expire(plugin, key, object).await;
             }
             let inputs = Inputs::of(plugin.reconciler.digest(), &observed);
-            if self.is_unchanged(plugin, key, inputs) {
+            if self.is_unchanged(plugin, key, (&observed, inputs)) {
                 return Next::Rest;
             }
             let verb = match finalize::turn(object, plugin.manifest()) {
@@ -160,13 +168,29 @@ impl Pipeline {
 
     /// Whether the plugin would be asked the same again, and so would say the same: also if it wanted to be asked again
     /// after some time. An object that calms down is asked about, for that is to be told.
-    fn is_unchanged(&self, plugin: &ActivePlugin, key: &Key, inputs: Inputs) -> bool {
+    fn is_unchanged(&self, plugin: &ActivePlugin, key: &Key, (observed, inputs): (&Observed, Inputs)) -> bool {
         let Some(converged) = self.memory.read(key, |memory| memory.converged.clone()) else { return false };
-        let holds = converged.still_holds(inputs, &self.answers(plugin, key)) && !self.pace.rests(key);
+        let holds = converged.still_holds(inputs, &self.answers(plugin, key))
+            && (converged.has_same_children(inputs) || self.are_children_settled(key, converged, (observed, inputs)))
+            && !self.pace.rests(key);
         if holds {
             self.metrics.call_skipped(&plugin.name);
         }
         holds
+    }
+
+    /// Whether children that changed where the plugin does not look are still as it wants them.
+    fn are_children_settled(&self, key: &Key, converged: Converged, (observed, inputs): (&Observed, Inputs)) -> bool {
+        let before = self.memory.read(key, |memory| memory.settled.clone());
+        let now = before.and_then(|before| before.still_there(observed));
+        let settled = now.is_some();
+        if settled {
+            self.memory.update(key, |memory| {
+                memory.settled = now;
+                memory.converged = Some(converged.with_children(inputs));
+            });
+        }
+        settled
     }
 
     fn answers(&self, plugin: &ActivePlugin, key: &Key) -> FromCaches {

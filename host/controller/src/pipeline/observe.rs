@@ -21,6 +21,8 @@ pub struct Observed {
     pub excerpt: Option<String>,
     /// Its children, by kind and name.
     pub children: Vec<(KindRef, Arc<Object>)>,
+    /// What the plugin is shown of each child, in their order, where that is not everything.
+    pub child_excerpts: Vec<Option<String>>,
     /// Its children of kinds that the plugin no longer declares. The plugin does not see them.
     pub former: Vec<(KindRef, Arc<Object>)>,
     /// How the API server serves the child kinds that are installed.
@@ -60,8 +62,9 @@ pub fn observe(plugin: &ActivePlugin, name: &Name) -> Result<Observed, Unobserve
     // Nothing waits for a former kind: what is not known of it is pruned later.
     let synced = plugin.former.iter().filter(|(_, watched)| watched.state() == State::Synced);
     let former = synced.flat_map(|(kind, watched)| owned(kind, watched)).collect();
-    let excerpt = plugin.excerpt.as_ref().map(|excerpt| excerpt.of(&object.text));
-    Ok(Observed { kind: plugin.objects.kind().clone(), object, excerpt, children, former, kinds })
+    let excerpt = plugin.excerpts.of_object(&object);
+    let child_excerpts = plugin.excerpts.of_children(&children);
+    Ok(Observed { kind: plugin.objects.kind().clone(), object, excerpt, children, child_excerpts, former, kinds })
 }
 
 impl Observed {
@@ -69,9 +72,19 @@ impl Observed {
     pub fn request(&self, config: &str) -> Request {
         Request {
             object: self.excerpt.as_deref().unwrap_or(&self.object.text).to_owned(),
-            children: self.own().map(|(_, child)| child.text.to_string()).collect(),
+            children: self
+                .shown_children()
+                .filter(|(child, _)| !self.is_released(child))
+                .map(|(child, excerpt)| excerpt.unwrap_or(&child.text).to_owned())
+                .collect(),
             config: config.to_owned(),
         }
+    }
+
+    /// The children, and what the plugin is shown of each where that is not everything.
+    pub fn shown_children(&self) -> impl Iterator<Item = (&Object, Option<&str>)> {
+        let excerpts = self.child_excerpts.iter().map(Option::as_deref).chain(std::iter::repeat(None));
+        self.children.iter().zip(excerpts).map(|((_, child), excerpt)| (&**child, excerpt))
     }
 
     /// The children but for those that were released.
@@ -97,15 +110,23 @@ mod tests {
     #[test]
     fn the_plugin_is_shown_the_excerpt_where_there_is_one() {
         let object = Object { text: "everything".into(), ..Object::sample("ns", "a") };
+        let children = ["b", "c"].map(|name| {
+            (KindRef::new("v1", "Pod"), Arc::new(Object { text: name.into(), ..Object::sample("ns", name) }))
+        });
         let observed = |excerpt: Option<&str>| Observed {
             kind: KindRef::new("example.com/v1", "Web"),
             object: Arc::new(object.clone()),
             excerpt: excerpt.map(str::to_owned),
-            children: Vec::new(),
+            children: children.to_vec(),
+            child_excerpts: vec![excerpt.map(str::to_owned), None],
             former: Vec::new(),
             kinds: BTreeMap::new(),
         };
-        assert_eq!(observed(None).request("null").object, "everything");
-        assert_eq!(observed(Some("a part")).request("null").object, "a part");
+        for (excerpt, object, children) in
+            [(None, "everything", ["b", "c"]), (Some("a part"), "a part", ["a part", "c"])]
+        {
+            let request = observed(excerpt).request("null");
+            assert_eq!((&*request.object, &*request.children), (object, &children.map(str::to_owned)[..]));
+        }
     }
 }

@@ -207,6 +207,7 @@ mod tests {
             kind: KindRef::new("example.com/v1", "Web"),
             object: Arc::new(live("shop", "", "")),
             excerpt: None,
+            child_excerpts: Vec::new(),
             children: children.into_iter().map(|child| (kind(), Arc::new(child))).collect(),
             former: Vec::new(),
             kinds: BTreeMap::new(),

@@ -108,7 +108,7 @@ pub async fn write_status(
     }
     let changed_meanwhile = but_for_status(object) != but_for_status(&after);
     let as_expected = reduced.is_none() && !changed_meanwhile;
-    let state = as_expected.then(|| State::shown_by(plugin.excerpt.as_ref(), &after));
+    let state = as_expected.then(|| State::shown_by(&plugin.excerpts, &after));
     plugin.objects.store().wrote(after);
     Ok(StatusWrite::Written { known: KnownStatus { reduced, told: None }, state, changed_meanwhile })
 }

@@ -33,13 +33,13 @@ impl Settled {
     /// The answer and what is there, which agree.
     pub fn now(answer: Answer, marks: Marks, observed: &Observed) -> Self {
         let parts = together(observed, |child| marks.part(child));
-        Self { answer, states: together(observed, state), compared: Some(Compared { marks, parts }) }
+        Self { answer, states: states(observed), compared: Some(Compared { marks, parts }) }
     }
 
     /// The answer and what is there once it was applied without deletes: what the API server returned of each write in the
     /// place of what was observed.
     pub fn after(answer: Answer, observed: &Observed, applied: &Applied) -> Self {
-        let before = together(observed, state);
+        let before = states(observed);
         let replaced = applied.written.iter().filter_map(|written| written.write.cause.live()).map(|live| state(live));
         let written = applied.written.iter().map(|written| written.state);
         let states = replaced.chain(written).fold(before, |all, state| all ^ state);
@@ -48,11 +48,21 @@ impl Settled {
 
     /// The same with what is there now, if that still agrees with this answer.
     pub fn still(self, answer: Answer, observed: &Observed) -> Option<Self> {
-        let states = together(observed, state);
+        if self.answer == answer { self.still_there(observed) } else { None }
+    }
+
+    /// The same with what is there now, if that still agrees with the same answer.
+    pub fn still_there(self, observed: &Observed) -> Option<Self> {
+        let states = states(observed);
         let same = |compared: &Compared| compared.parts == together(observed, |child| compared.marks.part(child));
-        let agrees = self.answer == answer && (self.states == states || self.compared.as_ref().is_some_and(same));
+        let agrees = self.states == states || self.compared.as_ref().is_some_and(same);
         agrees.then_some(Self { states, ..self })
     }
+}
+
+/// Names the states of all live children together.
+pub fn states(observed: &Observed) -> u64 {
+    together(observed, state)
 }
 
 fn together(observed: &Observed, name: impl Fn(&Object) -> u64) -> u64 {
@@ -163,6 +173,7 @@ mod tests {
             object: Arc::new(Object::sample("ns", "a")),
             excerpt: None,
             children: texts.iter().enumerate().map(live).collect(),
+            child_excerpts: Vec::new(),
             former: Vec::new(),
             kinds: BTreeMap::new(),
         }
