@@ -198,13 +198,12 @@ impl Manifest {
         if let Some(reads) = self.child_reads.iter().find(|reads| !self.children.contains(&reads.kind)) {
             return invalid("childReads", &format!("`{}` is not one of `children`", reads.kind));
         }
-        if self.child_reads.iter().map(|reads| &reads.kind).collect::<BTreeSet<_>>().len() != self.child_reads.len() {
-            return invalid("childReads", "a kind is named twice");
-        }
+        let child_reads: Vec<_> = self.child_reads.iter().map(|reads| reads.kind.clone()).collect();
         for (field, kinds) in [
             ("reconciles", std::slice::from_ref(&self.reconciles)),
             ("children", &self.children),
             ("lookups", &self.lookups),
+            ("childReads", &child_reads),
         ] {
             if let Some(kind) = kinds.iter().find(|kind| !kind.is_well_formed()) {
                 return invalid(field, &format!("`{kind}` is not a group/version and a kind"));

@@ -24,8 +24,8 @@ const IDENTITY: [&str; 8] = [
 ];
 
 /// The fields that a plugin is shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Excerpt {
+#[derive(Clone, Debug, Default)]
+struct Excerpt {
     /// All of the value, not only some of its fields.
     whole: bool,
     fields: BTreeMap<String, Excerpt>,
@@ -46,7 +46,7 @@ impl Excerpt {
     }
 
     /// The excerpt of an object's text. A field of which only parts are shown, but which has no parts, is shown whole.
-    pub fn of(&self, text: &str) -> String {
+    fn of(&self, text: &str) -> String {
         let mut excerpt = String::with_capacity(text.len());
         self.write(text, &mut excerpt);
         excerpt
