@@ -1,4 +1,4 @@
-//! Medians of repeated measurements, and the median of the variants' ratios. Knows nothing of what was measured.
+//! Medians and ranges of repeated measurements, and of the variants' ratios. Knows nothing of what was measured.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Table {
         self
     }
 
-    /// The table as Markdown: a median with its range per variant, and the last variant's ratio to the first. Variants
+    /// The table as Markdown: a median with its range per variant, and of the last variant's ratio to the first. Variants
     /// have as many runs as each other, in the same order. Nothing at all if nothing was measured.
     pub fn print(&self, title: &str, variants: &[&'static str]) -> String {
         if self.rows.is_empty() {
@@ -42,10 +42,9 @@ impl Table {
         let (names, rule) = (variants.join(" | "), "---|".repeat(variants.len()));
         let mut text = format!("\n{title}\n\n| | {names} | ratio |\n|---|{rule}---|\n");
         for row in &self.rows {
-            let cells: Vec<_> = variants.iter().map(|variant| self.cell(row, variant)).collect();
-            let ratio = variants.first().zip(variants.last()).and_then(|(first, last)| self.ratio(row, first, last));
-            let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-            text += &format!("| {row} | {} | {ratio} |\n", cells.join(" | "));
+            let cells: Vec<_> = variants.iter().map(|variant| cell(self.measured(row, variant).to_vec())).collect();
+            let ratios = variants.first().zip(variants.last()).map(|(first, last)| self.ratios(row, first, last));
+            text += &format!("| {row} | {} | {} |\n", cells.join(" | "), cell(ratios.unwrap_or_default()));
         }
         text
     }
@@ -54,26 +53,21 @@ impl Table {
         self.values.get(&(row, variant)).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The median of the repeats' own ratios: within a repeat the machine is more or less the same, over an hour it is not.
-    fn ratio(&self, row: &'static str, first: &'static str, last: &'static str) -> Option<f64> {
+    /// The repeats' own ratios: within a repeat the machine is more or less the same, over an hour it is not.
+    fn ratios(&self, row: &'static str, first: &'static str, last: &'static str) -> Vec<f64> {
         let pairs = self.measured(row, last).iter().zip(self.measured(row, first));
-        median(&sorted(pairs.filter(|(_, first)| **first > 0.0).map(|(last, first)| last / first)))
-    }
-
-    fn cell(&self, row: &'static str, variant: &'static str) -> String {
-        let values = sorted(self.measured(row, variant).iter().copied());
-        match (values.first(), median(&values), values.last()) {
-            (Some(least), Some(median), Some(most)) if least != most => format!("{median:.2} ({least:.2}..{most:.2})"),
-            (_, Some(median), _) => format!("{median:.2}"),
-            _ => "-".to_owned(),
-        }
+        pairs.filter(|(_, first)| **first > 0.0).map(|(last, first)| last / first).collect()
     }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<_> = values.collect();
+/// The median, and from where to where the values go if they differ; nothing if there are none.
+fn cell(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
-    values
+    match (values.first(), median(&values), values.last()) {
+        (Some(least), Some(median), Some(most)) if least != most => format!("{median:.2} ({least:.2}..{most:.2})"),
+        (_, Some(median), _) => format!("{median:.2}"),
+        _ => String::new(),
+    }
 }
 
 /// Of an even number of values, the middle of the two in the middle.
