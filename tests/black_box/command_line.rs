@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use pilothouse_tests::artifacts;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     command::{file, pilothouse},
@@ -20,6 +20,7 @@ pub fn register(suite: &mut Suite) {
         wrong_arguments_are_told,
         inspect_prints_the_manifest,
         inspect_says_why_a_file_is_no_plugin,
+        rbac_prints_a_role_and_its_binding,
         render_prints_what_the_host_applies,
         render_says_what_is_wrong_with_an_object,
         run_says_what_is_wrong_with_a_kubeconfig,
@@ -28,7 +29,7 @@ pub fn register(suite: &mut Suite) {
 }
 
 async fn every_command_explains_itself(_: &mut Scene) -> Result<()> {
-    for command in [&[][..], &["run"], &["inspect"], &["render"], &["pack"]] {
+    for command in [&[][..], &["run"], &["inspect"], &["rbac"], &["render"], &["pack"]] {
         let help = pilothouse(command.iter().chain([&"--help"])).await?.succeeded()?;
         ensure!(help.contains("Usage: pilothouse"), "{command:?}: {help}");
     }
@@ -38,7 +39,7 @@ async fn every_command_explains_itself(_: &mut Scene) -> Result<()> {
 }
 
 async fn wrong_arguments_are_told(_: &mut Scene) -> Result<()> {
-    for wrong in [&["sail"][..], &["run", "--sail"], &["run"], &["inspect"]] {
+    for wrong in [&["sail"][..], &["run", "--sail"], &["run"], &["inspect"], &["rbac"]] {
         let ended = pilothouse(wrong).await?;
         ensure!(ended.code == 2 && ended.errors.contains("Usage"), "{wrong:?}: {ended:?}");
     }
@@ -54,6 +55,33 @@ async fn inspect_prints_the_manifest(_: &mut Scene) -> Result<()> {
     let kinds: Vec<_> = manifest["children"].as_array().into_iter().flatten().map(|child| &child["kind"]).collect();
     ensure!(kinds == ["Deployment", "Service"], "{printed}");
     ensure!(manifest["bytes"] == std::fs::metadata(&plugin)?.len(), "{printed}");
+    Ok(())
+}
+
+/// What is in the role, and that it is enough, is a matter of `deployed_rights`.
+async fn rbac_prints_a_role_and_its_binding(_: &mut Scene) -> Result<()> {
+    let plugin = artifacts::plugin("app-service")?;
+    for (scope, kind) in [(&[][..], "ClusterRoleBinding"), (&["--namespace", "shop"], "RoleBinding")] {
+        let arguments = [&["rbac", "--service-account", "system/host"], scope].concat();
+        let printed = pilothouse(arguments.iter().map(Path::new).chain([&*plugin])).await?.succeeded()?;
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&printed).context("it is not YAML")?;
+        let [role, binding] = &objects[..] else { bail!("not a role and a binding: {printed}") };
+        ensure!(
+            role["kind"] == "ClusterRole" && role["metadata"]["name"] == "pilothouse-plugin-app-service",
+            "{printed}"
+        );
+        ensure!(binding["kind"] == kind && binding["roleRef"]["name"] == role["metadata"]["name"], "{printed}");
+        ensure!(
+            binding["metadata"].get("namespace").map(|namespace| namespace == "shop") == scope.first().map(|_| true)
+        );
+        ensure!(binding["subjects"][0] == json!({"kind": "ServiceAccount", "namespace": "system", "name": "host"}));
+    }
+    let ended = pilothouse(["rbac", "--service-account", "host", "x.wasm"]).await?;
+    ensure!(ended.code == 2 && ended.errors.contains("named NAMESPACE/NAME, such as"), "{ended:?}");
+    let no_plugin = file(b"no plugin")?;
+    let ended = pilothouse([Path::new("rbac"), &plugin, no_plugin.path()]).await?;
+    ensure!(ended.code == 1 && ended.errors.contains("not a whole WebAssembly file"), "{ended:?}");
+    ensure!(ended.output.is_empty(), "half of the rights are printed: {ended:?}");
     Ok(())
 }
 

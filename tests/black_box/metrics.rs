@@ -162,6 +162,7 @@ async fn everything_begins_at_zero(scene: &mut Scene) -> Result<()> {
         "pilothouse_plugin_call_memory_peak_bytes_count",
         "pilothouse_plugin_swaps_total",
         "pilothouse_drift_repaired_total",
+        "pilothouse_rights_missing",
         "pilothouse_faults_total",
         "pilothouse_measurements_dropped_total",
     ] {

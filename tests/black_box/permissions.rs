@@ -22,11 +22,35 @@ use crate::{
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
+        missing_rights_are_told_at_the_start,
         a_denied_write_is_told_on_the_object,
         a_denied_status_is_told_where_that_is_possible,
         a_denied_watch_is_told_and_nothing_is_decided,
         without_its_record_of_kinds_the_host_makes_no_child,
     );
+}
+
+/// Whoever runs the host reads all that is missing at once, also what it would need later, and what is allowed is not named.
+async fn missing_rights_are_told_at_the_start(scene: &mut Scene) -> Result<()> {
+    let mut rules = vec![rule("*", "*", "get list watch"), rule("", "*", "*"), rule("apps", "deployments", "patch")];
+    allow(scene, &rules).await?;
+    be_restricted(scene, &[])?;
+    scene.start(&["app-service"]).await?;
+    let missing = "the host lacks rights that the plugin needs: update on appservices/finalizers in the group \
+                   'apps.example.com'; patch on appservices/status in the group 'apps.example.com'; create, delete on \
+                   deployments in the group 'apps'; `pilothouse rbac`";
+    scene.host.logged(missing).await?;
+    let rights = scene.metrics().await?.sum("pilothouse_rights_missing", &[("plugin", "app-service")]);
+    ensure!(rights == 4.0, "the metric says {rights}");
+
+    rules.extend([rule("apps.example.com", "*", "*"), rule("apps", "*", "*")]);
+    allow(scene, &rules).await?;
+    scene.host.stop().await?;
+    scene.host.resume().await?;
+    scene.host.logged("the host has all rights that the plugin needs").await?;
+    let rights = scene.metrics().await?.sum("pilothouse_rights_missing", &[("plugin", "app-service")]);
+    ensure!(rights == 0.0, "the metric says {rights}");
+    Ok(())
 }
 
 /// The host may read everything, but not write Deployments.

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
-use pilothouse_engine::{Manifest, digest};
+use pilothouse_engine::digest;
 use serde_json::json;
 
-use crate::yaml;
+use crate::{plugin_file, yaml};
 
 /// Print a plugin's manifest as YAML. Runs nothing of the plugin.
 #[derive(Args)]
@@ -22,8 +21,7 @@ impl Inspect {
     /// # Errors
     /// Why the file is not a plugin, and what to do.
     pub fn execute(&self) -> anyhow::Result<()> {
-        let bytes = std::fs::read(&self.file).with_context(|| format!("failed to read '{}'", self.file.display()))?;
-        let manifest = Manifest::read(&bytes).with_context(|| format!("'{}'", self.file.display()))?;
+        let (manifest, bytes) = plugin_file::read(&self.file)?;
         let mut shown = serde_json::to_value(&manifest)?;
         shown["digest"] = json!(format!("sha256:{}", digest(&bytes)));
         shown["bytes"] = json!(bytes.len());

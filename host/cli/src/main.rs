@@ -7,6 +7,8 @@ mod election;
 mod inspect;
 mod logging;
 mod pack;
+mod plugin_file;
+mod rbac;
 mod render;
 mod run;
 mod yaml;
@@ -33,6 +35,7 @@ struct Arguments {
 enum Command {
     Run(Box<run::Run>),
     Inspect(inspect::Inspect),
+    Rbac(rbac::Rbac),
     Render(render::Render),
     Pack(pack::Pack),
     #[command(hide = true)]
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(command) => command.execute(),
         Command::Inspect(command) => command.execute(),
+        Command::Rbac(command) => command.execute(),
         Command::Render(command) => command.execute(),
         Command::Pack(command) => command.execute(),
         Command::Compile(command) => command.execute(),

@@ -74,9 +74,10 @@ pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>)
     }
 }
 
-/// Whether a request changes something.
+/// Whether a request changes something. A review of the own access is sent like a write, but only asks.
 pub(crate) fn is_write<B>(request: &Request<B>) -> bool {
-    ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method())
+    let only_asks = request.uri().path().ends_with("/selfsubjectaccessreviews");
+    !only_asks && ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method())
 }
 
 /// Whether a request asks for changes as they come.

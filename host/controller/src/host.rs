@@ -26,6 +26,7 @@ use crate::{
     plugin::ActivePlugin,
     queue::Queue,
     record::Record,
+    rights::SelfCheck,
     starting::Starting,
 };
 
@@ -79,6 +80,7 @@ pub struct Host {
     trigger: Arc<Trigger>,
     metrics: Arc<Metrics>,
     record: Record,
+    rights: Arc<SelfCheck>,
     starting: Mutex<Starting>,
     /// Whether plugins that are there already have yet to be loaded.
     loading: AtomicBool,
@@ -96,8 +98,10 @@ impl Host {
         let pipeline = Pipeline::new(client.clone(), trigger.clone(), lookups, events, metrics.clone(), pace);
         let reach = Reach { namespace: config.namespace.as_deref().map(Arc::from), renewal: config.watch_renewal };
         let record = Record::new(client.clone(), &config.own_namespace, config.namespace.as_deref());
+        let rights = SelfCheck::new(client.clone(), config.namespace.as_deref(), metrics.clone());
         Arc::new(Self {
             record,
+            rights,
             caches: Caches::new(client, reach, trigger.clone()),
             config,
             queue,
@@ -146,6 +150,7 @@ impl Host {
     /// Makes a plugin ready to work: its caches filled, its child kinds recorded. Stands by in between.
     async fn prepare(&self, reconciler: Arc<dyn Reconciler>) -> ActivePlugin {
         let mut plugin = ActivePlugin::new(reconciler, &self.caches);
+        self.rights.start(&plugin);
         let Manifest { reconciles, children, .. } = plugin.manifest().clone();
         let warm = async {
             plugin.until_settled().await;

@@ -18,6 +18,7 @@ pub mod pipeline;
 pub mod plugin;
 pub mod queue;
 mod record;
+pub mod rights;
 pub mod selector;
 pub mod server;
 pub mod source;

@@ -128,12 +128,16 @@ impl ActivePlugin {
         std::iter::once(&self.objects).chain(children.map(|(_, watched)| watched))
     }
 
+    /// The watches of all kinds that it declares.
+    pub fn watches(&self) -> impl Iterator<Item = &Arc<Watched>> {
+        std::iter::once(&self.objects).chain(self.children.values()).chain(self.lookups.values())
+    }
+
     /// Waits until reconciling can begin: its objects are known, and of every other kind either the objects or the
     /// reason why not.
     pub async fn until_settled(&self) {
         self.objects.until(|state| *state == State::Synced).await;
-        let others = self.children.values().chain(self.former.values()).chain(self.lookups.values());
-        for watched in others {
+        for watched in self.watches().chain(self.former.values()) {
             watched.until(|state| *state != State::Starting).await;
         }
     }

@@ -47,9 +47,11 @@ impl Target {
         self.watch
     }
 
-    /// Whether it is a write that tests count: what the host does for objects. Events and Leases come when they come.
+    /// Whether it is a write that tests count: what the host does for objects. Events and Leases come when they come, and a
+    /// review of access only asks.
     pub fn is_counted(&self) -> bool {
-        self.method != Method::GET && !["events", "leases", ""].contains(&self.resource.as_str())
+        let others = ["events", "leases", "selfsubjectaccessreviews", ""];
+        self.method != Method::GET && !others.contains(&self.resource.as_str())
     }
 }
 
@@ -85,6 +87,14 @@ mod tests {
             ("PATCH", "/apis/e.com/v1/namespaces/shop/webs/a/status", "webs/status", "a", false, true),
             ("DELETE", "/api/v1/namespaces/shop", "namespaces", "shop", false, true),
             ("POST", "/api/v1/namespaces/shop/events", "events", "", false, false),
+            (
+                "POST",
+                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?",
+                "selfsubjectaccessreviews",
+                "",
+                false,
+                false,
+            ),
         ] {
             let target = Target::of(&Request::builder().method(method).uri(uri).body(())?);
             let seen = (target.resource.as_str(), target.name.as_str(), target.is_watch(), target.is_counted());

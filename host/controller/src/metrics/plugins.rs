@@ -51,6 +51,7 @@ pub(super) struct Plugins {
     load_failures: Counter,
     swaps: Family<Plugin, Counter>,
     drift: Family<Plugin, Counter>,
+    rights_missing: Family<Plugin, Gauge>,
     /// The version at work, by plugin.
     versions: Mutex<HashMap<String, String>>,
 }
@@ -68,6 +69,7 @@ impl Plugins {
             load_failures: Counter::default(),
             swaps: Family::default(),
             drift: Family::default(),
+            rights_missing: Family::default(),
             versions: Mutex::default(),
         };
         registry.register("pilothouse_plugin_calls", "Plugin calls by outcome", plugins.calls.clone());
@@ -87,6 +89,8 @@ impl Plugins {
         registry.register("pilothouse_plugin_swaps", swaps, plugins.swaps.clone());
         let drift = "Children that somebody else had changed and that were repaired";
         registry.register("pilothouse_drift_repaired", drift, plugins.drift.clone());
+        let missing = "Rights that the plugin needs and the host lacked when the version started";
+        registry.register("pilothouse_rights_missing", missing, plugins.rights_missing.clone());
         plugins
     }
 
@@ -102,6 +106,7 @@ impl Plugins {
         for family in [&self.skipped, &self.swaps, &self.drift] {
             drop(family.get_or_create(&label));
         }
+        drop(self.rights_missing.get_or_create(&label));
         if self.end(plugin) {
             self.swaps.get_or_create(&label).inc();
         }
@@ -149,6 +154,12 @@ impl Metrics {
     /// A plugin was not called, for it would have been asked the same again.
     pub fn call_skipped(&self, plugin: &str) {
         self.plugins.skipped.get_or_create(&Plugin::new(plugin)).inc();
+    }
+
+    /// The host lacks so many rights that the plugin needs.
+    pub fn rights_missing(&self, plugin: &str, rights: usize) {
+        let rights = i64::try_from(rights).unwrap_or(i64::MAX);
+        self.plugins.rights_missing.get_or_create(&Plugin::new(plugin)).set(rights);
     }
 
     /// A child that somebody else had changed was repaired.
