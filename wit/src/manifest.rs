@@ -54,7 +54,8 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Vec<String>>,
     /// The fields that it reads of its children, for each kind of which it does not read everything. As for `reads`: it is shown
-    /// no others, and a change of others does not call it; the host still keeps them as the plugin said.
+    /// no others, and a change of others does not call it; a child that has none of them is not shown at all. The host still keeps
+    /// them as the plugin said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_reads: Vec<ChildReads>,
     /// Whether it exports `finalizer`. Not declared but seen in the component.
@@ -68,7 +69,8 @@ pub struct ChildReads {
     /// The kind, one of the manifest's `children`.
     #[serde(flatten)]
     pub kind: KindRef,
-    /// JSON pointers of the fields, such as `/status`. None: only what tells a child from others.
+    /// JSON pointers of the fields, such as `/status`, or `/metadata/uid` to see which children there are. None: it is not shown
+    /// them.
     pub fields: Vec<String>,
 }
 

@@ -10,7 +10,7 @@
 /// version: "1.2.0",                                   // default: the crate's version
 /// reconciles: "apps.example.com/v1" "AppService",     // the kind it reconciles
 /// children: ["apps/v1" "Deployment" reads ["/status"], "v1" "Service"], // kinds it may return, with the fields that it reads of
-///                                   // them, as below; default: all
+///                                   // them, as below; a child that has none of them is not shown. Default: all
 /// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none. A child kind that is
 ///                                                     // here, too, need not be installed: the plugin asks before
 /// measurements: [                                     // metrics it may measure; default: none

@@ -37,7 +37,7 @@ pilothouse_sdk::plugin! {
     children: [
         "v1" "ConfigMap",
         "v1" "Pod" reads ["/metadata/annotations", "/status"],
-        "v1" "Service" reads [],
+        "v1" "Service" reads ["/metadata/uid"],
         "scheduling.volcano.sh/v1beta1" "PodGroup",
         "scheduling.x-k8s.io/v1alpha1" "PodGroup",
     ],

@@ -76,7 +76,7 @@ impl Plugins {
         registry.register("pilothouse_plugin_call_seconds", "Time of a plugin call", plugins.call_seconds.clone());
         let memory = "The most linear memory that a plugin call had";
         registry.register("pilothouse_plugin_call_memory_peak_bytes", memory, plugins.memory.clone());
-        let unasked = "Reconciles that left the plugin unasked, for no input had changed";
+        let unasked = "Times that the plugin was left unasked, for no input had changed";
         registry.register("pilothouse_plugin_calls_skipped", unasked, plugins.skipped.clone());
         registry.register("pilothouse_plugin_loaded", "1 for the version at work", plugins.loaded.clone());
         let loading = "Time to load a plugin, compiling included";

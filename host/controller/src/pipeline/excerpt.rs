@@ -1,6 +1,6 @@
 //! What a plugin is shown of its object and its children, where its manifest names the fields that it reads: those, and what
-//! tells one object from another. A change of anything else is no news to the plugin. Pure; an object that is odd is shown as
-//! it is.
+//! tells one object from another. A change of anything else is no news to the plugin, and neither is a child in which there is
+//! nothing for it to read. Pure; an object that is odd is shown as it is.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,6 +10,10 @@ use crate::{
     cache::Object,
     members::{members, push_key},
 };
+
+/// Values in which there is nothing to read: to the API, they are as good as none (Kubernetes API conventions, on optional
+/// fields). A Deployment has an empty status until its controller has seen it.
+const EMPTY: [&str; 4] = ["{}", "[]", "null", "\"\""];
 
 /// What every plugin is shown: which object, which state of its spec, since when, and whether it is to go.
 const IDENTITY: [&str; 8] = [
@@ -23,11 +27,24 @@ const IDENTITY: [&str; 8] = [
     "/metadata/deletionTimestamp",
 ];
 
+/// What a plugin is shown of a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Everything.
+    All,
+    /// What it reads, and what tells the child from others.
+    Part(String),
+    /// Nothing: the child has none of the fields that it reads, or they are empty.
+    Nothing,
+}
+
 /// The fields that a plugin is shown.
 #[derive(Clone, Debug, Default)]
 struct Excerpt {
     /// All of the value, not only some of its fields.
     whole: bool,
+    /// Whether the plugin reads that, and is not only shown it.
+    is_read: bool,
     fields: BTreeMap<String, Excerpt>,
 }
 
@@ -35,33 +52,43 @@ impl Excerpt {
     /// Those and the identity.
     fn showing(fields: &[String]) -> Self {
         let mut all = Self::default();
-        IDENTITY.into_iter().chain(fields.iter().map(String::as_str)).for_each(|pointer| all.add(pointer));
+        IDENTITY.into_iter().for_each(|pointer| all.at(pointer).whole = true);
+        for pointer in fields {
+            let part = all.at(pointer);
+            (part.whole, part.is_read) = (true, true);
+        }
         all
     }
 
-    /// Adds the field at a JSON pointer (RFC 6901).
-    fn add(&mut self, pointer: &str) {
+    /// The part at a JSON pointer (RFC 6901).
+    fn at(&mut self, pointer: &str) -> &mut Self {
         let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
-        steps.fold(self, |part, step| part.fields.entry(step).or_default()).whole = true;
+        steps.fold(self, |part, step| part.fields.entry(step).or_default())
     }
 
-    /// The excerpt of an object's text. A field of which only parts are shown, but which has no parts, is shown whole.
-    fn of(&self, text: &str) -> String {
+    /// The excerpt of an object's text, and whether there is anything to read in it. A field of which only parts are shown, but
+    /// which has no parts, is shown whole.
+    fn of(&self, text: &str) -> (String, bool) {
         let mut excerpt = String::with_capacity(text.len());
-        self.write(text, &mut excerpt);
-        excerpt
+        let has_news = self.write(text, &mut excerpt);
+        (excerpt, has_news)
     }
 
-    fn write(&self, text: &str, excerpt: &mut String) {
-        let Some(members) = (!self.whole).then(|| members(text)).flatten() else { return excerpt.push_str(text) };
+    fn write(&self, text: &str, excerpt: &mut String) -> bool {
+        let Some(members) = (!self.whole).then(|| members(text)).flatten() else {
+            excerpt.push_str(text);
+            return self.is_read && !EMPTY.contains(&text) || !self.whole;
+        };
+        let mut has_news = false;
         excerpt.push('{');
         for (key, value) in members {
             if let Some(part) = self.fields.get(&*key) {
                 push_key(excerpt, &key);
-                part.write(value.get(), excerpt);
+                has_news |= part.write(value.get(), excerpt);
             }
         }
         excerpt.push('}');
+        has_news
     }
 }
 
@@ -81,13 +108,17 @@ impl Excerpts {
 
     /// What is shown of the object; none: all of it.
     pub fn of_object(&self, object: &Object) -> Option<String> {
-        self.object.as_ref().map(|excerpt| excerpt.of(&object.text))
+        self.object.as_ref().map(|excerpt| excerpt.of(&object.text).0)
     }
 
-    /// What is shown of each child, in order; none: all of it.
-    pub fn of_children(&self, children: &[(KindRef, Arc<Object>)]) -> Vec<Option<String>> {
-        let shown =
-            |(kind, child): &(KindRef, Arc<Object>)| self.children.get(kind).map(|excerpt| excerpt.of(&child.text));
+    /// What is shown of each child, in order.
+    pub fn of_children(&self, children: &[(KindRef, Arc<Object>)]) -> Vec<Shown> {
+        let shown = |(kind, child): &(KindRef, Arc<Object>)| {
+            self.children.get(kind).map_or(Shown::All, |excerpt| match excerpt.of(&child.text) {
+                (text, true) => Shown::Part(text),
+                (_, false) => Shown::Nothing,
+            })
+        };
         children.iter().map(shown).collect()
     }
 }
@@ -128,7 +159,24 @@ mod tests {
                     .replace(r#"{"generation""#, r#"{"annotations":{"a/b":"1","~c":"2"},"generation""#),
             ),
         ] {
-            assert_eq!(excerpt(reads).of(OBJECT), expected, "{reads:?}");
+            assert_eq!(excerpt(reads).of(OBJECT).0, expected, "{reads:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_something_to_read_where_a_field_that_is_read_has_a_value() {
+        for (reads, text, expected) in [
+            (&[][..], r#"{"kind":"Pod","status":{"a":1}}"#, false),
+            (&["/status"], r#"{"kind":"Pod","status":{"a":1}}"#, true),
+            (&["/status"], r#"{"kind":"Pod","status":{}}"#, false),
+            (&["/status"], r#"{"kind":"Pod","spec":{"a":1}}"#, false),
+            (&["/spec/list", "/status/phase"], r#"{"spec":{"list":[]},"status":{"phase":""}}"#, false),
+            (&["/spec/list", "/status/phase"], r#"{"spec":{"list":null},"status":{"phase":"Up"}}"#, true),
+            (&["/metadata/uid"], r#"{"metadata":{"uid":"u"}}"#, true),
+            (&["/spec/count", "/spec/off"], r#"{"spec":{"count":0}}"#, true),
+            (&["/spec/off"], r#"{"spec":{"off":false}}"#, true),
+        ] {
+            assert_eq!(excerpt(reads).of(text).1, expected, "{reads:?} of {text}");
         }
     }
 
@@ -136,12 +184,10 @@ mod tests {
     fn everything_is_shown_where_nothing_is_declared_and_of_what_is_odd() {
         let (object, open) = (Object::sample("ns", "a"), Excerpts::declared(&manifest()));
         assert_eq!(open.of_object(&object), None);
-        assert_eq!(open.of_children(&[(KindRef::new("v1", "Pod"), Arc::new(object))]), [None]);
-        for odd in ["", "[1]", "{\"metadata\":", "7"] {
-            assert_eq!(excerpt(&["/spec"]).of(odd), odd);
+        assert_eq!(open.of_children(&[(KindRef::new("v1", "Pod"), Arc::new(object))]), [Shown::All]);
+        for odd in ["", "[1]", "{\"metadata\":", "7", r#"{"metadata":7,"spec":null}"#] {
+            assert_eq!(excerpt(&["/spec/a"]).of(odd), (odd.to_owned(), true));
         }
-        let flat = r#"{"metadata":7,"spec":null}"#;
-        assert_eq!(excerpt(&["/spec/a"]).of(flat), flat);
     }
 
     #[test]
@@ -152,7 +198,9 @@ mod tests {
         let child =
             Arc::new(Object { text: r#"{"kind":"Any","spec":1,"status":2}"#.into(), ..Object::sample("ns", "a") });
         let shown = excerpts.of_children(&[(pod, child.clone()), (secret, child.clone())]);
-        assert_eq!(shown, [Some(r#"{"kind":"Any","status":2}"#.to_owned()), None]);
+        assert_eq!(shown, [Shown::Part(r#"{"kind":"Any","status":2}"#.to_owned()), Shown::All]);
+        let bare = Arc::new(Object { text: r#"{"kind":"Any","status":{}}"#.into(), ..Object::sample("ns", "a") });
+        assert_eq!(excerpts.of_children(&[(KindRef::new("v1", "Pod"), bare)]), [Shown::Nothing]);
         assert_eq!(excerpts.of_object(&child), None);
     }
 }

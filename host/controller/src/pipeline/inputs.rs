@@ -128,7 +128,7 @@ mod tests {
         contract::{KindRef, LookupError},
     };
 
-    use super::*;
+    use super::{super::excerpt::Shown, *};
 
     struct Answers(&'static str);
 
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn of_a_child_only_what_is_shown_is_an_input() {
         let inputs = |shown: &str, version: &str| {
-            let child_excerpts = vec![Some(shown.to_owned())];
+            let child_excerpts = vec![Shown::Part(shown.to_owned())];
             Inputs::of("d", &Observed { child_excerpts, ..observed("1", version) })
         };
         let before = Converged::new(inputs("same", "1"), &Recorded::default());

@@ -1,6 +1,6 @@
 //! The way of one reconcile: observe, call, check, plan, apply, report, in a straight line. A round that wrote something
 //! is followed by another, for what the plugin said of the status was about the past; what is reported is the answer
-//! to what is there.
+//! to what is there. Where the plugin would be shown the same again, that answer is known.
 
 pub mod apply;
 mod cadence;
@@ -25,6 +25,7 @@ pub mod plan;
 mod pointer;
 mod report;
 mod round;
+mod said;
 mod samples;
 pub mod settled;
 pub mod status;
@@ -50,6 +51,7 @@ use self::{
     observe::{Observed, observe},
     pace::Pace,
     round::Round,
+    said::Said,
     survive::survive,
     trigger::Trigger,
 };
@@ -124,6 +126,7 @@ impl Pipeline {
     }
 
     async fn rounds(&self, plugin: &ActivePlugin, key: &Key) -> Next {
+        let mut said: Option<Said> = None;
         for round in 1..=ROUNDS {
             let observed = match observe(plugin, &key.object) {
                 Ok(observed) => observed,
@@ -154,7 +157,11 @@ impl Pipeline {
             if round == 1 {
                 self.pace.called(key, object.generation);
             }
-            let conclusion = match self.round(plugin, key, (&observed, inputs), verb, round).await {
+            let ended = match self.ask(plugin, key, (&observed, inputs), verb, said.take()).await {
+                Ok(now) => self.round(plugin, key, (&observed, inputs), said.insert(now), verb, round).await,
+                Err(ended) => ended,
+            };
+            let conclusion = match ended {
                 Round::Again => continue,
                 Round::Finalized(samples) => return self.release(plugin, key, object, &samples).await,
                 Round::Superseded => return Next::Again,

@@ -7,6 +7,7 @@ use pilothouse_engine::contract::{KindRef, Request};
 use crate::{
     cache::{Name, Object, State, Watched},
     kinds::Installed,
+    pipeline::excerpt::Shown,
     plugin::ActivePlugin,
 };
 
@@ -21,8 +22,8 @@ pub struct Observed {
     pub excerpt: Option<String>,
     /// Its children, by kind and name.
     pub children: Vec<(KindRef, Arc<Object>)>,
-    /// What the plugin is shown of each child, in their order, where that is not everything.
-    pub child_excerpts: Vec<Option<String>>,
+    /// What the plugin is shown of each child, in their order.
+    pub child_excerpts: Vec<Shown>,
     /// Its children of kinds that the plugin no longer declares. The plugin does not see them.
     pub former: Vec<(KindRef, Arc<Object>)>,
     /// How the API server serves the child kinds that are installed.
@@ -81,10 +82,14 @@ impl Observed {
         }
     }
 
-    /// The children, and what the plugin is shown of each where that is not everything.
+    /// The children that the plugin is shown, and what of each where that is not everything.
     pub fn shown_children(&self) -> impl Iterator<Item = (&Object, Option<&str>)> {
-        let excerpts = self.child_excerpts.iter().map(Option::as_deref).chain(std::iter::repeat(None));
-        self.children.iter().zip(excerpts).map(|((_, child), excerpt)| (&**child, excerpt))
+        let excerpts = self.child_excerpts.iter().chain(std::iter::repeat(&Shown::All));
+        self.children.iter().zip(excerpts).filter_map(|((_, child), excerpt)| match excerpt {
+            Shown::All => Some((&**child, None)),
+            Shown::Part(text) => Some((&**child, Some(&**text))),
+            Shown::Nothing => None,
+        })
     }
 
     /// The children but for those that were released.
@@ -110,7 +115,7 @@ mod tests {
     #[test]
     fn the_plugin_is_shown_the_excerpt_where_there_is_one() {
         let object = Object { text: "everything".into(), ..Object::sample("ns", "a") };
-        let children = ["b", "c"].map(|name| {
+        let children = ["b", "c", "d"].map(|name| {
             (KindRef::new("v1", "Pod"), Arc::new(Object { text: name.into(), ..Object::sample("ns", name) }))
         });
         let observed = |excerpt: Option<&str>| Observed {
@@ -118,7 +123,11 @@ mod tests {
             object: Arc::new(object.clone()),
             excerpt: excerpt.map(str::to_owned),
             children: children.to_vec(),
-            child_excerpts: vec![excerpt.map(str::to_owned), None],
+            child_excerpts: vec![
+                excerpt.map_or(Shown::All, |text| Shown::Part(text.to_owned())),
+                Shown::All,
+                Shown::Nothing,
+            ],
             former: Vec::new(),
             kinds: BTreeMap::new(),
         };

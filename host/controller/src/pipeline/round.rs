@@ -1,12 +1,12 @@
-//! One round of a reconcile: the plugin is called, its answer checked, planned and applied. What is to be reported is left to
+//! One round of a reconcile: the plugin is asked, its answer checked, planned and applied. What is to be reported is left to
 //! the end of the reconcile.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use pilothouse_engine::{
-    CallContext, Recorded, Verb,
-    contract::{KindRef, Measurement, Response, Verdict},
+    CallContext, Verb,
+    contract::{KindRef, Measurement, Verdict},
 };
 
 use super::{
@@ -19,6 +19,7 @@ use super::{
     inputs::{Converged, Inputs},
     observe::Observed,
     plan::{self, Cause, Plan},
+    said::Said,
     settled::{Answer, Marks, Settled},
 };
 use crate::{
@@ -48,13 +49,11 @@ impl Pipeline {
         plugin: &ActivePlugin,
         key: &Key,
         (observed, inputs): (&Observed, Inputs),
+        said: &Said,
         verb: Verb,
         round: usize,
     ) -> Round {
-        let (mut response, recorded) = match self.call(plugin, key, observed, verb).await {
-            Ok(answer) => answer,
-            Err(ended) => return ended,
-        };
+        let mut response = said.response.clone();
         if finalize::is_being_collected(&observed.object) {
             response.children = None;
         }
@@ -107,7 +106,7 @@ impl Pipeline {
                     Judgement::Hold(why) => held_back(desired, why, &how_to_confirm(plugin, &observed.object)),
                     Judgement::Pass | Judgement::Wait => answered(desired, &awaited),
                 };
-                let converged = Converged::new(inputs, &recorded);
+                let converged = Converged::new(inputs, &said.recorded);
                 // A plugin that asks for a retry is asked again, whatever it is asked.
                 let converged = converged.filter(|_| !matches!(conclusion.next, Next::Backoff(_)));
                 Round::Concluded(Conclusion { events, converged, ..conclusion }.into())
@@ -126,14 +125,19 @@ impl Pipeline {
         settled
     }
 
-    /// Stage 3: calls the plugin and records what it read.
-    async fn call(
+    /// Stage 3: calls the plugin and records what it read, unless what it said in the round before still stands.
+    pub(super) async fn ask(
         &self,
         plugin: &ActivePlugin,
         key: &Key,
-        observed: &Observed,
+        (observed, inputs): (&Observed, Inputs),
         verb: Verb,
-    ) -> Result<(Response, Recorded), Round> {
+        before: Option<Said>,
+    ) -> Result<Said, Round> {
+        if let Some(said) = before.filter(|said| said.stands(inputs, &self.answers(plugin, key))) {
+            self.metrics.call_skipped(&plugin.name);
+            return Ok(said);
+        }
         let context = CallContext { lookups: Arc::new(self.answers(plugin, key)), now: Timestamp::now() };
         let call = plugin.reconciler.call(verb, observed.request("null"), context);
         // A call that is under way when another version comes is not waited for: that version is asked instead.
@@ -147,7 +151,8 @@ impl Pipeline {
             self.tell_denials(plugin, key, &observed.object, &call.recorded.denied);
         }
         self.lookups.record(key, call.recorded.lookups.iter().map(|(query, _)| query.clone()).collect());
-        answer(call.outcome).map(|response| (response, call.recorded)).map_err(Round::Concluded)
+        let response = answer(call.outcome).map_err(Round::Concluded)?;
+        Ok(Said::to(inputs, response, call.recorded))
     }
 
     /// Tells of lookups that were denied, whatever the plugin made of that.
