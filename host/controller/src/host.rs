@@ -26,7 +26,7 @@ use crate::{
     plugin::ActivePlugin,
     queue::Queue,
     record::Record,
-    rights::SelfCheck,
+    self_check::SelfCheck,
     starting::Starting,
 };
 

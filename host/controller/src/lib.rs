@@ -20,6 +20,7 @@ pub mod queue;
 mod record;
 pub mod rights;
 pub mod selector;
+mod self_check;
 pub mod server;
 pub mod source;
 mod starting;
