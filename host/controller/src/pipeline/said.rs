@@ -9,18 +9,17 @@ use super::inputs::{Converged, Inputs};
 pub(super) struct Said {
     pub(super) response: Response,
     pub(super) recorded: Recorded,
-    based_on: Option<Converged>,
+    inputs: Inputs,
 }
 
 impl Said {
     /// What was said to these inputs.
     pub(super) fn to(inputs: Inputs, response: Response, recorded: Recorded) -> Self {
-        let based_on = Converged::new(inputs, &recorded);
-        Self { response, recorded, based_on }
+        Self { response, recorded, inputs }
     }
 
     /// Whether the plugin would say the same to these.
     pub(super) fn stands(&self, inputs: Inputs, lookups: &dyn Lookups) -> bool {
-        self.based_on.as_ref().is_some_and(|based_on| based_on.still_holds(inputs, lookups))
+        Converged::new(self.inputs, &self.recorded).is_some_and(|before| before.still_holds(inputs, lookups))
     }
 }
