@@ -8,11 +8,11 @@ use super::compare::Keys;
 
 /// A merge patch that puts elements right which stand in the place of desired ones; none if there are none. It holds for
 /// exactly the version that it was made from.
-pub fn restoration(desired: &Value, live: &Value) -> Option<Value> {
-    let (Value::Object(desired), Value::Object(live)) = (desired, live) else { return None };
+pub fn restoration(desired: &Value, live: Value) -> Option<Value> {
+    let (Value::Object(desired), Value::Object(mut live)) = (desired, live) else { return None };
     let mut patch = Map::new();
     for (field, wanted) in desired.iter().filter(|(field, _)| *field != "metadata") {
-        let Some(mut rest) = live.get(field).cloned() else { continue };
+        let Some(mut rest) = live.remove(field) else { continue };
         if restore(field, wanted, &mut rest) {
             patch.insert(field.clone(), rest);
         }
@@ -84,7 +84,7 @@ mod tests {
             ("another in its place", json!([moved, theirs]), Some(json!([http, theirs]))),
         ];
         for (name, live, expected) in cases {
-            let patch = restoration(&desired, &workload(live));
+            let patch = restoration(&desired, workload(live));
             let ports = patch.as_ref().map(|patch| patch["spec"]["containers"][0]["ports"].clone());
             assert_eq!(ports, expected, "{name}");
             if let Some(patch) = patch {

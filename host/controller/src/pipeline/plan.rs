@@ -167,7 +167,8 @@ fn write(child: DesiredChild, live: &Arc<Object>, normalised: &Normalised) -> Op
     } else {
         return None;
     };
-    let (restoration, handover) = (restoration(&child.body, &state), handover(&child, &state));
+    let handover = handover(&child, &state);
+    let restoration = restoration(&child.body, state);
     Some(Write { child, cause, restoration, handover })
 }
 
