@@ -50,6 +50,15 @@ programs: ## Build the host, the demo and the control plane
 	@scripts/prepare.sh
 	@cargo build --locked --workspace --bins
 
+.PHONY: release
+release: ## Build the host for production, laid out by host/pilothouse.profdata, to target/production/release
+	@scripts/prepare.sh
+	@scripts/release.sh
+
+.PHONY: profile
+profile: plugins ## Make host/pilothouse.profdata anew, from a host at work on a real API server
+	@scripts/profile.sh
+
 .PHONY: bench
 bench: plugins ## Run the benchmarks (release build)
 	@cargo bench --locked -p pilothouse-bench

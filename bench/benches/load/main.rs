@@ -5,7 +5,6 @@
 //!
 //!   LOAD_OBJECTS=2000 LOAD_CHANGES=100 LOAD_REPEATS=3 LOAD_TOGETHER=3 cargo bench -p pilothouse-bench --bench load
 
-mod cluster;
 mod host;
 mod phases;
 mod table;

@@ -9,14 +9,14 @@ use anyhow::Result;
 use futures::future::try_join_all;
 use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
 use pilothouse_tests::{
+    app_services::{AppServices, Follower},
     artifacts,
-    cluster::install_crd,
+    cluster::{create_namespace, install_crd},
     wait::{Look, eventually},
 };
 use serde_json::json;
 
 use crate::{
-    cluster::{Cluster, Follower},
     host::{Host, cpu},
     table::Measured,
 };
@@ -51,9 +51,10 @@ pub async fn run(variants: &[&'static str], plan: &Plan) -> Result<Vec<Vec<Measu
     install_crd(&client, &artifacts::repository().join("crds/appservices.apps.example.com.yaml")).await?;
     let (server, kubeconfig) = (plane.pid(Part::ApiServer).await?, plane.kubeconfig_path());
     let benches = variants.iter().map(async |variant| {
-        let cluster = Cluster::new(&client, variant).await?;
+        create_namespace(&client, variant).await?;
+        let web = AppServices::new(&client, variant)?;
         let cache = folder.path().join(variant);
-        Bench { variant, plan, cluster, server, kubeconfig: &kubeconfig, cache: &cache }.phases().await
+        Bench { variant, plan, web, server, kubeconfig: &kubeconfig, cache: &cache }.phases().await
     });
     let measured = try_join_all(benches).await;
     plane.stop().await?;
@@ -63,7 +64,7 @@ pub async fn run(variants: &[&'static str], plan: &Plan) -> Result<Vec<Vec<Measu
 struct Bench<'a> {
     variant: &'a str,
     plan: &'a Plan,
-    cluster: Cluster,
+    web: AppServices,
     server: u32,
     kubeconfig: &'a Path,
     cache: &'a Path,
@@ -120,17 +121,17 @@ impl Bench<'_> {
 
     /// How long a new process takes until the one object that waits for it is done.
     async fn first(&self, measured: &mut Vec<Measured>) -> Result<()> {
-        let follower = self.cluster.follow_objects().await?;
+        let follower = self.web.follow_objects().await?;
         let mut times = Vec::new();
         for number in 0..STARTS {
             let name = format!("first-{number}");
-            self.cluster.create_one(&name).await?;
+            self.web.create_one(&name).await?;
             let started = Instant::now();
             let host = self.start()?;
             let done = follower.until(&name, |object| object["status"]["observedGeneration"] == 1).await;
             times.push(done.saturating_duration_since(started).as_secs_f64() * 1_000.0);
             host.stop()?;
-            self.cluster.delete_one(&name).await?;
+            self.web.delete_one(&name).await?;
         }
         times.sort_by(f64::total_cmp);
         measured.push(("process start to first object done, ms", quantile(&times, 0.5)));
@@ -149,7 +150,7 @@ impl Bench<'_> {
 
     async fn create(&self, measured: &mut Vec<Measured>) -> Result<Host> {
         let objects = self.plan.objects;
-        self.cluster.create(objects).await?;
+        self.web.create(objects).await?;
         self.until_server_rests().await?;
         let before = cpu(self.server)?;
         let started = Instant::now();
@@ -191,9 +192,9 @@ impl Bench<'_> {
         {
             let (mark, reconciles) = (self.mark(host)?, host.reconciles().await?);
             if children {
-                self.cluster.change_children(objects, &touch).await?;
+                self.web.change_children(objects, &touch).await?;
             } else {
-                self.cluster.change_objects(objects, &touch).await?;
+                self.web.change_objects(objects, &touch).await?;
             }
             host.until_reconciles(reconciles + objects as f64).await?;
             measured.push((row, self.since(&mark, host)?.0));
@@ -206,7 +207,7 @@ impl Bench<'_> {
         let objects = self.plan.objects;
         self.until_server_rests().await?;
         let (mark, writes, calls) = (self.mark(host)?, host.writes().await?, host.calls().await?);
-        self.cluster.change_objects(objects, &json!({"spec": {"image": "example.com/web:2"}})).await?;
+        self.web.change_objects(objects, &json!({"spec": {"image": "example.com/web:2"}})).await?;
         host.until_writes(writes + 2.0 * objects as f64).await?;
         let ((own, server), calls) = (self.since(&mark, host)?, host.calls().await?.since(calls));
         measured.extend([
@@ -221,7 +222,7 @@ impl Bench<'_> {
     }
 
     async fn one_at_a_time(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {
-        let follower = self.cluster.follow_children().await?;
+        let follower = self.web.follow_children().await?;
         self.until_server_rests().await?;
         let (mark, calls) = (host.cpu()?, host.calls().await?);
         let changes = self.times(async |number| self.change(&follower, number).await).await?;
@@ -234,13 +235,13 @@ impl Bench<'_> {
             ("one change: calls", calls.number / self.plan.changes as f64),
             ("one change: a call, µs", calls.microseconds()),
         ]);
-        let drifts = self.times(async |number| self.cluster.drift(&follower, number).await).await?;
+        let drifts = self.times(async |number| self.web.drift(&follower, number).await).await?;
         measured.extend([("drift: p50, ms", quantile(&drifts, 0.5)), ("drift: p99, ms", quantile(&drifts, 0.99))]);
         Ok(())
     }
 
     async fn change(&self, follower: &Follower, number: usize) -> Result<Duration> {
-        self.cluster.change(follower, number, &format!("example.com/web:one-{number}")).await
+        self.web.change(follower, number, &format!("example.com/web:one-{number}")).await
     }
 
     /// Does something to one object after the other, with rest in between as people leave it.

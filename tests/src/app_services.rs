@@ -1,4 +1,5 @@
-//! The objects under load, as their users change them, and the time at which a change has reached a child.
+//! Many AppServices, as their users change them all at once or one by one, and the time at which a change has reached a
+//! child. For benchmarks and for training.
 
 use std::{
     collections::HashMap,
@@ -12,23 +13,26 @@ use kube::{
     Api, Client,
     api::{DynamicObject, Patch, PatchParams, WatchEvent, WatchParams},
 };
-use pilothouse_tests::cluster::{api, create_namespace, revision};
 use serde_json::{Value, json};
 use tokio::{sync::Notify, task::AbortHandle};
+
+use crate::cluster::{api, revision};
 
 /// Requests at once.
 const PARALLEL: usize = 16;
 
-/// The users' side of the cluster.
-pub struct Cluster {
+/// The AppServices of one namespace, each with its Deployment.
+pub struct AppServices {
     objects: Api<DynamicObject>,
     children: Api<DynamicObject>,
 }
 
-impl Cluster {
-    /// In a new namespace.
-    pub async fn new(client: &Client, namespace: &str) -> Result<Self> {
-        create_namespace(client, namespace).await?;
+impl AppServices {
+    /// Those of a namespace.
+    ///
+    /// # Errors
+    /// None: both kinds are known.
+    pub fn new(client: &Client, namespace: &str) -> Result<Self> {
         Ok(Self {
             objects: api(client, "AppService", Some(namespace))?,
             children: api(client, "Deployment", Some(namespace))?,
@@ -36,11 +40,17 @@ impl Cluster {
     }
 
     /// Creates so many objects.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn create(&self, count: usize) -> Result<()> {
         self.each(count, async |name| self.create_one(name).await).await
     }
 
     /// Creates one object.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn create_one(&self, name: &str) -> Result<()> {
         let object = json!({
             "apiVersion": "apps.example.com/v1", "kind": "AppService", "metadata": {"name": name},
@@ -50,23 +60,35 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes one object. Nothing collects its children here.
+    /// Deletes one object.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn delete_one(&self, name: &str) -> Result<()> {
         self.objects.delete(name, &Default::default()).await?;
         Ok(())
     }
 
     /// Changes all objects with a merge patch.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn change_objects(&self, count: usize, patch: &Value) -> Result<()> {
         self.each(count, async |name| merge(&self.objects, name, patch).await.map(drop)).await
     }
 
     /// Changes all Deployments with a merge patch.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn change_children(&self, count: usize, patch: &Value) -> Result<()> {
         self.each(count, async |name| merge(&self.children, name, patch).await.map(drop)).await
     }
 
     /// Changes one object, and tells how long after the answer its Deployment's event came.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn change(&self, follower: &Follower, number: usize, image: &str) -> Result<Duration> {
         let patch = json!({"spec": {"image": image}});
         merge(&self.objects, &name(number), &patch).await?;
@@ -77,6 +99,9 @@ impl Cluster {
     }
 
     /// Edits one Deployment, and tells how long after the answer the event of its repair came.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn drift(&self, follower: &Follower, number: usize) -> Result<Duration> {
         let edited = merge(&self.children, &name(number), &json!({"spec": {"replicas": 7}})).await?;
         let answered = Instant::now();
@@ -87,11 +112,17 @@ impl Cluster {
     }
 
     /// Follows the Deployments.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn follow_children(&self) -> Result<Follower> {
         Self::follow(&self.children).await
     }
 
     /// Follows the objects.
+    ///
+    /// # Errors
+    /// What the API server refused.
     pub async fn follow_objects(&self) -> Result<Follower> {
         Self::follow(&self.objects).await
     }
@@ -111,7 +142,11 @@ impl Cluster {
         Ok(Follower { latest, task: task.abort_handle() })
     }
 
-    async fn each(&self, count: usize, work: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
+    /// Does something with each of so many names, several at a time.
+    ///
+    /// # Errors
+    /// The first that came.
+    pub async fn each(&self, count: usize, work: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
         let names: Vec<_> = (0..count).map(name).collect();
         stream::iter(&names).map(|name| work(name)).buffer_unordered(PARALLEL).try_collect().await
     }

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Makes host/pilothouse.profdata anew: how often a host runs what, by which `make release` lays out its code. Builds a host
+# that counts, gives it typical work on a real API server (tests/src/bin/train), and merges the counts. Needs the plugins,
+# and an llvm-profdata that is not older than the compiler's LLVM; says which it takes.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Enough for counts that tell often from seldom.
+OBJECTS=${OBJECTS:-300}
+
+say() { echo "profile: $*" >&2; }
+of_rustc() { rustc -vV | sed -n "s/^$1: //p"; }
+
+llvm=$(of_rustc 'LLVM version')
+llvm=${llvm%%.*}
+
+# The compiler's own, which rustup has or gets; else the system's. rustup stays silent about the network for minutes, so the
+# attempt is cut short.
+profdata() {
+  local own candidate version
+  own=$(rustc --print sysroot)/lib/rustlib/$(of_rustc host)/bin/llvm-profdata
+  [ -x "$own" ] || timeout 60 rustup component add llvm-tools >/dev/null 2>&1 || true
+  for candidate in "$own" "llvm-profdata-$llvm" llvm-profdata; do
+    command -v "$candidate" >/dev/null || continue
+    version=$("$candidate" --version | sed -n 's/.*LLVM version \([0-9]*\).*/\1/p')
+    if [ "${version:-0}" -ge "$llvm" ]; then echo "$candidate" && return; fi
+  done
+  say "an llvm-profdata of LLVM $llvm is missing: run 'rustup component add llvm-tools'"
+  return 1
+}
+
+tool=$(profdata)
+say "merging with $("$tool" --version | sed -n 's/ *\(.*LLVM version.*\)/\1/p')"
+
+target=${CARGO_TARGET_DIR:-target}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+say "building a host that counts"
+# Build scripts and macros count, too; nobody wants to know.
+export LLVM_PROFILE_FILE=/dev/null
+cargo build --locked -p pilothouse-tests --bin train
+RUSTFLAGS=-Cprofile-generate cargo build --locked --release -p pilothouse --target-dir "$target/counting"
+
+# Once for nothing, for the plugins to be compiled: that is seldom, and would count for more than all the rest.
+PILOTHOUSE_BIN=$(realpath "$target/counting/release/pilothouse")
+export PILOTHOUSE_BIN
+say "compiling the plugins"
+"$target/debug/train" "$folder/compiled" 1
+say "counting at work, $OBJECTS objects"
+LLVM_PROFILE_FILE=$folder/%p.profraw "$target/debug/train" "$folder/compiled" "$OBJECTS"
+
+"$tool" merge --sparse -o host/pilothouse.profdata "$folder"/*.profraw
+say "host/pilothouse.profdata: $(du -k host/pilothouse.profdata | cut -f1) KiB"
