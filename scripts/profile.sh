@@ -19,7 +19,10 @@ llvm=${llvm%%.*}
 profdata() {
   local own candidate version
   own=$(rustc --print sysroot)/lib/rustlib/$(of_rustc host)/bin/llvm-profdata
-  [ -x "$own" ] || timeout 60 rustup component add llvm-tools >/dev/null 2>&1 || true
+  if ! [ -x "$own" ]; then
+    say "installing llvm-tools"
+    timeout 60 rustup component add llvm-tools >/dev/null 2>&1 || say "rustup has none"
+  fi
   for candidate in "$own" "llvm-profdata-$llvm" llvm-profdata; do
     command -v "$candidate" >/dev/null || continue
     version=$("$candidate" --version | sed -n 's/.*LLVM version \([0-9]*\).*/\1/p')
