@@ -1,5 +1,5 @@
-//! What the black-box tests, the benchmarks and the demo share: a running host, a client with readable helpers, waiting for conditions,
-//! a proxy that makes things go wrong.
+//! What the black-box tests, the benchmarks and the demo share: a running host, a client with readable helpers, waiting for
+//! conditions, a proxy that makes things go wrong.
 //! Sees the host only from outside: its command line, its log, its HTTP, and what it does in the API server.
 
 pub mod app_services;

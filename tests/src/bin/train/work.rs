@@ -92,11 +92,7 @@ impl Work {
     pub async fn delete(&self) -> Result<()> {
         for kind in ["AppService", "TrainingJob"] {
             self.namespace.api(kind)?.delete_collection(&Default::default(), &Default::default()).await?;
-            eventually(PATIENCE, &format!("no {kind} to be left"), async || {
-                let left = self.namespace.list(kind).await?.len();
-                Ok(Look::of(left == 0, left))
-            })
-            .await?;
+            self.until_all(kind, "to be gone", |_| false).await?;
         }
         Ok(())
     }
