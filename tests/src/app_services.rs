@@ -11,7 +11,11 @@ use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{
     Api, Client,
-    api::{DynamicObject, Patch, PatchParams, WatchEvent, WatchParams},
+    api::{DynamicObject, Patch, PatchParams},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
 };
 use serde_json::{Value, json};
 use tokio::{sync::Notify, task::AbortHandle};
@@ -127,15 +131,22 @@ impl AppServices {
         Self::follow(&self.objects).await
     }
 
+    /// From what is there now, over every watch that ends.
     async fn follow(api: &Api<DynamicObject>) -> Result<Follower> {
-        let version = api.list(&Default::default()).await?.metadata.resource_version.context("no version")?;
-        let mut events = Box::pin(api.watch(&WatchParams::default(), &version).await?);
+        let mut events = Box::pin(watcher(api.clone(), watcher::Config::default()).default_backoff());
         let latest = Arc::new(Latest::default());
+        loop {
+            match events.try_next().await?.context("the watch ended")? {
+                Event::InitDone => break,
+                event => latest.heard(event),
+            }
+        }
         let seen = latest.clone();
         let task = tokio::spawn(async move {
-            while let Ok(Some(event)) = events.try_next().await {
-                if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
-                    seen.saw(object);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => seen.heard(event),
+                    Err(error) => eprintln!("a watch failed, and begins anew: {error}"),
                 }
             }
         });
@@ -160,6 +171,12 @@ struct Latest {
 }
 
 impl Latest {
+    fn heard(&self, event: Event<DynamicObject>) {
+        if let Event::Apply(object) | Event::InitApply(object) = event {
+            self.saw(object);
+        }
+    }
+
     fn saw(&self, object: DynamicObject) {
         let (name, now) = (object.metadata.name.clone().unwrap_or_default(), Instant::now());
         // What was a Kubernetes object is one as JSON, too.
