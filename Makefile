@@ -63,6 +63,10 @@ profile: plugins ## Make host/pilothouse.profdata anew, from a host at work on a
 bench: plugins ## Run the benchmarks (release build)
 	@cargo bench --locked -p pilothouse-bench
 
+.PHONY: compare
+compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)
+	@scripts/compare.sh
+
 .PHONY: crds
 crds: ## Make crds/ anew from the types
 	@cargo run --locked -p app-service --example crd

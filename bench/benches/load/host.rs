@@ -4,11 +4,12 @@ use std::{
     io::{BufRead, BufReader},
     net::SocketAddr,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use pilothouse_bench::process::Process;
 use pilothouse_tests::{
     artifacts, http,
     metrics::Samples,
@@ -18,12 +19,9 @@ use pilothouse_tests::{
 /// How long a phase may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Clock ticks per second of `/proc/PID/stat`: fixed on Linux.
-const TICKS: f64 = 100.0;
-
 /// A running host.
 pub struct Host {
-    process: Child,
+    process: Process,
     metrics: SocketAddr,
 }
 
@@ -32,34 +30,27 @@ impl Host {
     pub fn start(variant: &str, kubeconfig: &Path, cache: &Path) -> Result<Self> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_load-host"));
         command.arg(variant).arg(kubeconfig).arg(variant).arg(artifacts::plugin("app-service")?).arg(cache);
-        let mut process = command.stdout(Stdio::piped()).spawn().context("failed to start the host")?;
+        let mut process = Process::start(command.stdout(Stdio::piped()))?;
         let mut line = String::new();
-        BufReader::new(process.stdout.take().context("no output")?).read_line(&mut line)?;
+        BufReader::new(process.child().stdout.take().context("no output")?).read_line(&mut line)?;
         let metrics =
             line.trim().parse().with_context(|| format!("the host does not tell its address but '{line}'"))?;
         Ok(Self { process, metrics })
     }
 
     /// Ends it with SIGTERM.
-    pub fn stop(mut self) -> Result<()> {
-        ensure!(Command::new("kill").arg(self.process.id().to_string()).status()?.success(), "failed to stop the host");
-        ensure!(self.process.wait()?.success(), "the host ended badly");
-        Ok(())
+    pub fn stop(self) -> Result<()> {
+        self.process.stop()
     }
 
     /// The time of processors that it has used, in seconds.
     pub fn cpu(&self) -> Result<f64> {
-        cpu(self.process.id())
+        self.process.cpu()
     }
 
     /// Its memory, and the most it had, in MiB.
     pub fn memory(&self) -> Result<(f64, f64)> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such field")?;
-            anyhow::Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
-        };
-        Ok((field("VmRSS")?, field("VmHWM")?))
+        self.process.memory()
     }
 
     /// What it counts.
@@ -121,13 +112,4 @@ impl Calls {
     pub fn microseconds(self) -> f64 {
         self.seconds / self.number.max(1.0) * 1e6
     }
-}
-
-/// The time of processors that a process has used, in seconds.
-pub fn cpu(pid: u32) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name, in parentheses, may hold spaces.
-    let fields: Vec<_> = stat.rsplit_once(") ").context("a malformed stat")?.1.split(' ').collect();
-    let ticks = |field: usize| anyhow::Ok(fields.get(field).context("no such field")?.parse::<f64>()?);
-    Ok((ticks(11)? + ticks(12)?) / TICKS)
 }

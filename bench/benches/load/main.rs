@@ -7,11 +7,11 @@
 
 mod host;
 mod phases;
-mod table;
 
 use anyhow::Result;
+use pilothouse_bench::{setting, table::Table};
 
-use crate::{phases::Plan, table::Table};
+use crate::phases::Plan;
 
 const VARIANTS: [&str; 2] = ["native", "wasm"];
 
@@ -51,8 +51,4 @@ fn main() -> Result<()> {
 /// What a host uses itself, and does, also while another one works beside it.
 fn is_its_own(row: &str) -> bool {
     ["host CPU", "RSS", "writes", "calls", "a call"].iter().any(|part| row.contains(part))
-}
-
-fn setting(name: &str, default: usize) -> usize {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Result;
 use futures::future::try_join_all;
+use pilothouse_bench::{process::cpu, quantile, table::Measured};
 use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
 use pilothouse_tests::{
     app_services::{AppServices, Follower},
@@ -16,10 +17,7 @@ use pilothouse_tests::{
 };
 use serde_json::json;
 
-use crate::{
-    host::{Host, cpu},
-    table::Measured,
-};
+use crate::host::Host;
 
 /// Starts of which the median is taken.
 const STARTS: usize = 5;
@@ -266,10 +264,4 @@ impl Bench<'_> {
         ]);
         Ok(())
     }
-}
-
-/// A quantile of sorted values.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = (sorted.len().saturating_sub(1) as f64 * share).round() as usize;
-    sorted.get(place).copied().unwrap_or_default()
 }

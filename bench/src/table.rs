@@ -18,7 +18,8 @@ impl Table {
         variants.iter().zip(measured).for_each(|(variant, measured)| self.add(variant, measured));
     }
 
-    fn add(&mut self, variant: &'static str, measured: Vec<Measured>) {
+    /// Adds one run's measurements of a variant.
+    pub fn add(&mut self, variant: &'static str, measured: Vec<Measured>) {
         for (row, value) in measured {
             if !self.rows.contains(&row) {
                 self.rows.push(row);

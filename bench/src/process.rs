@@ -1,0 +1,78 @@
+//! A process that is measured: what it uses, and its end. It is never left behind.
+
+use std::process::{Child, Command};
+
+use anyhow::{Context, Result, ensure};
+
+/// Clock ticks per second of `/proc/PID/stat`: fixed on Linux.
+const TICKS: f64 = 100.0;
+
+/// A running process.
+pub struct Process(Child);
+
+impl Process {
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        Ok(Self(command.spawn().with_context(|| format!("failed to start {command:?}"))?))
+    }
+
+    /// The process itself.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.0
+    }
+
+    /// Ends it with SIGTERM.
+    ///
+    /// # Errors
+    /// It ends badly.
+    pub fn stop(mut self) -> Result<()> {
+        ensure!(Command::new("kill").arg(self.0.id().to_string()).status()?.success(), "failed to end the process");
+        ensure!(self.0.wait()?.success(), "the process ended badly");
+        Ok(())
+    }
+
+    /// The time of processors that it has used, in seconds.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn cpu(&self) -> Result<f64> {
+        cpu(self.0.id())
+    }
+
+    /// Its memory, and the most it had, in MiB.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn memory(&self) -> Result<(f64, f64)> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such field")?;
+            anyhow::Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+        };
+        Ok((field("VmRSS")?, field("VmHWM")?))
+    }
+}
+
+impl Drop for Process {
+    /// After [`Process::stop`] it has ended, and both calls find nothing to do.
+    fn drop(&mut self) {
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            eprintln!("failed to end process {}: {error}", self.0.id());
+        }
+    }
+}
+
+/// The time of processors that a process has used, in seconds.
+///
+/// # Errors
+/// It is gone.
+pub fn cpu(pid: u32) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name, in parentheses, may hold spaces.
+    let fields: Vec<_> = stat.rsplit_once(") ").context("a malformed stat")?.1.split(' ').collect();
+    let ticks = |field: usize| anyhow::Ok(fields.get(field).context("no such field")?.parse::<f64>()?);
+    Ok((ticks(11)? + ticks(12)?) / TICKS)
+}
