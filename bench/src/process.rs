@@ -1,8 +1,9 @@
 //! A process that is measured: what it uses, and its end. It is never left behind.
 
-use std::process::{Child, Command};
+use std::process::{Child, ChildStdout, Command};
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Clock ticks per second of `/proc/PID/stat`: fixed on Linux.
 const TICKS: f64 = 100.0;
@@ -19,9 +20,9 @@ impl Process {
         Ok(Self(command.spawn().with_context(|| format!("failed to start {command:?}"))?))
     }
 
-    /// The process itself.
-    pub fn child(&mut self) -> &mut Child {
-        &mut self.0
+    /// What it prints, if the command pipes that; once.
+    pub fn output(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
     }
 
     /// Ends it with SIGTERM.
@@ -29,7 +30,7 @@ impl Process {
     /// # Errors
     /// It ends badly.
     pub fn stop(mut self) -> Result<()> {
-        ensure!(Command::new("kill").arg(self.0.id().to_string()).status()?.success(), "failed to end the process");
+        kill_process(Pid::from_child(&self.0), Signal::TERM)?;
         ensure!(self.0.wait()?.success(), "the process ended badly");
         Ok(())
     }

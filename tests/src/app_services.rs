@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -17,13 +18,29 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use pilothouse_control_plane::{Assets, ControlPlane, Options, Parts};
 use serde_json::{Value, json};
 use tokio::{sync::Notify, task::AbortHandle};
 
-use crate::cluster::{api, revision};
+use crate::{
+    artifacts,
+    cluster::{api, install_crd, revision},
+};
 
 /// Requests at once.
 const PARALLEL: usize = 16;
+
+/// An API server that knows AppServices, and nothing beside it, so that nothing else is measured.
+///
+/// # Errors
+/// What did not start.
+pub async fn api_server(folder: PathBuf) -> Result<ControlPlane> {
+    let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
+    let plane = ControlPlane::start(assets, Options::new(folder, Parts::Api)).await?;
+    let crd = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
+    install_crd(&plane.client().await?, &crd).await?;
+    Ok(plane)
+}
 
 /// The AppServices of one namespace, each with its Deployment.
 pub struct AppServices {

@@ -32,7 +32,7 @@ impl Host {
         command.arg(variant).arg(kubeconfig).arg(variant).arg(artifacts::plugin("app-service")?).arg(cache);
         let mut process = Process::start(command.stdout(Stdio::piped()))?;
         let mut line = String::new();
-        BufReader::new(process.child().stdout.take().context("no output")?).read_line(&mut line)?;
+        BufReader::new(process.output().context("no output")?).read_line(&mut line)?;
         let metrics =
             line.trim().parse().with_context(|| format!("the host does not tell its address but '{line}'"))?;
         Ok(Self { process, metrics })

@@ -7,12 +7,15 @@ use std::{
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use pilothouse_bench::{process::cpu, quantile, table::Measured};
-use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
+use pilothouse_bench::{
+    process::cpu,
+    table::Measured,
+    times::{one_by_one, quantile},
+};
+use pilothouse_control_plane::Part;
 use pilothouse_tests::{
-    app_services::{AppServices, Follower},
-    artifacts,
-    cluster::{create_namespace, install_crd},
+    app_services::{AppServices, api_server},
+    cluster::create_namespace,
     wait::{Look, eventually},
 };
 use serde_json::json;
@@ -43,10 +46,8 @@ pub struct Plan {
 /// in step wherever the API server must be at rest.
 pub async fn run(variants: &[&'static str], plan: &Plan) -> Result<Vec<Vec<Measured>>> {
     let folder = tempfile::tempdir()?;
-    let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
-    let plane = ControlPlane::start(assets, Options::new(folder.path().join("control-plane"), Parts::Api)).await?;
+    let plane = api_server(folder.path().join("control-plane")).await?;
     let client = plane.client().await?;
-    install_crd(&client, &artifacts::repository().join("crds/appservices.apps.example.com.yaml")).await?;
     let (server, kubeconfig) = (plane.pid(Part::ApiServer).await?, plane.kubeconfig_path());
     let benches = variants.iter().map(async |variant| {
         create_namespace(&client, variant).await?;
@@ -223,7 +224,10 @@ impl Bench<'_> {
         let follower = self.web.follow_children().await?;
         self.until_server_rests().await?;
         let (mark, calls) = (host.cpu()?, host.calls().await?);
-        let changes = self.times(async |number| self.change(&follower, number).await).await?;
+        let image = |number| format!("example.com/web:one-{number}");
+        let object = |number| number % self.plan.objects;
+        let change = async |number| self.web.change(&follower, object(number), &image(number)).await;
+        let changes = one_by_one(self.plan.changes, change).await?;
         let calls = host.calls().await?.since(calls);
         measured.extend([
             ("one change: p50, ms", quantile(&changes, 0.5)),
@@ -233,24 +237,10 @@ impl Bench<'_> {
             ("one change: calls", calls.number / self.plan.changes as f64),
             ("one change: a call, µs", calls.microseconds()),
         ]);
-        let drifts = self.times(async |number| self.web.drift(&follower, number).await).await?;
+        let drift = async |number| self.web.drift(&follower, object(number)).await;
+        let drifts = one_by_one(self.plan.changes, drift).await?;
         measured.extend([("drift: p50, ms", quantile(&drifts, 0.5)), ("drift: p99, ms", quantile(&drifts, 0.99))]);
         Ok(())
-    }
-
-    async fn change(&self, follower: &Follower, number: usize) -> Result<Duration> {
-        self.web.change(follower, number, &format!("example.com/web:one-{number}")).await
-    }
-
-    /// Does something to one object after the other, with rest in between as people leave it.
-    async fn times(&self, work: impl AsyncFn(usize) -> Result<Duration>) -> Result<Vec<f64>> {
-        let mut times = Vec::new();
-        for number in 0..self.plan.changes {
-            times.push(work(number % self.plan.objects).await?.as_secs_f64() * 1_000.0);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        times.sort_by(f64::total_cmp);
-        Ok(times)
     }
 
     async fn idle(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {

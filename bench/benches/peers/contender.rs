@@ -5,22 +5,18 @@ use std::{process::Command, time::Duration};
 use anyhow::{Context, Result};
 use pilothouse_bench::{
     process::{Process, cpu},
-    quantile,
     table::Measured,
+    times::{one_by_one, quantile},
 };
-use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
+use pilothouse_control_plane::{ControlPlane, Part};
 use pilothouse_tests::{
-    app_services::{AppServices, Follower},
-    artifacts,
-    cluster::{create_namespace, install_crd},
+    app_services::{AppServices, Follower, api_server},
+    cluster::create_namespace,
 };
 use tempfile::TempDir;
 
-/// How long anything may take that is waited for.
+/// How long all objects may take to become real.
 const PATIENCE: Duration = Duration::from_secs(300);
-
-/// The rest between one change and the next, as people leave it.
-const REST: Duration = Duration::from_millis(20);
 
 const NAMESPACE: &str = "peers";
 
@@ -29,6 +25,7 @@ pub struct Contender {
     /// What it is called in the table.
     pub name: &'static str,
     operator: Process,
+    objects: usize,
     web: AppServices,
     children: Follower,
     server: u32,
@@ -54,10 +51,8 @@ impl Contender {
     /// Starts a control plane and the operator, and waits until all objects are reported on.
     pub async fn start(name: &'static str, mut command: Command, objects: usize) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
-        let plane = ControlPlane::start(assets, Options::new(folder.path().join("control-plane"), Parts::Api)).await?;
+        let plane = api_server(folder.path().join("control-plane")).await?;
         let client = plane.client().await?;
-        install_crd(&client, &artifacts::repository().join("crds/appservices.apps.example.com.yaml")).await?;
         create_namespace(&client, NAMESPACE).await?;
         let web = AppServices::new(&client, NAMESPACE)?;
         let follower = web.follow_objects().await?;
@@ -69,16 +64,17 @@ impl Contender {
         });
         tokio::time::timeout(PATIENCE, reported).await.with_context(|| format!("{name} does not get done"))??;
         let (children, server) = (web.follow_children().await?, plane.pid(Part::ApiServer).await?);
-        Ok(Self { name, operator, web, children, server, plane, folder })
+        Ok(Self { name, operator, objects, web, children, server, plane, folder })
     }
 
     /// So many changes, and so many repairs, one at a time.
     pub async fn round(&self, round: usize, times: usize) -> Result<Vec<Measured>> {
         let mut measured = Vec::new();
         let image = |number| format!("example.com/web:{round}-{number}");
-        let change = async |number| self.web.change(&self.children, number, &image(number)).await;
+        let object = |number| number % self.objects;
+        let change = async |number| self.web.change(&self.children, object(number), &image(number)).await;
         measured.extend(self.measure(CHANGE, times, change).await?);
-        let drift = async |number| self.web.drift(&self.children, number).await;
+        let drift = async |number| self.web.drift(&self.children, object(number)).await;
         measured.extend(self.measure(DRIFT, times, drift).await?);
         Ok(measured)
     }
@@ -91,15 +87,8 @@ impl Contender {
     ) -> Result<Vec<Measured>> {
         let used = || anyhow::Ok([self.operator.cpu()?, cpu(self.server)?]);
         let before = used()?;
-        let mut took = Vec::new();
-        for number in 0..times {
-            let answer = tokio::time::timeout(PATIENCE, work(number)).await;
-            let answer = answer.with_context(|| format!("{} does nothing about object {number}", self.name))?;
-            took.push(answer?.as_secs_f64() * 1_000.0);
-            tokio::time::sleep(REST).await;
-        }
+        let took = one_by_one(times, work).await.with_context(|| format!("with {}", self.name))?;
         let after = used()?;
-        took.sort_by(f64::total_cmp);
         let each = |which: usize| (after[which] - before[which]) * 1_000.0 / times as f64;
         let values = [quantile(&took, 0.5), quantile(&took, 0.9), quantile(&took, 0.99), each(0), each(1)];
         Ok(rows.into_iter().zip(values).collect())

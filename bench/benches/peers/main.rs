@@ -34,7 +34,12 @@ async fn compare(peer: &Path) -> Result<()> {
     let (objects, changes) = (setting("PEERS_OBJECTS", 700), setting("PEERS_CHANGES", 100));
     let mut contenders = Vec::new();
     let cache = tempfile::tempdir()?;
-    let commands = [with(Command::new(peer), &["update"]), with(Command::new(peer), &["apply"]), host(cache.path())?];
+    let peer = |way| {
+        let mut command = Command::new(peer);
+        command.arg(way);
+        command
+    };
+    let commands = [peer("update"), peer("apply"), host(cache.path())?];
     for (name, command) in NAMES.into_iter().zip(commands) {
         eprintln!("peers: {name} makes {objects} objects");
         contenders.push(Contender::start(name, command, objects).await?);
@@ -59,20 +64,13 @@ async fn compare(peer: &Path) -> Result<()> {
     Ok(())
 }
 
-fn with(mut command: Command, arguments: &[&str]) -> Command {
-    command.args(arguments);
-    command
-}
-
 /// The host with `app-service`, and a folder of its own.
 fn host(folder: &Path) -> Result<Command> {
     let plugins = folder.join("plugins");
     std::fs::create_dir(&plugins)?;
     std::fs::copy(artifacts::plugin("app-service")?, plugins.join("app-service.wasm"))?;
-    let mut command = with(
-        Command::new(artifacts::host_binary()?),
-        &["run", "--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0", "--log-level", "warn"],
-    );
+    let mut command = Command::new(artifacts::host_binary()?);
+    command.args(["run", "--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0", "--log-level", "warn"]);
     command.arg("--plugins").arg(plugins).arg("--cache-dir").arg(folder.join("cache"));
     Ok(command)
 }

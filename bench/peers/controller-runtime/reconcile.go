@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// manager names the fields that are this operator's, where it applies.
-const manager = "controller-runtime"
+// fieldManager names the fields that are this operator's, where it applies.
+const fieldManager = "controller-runtime"
 
 // stale is how long it waits for a cache that was behind.
 const stale = 50 * time.Millisecond
@@ -42,11 +42,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *reconciler) reconcile(ctx context.Context, app *AppService) error {
-	deployment, err := ensure(ctx, r, app, newDeployment, setDeployment)
+	deployment, err := ensure(ctx, r, app, &appsv1.Deployment{}, setDeployment)
 	if err != nil {
 		return err
 	}
-	if _, err = ensure(ctx, r, app, newService, setService); err != nil {
+	if _, err = ensure(ctx, r, app, &corev1.Service{}, setService); err != nil {
 		return err
 	}
 	before := app.DeepCopy().Status
@@ -59,53 +59,42 @@ func (r *reconciler) reconcile(ctx context.Context, app *AppService) error {
 
 // ensure makes a child as it shall be, if the cache does not say that it is.
 func ensure[T client.Object](
-	ctx context.Context, r *reconciler, app *AppService, empty func() T, set func(*AppService, T),
+	ctx context.Context, r *reconciler, app *AppService, empty T, set func(*AppService, T),
 ) (T, error) {
-	complete := func(child T) error {
+	completed := func(child T) (T, error) {
+		child.SetNamespace(app.Namespace)
+		child.SetName(app.Name)
 		set(app, child)
-		return controllerutil.SetControllerReference(app, child, r.Scheme())
+		return child, controllerutil.SetControllerReference(app, child, r.Scheme())
 	}
-	live := empty()
+	live := empty.DeepCopyObject().(T)
 	err := r.Get(ctx, types.NamespacedName{Namespace: app.Namespace, Name: app.Name}, live)
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
 		return live, err
 	}
-	wanted := live.DeepCopyObject().(T)
-	wanted.SetNamespace(app.Namespace)
-	wanted.SetName(app.Name)
-	if err := complete(wanted); err != nil {
-		return live, err
+	wanted, err := completed(live.DeepCopyObject().(T))
+	if err != nil {
+		return wanted, err
 	}
 	switch {
 	case !missing && equality.Semantic.DeepEqual(live, wanted):
 		return live, nil
 	case r.apply:
-		return applied(ctx, r, app, empty(), complete)
+		// Nothing but what is wanted: whatever else is applied would be this operator's, too.
+		fresh, err := completed(empty)
+		if err != nil {
+			return fresh, err
+		}
+		kind, err := r.GroupVersionKindFor(fresh)
+		if err != nil {
+			return fresh, err
+		}
+		fresh.GetObjectKind().SetGroupVersionKind(kind)
+		return fresh, r.Patch(ctx, fresh, client.Apply, client.FieldOwner(fieldManager), client.ForceOwnership)
 	case missing:
 		return wanted, r.Create(ctx, wanted)
 	default:
 		return wanted, r.Update(ctx, wanted)
 	}
 }
-
-// applied applies a child that has nothing but what is wanted.
-func applied[T client.Object](
-	ctx context.Context, r *reconciler, app *AppService, child T, complete func(T) error,
-) (T, error) {
-	child.SetNamespace(app.Namespace)
-	child.SetName(app.Name)
-	if err := complete(child); err != nil {
-		return child, err
-	}
-	kind, err := r.GroupVersionKindFor(child)
-	if err != nil {
-		return child, err
-	}
-	child.GetObjectKind().SetGroupVersionKind(kind)
-	return child, r.Patch(ctx, child, client.Apply, client.FieldOwner(manager), client.ForceOwnership)
-}
-
-func newDeployment() *appsv1.Deployment { return &appsv1.Deployment{} }
-
-func newService() *corev1.Service { return &corev1.Service{} }
