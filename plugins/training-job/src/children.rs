@@ -9,4 +9,5 @@ mod pytorch;
 mod quantity;
 pub mod service;
 mod tensorflow;
+mod variable;
 pub mod volumes;

@@ -2,7 +2,7 @@
 //! make Pods of another form, must not restart a job that has been training for days.
 
 use crate::api::TrainingJobSpec;
-use crate::job::pod_restart_policy;
+use crate::restart_policy::pod_restart_policy;
 
 /// The form in which this version of the plugin makes Pods out of a spec. Whoever changes that form raises it; Pods of an
 /// older form are left alone until something must be replaced anyway.

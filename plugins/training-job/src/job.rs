@@ -3,6 +3,7 @@
 use crate::TrainingJob;
 use crate::api::{CleanPodPolicy, Framework, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy, TrainingJobSpec};
 use crate::fingerprint::fingerprint;
+use crate::restart_policy::{pod_restart_policy, restart_policy, restart_scope};
 
 /// How many restarts there may be if the job does not say it.
 const BACKOFF_LIMIT: u32 = 6;
@@ -138,31 +139,5 @@ impl Role {
             Self::Worker => "worker",
             Self::ParameterServer => "ps",
         }
-    }
-}
-
-fn restart_policy(spec: &TrainingJobSpec) -> RestartPolicy {
-    let asked = spec.run_policy.as_ref().and_then(|policy| policy.restart_policy);
-    asked.unwrap_or(match spec.framework {
-        Framework::Pytorch => RestartPolicy::OnFailure,
-        Framework::Tensorflow => RestartPolicy::Never,
-    })
-}
-
-fn restart_scope(spec: &TrainingJobSpec) -> RestartScope {
-    let asked = spec.run_policy.as_ref().and_then(|policy| policy.restart_scope);
-    asked.unwrap_or(match spec.framework {
-        Framework::Pytorch if spec.elastic.is_none() => RestartScope::Job,
-        _ => RestartScope::Worker,
-    })
-}
-
-/// A container that the kubelet starts again is no failure that anybody sees. So the kubelet only does where the one
-/// worker is all that restarts, and where a container shall run for ever.
-pub(crate) fn pod_restart_policy(spec: &TrainingJobSpec) -> &'static str {
-    match (restart_policy(spec), restart_scope(spec)) {
-        (RestartPolicy::Always, _) => "Always",
-        (RestartPolicy::OnFailure, RestartScope::Worker) => "OnFailure",
-        _ => "Never",
     }
 }

@@ -19,6 +19,7 @@ mod live;
 mod outcome;
 mod progress;
 mod reconcile;
+mod restart_policy;
 mod running;
 mod suspended;
 mod tell;

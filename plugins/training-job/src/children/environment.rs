@@ -1,7 +1,7 @@
 //! The environment of a member: what its framework needs, what every job offers, and what the user says, in this order, so
 //! that users can refer to what comes before. A name that both set has the user's value.
 
-use super::{config_maps, pytorch, tensorflow::Cluster, volumes};
+use super::{config_maps, pytorch, tensorflow::Cluster, variable::variable, volumes};
 use crate::api::{EnvVar, Framework};
 use crate::job::{Job, Role};
 use serde_json::{Value, json};
@@ -58,11 +58,6 @@ impl Environment {
     pub fn config_map(&self, job: &Job<'_>) -> Option<Value> {
         self.cluster.as_ref().and_then(|cluster| cluster.config_map(job))
     }
-}
-
-/// A variable with a plain value.
-pub fn variable(name: &str, value: &str) -> Value {
-    json!({ "name": name, "value": value })
 }
 
 /// ConfigMaps and Secrets whose keys become environment.

@@ -1,6 +1,6 @@
 //! The environment of a TensorFlow member: `TF_CONFIG`, which names all members and says which one this is.
 
-use super::{environment::variable, labels};
+use super::{labels, variable::variable};
 use crate::api::Framework;
 use crate::job::{Job, Role};
 use serde_json::{Value, json};
