@@ -1,5 +1,5 @@
-//! Takes the clean-up after a call off a core module: an instance lives for one call and its memory goes with it, so that
-//! giving it back piece by piece only costs time. Nothing else of the module changes.
+//! Removes the clean-up functions from a core module. An instance lives for one call, and its memory goes with it: freeing the
+//! memory piece by piece after the call would only cost time. Nothing else of the module changes.
 
 use std::convert::Infallible;
 
@@ -9,32 +9,32 @@ use wasm_encoder::{
 };
 use wasmparser::{Export, Parser};
 
-/// What the names of exported clean-up functions begin with (`post-return` of the component model's canonical ABI).
-const PREFIX: &str = "cabi_post_";
+/// The prefix of the names of exported clean-up functions (`post-return` in the component model's canonical ABI).
+const POST_RETURN_PREFIX: &str = "cabi_post_";
 
 /// The module without clean-up functions.
 ///
 /// # Errors
 /// The module is damaged.
-pub(crate) fn without(module: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut rest = Module::new();
-    WithoutCleanup.parse_core_module(&mut rest, Parser::new(0), module)?;
-    Ok(rest.finish())
+pub(crate) fn remove_post_return(module: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut stripped = Module::new();
+    PostReturnRemover.parse_core_module(&mut stripped, Parser::new(0), module)?;
+    Ok(stripped.finish())
 }
 
-struct WithoutCleanup;
+struct PostReturnRemover;
 
-impl Reencode for WithoutCleanup {
+impl Reencode for PostReturnRemover {
     type Error = Infallible;
 
     fn parse_export(&mut self, exports: &mut ExportSection, export: Export<'_>) -> Result<(), Error> {
-        if export.name.starts_with(PREFIX) { Ok(()) } else { utils::parse_export(self, exports, export) }
+        if export.name.starts_with(POST_RETURN_PREFIX) { Ok(()) } else { utils::parse_export(self, exports, export) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::without;
+    use super::remove_post_return;
     use wasm_encoder::{ExportKind, ExportSection, MemorySection, MemoryType, Module};
 
     fn module(exports: &[&str]) -> Vec<u8> {
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn only_clean_up_functions_are_taken_off() -> Result<(), wasm_encoder::reencode::Error> {
+    fn only_clean_up_functions_are_removed() -> Result<(), wasm_encoder::reencode::Error> {
         let kept = ["memory", "cabi_realloc", "pilothouse:plugin/reconciler@0.1.0#reconcile"];
         let all = [
             "memory",
@@ -57,15 +57,15 @@ mod tests {
             kept[2],
             "cabi_post_pilothouse:plugin/reconciler@0.1.0#reconcile",
         ];
-        assert_eq!(without(&module(&all))?, module(&kept));
-        assert_eq!(without(&module(&kept))?, module(&kept));
+        assert_eq!(remove_post_return(&module(&all))?, module(&kept));
+        assert_eq!(remove_post_return(&module(&kept))?, module(&kept));
         Ok(())
     }
 
     #[test]
-    fn a_damaged_module_is_no_module() {
+    fn a_damaged_module_is_refused() {
         let mut damaged = module(&["memory"]);
         damaged.pop();
-        assert!(without(&damaged).is_err());
+        assert!(remove_post_return(&damaged).is_err());
     }
 }

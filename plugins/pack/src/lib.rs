@@ -1,5 +1,5 @@
-//! Makes a plugin of WebAssembly: a core module becomes a component, the component is checked, and the manifest becomes a
-//! custom section of its own at the component's top level. It never runs or compiles what it packs.
+//! Makes a plugin of a WebAssembly file: a core module becomes a component, the component is checked, and the manifest becomes
+//! a custom section at the component's top level. It never runs or compiles what it packs.
 
 mod cleanup;
 mod component;
@@ -20,25 +20,27 @@ pub struct Packed {
     pub manifest: Manifest,
 }
 
-/// Packs `input`, a core module with embedded component types or a component. `manifest`, as JSON text, takes the place of
-/// the one embedded in `input`, if any. Packing a packed plugin changes nothing.
+/// Packs `input`, a core module with embedded component types or a component. `manifest` is JSON text and replaces a manifest
+/// that is embedded in `input`. Packing a packed plugin changes nothing.
 ///
 /// # Errors
 /// See [`Error`]: the input is not WebAssembly, cannot become a component, or what comes out is not a plugin.
 pub fn pack(input: &[u8], manifest: Option<&str>) -> Result<Packed, Error> {
-    let (component, embedded) = if Parser::is_component(input) {
-        let (rest, embedded) = section::take(input, SECTION)?;
-        component::validate(&rest)?;
-        (rest, embedded)
-    } else if Parser::is_core_wasm(input) {
-        let (module, embedded) = section::take(input, SECTION)?;
-        (component::encode(&module)?, embedded)
-    } else {
+    if !Parser::is_component(input) && !Parser::is_core_wasm(input) {
         return Err(Error::NotWasm);
+    }
+    let section::Extracted { rest, contents: embedded } = section::extract(input, SECTION)?;
+    let component = if Parser::is_component(input) {
+        component::validate(&rest)?;
+        rest
+    } else {
+        component::encode(&rest)?
     };
-    let mut texts = manifest.map_or(embedded, |text| vec![text.as_bytes().to_vec()]);
-    texts.dedup();
-    let wasm = texts.iter().fold(component, |component, text| section::append(component, SECTION, text.trim_ascii()));
+    let mut manifests = manifest.map_or(embedded, |text| vec![text.as_bytes().to_vec()]);
+    // The same manifest twice is no conflict. Different ones both stay, and reading the result refuses them.
+    manifests.dedup();
+    let append = |component, text: &Vec<u8>| section::append(component, SECTION, text.trim_ascii());
+    let wasm = manifests.iter().fold(component, append);
     let manifest = Manifest::read(&wasm)?;
     Ok(Packed { wasm, manifest })
 }

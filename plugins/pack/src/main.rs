@@ -1,4 +1,4 @@
-//! The command `pilothouse-pack`: reads files, packs, writes a file. What packing means is the library's matter.
+//! The command `pilothouse-pack`: reads files, packs, writes a file. The packing itself is in the library.
 
 use anyhow::Context;
 use clap::Parser;
@@ -27,7 +27,8 @@ fn main() -> anyhow::Result<()> {
         None => None,
     };
     let packed = pilothouse_pack::pack(&input, manifest.as_deref()).with_context(|| format!("cannot pack {name}"))?;
-    write(&arguments.output, &packed.wasm).with_context(|| format!("cannot write {}", arguments.output.display()))?;
+    write_if_changed(&arguments.output, &packed.wasm)
+        .with_context(|| format!("cannot write {}", arguments.output.display()))?;
     let manifest = packed.manifest;
     println!(
         "{}: {} {} for {} {}, {} KiB",
@@ -41,17 +42,17 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes beside and renames, so that a host that watches the folder never sees half a plugin; leaves a file that is
-/// already right alone.
-fn write(path: &std::path::Path, wasm: &[u8]) -> std::io::Result<()> {
+/// Writes a file beside the output and renames it, so that a host that watches the folder never sees half a plugin. Leaves an
+/// output with the same content alone, so that such a host does not load the plugin again.
+fn write_if_changed(path: &std::path::Path, wasm: &[u8]) -> std::io::Result<()> {
     if std::fs::read(path).is_ok_and(|present| present == wasm) {
         return Ok(());
     }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let mut beside = path.to_path_buf();
-    beside.as_mut_os_string().push(".part");
-    std::fs::write(&beside, wasm)?;
-    std::fs::rename(&beside, path)
+    let mut partial = path.to_path_buf();
+    partial.as_mut_os_string().push(".part");
+    std::fs::write(&partial, wasm)?;
+    std::fs::rename(&partial, path)
 }

@@ -1,19 +1,28 @@
-//! Custom sections at the top level of a binary: taking them out and putting them in. Nested modules stay as they are.
+//! Takes custom sections out of a binary's top level, and puts them in. It does not touch nested modules.
 
 use crate::Error;
 use wasm_encoder::{ComponentSection as _, CustomSection};
 use wasmparser::{Parser, Payload};
 
-/// Splits `wasm` into what is left without the custom sections of that name, and their contents.
+/// A binary, and the custom sections that were taken out of it.
+pub(crate) struct Extracted {
+    /// The binary without the sections.
+    pub(crate) rest: Vec<u8>,
+    /// The contents of the sections, in their order.
+    pub(crate) contents: Vec<Vec<u8>>,
+}
+
+/// Takes all custom sections of that name out of `wasm`.
 ///
 /// # Errors
 /// [`Error::Malformed`] if the binary is damaged.
-pub(crate) fn take(wasm: &[u8], name: &str) -> Result<(Vec<u8>, Vec<Vec<u8>>), Error> {
+pub(crate) fn extract(wasm: &[u8], name: &str) -> Result<Extracted, Error> {
     let mut rest = Vec::with_capacity(wasm.len());
-    let mut found = Vec::new();
+    let mut contents = Vec::new();
     let mut depth = 0;
-    // How far the input is copied, and where the section before the current one ends: headers have no range of their own.
-    let (mut copied, mut end) = (0, 0);
+    let mut copied_up_to = 0;
+    // The end of the section before the current one. The parser gives no range for a section's header, which begins there.
+    let mut end = 0;
     for payload in Parser::new(0).parse_all(wasm) {
         match payload? {
             Payload::Version { range, .. } => {
@@ -25,16 +34,16 @@ pub(crate) fn take(wasm: &[u8], name: &str) -> Result<(Vec<u8>, Vec<Vec<u8>>), E
                 end = offset;
             }
             Payload::CustomSection(section) if depth == 1 && section.name() == name => {
-                rest.extend_from_slice(&wasm[copied..end]);
-                found.push(section.data().to_vec());
+                rest.extend_from_slice(&wasm[copied_up_to..end]);
+                contents.push(section.data().to_vec());
                 end = section.range().end;
-                copied = end;
+                copied_up_to = end;
             }
             other => end = other.as_section().map_or(end, |(_, range)| range.end),
         }
     }
-    rest.extend_from_slice(&wasm[copied..]);
-    Ok((rest, found))
+    rest.extend_from_slice(&wasm[copied_up_to..]);
+    Ok(Extracted { rest, contents })
 }
 
 /// Adds a custom section to the end of a component.

@@ -1,4 +1,4 @@
-//! Checks what can be packed and why other things cannot, on components of a few bytes.
+//! Checks what can be packed and why other input is refused, with components of a few bytes.
 
 use pilothouse_pack::{Error, pack};
 use pilothouse_wit::{ManifestError, SECTION};
@@ -35,7 +35,7 @@ fn plugin(sections: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn a_component_gets_the_manifest_given() -> Result<(), Error> {
+fn a_component_gets_the_given_manifest() -> Result<(), Error> {
     let packed = pack(&plugin(&[]), Some(MANIFEST))?;
     assert_eq!(packed.manifest.name, "a");
     assert_eq!(packed.manifest.lookups, []);
@@ -52,7 +52,7 @@ fn packing_again_changes_nothing() -> Result<(), Error> {
 }
 
 #[test]
-fn a_manifest_given_takes_the_place_of_the_one_embedded() -> Result<(), Error> {
+fn a_given_manifest_replaces_the_embedded_one() -> Result<(), Error> {
     let given = MANIFEST.replace("1.0.0", "2.0.0");
     let packed = pack(&plugin(&[MANIFEST.as_bytes()]), Some(&given))?;
     assert_eq!(packed.manifest.version, "2.0.0");
@@ -61,15 +61,15 @@ fn a_manifest_given_takes_the_place_of_the_one_embedded() -> Result<(), Error> {
 }
 
 #[test]
-fn says_what_is_wrong() {
+fn input_that_is_no_plugin_is_refused_with_the_reason() {
     let plain = Module::new().finish();
     let good = plugin(&[]);
     let mut damaged = good.clone();
     damaged.truncate(good.len() - 1);
-    let mut duplicate = Component::new();
-    duplicate.section(&RawSection { id: 99, data: &[] });
+    let mut unknown_section = Component::new();
+    unknown_section.section(&RawSection { id: 99, data: &[] });
     let other = component("example:other/thing@1.0.0", &[]);
-    let old = component("pilothouse:plugin/reconciler@0.2.0", &[]);
+    let newer = component("pilothouse:plugin/reconciler@0.2.0", &[]);
     let another = MANIFEST.replace("1.0.0", "2.0.0");
     let twice = plugin(&[MANIFEST.as_bytes(), another.as_bytes()]);
     let no_kind = MANIFEST.replace(r#","kind":"A""#, "");
@@ -78,7 +78,7 @@ fn says_what_is_wrong() {
         (b"#!/bin/sh\n", None, "not WebAssembly"),
         (b"", None, "not WebAssembly"),
         (&damaged, Some(MANIFEST), "malformed"),
-        (&duplicate.finish(), Some(MANIFEST), "malformed"),
+        (&unknown_section.finish(), Some(MANIFEST), "malformed"),
         (&plain, Some(MANIFEST), "does not export `pilothouse:plugin/reconciler`"),
         (&good, None, "without a manifest"),
         (&twice, None, "2 different manifests"),
@@ -86,7 +86,7 @@ fn says_what_is_wrong() {
         (&good, Some(&no_kind), "missing field `kind`"),
         (&good, Some(&bad_name), "must be a DNS label"),
         (&other, Some(MANIFEST), "does not export `pilothouse:plugin/reconciler`"),
-        (&old, Some(MANIFEST), "built for contract 0.2.0"),
+        (&newer, Some(MANIFEST), "built for contract 0.2.0"),
     ];
     for (input, manifest, expected) in cases {
         let message = pack(input, *manifest).err().map(|error| error.to_string());
