@@ -1,23 +1,23 @@
-//! The CRD of `AppService`, made from the API types. It is only compiled to write the file under `crds/` and to check that
+//! The CRD of `AppService`, made from the API types. It is compiled only to write the file under `crds/` and to check that
 //! file; neither the plugin nor the host needs it.
 
 use crate::api::{AppServiceSpec, AppServiceStatus};
-use pilothouse_sdk::crd::{Definition, definition, schema_of, status_of};
+use pilothouse_sdk::crd::{Column, Definition, definition, schema_of, status_of};
 use serde_json::{Value, json};
 
-/// What stands above the YAML.
+/// The comment at the head of the file.
 const HEADER: &str = "\
 # The kind AppService, made from plugins/app-service/src/api.rs. Do not edit; make it anew with
 #   cargo run -p app-service --example crd
 ";
 
-/// What the conditions tell.
+/// The description of `status.conditions`.
 const CONDITIONS: &str = "How the application is: Ready, Progressing, Degraded, Available, and the host's own.";
 
 /// The file's text.
 ///
 /// # Errors
-/// The schema cannot be written as YAML, which no schema of ours is.
+/// The schema cannot be written as YAML.
 pub fn yaml() -> Result<String, pilothouse_sdk::Error> {
     pilothouse_sdk::crd::yaml(HEADER, &crd())
 }
@@ -29,13 +29,17 @@ pub fn crd() -> Value {
         version: "v1",
         kind: "AppService",
         short_names: &["appsvc"],
-        replicas: ".spec.replicas",
+        spec_replicas_path: ".spec.replicas",
         columns: &[
-            ("Image", "string", ".spec.image"),
-            ("Desired", "integer", ".spec.replicas"),
-            ("Ready", "integer", ".status.readyReplicas"),
-            ("Status", "string", ".status.conditions[?(@.type==\"Ready\")].reason"),
-            ("Age", "date", ".metadata.creationTimestamp"),
+            Column { name: "Image", value_type: "string", json_path: ".spec.image" },
+            Column { name: "Desired", value_type: "integer", json_path: ".spec.replicas" },
+            Column { name: "Ready", value_type: "integer", json_path: ".status.readyReplicas" },
+            Column {
+                name: "Status",
+                value_type: "string",
+                json_path: ".status.conditions[?(@.type==\"Ready\")].reason",
+            },
+            Column { name: "Age", value_type: "date", json_path: ".metadata.creationTimestamp" },
         ],
         schema: schema(),
     })

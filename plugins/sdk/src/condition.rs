@@ -1,4 +1,4 @@
-//! Making conditions. The host keeps their transition times and stamps `observedGeneration`; nothing here does.
+//! Making conditions. The host sets their transition times and `observedGeneration`; nothing here does.
 
 use crate::raw::{Condition, ConditionStatus};
 
@@ -13,7 +13,7 @@ impl Condition {
         Self { condition_type: condition_type.into(), status, reason: reason.into(), message: message.into() }
     }
 
-    /// A condition that is `True` if `holds` and `False` otherwise.
+    /// A condition that is `True` if `holds`, and `False` otherwise.
     pub fn when(
         condition_type: impl Into<String>,
         holds: bool,

@@ -1,4 +1,5 @@
-//! Parts of a CustomResourceDefinition, made from a plugin's API types. It only describes: nothing of it exists in a plugin.
+//! Parts of a CustomResourceDefinition, made from a plugin's API types. It runs when a CRD is written to a file and when that
+//! file is checked; no plugin contains it.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -14,22 +15,33 @@ pub struct Definition<'a> {
     pub version: &'a str,
     /// The kind, in CamelCase. Its other names follow from it.
     pub kind: &'a str,
-    /// What `kubectl` takes instead of the whole name.
+    /// Short names for `kubectl`, such as `po` for Pods.
     pub short_names: &'a [&'a str],
-    /// Where the spec says how many there shall be: what `kubectl scale` changes.
-    pub replicas: &'a str,
-    /// What `kubectl get` prints beside the name: name, type, JSONPath of each column.
-    pub columns: &'a [(&'a str, &'a str, &'a str)],
+    /// JSONPath of the spec field with the number of replicas, which `kubectl scale` changes.
+    pub spec_replicas_path: &'a str,
+    /// What `kubectl get` prints beside the name.
+    pub columns: &'a [Column<'a>],
     /// The schema of the whole object.
     pub schema: Value,
 }
 
-/// A CRD with the subresources `status` and `scale`. The status tells `replicas` and `selector`.
+/// A column that `kubectl get` prints.
+pub struct Column<'a> {
+    /// The heading.
+    pub name: &'a str,
+    /// The OpenAPI type of the value: `string`, `integer`, `date` and so on.
+    pub value_type: &'a str,
+    /// JSONPath of the value within the object.
+    pub json_path: &'a str,
+}
+
+/// A CRD with the subresources `status` and `scale`. Its status must have the fields `replicas` and `selector`.
 pub fn definition(of: Definition<'_>) -> Value {
     let singular = of.kind.to_lowercase();
     let plural = format!("{singular}s");
-    let columns: Value =
-        of.columns.iter().map(|(name, kind, path)| json!({ "name": name, "type": kind, "jsonPath": path })).collect();
+    let column =
+        |column: &Column<'_>| json!({ "name": column.name, "type": column.value_type, "jsonPath": column.json_path });
+    let columns: Value = of.columns.iter().map(column).collect();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -51,7 +63,7 @@ pub fn definition(of: Definition<'_>) -> Value {
                 "subresources": {
                     "status": {},
                     "scale": {
-                        "specReplicasPath": of.replicas,
+                        "specReplicasPath": of.spec_replicas_path,
                         "statusReplicasPath": ".status.replicas",
                         "labelSelectorPath": ".status.selector",
                     },
@@ -63,7 +75,7 @@ pub fn definition(of: Definition<'_>) -> Value {
     })
 }
 
-/// The text of a CRD's file: a header of comment lines, and the CRD as YAML.
+/// The text of a CRD's file: a header of comment lines, then the CRD as YAML.
 ///
 /// # Errors
 /// The CRD cannot be written as YAML.
@@ -73,8 +85,8 @@ pub fn yaml(header: &str, crd: &impl Serialize) -> Result<String, crate::Error> 
     Ok(format!("{header}{text}"))
 }
 
-/// A type's schema in the form that the API server takes: no references, no titles, descriptions on one line, integers in
-/// the formats that it knows.
+/// A type's schema in the form that the API server accepts: no references, no titles, descriptions on one line, integers in
+/// the formats that the API server knows.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
@@ -85,8 +97,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// The schema of a plugin's status and what the host adds to it. Nothing is required: the host reports before the plugin
-/// does. `conditions` says which ones there are.
+/// The schema of a plugin's status with the fields that the host adds. Nothing is required, since the host reports before the
+/// plugin does. `conditions` is the description of the field of that name.
 pub fn status_of<T: JsonSchema>(conditions: &str) -> Value {
     let mut schema = schema_of::<T>();
     if let Some(fields) = schema.as_object_mut() {
@@ -157,7 +169,7 @@ fn structural(schema: &mut Schema) {
     plain_enum(schema);
 }
 
-/// Words that are documented one by one become a plain list of words: a structural schema has no alternatives.
+/// Turns an enum whose words are documented one by one into a plain list of words: a structural schema has no alternatives.
 fn plain_enum(schema: &mut Schema) {
     let Some(alternatives) = schema.get("oneOf").and_then(Value::as_array) else { return };
     let word = |alternative: &Value| alternative.pointer("/enum/0").or_else(|| alternative.get("const")).cloned();
@@ -167,7 +179,7 @@ fn plain_enum(schema: &mut Schema) {
     schema.insert("enum".to_owned(), Value::Array(words));
 }
 
-/// An optional word may be left out; that it may also be null is said by an alternative, of which there can be none.
+/// Drops the alternative `null` of an optional enum, which a structural schema cannot hold. The field may still be left out.
 fn without_null(schema: &mut Schema) {
     let is_null = |alternative: &Value| alternative.pointer("/enum/0").is_some_and(Value::is_null);
     let Some(alternatives) = schema.get("anyOf").and_then(Value::as_array) else { return };
@@ -225,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_has_what_the_host_writes_and_needs_nothing() {
+    fn a_status_has_the_fields_of_the_host_and_requires_none() {
         let status = status_of::<Sound>("All of them.");
         assert_eq!(status.get("required"), None);
         assert_eq!(status["properties"]["conditions"]["description"], "All of them.");

@@ -1,13 +1,14 @@
-//! What can go wrong between the contract's JSON text and a plugin's types, and which verdict it becomes. It is not for
-//! what a plugin itself finds wrong with an object: that is [`crate::Response::invalid`].
+//! What can go wrong between the contract's JSON text and a plugin's types. It is not for what a plugin itself finds wrong
+//! with an object: that is [`crate::Response::invalid`].
 
-use crate::{Kind, Response};
+use crate::Kind;
+use crate::parse::ParseError;
 
 /// Why a value could not be read or written. With `?` in a reconcile function it becomes a verdict.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A child, as the cluster has it, does not fit the type it is read into.
+    /// An observed child does not fit the type it is read into.
     #[error("cannot read child {kind} {name}: {reason}")]
     Child {
         /// The child's kind.
@@ -17,9 +18,9 @@ pub enum Error {
         /// What does not fit, with the path of the field.
         reason: String,
     },
-    /// An object that a lookup found does not fit the type it is read into.
+    /// An object from a lookup does not fit the type it is read into.
     #[error("cannot read the {kind} that was looked up: {reason}")]
-    Found {
+    Lookup {
         /// The kind looked up.
         kind: &'static str,
         /// What does not fit, with the path of the field.
@@ -34,7 +35,7 @@ pub enum Error {
     /// The kind looked up is not installed in this cluster.
     #[error("{0}")]
     KindNotInstalled(String),
-    /// The host's clock did not give a time.
+    /// The text of the host's clock is not a time.
     #[error("cannot read the time {0:?}")]
     Clock(String),
     /// A value that the plugin returns cannot be written as JSON.
@@ -52,24 +53,17 @@ pub enum Error {
 
 impl Error {
     /// A child of kind `K` that does not fit.
-    pub(crate) fn child<K: Kind>(name: &str, reason: String) -> Self {
-        Self::Child { kind: K::KIND, name: name.to_owned(), reason }
+    pub(crate) fn child<K: Kind>(name: &str, error: &ParseError) -> Self {
+        Self::Child { kind: K::KIND, name: name.to_owned(), reason: error.to_string() }
+    }
+
+    /// An object of kind `K` from a lookup that does not fit.
+    pub(crate) fn lookup<K: Kind>(error: &ParseError) -> Self {
+        Self::Lookup { kind: K::KIND, reason: error.to_string() }
     }
 
     /// A value that cannot be written.
     pub(crate) fn write(what: &'static str, error: &serde_json::Error) -> Self {
         Self::Write { what, reason: error.to_string() }
-    }
-}
-
-/// The verdict that fits: what the cluster's administrator must settle waits, the rest is tried again with backoff.
-impl From<Error> for Response {
-    fn from(error: Error) -> Self {
-        let message = error.to_string();
-        match error {
-            Error::LookupDenied(_) => Self::wait("LookupDenied", message, 60),
-            Error::KindNotInstalled(_) => Self::wait("KindNotInstalled", message, 300),
-            _ => Self::retry(message),
-        }
     }
 }

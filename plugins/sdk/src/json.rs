@@ -1,15 +1,15 @@
-//! JSON text in the notation of `serde_json::json!`, without a tree of maps in between: what is constant lies in the program's
-//! data, everything else is borrowed where it is. It knows nothing of Kubernetes.
+//! JSON text in the notation of `serde_json::json!`, without a tree of maps in between: constant parts lie in the program's
+//! data, all other values are borrowed. It knows nothing of Kubernetes.
 
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// JSON text in the notation of `serde_json::json!`: a `Box<RawValue>`, which serialises as what it says.
+/// JSON text in the notation of `serde_json::json!`, as a `Box<RawValue>`, which serialises to that text.
 ///
-/// It costs a plugin a fraction of what `serde_json::json!` costs, in size and in time: that one makes a map with an owned key
-/// for every field, and takes it apart again once it is written. A value is a string, an integer, a boolean, an `Option` of
-/// one, or JSON text; [`serde_json::value::to_raw_value`] makes JSON text of anything else. A child that is still to be
-/// changed is a matter for `serde_json::json!`.
+/// It costs a plugin a fraction of what `serde_json::json!` costs, in size and in time: that one builds maps with an owned key
+/// for every field, and drops them once they are written. A value is a string, an integer, a boolean, an `Option` of one of
+/// these, or JSON text; [`serde_json::value::to_raw_value`] makes JSON text of anything else. For a child that is changed
+/// later on, use `serde_json::json!`.
 ///
 /// ```
 /// let name = String::from("web");
@@ -39,57 +39,57 @@ macro_rules! __node {
     ($value:expr) => { $crate::json::Value::node(&$value) };
 }
 
-/// The entries of an object: `[those made] the rest`.
+/// The entries of an object: `[finished entries] remaining tokens`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entries {
-    ([$($made:tt)*]) => { &[$($made)*] };
-    ([$($made:tt)*] $key:literal : null $(, $($rest:tt)*)?) => {
-        $crate::__entries!([$($made)* ($key, $crate::__node!(null)),] $($($rest)*)?)
+    ([$($done:tt)*]) => { &[$($done)*] };
+    ([$($done:tt)*] $key:literal : null $(, $($rest:tt)*)?) => {
+        $crate::__entries!([$($done)* ($key, $crate::__node!(null)),] $($($rest)*)?)
     };
-    ([$($made:tt)*] $key:literal : { $($inner:tt)* } $(, $($rest:tt)*)?) => {
-        $crate::__entries!([$($made)* ($key, $crate::__node!({ $($inner)* })),] $($($rest)*)?)
+    ([$($done:tt)*] $key:literal : { $($inner:tt)* } $(, $($rest:tt)*)?) => {
+        $crate::__entries!([$($done)* ($key, $crate::__node!({ $($inner)* })),] $($($rest)*)?)
     };
-    ([$($made:tt)*] $key:literal : [ $($inner:tt)* ] $(, $($rest:tt)*)?) => {
-        $crate::__entries!([$($made)* ($key, $crate::__node!([ $($inner)* ])),] $($($rest)*)?)
+    ([$($done:tt)*] $key:literal : [ $($inner:tt)* ] $(, $($rest:tt)*)?) => {
+        $crate::__entries!([$($done)* ($key, $crate::__node!([ $($inner)* ])),] $($($rest)*)?)
     };
-    ([$($made:tt)*] $key:literal : $value:literal $(, $($rest:tt)*)?) => {
-        $crate::__entries!([$($made)* ($key, $crate::__node!($value)),] $($($rest)*)?)
+    ([$($done:tt)*] $key:literal : $value:literal $(, $($rest:tt)*)?) => {
+        $crate::__entries!([$($done)* ($key, $crate::__node!($value)),] $($($rest)*)?)
     };
-    ([$($made:tt)*] $key:literal : $value:expr $(, $($rest:tt)*)?) => {
-        $crate::__entries!([$($made)* ($key, $crate::__node!($value)),] $($($rest)*)?)
+    ([$($done:tt)*] $key:literal : $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__entries!([$($done)* ($key, $crate::__node!($value)),] $($($rest)*)?)
     };
 }
 
-/// The items of a list: `[those made] the rest`.
+/// The items of a list: `[finished items] remaining tokens`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __items {
-    ([$($made:tt)*]) => { &[$($made)*] };
-    ([$($made:tt)*] null $(, $($rest:tt)*)?) => {
-        $crate::__items!([$($made)* $crate::__node!(null),] $($($rest)*)?)
+    ([$($done:tt)*]) => { &[$($done)*] };
+    ([$($done:tt)*] null $(, $($rest:tt)*)?) => {
+        $crate::__items!([$($done)* $crate::__node!(null),] $($($rest)*)?)
     };
-    ([$($made:tt)*] { $($inner:tt)* } $(, $($rest:tt)*)?) => {
-        $crate::__items!([$($made)* $crate::__node!({ $($inner)* }),] $($($rest)*)?)
+    ([$($done:tt)*] { $($inner:tt)* } $(, $($rest:tt)*)?) => {
+        $crate::__items!([$($done)* $crate::__node!({ $($inner)* }),] $($($rest)*)?)
     };
-    ([$($made:tt)*] [ $($inner:tt)* ] $(, $($rest:tt)*)?) => {
-        $crate::__items!([$($made)* $crate::__node!([ $($inner)* ]),] $($($rest)*)?)
+    ([$($done:tt)*] [ $($inner:tt)* ] $(, $($rest:tt)*)?) => {
+        $crate::__items!([$($done)* $crate::__node!([ $($inner)* ]),] $($($rest)*)?)
     };
-    ([$($made:tt)*] $value:literal $(, $($rest:tt)*)?) => {
-        $crate::__items!([$($made)* $crate::__node!($value),] $($($rest)*)?)
+    ([$($done:tt)*] $value:literal $(, $($rest:tt)*)?) => {
+        $crate::__items!([$($done)* $crate::__node!($value),] $($($rest)*)?)
     };
-    ([$($made:tt)*] $value:expr $(, $($rest:tt)*)?) => {
-        $crate::__items!([$($made)* $crate::__node!($value),] $($($rest)*)?)
+    ([$($done:tt)*] $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__items!([$($done)* $crate::__node!($value),] $($($rest)*)?)
     };
 }
 
-/// The text of a node. There is none that cannot be written; were there one, the host would refuse the `null` in its place.
+/// The text of a node. Every node can be written. The default, `null`, is never used; the host would refuse it.
 #[doc(hidden)]
 pub fn text(node: &Node<'_>) -> Box<RawValue> {
     to_raw_value(node).unwrap_or_default()
 }
 
-/// A value that is borrowed where it lies.
+/// A borrowed JSON value.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Node<'v> {
@@ -118,7 +118,7 @@ impl Serialize for Node<'_> {
     }
 }
 
-/// A literal, which is made a node when the plugin is compiled.
+/// A literal, which becomes a node when the plugin is compiled.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Literal<T>(pub T);
@@ -141,7 +141,7 @@ impl Literal<i64> {
     }
 }
 
-/// What can stand for a value in [`json!`].
+/// A type whose values can be used in [`json!`].
 pub trait Value {
     /// The value, borrowed.
     #[doc(hidden)]
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_serde_json_says() -> serde_json::Result<()> {
+    fn agrees_with_serde_json() -> serde_json::Result<()> {
         let (name, none, port) = ("we\"b\n\u{1}\u{e9}".to_owned(), None::<String>, Some(80_u16));
         macro_rules! same {
             ($($json:tt)+) => { assert_eq!(parsed(&crate::json!($($json)+))?, serde_json::json!($($json)+)) };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn json_text_stays_as_it_is() -> serde_json::Result<()> {
+    fn json_text_is_not_changed() -> serde_json::Result<()> {
         let inner = crate::json!({ "z": 1, "a": 2 });
         let anything = serde_json::value::to_raw_value(&[1.5])?;
         let outer = crate::json!({ "first": inner, "list": [&*inner, anything] });

@@ -1,5 +1,7 @@
 //! Which kind of object a Rust type stands for. It says nothing about how much of the object the type reads.
 
+use crate::raw::KindRef;
+
 /// A type that stands for a kind of object, wholly or in part.
 ///
 /// Every type of `k8s-openapi` is one. For a custom kind, or to read only a few fields of a big one, implement it for a
@@ -27,6 +29,11 @@ pub trait Kind {
     const API_VERSION: &'static str;
     /// The kind, in CamelCase and singular.
     const KIND: &'static str;
+}
+
+/// The kind `K` as the contract names it.
+pub(crate) fn kind_ref<K: Kind>() -> KindRef {
+    KindRef { api_version: K::API_VERSION.to_owned(), kind: K::KIND.to_owned() }
 }
 
 impl<T: k8s_openapi::Resource> Kind for T {

@@ -22,7 +22,7 @@
 //!
 //! fn reconcile(request: &Request<Object<GreetingSpec>>) -> Result<Response, Error> {
 //!     let name = request.object.name();
-//!     let seen = request.child::<ConfigMap>(name)?.is_some();
+//!     let exists = request.child::<ConfigMap>(name)?.is_some();
 //!     Ok(Response::done()
 //!         .child(json!({
 //!             "apiVersion": "v1",
@@ -30,23 +30,21 @@
 //!             "metadata": { "name": name },
 //!             "data": { "greeting": format!("Hello, {}!", request.object.spec.name) },
 //!         }))
-//!         .condition(Condition::when("Ready", seen, "Greeted", "")))
+//!         .condition(Condition::when("Ready", exists, "Greeted", "")))
 //! }
 //! # fn main() {}
 //! ```
 //!
-//! The crate builds for `wasm32-unknown-unknown` and for the machine at hand. Natively, lookups, clock and log are fakes
-//! of the current thread that [`testing`] fills, and everything else is the very same code.
+//! The crate builds for `wasm32-unknown-unknown` and natively. Natively, lookups, clock and log are fakes of the current
+//! thread that [`testing`] fills; everything else is the same code.
 
 pub mod bindings;
 pub mod clock;
 mod condition;
 #[cfg(all(feature = "crd", not(target_family = "wasm")))]
 pub mod crd;
-mod desired;
 mod error;
 mod event;
-mod head;
 #[cfg(any(test, all(feature = "heap", target_family = "wasm")))]
 #[allow(unsafe_code, reason = "a global allocator deals in addresses")]
 mod heap;
@@ -60,6 +58,8 @@ pub mod manifest;
 mod measurement;
 mod metadata;
 mod object;
+mod object_ref;
+mod options;
 mod parse;
 mod path;
 mod plugin;
@@ -70,12 +70,12 @@ mod run;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
 
-pub use desired::Options;
 pub use error::Error;
 pub use k8s_openapi;
 pub use kind::Kind;
 pub use metadata::Metadata;
 pub use object::Object;
+pub use options::Options;
 pub use raw::{Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Measurement, RemovalPolicy, Verdict};
 pub use request::Request;
 pub use response::Response;

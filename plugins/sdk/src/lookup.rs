@@ -1,22 +1,24 @@
-//! Reading objects that the plugin does not own. The host remembers every answer and wakes the object up when it changes.
-//! Nothing is cached here: the host answers from its own caches.
+//! Reading objects that the plugin does not own. The host remembers every lookup and reconciles the object again when its
+//! result changes. Nothing is cached here: the host answers from its own caches.
 
 use crate::imports;
+use crate::kind::kind_ref;
 use crate::parse::parse;
-use crate::raw::{KindRef, LookupError};
+use crate::raw::LookupError;
 use crate::{Error, Kind};
 use serde::de::DeserializeOwned;
 
-/// The object of kind `K` and that name, if there is one. `namespace`: `None` means that of the object being reconciled.
+/// The object of kind `K` and that name, if there is one. A `namespace` of `None` is that of the object
+/// being reconciled.
 ///
 /// # Errors
-/// [`Error::LookupDenied`] or [`Error::KindNotInstalled`] if there is no answer, [`Error::Found`] if the object does not
-/// fit `K`.
+/// [`Error::LookupDenied`] or [`Error::KindNotInstalled`] if the host refuses the lookup, [`Error::Lookup`] if the object does
+/// not fit `K`.
 pub fn get<K>(namespace: Option<&str>, name: &str) -> Result<Option<K>, Error>
 where
     K: Kind + DeserializeOwned,
 {
-    let text = imports::get(&kind_ref::<K>(), namespace, name).map_err(unanswered)?;
+    let text = imports::get(&kind_ref::<K>(), namespace, name).map_err(refused)?;
     text.as_deref().map(read).transpose()
 }
 
@@ -29,15 +31,11 @@ pub fn select<K>(namespace: Option<&str>, label_selector: &str) -> Result<Vec<K>
 where
     K: Kind + DeserializeOwned,
 {
-    let found = imports::select(&kind_ref::<K>(), namespace, label_selector).map_err(unanswered)?;
+    let found = imports::select(&kind_ref::<K>(), namespace, label_selector).map_err(refused)?;
     found.iter().map(|text| read(text)).collect()
 }
 
-fn kind_ref<K: Kind>() -> KindRef {
-    KindRef { api_version: K::API_VERSION.to_owned(), kind: K::KIND.to_owned() }
-}
-
-fn unanswered(error: LookupError) -> Error {
+fn refused(error: LookupError) -> Error {
     match error {
         LookupError::Denied(message) => Error::LookupDenied(message),
         LookupError::NotInstalled(message) => Error::KindNotInstalled(message),
@@ -45,5 +43,5 @@ fn unanswered(error: LookupError) -> Error {
 }
 
 fn read<K: Kind + DeserializeOwned>(text: &str) -> Result<K, Error> {
-    parse(text).map_err(|reason| Error::Found { kind: K::KIND, reason })
+    parse(text).map_err(|error| Error::lookup::<K>(&error))
 }

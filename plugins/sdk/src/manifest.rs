@@ -1,4 +1,4 @@
-//! Building the manifest at compile time, for [`crate::plugin!`]. Nothing of it exists when the plugin runs.
+//! Builds the manifest at compile time, for [`crate::plugin!`]. None of this code is in the plugin when it runs.
 
 /// The manifest's text as the bytes of a custom section.
 pub const fn section<const N: usize>(text: &str) -> [u8; N] {
@@ -12,7 +12,7 @@ pub const fn section<const N: usize>(text: &str) -> [u8; N] {
     section
 }
 
-/// Refuses, at compile time, a text that would need an escape in JSON.
+/// Refuses, at compile time, a text that JSON would have to escape: the macros join texts and escape nothing.
 pub const fn check(texts: &[&str]) {
     let mut i = 0;
     while i < texts.len() {
@@ -41,23 +41,23 @@ macro_rules! __kinds {
     };
 }
 
-/// A JSON list of what is read of those kinds of children for which it is said: `[those made] the rest`.
+/// A JSON list of the fields read, for those child kinds that name them: `[finished items] remaining tokens`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __child_reads {
-    ([$($made:expr),*]) => { concat!("[", $($made,)* "]") };
+    ([$($done:expr),*]) => { concat!("[", $($done,)* "]") };
     ([] $version:literal $kind:literal reads [$($field:literal),*], $($rest:tt)*) => {
         $crate::__child_reads!([$crate::__child_read!($version $kind $($field),*)] $($rest)*)
     };
-    ([$($made:expr),+] $version:literal $kind:literal reads [$($field:literal),*], $($rest:tt)*) => {
-        $crate::__child_reads!([$($made,)+ ",", $crate::__child_read!($version $kind $($field),*)] $($rest)*)
+    ([$($done:expr),+] $version:literal $kind:literal reads [$($field:literal),*], $($rest:tt)*) => {
+        $crate::__child_reads!([$($done,)+ ",", $crate::__child_read!($version $kind $($field),*)] $($rest)*)
     };
-    ([$($made:expr),*] $version:literal $kind:literal, $($rest:tt)*) => {
-        $crate::__child_reads!([$($made),*] $($rest)*)
+    ([$($done:expr),*] $version:literal $kind:literal, $($rest:tt)*) => {
+        $crate::__child_reads!([$($done),*] $($rest)*)
     };
 }
 
-/// What is read of one kind of children as JSON.
+/// The fields read of one child kind, as JSON.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __child_read {
@@ -79,7 +79,7 @@ macro_rules! __strings {
     };
 }
 
-/// The name of a measurement's kind in the manifest.
+/// The kind of a measurement as the manifest names it; any other word does not compile.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __measurement_kind {

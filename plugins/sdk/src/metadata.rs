@@ -1,5 +1,5 @@
-//! The part of an object's metadata that plugins ask for. What only the API server and the host deal with is skipped, and
-//! times stay text: reading them all would make a plugin twice as big.
+//! The part of an object's metadata that plugins ask for. It leaves out what only the API server and the host need, and keeps
+//! times as text: reading everything would make a plugin twice as big.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub struct Metadata {
     /// The namespace; empty for a cluster-scoped kind.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Tells this object from others that had the same name before.
+    /// Tells this object from an earlier one of the same name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// How often the spec has changed.
@@ -22,13 +22,13 @@ pub struct Metadata {
     /// When it was created: RFC 3339 in UTC with seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<String>,
-    /// When it was asked to go; `None` unless it is being deleted.
+    /// When its deletion was requested; `None` unless it is being deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<String>,
-    /// What selectors select by.
+    /// The labels, which selectors match.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Notes of people and programs.
+    /// The annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! The shape that nearly every custom resource has: metadata, spec, status. It checks nothing beyond the types.
+//! A custom resource in its usual shape: metadata, spec, status. It checks nothing beyond the types.
 
 use crate::{Kind, Metadata};
 use serde::de::IgnoredAny;
@@ -11,7 +11,7 @@ pub struct Object<Spec, Status = IgnoredAny> {
     pub metadata: Metadata,
     /// What the user asks for.
     pub spec: Spec,
-    /// What was reported last time, if anything.
+    /// The status as it was last written, if there is one.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
 }
@@ -28,7 +28,7 @@ impl<Spec, Status> Object<Spec, Status> {
     }
 }
 
-/// An object stands for the kind that its spec stands for.
+/// An object is of the kind that its spec stands for.
 impl<Spec: Kind, Status> Kind for Object<Spec, Status> {
     const API_VERSION: &'static str = Spec::API_VERSION;
     const KIND: &'static str = Spec::KIND;

@@ -1,26 +1,31 @@
-//! A cheap first look at an object's JSON text: its kind and name, without reading the rest. It never checks that the rest
-//! is well formed.
+//! Which object a JSON text holds: its kind and name, read without the rest. It never checks that the rest is well formed.
 
+use crate::Kind;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What tells objects apart. Parts that the text does not have are empty.
+/// The kind and name of an object. Parts that the text does not have are empty.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head<'t> {
+pub(crate) struct ObjectRef<'t> {
     pub(crate) api_version: Cow<'t, str>,
     pub(crate) kind: Cow<'t, str>,
     pub(crate) name: Cow<'t, str>,
 }
 
-impl<'t> Head<'t> {
-    /// Looks until all three parts are seen. Kubernetes serves them first, so that this costs little for any size.
+impl<'t> ObjectRef<'t> {
+    /// Reads until all three parts are found. Kubernetes serves them first, so this costs little for an object of any size.
     pub(crate) fn of(text: &'t str) -> Self {
-        let mut head = Self::default();
+        let mut object = Self::default();
         let mut reader = serde_json::Deserializer::from_str(text);
-        // The reader calls a look that ends early an error; what was seen until then counts.
-        drop(reader.deserialize_map(Top(&mut head)));
-        head
+        // The reader reports text behind the visited part as an error; what was read until then counts.
+        drop(reader.deserialize_map(ObjectVisitor(&mut object)));
+        object
+    }
+
+    /// Whether the object is of kind `K`.
+    pub(crate) fn is_of_kind<K: Kind>(&self) -> bool {
+        self.kind == K::KIND && self.api_version == K::API_VERSION
     }
 
     fn is_complete(&self) -> bool {
@@ -29,9 +34,9 @@ impl<'t> Head<'t> {
 }
 
 /// Visits the object itself.
-struct Top<'h, 't>(&'h mut Head<'t>);
+struct ObjectVisitor<'o, 't>(&'o mut ObjectRef<'t>);
 
-impl<'t> Visitor<'t> for Top<'_, 't> {
+impl<'t> Visitor<'t> for ObjectVisitor<'_, 't> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,11 +44,11 @@ impl<'t> Visitor<'t> for Top<'_, 't> {
     }
 
     fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key_seed(Text)? {
+        while let Some(key) = map.next_key_seed(StringVisitor)? {
             match &*key {
-                "apiVersion" => self.0.api_version = map.next_value_seed(Text)?,
-                "kind" => self.0.kind = map.next_value_seed(Text)?,
-                "metadata" => map.next_value_seed(Metadata(self.0))?,
+                "apiVersion" => self.0.api_version = map.next_value_seed(StringVisitor)?,
+                "kind" => self.0.kind = map.next_value_seed(StringVisitor)?,
+                "metadata" => map.next_value_seed(MetadataVisitor(self.0))?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
             if self.0.is_complete() {
@@ -55,9 +60,9 @@ impl<'t> Visitor<'t> for Top<'_, 't> {
 }
 
 /// Visits `metadata`.
-struct Metadata<'h, 't>(&'h mut Head<'t>);
+struct MetadataVisitor<'o, 't>(&'o mut ObjectRef<'t>);
 
-impl<'t> DeserializeSeed<'t> for Metadata<'_, 't> {
+impl<'t> DeserializeSeed<'t> for MetadataVisitor<'_, 't> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'t>>(self, reader: D) -> Result<(), D::Error> {
@@ -65,7 +70,7 @@ impl<'t> DeserializeSeed<'t> for Metadata<'_, 't> {
     }
 }
 
-impl<'t> Visitor<'t> for Metadata<'_, 't> {
+impl<'t> Visitor<'t> for MetadataVisitor<'_, 't> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,9 +78,9 @@ impl<'t> Visitor<'t> for Metadata<'_, 't> {
     }
 
     fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key_seed(Text)? {
+        while let Some(key) = map.next_key_seed(StringVisitor)? {
             if key == "name" {
-                self.0.name = map.next_value_seed(Text)?;
+                self.0.name = map.next_value_seed(StringVisitor)?;
                 if self.0.is_complete() {
                     return Ok(());
                 }
@@ -88,9 +93,9 @@ impl<'t> Visitor<'t> for Metadata<'_, 't> {
 }
 
 /// Reads a string, without copying it unless it holds an escape.
-struct Text;
+struct StringVisitor;
 
-impl<'t> DeserializeSeed<'t> for Text {
+impl<'t> DeserializeSeed<'t> for StringVisitor {
     type Value = Cow<'t, str>;
 
     fn deserialize<D: Deserializer<'t>>(self, reader: D) -> Result<Self::Value, D::Error> {
@@ -98,7 +103,7 @@ impl<'t> DeserializeSeed<'t> for Text {
     }
 }
 
-impl<'t> Visitor<'t> for Text {
+impl<'t> Visitor<'t> for StringVisitor {
     type Value = Cow<'t, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,7 +121,7 @@ impl<'t> Visitor<'t> for Text {
 
 #[cfg(test)]
 mod tests {
-    use super::Head;
+    use super::ObjectRef;
 
     #[test]
     fn finds_the_parts_in_any_order_and_stops_early() {
@@ -131,8 +136,8 @@ mod tests {
             ("not JSON", ["", "", ""]),
         ];
         for (text, expected) in cases {
-            let head = Head::of(text);
-            assert_eq!([&*head.api_version, &*head.kind, &*head.name], expected, "{text}");
+            let object = ObjectRef::of(text);
+            assert_eq!([&*object.api_version, &*object.kind, &*object.name], expected, "{text}");
         }
     }
 }

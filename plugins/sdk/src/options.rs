@@ -2,12 +2,12 @@
 
 use crate::{ImmutablePolicy, RemovalPolicy};
 
-/// How the host treats one child; the default suits most.
+/// How the host treats one child. The default suits most children.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What to do when a change is refused because a field cannot change. Default: report it.
+    /// What the host does when the API server refuses a change of an immutable field. Default: report it.
     pub on_immutable: ImmutablePolicy,
-    /// What becomes of the child once it is no longer returned. Default: it is deleted.
+    /// What happens to the child once the plugin no longer returns it. Default: the host deletes it.
     pub on_removal: RemovalPolicy,
     /// JSON pointers of fields that others set, such as `/spec/replicas` under an autoscaler.
     pub unmanaged: Vec<String>,

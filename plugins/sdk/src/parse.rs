@@ -1,25 +1,31 @@
-//! From JSON text to a type, with the path of the field that does not fit. It never says where in the text: nobody sees it.
+//! From JSON text to a type, with the path of the field that does not fit. It never gives a line and column: the text crosses
+//! from the host and nobody sees it.
 
 use crate::path;
 use serde::de::DeserializeOwned;
 
+/// What does not fit a type: the path of the field and what is wrong with it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ParseError(String);
+
 /// Reads `text` into `T`.
 ///
 /// # Errors
-/// The path of the offending field and what is wrong with it.
-pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+/// A field does not fit.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ParseError> {
     serde_json::from_str(text).map_err(|error| describe(text, &error))
 }
 
-// Not generic, so that the way to a message exists once in a plugin.
+// Not generic, so that a plugin holds this code once and not once for each type that it reads.
 #[cold]
-fn describe(text: &str, error: &serde_json::Error) -> String {
+fn describe(text: &str, error: &serde_json::Error) -> ParseError {
     let message = error.to_string();
     let message = message.rfind(" at line ").map_or(&*message, |end| &message[..end]);
-    match path::at(text, error.line(), error.column()) {
+    ParseError(match path::at(text, error.line(), error.column()) {
         path if path.is_empty() => message.to_owned(),
         path => format!("{path}: {message}"),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -70,7 +76,8 @@ mod tests {
             (r#"7"#, "invalid type: integer `7`, expected struct Outer"),
         ];
         for (text, expected) in cases {
-            assert_eq!(parse::<Outer>(text).err().as_deref(), Some(expected), "{text}");
+            let message = parse::<Outer>(text).err().map(|error| error.to_string());
+            assert_eq!(message.as_deref(), Some(expected), "{text}");
         }
     }
 }

@@ -1,7 +1,5 @@
-//! Which field of a JSON text lies at a position, for messages. It is only asked after a parser has stopped there, so it
-//! does not check the text.
-
-use std::fmt::Write;
+//! Which field of a JSON text lies at a position, for error messages. It is only called after a parser has stopped there, so
+//! it does not check the text.
 
 /// One level of nesting that is open at the position.
 enum Level<'t> {
@@ -52,7 +50,7 @@ fn open_levels(text: &str, end: usize) -> Vec<Level<'_>> {
         }
         i += 1;
     }
-    // The end of a map is where a field is found missing: what came last is not at fault.
+    // A parser finds a missing field at the end of its map: the last key of the map is not at fault.
     if let (Some(b'}'), Some(Level::Map(key))) = (bytes.get(end), levels.last_mut()) {
         *key = "";
     }
@@ -69,13 +67,12 @@ fn end_of_string(bytes: &[u8], mut i: usize) -> usize {
 
 fn render(levels: &[Level<'_>]) -> String {
     levels.iter().fold(String::new(), |mut path, level| {
-        // Writing to a string does not fail.
-        let _ok = match level {
-            Level::Map("") => Ok(()),
-            Level::Map(key) if path.is_empty() => path.write_str(key),
-            Level::Map(key) => write!(path, ".{key}"),
-            Level::Sequence(index) => write!(path, "[{index}]"),
-        };
+        match level {
+            Level::Map("") => {}
+            Level::Map(key) if path.is_empty() => path.push_str(key),
+            Level::Map(key) => path.extend([".", key]),
+            Level::Sequence(index) => path.push_str(&format!("[{index}]")),
+        }
         path
     })
 }

@@ -1,4 +1,4 @@
-//! The macro that makes a crate a plugin. It adds no behaviour: exports and manifest only.
+//! The macro that makes a crate a plugin. It adds exports and the manifest, and no behaviour.
 
 /// Makes the crate a plugin: exports `reconcile` (and `finalize`) as the contract wants them and embeds the manifest in the
 /// `.wasm`.
@@ -9,19 +9,20 @@
 /// name: "app-service",
 /// version: "1.2.0",                                   // default: the crate's version
 /// reconciles: "apps.example.com/v1" "AppService",     // the kind it reconciles
-/// children: ["apps/v1" "Deployment" reads ["/status"], "v1" "Service"], // kinds it may return, with the fields that it reads of
-///                                   // them, as below; a child that has none of them is not shown. Default: all
+/// children: ["apps/v1" "Deployment" reads ["/status"], "v1" "Service"], // kinds it may return, and the fields that it reads
+///                                   // of them (as below; a child without any of them is not in the request). Default: all
 /// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none. A child kind that is
-///                                                     // here, too, need not be installed: the plugin asks before
-/// measurements: [                                     // metrics it may measure; default: none
+///                                                     // listed here as well need not be installed: a lookup tells
+/// measurements: [                                     // measurements it may return; default: none
 ///     counter "restarts_total" "Restarts seen." ["reason"],      // its labels; or gauge, or histogram
 ///     histogram "job_seconds" "Time of a job." [] [60, 600, 3600], // buckets; default: 5 ms to a day
 /// ],
 /// finalizer: "example.com/cleanup", // name of the finalizer; default: pilothouse.dev/NAME of the plugin
-/// managed_by: "/spec/managedBy",    // field in which an object can name another manager, and is left alone; default: none
+/// managed_by: "/spec/managedBy",    // field that names the object's manager; the host leaves an object with another manager
+///                                   // alone; default: none
 /// expires: "/status/expirationTime", // field with the time at which the host deletes an object; default: none
-/// reads: ["/spec"],                 // fields of its object that it reads: it is shown no others, and a change of others does
-///                                   // not call it; default: all
+/// reads: ["/spec"],                 // fields of the object that it reads: the request holds no others, and a change of
+///                                   // others calls no plugin; default: all
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
 /// finalize: finalize,        // the same; default: none, and then objects get no finalizer
 /// ```
@@ -39,7 +40,7 @@ macro_rules! plugin {
         children: [$($child_version:literal $child_kind:literal $(reads [$($child_field:literal),* $(,)?])?),* $(,)?],
         $(lookups: [$($lookup_version:literal $lookup_kind:literal),* $(,)?],)?
         $(measurements: [
-            $($measurement:ident $metric:literal $help:literal [$($label:literal),* $(,)?] $([$($bucket:literal),* $(,)?])?),*
+            $($measurement_kind:ident $measurement_name:literal $help:literal [$($label:literal),* $(,)?] $([$($bucket:literal),* $(,)?])?),*
             $(,)?
         ],)?
         $(finalizer: $finalizer:literal,)?
@@ -58,7 +59,7 @@ macro_rules! plugin {
             "\"},\"children\":", $crate::__kinds!($($child_version $child_kind),*),
             ",\"lookups\":", $crate::__kinds!($($($lookup_version $lookup_kind),*)?),
             ",\"measurements\":", $crate::__measurements!(
-                $($($measurement $metric $help [$($label),*] $([$($bucket),*])?),*)?
+                $($($measurement_kind $measurement_name $help [$($label),*] $([$($bucket),*])?),*)?
             ),
             $(",\"finalizer\":\"", $finalizer, "\"",)?
             $(",\"managedBy\":\"", $managed_by, "\"",)?
@@ -71,23 +72,23 @@ macro_rules! plugin {
         const _: () = $crate::manifest::check(&[
             $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires,)? $($($field,)*)?
             $api_version, $kind, $($child_version, $child_kind, $($($child_field,)*)?)*
-            $($($lookup_version, $lookup_kind,)*)? $($($metric, $help, $($label,)*)*)?
+            $($($lookup_version, $lookup_kind,)*)? $($($measurement_name, $help, $($label,)*)*)?
         ]);
 
-        /// Answers one reconcile in the contract's plain types, exactly as the exported function does.
+        /// One reconcile in the contract's plain types, exactly as the exported function does it.
         pub fn reconcile_raw(request: $crate::raw::Request) -> $crate::raw::Response {
             $crate::run(request, $reconcile)
         }
 
         $(
-            /// Answers one finalize in the contract's plain types, exactly as the exported function does.
+            /// One finalize in the contract's plain types, exactly as the exported function does it.
             pub fn finalize_raw(request: $crate::raw::Request) -> $crate::raw::Response {
                 $crate::run(request, $finalize)
             }
         )?
 
-        // The exports and the section are what a component is made of; both need attributes that Rust calls unsafe, since
-        // two of the same name would clash. One crate holds one `plugin!`.
+        // A component is made of the exports and the section. Both need attributes that Rust calls unsafe, since two of the
+        // same name would clash. One crate holds one `plugin!`.
         #[cfg(target_family = "wasm")]
         #[allow(unsafe_code)]
         mod __plugin {

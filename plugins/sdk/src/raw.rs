@@ -1,5 +1,5 @@
-//! The contract's own types, as plain Rust values: objects are JSON text in here. The typed modules are built on them and
-//! a host that links a plugin natively calls it with them. They have no behaviour of their own.
+//! The contract's own types as plain Rust values, with objects as JSON text. The typed modules are built on them, and a host
+//! that links a plugin natively calls it with them. They have no behaviour of their own.
 
 pub use crate::bindings::plain::pilothouse::plugin::log::Level;
 pub use crate::bindings::plain::pilothouse::plugin::lookup::LookupError;

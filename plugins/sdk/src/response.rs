@@ -1,49 +1,51 @@
-//! One reconcile's output, built step by step. It checks nothing that the host checks anyway.
+//! One reconcile's output, built step by step, and the response that an error becomes. It checks nothing that the host checks
+//! anyway.
 
 use crate::{Condition, Error, Event, Measurement, Options, Verdict, raw};
 use serde::Serialize;
 
-/// One reconcile's output. Children, status, conditions, events and measurements are honoured with every verdict.
+/// One reconcile's output. The host takes children, status, conditions, events and measurements with every verdict.
 ///
 /// Without a call of [`Response::child`] or [`Response::no_children`] the children stay as they are.
 #[derive(Debug)]
 #[must_use]
 pub struct Response {
     raw: raw::Response,
-    fault: Option<Error>,
+    /// The first part that could not be written.
+    error: Option<Error>,
 }
 
 impl Response {
-    /// The children returned are what the object asks for.
+    /// The children of this response are what the object asks for.
     pub fn done() -> Self {
         Self::of(Verdict::Done)
     }
 
-    /// Something outside is missing: ask again after so many seconds, or when a lookup changes.
+    /// Something outside is missing: call again after so many seconds, or when a lookup changes.
     pub fn wait(reason: impl Into<String>, message: impl Into<String>, seconds: u32) -> Self {
         let waiting = raw::Waiting { reason: reason.into(), message: message.into(), seconds };
         Self::of(Verdict::Wait(waiting))
     }
 
-    /// A passing fault: ask again with backoff.
+    /// A passing fault: call again with backoff.
     pub fn retry(message: impl Into<String>) -> Self {
         Self::of(Verdict::Retry(message.into()))
     }
 
-    /// The object cannot be satisfied as it is: do not ask again before it, a child or a lookup changes.
+    /// The object cannot be satisfied as it is: do not call again before it, a child or a lookup changes.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::of(Verdict::Invalid(message.into()))
     }
 
-    /// With one more child that shall exist. It serialises to a Kubernetes object with `apiVersion`, `kind` and
+    /// With one more desired child. It serialises to a Kubernetes object with `apiVersion`, `kind` and
     /// `metadata.name`: [`crate::json!`], `serde_json::json!`, or a type of `k8s-openapi`.
     pub fn child(self, child: impl Serialize) -> Self {
         self.child_with(child, Options::default())
     }
 
-    /// With one more child that shall exist, treated as `options` say.
+    /// With one more desired child, which the host treats as `options` say.
     pub fn child_with(mut self, child: impl Serialize, options: Options) -> Self {
-        if let Some(object) = self.written("a child", &child) {
+        if let Some(object) = self.serialize("a child", &child) {
             self.raw.children.get_or_insert_default().push(raw::Child {
                 object,
                 on_immutable: options.on_immutable,
@@ -54,13 +56,13 @@ impl Response {
         self
     }
 
-    /// With no children at all: those that exist are removed.
+    /// With no children at all: the host removes those that exist.
     pub fn no_children(mut self) -> Self {
         self.raw.children = Some(Vec::new());
         self
     }
 
-    /// Removing most of the object's children on purpose: the host would hold that back otherwise.
+    /// Says that most of the object's children are removed on purpose. Without it, the host holds such removals back.
     pub fn removes_many(mut self) -> Self {
         self.raw.removes_many = true;
         self
@@ -68,7 +70,7 @@ impl Response {
 
     /// With these status fields; `conditions` and `observedGeneration` are the host's.
     pub fn status(mut self, status: impl Serialize) -> Self {
-        self.raw.status = self.written("the status", &status);
+        self.raw.status = self.serialize("the status", &status);
         self
     }
 
@@ -84,13 +86,13 @@ impl Response {
         self
     }
 
-    /// With one more sample.
+    /// With one more measurement.
     pub fn measurement(mut self, measurement: Measurement) -> Self {
         self.raw.measurements.push(measurement);
         self
     }
 
-    /// Asking again after so many seconds, at the latest.
+    /// With another call after so many seconds, at the latest.
     pub fn requeue_after(mut self, seconds: u32) -> Self {
         self.raw.requeue_after = Some(seconds);
         self
@@ -107,20 +109,32 @@ impl Response {
             measurements: Vec::new(),
             requeue_after: None,
         };
-        Self { raw, fault: None }
+        Self { raw, error: None }
     }
 
-    fn written(&mut self, what: &'static str, value: &impl Serialize) -> Option<raw::Json> {
-        serde_json::to_string(value).map_err(|error| self.fault.get_or_insert(Error::write(what, &error))).ok()
+    fn serialize(&mut self, what: &'static str, value: &impl Serialize) -> Option<raw::Json> {
+        serde_json::to_string(value).map_err(|error| self.error.get_or_insert(Error::write(what, &error))).ok()
     }
 }
 
-/// What crosses to the host. A response with a part that could not be written leaves everything as it is.
+/// What crosses to the host. A response with a part that could not be written changes nothing in the cluster.
 impl From<Response> for raw::Response {
     fn from(response: Response) -> Self {
-        match response.fault {
+        match response.error {
             None => response.raw,
-            Some(fault) => Response::from(fault).raw,
+            Some(error) => Response::from(error).raw,
+        }
+    }
+}
+
+/// The verdict that fits: what a cluster administrator must settle waits, everything else is retried with backoff.
+impl From<Error> for Response {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::LookupDenied(_) => Self::wait("LookupDenied", message, 60),
+            Error::KindNotInstalled(_) => Self::wait("KindNotInstalled", message, 300),
+            _ => Self::retry(message),
         }
     }
 }
@@ -128,7 +142,7 @@ impl From<Response> for raw::Response {
 /// A response made by hand.
 impl From<raw::Response> for Response {
     fn from(raw: raw::Response) -> Self {
-        Self { raw, fault: None }
+        Self { raw, error: None }
     }
 }
 

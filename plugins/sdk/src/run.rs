@@ -4,8 +4,8 @@
 use crate::{Request, Response, imports, raw};
 use serde::de::DeserializeOwned;
 
-/// Calls `reconcile` with the typed request and answers with the contract's response. An object that does not fit `O` is
-/// answered with the verdict `invalid`.
+/// Calls `reconcile` with the typed request and returns the contract's response. For an object that does not fit `O` that is
+/// the verdict `invalid`.
 pub fn run<O, A>(request: raw::Request, reconcile: impl FnOnce(&Request<O>) -> A) -> raw::Response
 where
     O: DeserializeOwned,
@@ -15,10 +15,10 @@ where
     let response = match Request::read(request) {
         Ok(request) => {
             let response = reconcile(&request).into();
-            imports::leave(request);
+            imports::dispose(request);
             response
         }
-        Err(reason) => Response::invalid(format!("the object does not fit this plugin: {reason}")),
+        Err(error) => Response::invalid(format!("the object does not fit this plugin: {error}")),
     };
     response.into()
 }

@@ -1,7 +1,10 @@
-//! Calling a reconcile function natively, in a test: one [`Case`] is one request with all that it can see, one [`Answer`] is
-//! the response. No cluster, no WebAssembly, and the same code between the two as in a `.wasm`.
+//! Calling a reconcile function natively, in a test: one [`Case`] is one request and everything that the call can see, one
+//! [`Answer`] is the response. No cluster and no WebAssembly are involved; the code between the two is the same as in a
+//! `.wasm`.
 
 use crate::imports::fake::{self, Fake};
+use crate::kind::kind_ref;
+use crate::object_ref::ObjectRef;
 use crate::parse::parse;
 use crate::raw::{self, Level};
 use crate::{Condition, Error, Kind, Response, Verdict};
@@ -9,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// One request, and what lookups and the clock answer.
+/// One request, and what lookups and the clock return.
 ///
 /// ```
 /// use pilothouse_sdk::{Object, Request, Response, Verdict, testing::Case};
@@ -29,8 +32,9 @@ pub struct Case {
     object: Value,
     children: Vec<Value>,
     config: Value,
-    world: Fake,
-    fault: Option<Error>,
+    imports: Fake,
+    /// The first part of the case that could not be read.
+    error: Option<Error>,
 }
 
 impl Case {
@@ -48,14 +52,14 @@ impl Case {
         case
     }
 
-    /// With one more live child.
+    /// With one more observed child.
     pub fn child(mut self, child: impl Serialize) -> Self {
         let child = self.value(child);
         self.children.push(child);
         self
     }
 
-    /// With one more live child, as YAML or JSON text.
+    /// With one more observed child, as YAML or JSON text.
     pub fn child_yaml(mut self, child: &str) -> Self {
         let child = self.read(child);
         self.children.push(child);
@@ -70,26 +74,26 @@ impl Case {
 
     /// With the clock at this time: RFC 3339 in UTC with seconds.
     pub fn now(mut self, time: &str) -> Self {
-        self.world.now = Some(time.to_owned());
+        self.imports.now = Some(time.to_owned());
         self
     }
 
-    /// With an object that lookups find. One without a namespace is found in every namespace.
+    /// With an object that lookups can find. An object without a namespace is found in every namespace.
     pub fn found(mut self, object: impl Serialize) -> Self {
         let object = self.value(object);
-        self.world.objects.push(object);
+        self.imports.objects.push(object);
         self
     }
 
     /// With lookups of kind `K` denied.
     pub fn denied<K: Kind>(mut self) -> Self {
-        self.world.denied.push((K::API_VERSION.to_owned(), K::KIND.to_owned()));
+        self.imports.denied.push(kind_ref::<K>());
         self
     }
 
     /// With kind `K` not installed in the cluster.
     pub fn not_installed<K: Kind>(mut self) -> Self {
-        self.world.absent.push((K::API_VERSION.to_owned(), K::KIND.to_owned()));
+        self.imports.not_installed.push(kind_ref::<K>());
         self
     }
 
@@ -110,14 +114,14 @@ impl Case {
     /// # Errors
     /// [`Error::Test`] if a part of the case could not be read.
     pub fn run_raw(mut self, reconcile: impl FnOnce(raw::Request) -> raw::Response) -> Result<Answer, Error> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
+        if let Some(error) = self.error.take() {
+            return Err(error);
         }
         let namespace = self.object.pointer("/metadata/namespace").and_then(Value::as_str);
-        self.world.namespace = namespace.map(str::to_owned);
-        self.world.lines = Some(Vec::new());
+        self.imports.namespace = namespace.map(str::to_owned);
+        self.imports.lines = Some(Vec::new());
         let request = self.request();
-        let before = fake::replace(self.world);
+        let before = fake::replace(self.imports);
         let response = reconcile(request);
         let after = fake::replace(before);
         Ok(Answer { response, lines: after.lines.unwrap_or_default() })
@@ -133,20 +137,20 @@ impl Case {
     }
 
     fn read(&mut self, text: &str) -> Value {
-        serde_saphyr::from_str(text).unwrap_or_else(|error| self.fails(&error))
+        serde_saphyr::from_str(text).unwrap_or_else(|error| self.keep_error(&error))
     }
 
     fn value(&mut self, value: impl Serialize) -> Value {
-        serde_json::to_value(value).unwrap_or_else(|error| self.fails(&error))
+        serde_json::to_value(value).unwrap_or_else(|error| self.keep_error(&error))
     }
 
-    fn fails(&mut self, error: &dyn std::error::Error) -> Value {
-        self.fault.get_or_insert_with(|| Error::Test(error.to_string()));
+    fn keep_error(&mut self, error: &dyn std::error::Error) -> Value {
+        self.error.get_or_insert_with(|| Error::Test(error.to_string()));
         Value::Null
     }
 }
 
-/// One response, with questions that tests ask.
+/// One response, with accessors for tests.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The response as it crosses to the host.
@@ -156,7 +160,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// How it went.
+    /// The verdict.
     pub fn verdict(&self) -> &Verdict {
         &self.response.verdict
     }
@@ -167,9 +171,9 @@ impl Answer {
     /// [`Error::Child`] if one of them does not fit `K`.
     pub fn children<K: Kind + DeserializeOwned>(&self) -> Result<Vec<K>, Error> {
         let listed = self.response.children.iter().flatten();
-        let heads = listed.map(|child| (crate::head::Head::of(&child.object), &child.object));
-        let wanted = heads.filter(|(h, _)| h.kind == K::KIND && h.api_version == K::API_VERSION);
-        wanted.map(|(h, text)| parse(text).map_err(|reason| Error::child::<K>(&h.name, reason))).collect()
+        let named = listed.map(|child| (ObjectRef::of(&child.object), &child.object));
+        let of_kind = named.filter(|(child, _)| child.is_of_kind::<K>());
+        of_kind.map(|(child, text)| parse(text).map_err(|error| Error::child::<K>(&child.name, &error))).collect()
     }
 
     /// The only child of kind `K`.
@@ -199,6 +203,6 @@ impl Answer {
     pub fn status<S: DeserializeOwned>(&self) -> Result<S, Error> {
         let text = self.response.status.as_deref();
         let text = text.ok_or_else(|| Error::Test("no status".to_owned()))?;
-        parse(text).map_err(|reason| Error::Test(format!("status: {reason}")))
+        parse(text).map_err(|error| Error::Test(format!("status: {error}")))
     }
 }

@@ -1,22 +1,23 @@
-//! The imports for tests and for plugins that are linked natively: a cluster of plain values, one per thread. It checks
-//! grants only where a test says so.
+//! The imports for tests and for plugins that are linked natively: a cluster of plain values, one per thread. It denies a
+//! lookup only where a test says so.
 
 use super::selector;
 use crate::raw::{Json, KindRef, Level, LookupError};
 use serde_json::Value;
 use std::cell::RefCell;
 
-/// What lookups, clock and log of the current thread answer with.
+/// What lookups and the clock return in the current thread, and what was logged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fake {
     /// The namespace of the object being reconciled.
     pub(crate) namespace: Option<String>,
     pub(crate) now: Option<String>,
     pub(crate) objects: Vec<Value>,
-    pub(crate) denied: Vec<(String, String)>,
+    /// Kinds that the plugin may not look up.
+    pub(crate) denied: Vec<KindRef>,
     /// Kinds that the cluster does not have.
-    pub(crate) absent: Vec<(String, String)>,
-    /// Log lines; kept only where a test asks for them, for a native host has no use for them here.
+    pub(crate) not_installed: Vec<KindRef>,
+    /// Log lines, kept only where a test asks for them: a native host does not read them here.
     pub(crate) lines: Option<Vec<(Level, String)>>,
 }
 
@@ -24,16 +25,16 @@ thread_local! {
     static FAKE: RefCell<Fake> = RefCell::default();
 }
 
-/// Puts `fake` in place of what the current thread had.
+/// Puts `fake` in the place of the current thread's fake, and returns the old one.
 pub(crate) fn replace(fake: Fake) -> Fake {
     FAKE.with(|cell| cell.replace(fake))
 }
 
-/// A native panic is shown by the test harness.
+/// Does nothing: the test harness shows a native panic.
 pub(crate) fn report_panics() {}
 
-/// A native program goes on after the call.
-pub(crate) fn leave<T>(value: T) {
+/// Drops a value: a native program goes on after the call.
+pub(crate) fn dispose<T>(value: T) {
     drop(value);
 }
 
@@ -65,11 +66,10 @@ pub(crate) fn select(kind: &KindRef, namespace: Option<&str>, label_selector: &s
 
 fn find(kind: &KindRef, namespace: Option<&str>) -> Result<Vec<Value>, LookupError> {
     FAKE.with_borrow(|fake| {
-        let wanted = (kind.api_version.clone(), kind.kind.clone());
-        if fake.denied.contains(&wanted) {
+        if fake.denied.contains(kind) {
             return Err(LookupError::Denied(format!("the manifest does not declare {}", kind.kind)));
         }
-        if fake.absent.contains(&wanted) {
+        if fake.not_installed.contains(kind) {
             return Err(LookupError::NotInstalled(format!("{} is not installed in this cluster", kind.kind)));
         }
         let namespace = namespace.or(fake.namespace.as_deref());

@@ -1,5 +1,4 @@
-//! The imports as the host answers them. Nothing is added here but what a program that lives for one call
-//! does at its end.
+//! The imports as the host answers them, and how a program that lives for one call ends. It adds nothing else.
 
 use crate::bindings::plain::pilothouse::plugin::{clock, log, trap};
 
@@ -7,17 +6,17 @@ pub(crate) use crate::bindings::plain::pilothouse::plugin::lookup::{get, select}
 pub(crate) use clock::now;
 pub(crate) use log::write;
 
-/// A panic ends as a trap, which carries no text: says the message first.
+/// Sends the message of a panic to the host. The panic ends in a trap, which carries no text.
 pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| panic.to_string().as_bytes().chunks(32).for_each(explain)));
 }
 
-/// Leaves a value where it is: its memory goes with the instance, right after the call.
-pub(crate) fn leave<T>(value: T) {
+/// Leaks a value: the instance is thrown away right after the call, and its memory with it.
+pub(crate) fn dispose<T>(value: T) {
     std::mem::forget(value);
 }
 
-/// Says up to 32 bytes.
+/// Sends up to 32 bytes, eight in each number.
 fn explain(piece: &[u8]) {
     let mut numbers = [0; 4];
     for (at, byte) in piece.iter().enumerate() {

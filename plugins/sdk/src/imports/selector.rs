@@ -1,5 +1,5 @@
-//! Matching a label selector in its text form, for the fake lookups. The host has its own; a requirement that cannot be
-//! understood matches nothing.
+//! Matches a label selector in its text form, for the fake lookups. The host has its own parser. A requirement that this one
+//! cannot read matches nothing.
 
 use serde_json::Value;
 
@@ -25,10 +25,10 @@ fn requirements(selector: &str) -> Vec<&str> {
 fn fulfils(requirement: &str, labels: &Value) -> bool {
     let label = |key: &str| labels.get(key.trim()).and_then(Value::as_str);
     if let Some((key, values)) = requirement.split_once(" notin ") {
-        return !label(key).is_some_and(|value| lists(values, value));
+        return !label(key).is_some_and(|value| contains(values, value));
     }
     if let Some((key, values)) = requirement.split_once(" in ") {
-        return label(key).is_some_and(|value| lists(values, value));
+        return label(key).is_some_and(|value| contains(values, value));
     }
     if let Some((key, value)) = requirement.split_once("!=") {
         return label(key) != Some(value.trim());
@@ -42,7 +42,7 @@ fn fulfils(requirement: &str, labels: &Value) -> bool {
     }
 }
 
-fn lists(values: &str, value: &str) -> bool {
+fn contains(values: &str, value: &str) -> bool {
     let inner = values.trim().trim_start_matches('(').trim_end_matches(')');
     inner.split(',').any(|listed| listed.trim() == value)
 }
