@@ -1,18 +1,20 @@
-//! How an application is, judged by its live Deployment. It only reads what the Deployment controller reported.
+//! The conditions of an application, judged by the observed Deployment. It only reads what the Deployment controller
+//! reported.
 
 use pilothouse_sdk::{Condition, Kind};
 use serde::Deserialize;
 
-/// The few fields of a live Deployment that tell how it is; reading them all would cost more than the rest of a reconcile.
+/// The few fields of an observed Deployment that tell its health. Reading the whole Deployment would cost more than the
+/// rest of a reconcile.
 #[derive(Debug, Default, Deserialize)]
-pub struct LiveDeployment {
+pub struct ObservedDeployment {
     metadata: Metadata,
-    /// What the Deployment controller reported; zeros before it did.
+    /// What the Deployment controller reported; zeros before its first report.
     #[serde(default)]
     pub status: DeploymentStatus,
 }
 
-impl Kind for LiveDeployment {
+impl Kind for ObservedDeployment {
     const API_VERSION: &'static str = "apps/v1";
     const KIND: &'static str = "Deployment";
 }
@@ -23,16 +25,16 @@ struct Metadata {
     generation: i64,
 }
 
-/// The counts and conditions of a Deployment.
+/// The replica counts and conditions of a Deployment.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentStatus {
     observed_generation: i64,
-    /// How many Pods exist.
+    /// How many Pods exist, of all revisions.
     pub replicas: i32,
     updated_replicas: i32,
     available_replicas: i32,
-    /// How many Pods are ready.
+    /// How many Pods are ready, of all revisions.
     pub ready_replicas: i32,
     conditions: Vec<DeploymentCondition>,
 }
@@ -47,75 +49,81 @@ struct DeploymentCondition {
     message: String,
 }
 
-/// Where a rollout is.
+/// How far a rollout is.
 enum Rollout<'d> {
-    Done,
-    UnderWay,
-    Stuck(&'d DeploymentCondition),
+    Complete,
+    Progressing,
+    Failed(&'d DeploymentCondition),
 }
 
-/// The conditions of an application that wants so many replicas.
-pub fn conditions(live: &LiveDeployment, wanted: i32) -> [Condition; 4] {
-    let rollout = live.rollout(wanted);
+/// The conditions of an application that asks for `desired` replicas.
+pub fn conditions(deployment: &ObservedDeployment, desired: i32) -> [Condition; 4] {
+    let rollout = deployment.rollout(desired);
     let (reason, message) = match rollout {
-        Rollout::Done => ("Available", live.counted(wanted)),
-        Rollout::UnderWay => ("Progressing", live.counted(wanted)),
-        Rollout::Stuck(fault) => (fault.reason.as_str(), fault.message.clone()),
+        // During a rollout, surge Pods and Pods of the old revision may be ready as well. They are not among the desired
+        // replicas, so they are not counted.
+        Rollout::Complete => ("Available", format!("{desired} of {desired} replicas ready")),
+        Rollout::Progressing => ("Progressing", deployment.progress(desired)),
+        Rollout::Failed(failure) => (failure.reason.as_str(), failure.message.clone()),
     };
-    let available = live.status.available_replicas;
-    let minimum = if available > 0 { "ReplicasAvailable" } else { "NoReplicasAvailable" };
+    let available = deployment.status.available_replicas;
+    let available_reason = if available > 0 { "ReplicasAvailable" } else { "NoReplicasAvailable" };
     [
-        Condition::when("Ready", matches!(rollout, Rollout::Done), reason, &message),
-        Condition::when("Progressing", matches!(rollout, Rollout::UnderWay), reason, &message),
-        Condition::when("Degraded", matches!(rollout, Rollout::Stuck(_)), reason, &message),
-        Condition::when("Available", available > 0, minimum, format!("{available} replicas available")),
+        Condition::when("Ready", matches!(rollout, Rollout::Complete), reason, &message),
+        Condition::when("Progressing", matches!(rollout, Rollout::Progressing), reason, &message),
+        Condition::when("Degraded", matches!(rollout, Rollout::Failed(_)), reason, &message),
+        Condition::when("Available", available > 0, available_reason, format!("{available} replicas available")),
     ]
 }
 
-impl LiveDeployment {
-    fn rollout(&self, wanted: i32) -> Rollout<'_> {
-        if self.is_observed() && self.fewest() >= wanted {
-            return Rollout::Done;
+impl ObservedDeployment {
+    fn rollout(&self, desired: i32) -> Rollout<'_> {
+        if self.is_spec_observed() && self.min_ready_updated_replicas() >= desired {
+            return Rollout::Complete;
         }
-        match self.fault() {
-            Some(fault) => Rollout::Stuck(fault),
-            None => Rollout::UnderWay,
+        match self.failure() {
+            Some(failure) => Rollout::Failed(failure),
+            None => Rollout::Progressing,
         }
     }
 
-    /// Whether the counts are about the current spec.
-    fn is_observed(&self) -> bool {
+    /// Whether the replica counts are about the current spec.
+    fn is_spec_observed(&self) -> bool {
         self.status.observed_generation >= self.metadata.generation
     }
 
-    /// Replicas that are both ready and of the current revision, at least: every one of an older revision may be ready.
-    fn fewest(&self) -> i32 {
-        let old = self.status.replicas - self.status.updated_replicas;
-        self.status.ready_replicas - old
+    /// How many replicas of the current revision are ready, at the least. The status counts ready replicas over all
+    /// revisions, so every replica of an old revision is taken to be a ready one.
+    fn min_ready_updated_replicas(&self) -> i32 {
+        self.status.ready_replicas - self.old_replicas()
     }
 
-    fn counted(&self, wanted: i32) -> String {
-        let status = &self.status;
-        if status.ready_replicas < wanted {
-            format!("{} of {wanted} replicas ready", status.ready_replicas)
-        } else if status.updated_replicas < wanted {
-            format!("{} of {wanted} replicas updated", status.updated_replicas)
-        } else if self.is_observed() && self.fewest() < wanted {
-            format!("{} old replicas still run", status.replicas - status.updated_replicas)
-        } else if self.is_observed() {
-            format!("{} of {wanted} replicas ready", status.ready_replicas)
+    fn old_replicas(&self) -> i32 {
+        self.status.replicas - self.status.updated_replicas
+    }
+
+    /// What an incomplete rollout waits for. A count of ready or updated replicas is only told below the desired number, so
+    /// it never exceeds it.
+    fn progress(&self, desired: i32) -> String {
+        let DeploymentStatus { ready_replicas: ready, updated_replicas: updated, .. } = self.status;
+        if ready < desired {
+            format!("{ready} of {desired} replicas ready")
+        } else if updated < desired {
+            format!("{updated} of {desired} replicas updated")
+        } else if self.is_spec_observed() {
+            format!("{} old replicas still run", self.old_replicas())
         } else {
             "the Deployment's change is not rolled out yet".to_owned()
         }
     }
 
-    /// What keeps the Deployment from getting on, as it says itself.
-    fn fault(&self) -> Option<&DeploymentCondition> {
-        let is_fault = |c: &&DeploymentCondition| match c.condition_type.as_str() {
-            "Progressing" => c.status == "False" && !c.reason.is_empty(),
-            "ReplicaFailure" => c.status == "True" && !c.reason.is_empty(),
+    /// The condition by which the Deployment controller says that the rollout is stuck.
+    fn failure(&self) -> Option<&DeploymentCondition> {
+        let is_failure = |condition: &&DeploymentCondition| match condition.condition_type.as_str() {
+            "Progressing" => condition.status == "False" && !condition.reason.is_empty(),
+            "ReplicaFailure" => condition.status == "True" && !condition.reason.is_empty(),
             _ => false,
         };
-        self.status.conditions.iter().find(is_fault)
+        self.status.conditions.iter().find(is_failure)
     }
 }

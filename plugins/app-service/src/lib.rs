@@ -1,5 +1,5 @@
-//! The reference plugin `app-service`: an `AppService` becomes a Deployment and a Service. It deletes nothing and writes
-//! nothing itself: it only says what shall exist.
+//! The reference plugin `app-service`: an `AppService` becomes a Deployment and a Service. It writes and deletes nothing
+//! itself: it returns the children that should exist, and the host applies them.
 
 pub mod api;
 #[cfg(feature = "crd")]
@@ -7,7 +7,7 @@ pub mod crd;
 pub mod health;
 
 use api::{AppServiceSpec, AppServiceStatus};
-use health::{LiveDeployment, conditions};
+use health::{ObservedDeployment, conditions};
 use pilothouse_sdk::{Error, Object, Request, Response, json};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -24,32 +24,33 @@ pilothouse_sdk::plugin! {
 /// An `AppService` as the API serves it.
 pub type AppService = Object<AppServiceSpec>;
 
-/// Says what shall exist for an `AppService`, and how it is.
+/// The desired children, the status and the conditions of an `AppService`.
 ///
 /// # Errors
-/// The live Deployment cannot be read.
+/// The observed Deployment cannot be read.
 pub fn reconcile(request: &Request<AppService>) -> Result<Response, Error> {
     respond(request, deployment(&request.object))
 }
 
-/// Answers with a Deployment of one's own making.
+/// As [`reconcile`], with a Deployment that the caller made. A plugin that builds upon this one changes the Deployment and
+/// leaves the rest to this function.
 ///
 /// # Errors
-/// The live Deployment cannot be read.
+/// The observed Deployment cannot be read.
 pub fn respond(request: &Request<AppService>, deployment: impl Serialize) -> Result<Response, Error> {
     let app = &request.object;
-    let live = request.child::<LiveDeployment>(app.name())?.unwrap_or_default();
+    let observed = request.child::<ObservedDeployment>(app.name())?.unwrap_or_default();
     let status = AppServiceStatus {
-        replicas: live.status.replicas,
-        ready_replicas: live.status.ready_replicas,
+        replicas: observed.status.replicas,
+        ready_replicas: observed.status.ready_replicas,
         selector: format!("app.kubernetes.io/component=web,app.kubernetes.io/name={}", app.name()),
         url: format!("http://{}.{}.svc", app.name(), app.namespace()),
     };
     let response = Response::done().child(deployment).child(service(app)).status(status);
-    Ok(conditions(&live, app.spec.replicas).into_iter().fold(response, Response::condition))
+    Ok(conditions(&observed, app.spec.replicas).into_iter().fold(response, Response::condition))
 }
 
-/// The Deployment that shall exist.
+/// The desired Deployment.
 pub fn deployment(app: &AppService) -> Box<RawValue> {
     let labels = json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
     json!({
@@ -72,7 +73,7 @@ pub fn deployment(app: &AppService) -> Box<RawValue> {
     })
 }
 
-/// The Service that shall exist.
+/// The desired Service.
 pub fn service(app: &AppService) -> Box<RawValue> {
     let labels = json!({ "app.kubernetes.io/name": app.name(), "app.kubernetes.io/component": "web" });
     json!({

@@ -1,4 +1,4 @@
-//! Checks what an `AppService` asks for and how it is reported, case by case, without a cluster.
+//! Checks the children and the status of an `AppService`, case by case, without a cluster.
 
 use app_service::api::AppServiceStatus;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -46,11 +46,11 @@ fn asks_for_a_deployment_and_a_service() -> Result<(), Error> {
 
 #[test]
 fn the_port_reaches_the_container() -> Result<(), Error> {
-    for (given, expected) in [("", 8080), (", port: 3000", 3000)] {
-        let app = APP.replace("'nginx:1.27'", &format!("'nginx:1.27'{given}"));
+    for (port_in_spec, expected) in [("", 8080), (", port: 3000", 3000)] {
+        let app = APP.replace("'nginx:1.27'", &format!("'nginx:1.27'{port_in_spec}"));
         let pod = run(Case::yaml(&app))?.child::<Deployment>()?.spec.unwrap_or_default().template.spec;
         let ports = pod.unwrap_or_default().containers[0].ports.clone().unwrap_or_default();
-        assert_eq!(ports[0].container_port, expected, "{given}");
+        assert_eq!(ports[0].container_port, expected, "{port_in_spec}");
     }
     Ok(())
 }
@@ -70,80 +70,117 @@ fn an_object_that_does_not_fit_is_invalid() -> Result<(), Error> {
     Ok(())
 }
 
-/// A live Deployment's status, and what `Ready` says of it.
-const HEALTH: &[(&str, bool, &str, &str)] = &[
-    ("{}", false, "Progressing", "0 of 3 replicas ready"),
-    (
-        "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 2, availableReplicas: 2}",
-        false,
-        "Progressing",
-        "2 of 3 replicas ready",
-    ),
-    (
-        "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3}",
-        true,
-        "Available",
-        "3 of 3 replicas ready",
-    ),
-    (
-        "{observedGeneration: 2, replicas: 4, updatedReplicas: 1, readyReplicas: 3, availableReplicas: 3}",
-        false,
-        "Progressing",
-        "1 of 3 replicas updated",
-    ),
-    (
-        "{observedGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3}",
-        false,
-        "Progressing",
-        "the Deployment's change is not rolled out yet",
-    ),
-    (
-        "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 1, conditions: [
+/// The status of an observed Deployment, and the condition `Ready` that follows from it.
+struct Health {
+    deployment_status: &'static str,
+    is_ready: bool,
+    reason: &'static str,
+    message: &'static str,
+}
+
+const HEALTH: &[Health] = &[
+    Health { deployment_status: "{}", is_ready: false, reason: "Progressing", message: "0 of 3 replicas ready" },
+    Health {
+        deployment_status: "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 2}",
+        is_ready: false,
+        reason: "Progressing",
+        message: "2 of 3 replicas ready",
+    },
+    Health {
+        deployment_status: "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 3}",
+        is_ready: true,
+        reason: "Available",
+        message: "3 of 3 replicas ready",
+    },
+    Health {
+        deployment_status: "{observedGeneration: 2, replicas: 4, updatedReplicas: 1, readyReplicas: 3}",
+        is_ready: false,
+        reason: "Progressing",
+        message: "1 of 3 replicas updated",
+    },
+    Health {
+        deployment_status: "{observedGeneration: 2, replicas: 4, updatedReplicas: 3, readyReplicas: 3}",
+        is_ready: false,
+        reason: "Progressing",
+        message: "1 old replicas still run",
+    },
+    Health {
+        deployment_status: "{observedGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 3}",
+        is_ready: false,
+        reason: "Progressing",
+        message: "the Deployment's change is not rolled out yet",
+    },
+    Health {
+        deployment_status: "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 1, conditions: [
           {type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: too slow}]}",
-        false,
-        "ProgressDeadlineExceeded",
-        "too slow",
-    ),
-    (
-        "{observedGeneration: 2, conditions: [
+        is_ready: false,
+        reason: "ProgressDeadlineExceeded",
+        message: "too slow",
+    },
+    Health {
+        deployment_status: "{observedGeneration: 2, conditions: [
           {type: Progressing, status: 'True', reason: NewReplicaSetCreated, message: m},
           {type: ReplicaFailure, status: 'True', reason: FailedCreate, message: quota}]}",
-        false,
-        "FailedCreate",
-        "quota",
-    ),
+        is_ready: false,
+        reason: "FailedCreate",
+        message: "quota",
+    },
 ];
+
+/// Reconciles an `AppService` of three replicas whose Deployment has this status.
+fn run_with_deployment(status: &str) -> Result<Answer, Error> {
+    let deployment =
+        format!("{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web, generation: 2}}, status: {status}}}");
+    run(case().child_yaml(&deployment))
+}
 
 #[test]
 fn ready_follows_the_deployment() -> Result<(), Error> {
-    for (status, ready, reason, message) in HEALTH {
-        let deployment = format!(
-            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web, generation: 2}}, status: {status}}}"
-        );
-        let answer = run(case().child_yaml(&deployment))?;
-        let expected = if *ready { ConditionStatus::IsTrue } else { ConditionStatus::IsFalse };
-        let found = answer.condition("Ready").map(|c| (c.status, &*c.reason, &*c.message));
-        assert_eq!(found, Some((expected, *reason, *message)), "{status}");
-        let progressing = answer.condition("Progressing").map(|c| c.status);
-        assert_eq!(progressing == Some(ConditionStatus::IsTrue), *reason == "Progressing", "{status}");
-        let degraded = answer.condition("Degraded").map(|c| c.status);
-        let stuck = !ready && *reason != "Progressing";
-        assert_eq!(degraded == Some(ConditionStatus::IsTrue), stuck, "{status}");
+    for Health { deployment_status, is_ready, reason, message } in HEALTH {
+        let answer = run_with_deployment(deployment_status)?;
+        let expected = if *is_ready { ConditionStatus::IsTrue } else { ConditionStatus::IsFalse };
+        let ready = answer.condition("Ready").map(|ready| (ready.status, &*ready.reason, &*ready.message));
+        assert_eq!(ready, Some((expected, *reason, *message)), "{deployment_status}");
+        let is_true = |name| answer.condition(name).map(|found| found.status) == Some(ConditionStatus::IsTrue);
+        assert_eq!(is_true("Progressing"), *reason == "Progressing", "{deployment_status}");
+        let is_stuck = !is_ready && *reason != "Progressing";
+        assert_eq!(is_true("Degraded"), is_stuck, "{deployment_status}");
+    }
+    Ok(())
+}
+
+/// Deployments of which more Pods are ready than desired: one with a surge Pod of the old revision at the end of a
+/// rollout, and one that has just been scaled down.
+const MORE_READY_THAN_DESIRED: &[&str] = &[
+    "{observedGeneration: 2, replicas: 4, updatedReplicas: 3, readyReplicas: 4, availableReplicas: 4}",
+    "{observedGeneration: 2, replicas: 4, updatedReplicas: 4, readyReplicas: 4, availableReplicas: 4}",
+];
+
+#[test]
+fn no_more_replicas_are_ready_than_desired() -> Result<(), Error> {
+    for deployment_status in MORE_READY_THAN_DESIRED {
+        let answer = run_with_deployment(deployment_status)?;
+        for condition in ["Ready", "Progressing", "Degraded"] {
+            let message = answer.condition(condition).map(|found| found.message.as_str());
+            assert_eq!(message, Some("3 of 3 replicas ready"), "{condition}: {deployment_status}");
+        }
+        let status = answer.status::<AppServiceStatus>()?;
+        assert_eq!((status.replicas, status.ready_replicas), (4, 4), "the status counts what the Deployment counts");
     }
     Ok(())
 }
 
 #[test]
-fn the_status_counts_replicas_and_says_where_the_app_is() -> Result<(), Error> {
+fn the_status_has_the_replica_counts_and_the_url() -> Result<(), Error> {
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
         "status": { "replicas": 3, "readyReplicas": 2 },
     });
-    let other = json!({
+    let unrelated = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "other" },
         "status": { "replicas": 9, "readyReplicas": 9 },
     });
-    let status = run(case().child(other).child(deployment))?.status::<AppServiceStatus>()?;
+    let status = run(case().child(unrelated).child(deployment))?.status::<AppServiceStatus>()?;
     assert_eq!((status.replicas, status.ready_replicas), (3, 2));
     assert_eq!(status.url, "http://web.shop.svc");
     assert_eq!(status.selector, "app.kubernetes.io/component=web,app.kubernetes.io/name=web");
