@@ -1,5 +1,5 @@
-//! The only clock that a plugin has. It stands still during a call. The host remembers that the plugin read it, and calls such a
-//! plugin again also where nothing but the time has changed.
+//! The only clock that a plugin has. It stands still during a call. The host remembers that the plugin read it, and calls
+//! such a plugin again also where nothing but the time has changed.
 
 use crate::{Error, imports};
 use k8s_openapi::jiff::Timestamp;

@@ -40,7 +40,8 @@ macro_rules! plugin {
         children: [$($child_version:literal $child_kind:literal $(reads [$($child_field:literal),* $(,)?])?),* $(,)?],
         $(lookups: [$($lookup_version:literal $lookup_kind:literal),* $(,)?],)?
         $(measurements: [
-            $($measurement_kind:ident $measurement_name:literal $help:literal [$($label:literal),* $(,)?] $([$($bucket:literal),* $(,)?])?),*
+            $($measurement_kind:ident $measurement_name:literal $help:literal
+                [$($label:literal),* $(,)?] $([$($bucket:literal),* $(,)?])?),*
             $(,)?
         ],)?
         $(finalizer: $finalizer:literal,)?
