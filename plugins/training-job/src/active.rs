@@ -1,189 +1,196 @@
-//! A job that shall run: waits for what it needs, makes its Pods, and carries out what is decided about them.
+//! A job that is neither finished nor suspended: checks what it waits for, creates its Pods, and carries out what is decided
+//! about them.
 
-use crate::answer::{Answer, Children};
 use crate::api::{Phase, TrainingJobStatus};
 use crate::children::config_maps::{self, ConfigMap};
 use crate::children::pod_group::{Admission, admission, pod_group};
-use crate::children::{pod::Template, service};
-use crate::decide::{Finish, Hold, Restart, SPEC_CHANGED, Step, deadline, decide};
+use crate::children::{pod::PodTemplate, service};
+use crate::decision::{CreationDelay, Decision, Finish, Restart, RestartReason, deadline, decide};
 use crate::finished::expiration;
-use crate::gate::{Shut, gate};
-use crate::group::{Group, State};
 use crate::job::Job;
-use crate::live::LivePod;
+use crate::job_response::{Children, JobResponse};
+use crate::observed_pod::ObservedPod;
 use crate::outcome::is_running;
-use crate::progress::{describe, summary};
+use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_precondition};
+use crate::replica_statuses::{summary, update_replica_statuses};
+use crate::replicas::{ReplicaState, Replicas};
 use crate::time::Time;
-use pilothouse_sdk::{Error, Response};
+use pilothouse_sdk::{Condition, Error, Response};
 use serde_json::Value;
 
-/// How often a running job is looked at, in seconds.
-const AGAIN: u32 = 30;
+/// How often a running job is reconciled even if nothing changes, in seconds.
+const RESYNC_SECONDS: u32 = 30;
 
-/// A job that shall run, at one moment.
-pub struct Running<'a> {
+/// An active job at one moment.
+pub struct ActiveJob<'a> {
     /// The job.
     pub job: &'a Job<'a>,
-    /// What is remembered.
-    pub memory: &'a TrainingJobStatus,
-    /// Its live Pods.
-    pub pods: &'a [LivePod],
-    /// Its live ConfigMaps.
+    /// The status as it was last written.
+    pub old_status: &'a TrainingJobStatus,
+    /// Its observed Pods.
+    pub pods: &'a [ObservedPod],
+    /// Its observed ConfigMaps.
     pub config_maps: &'a [ConfigMap],
-    /// The time.
+    /// The time of this call.
     pub now: Time,
 }
 
-impl<'a> Running<'a> {
-    /// Answers.
+impl<'a> ActiveJob<'a> {
+    /// The response.
     ///
     /// # Errors
-    /// Something cannot be looked up.
+    /// A lookup fails.
     pub fn respond(&self) -> Result<Response, Error> {
-        let group = Group::observe(self.job, self.pods, self.memory);
-        let step = decide(self.job, &group, self.memory, self.now);
-        if let Some(shut) = self.shut(&step)? {
-            return self.wait(&shut);
+        let replicas = Replicas::observe(self.job, self.pods, self.old_status);
+        let decision = decide(self.job, &replicas, self.old_status, self.now);
+        if let Some(unmet) = self.unmet_precondition(&decision)? {
+            return self.wait(&unmet);
         }
-        match step {
-            Step::Finish(finish) => Ok(self.finish(&group, &finish)),
-            Step::Restart(restart) => Ok(self.restart(&group, restart)),
-            Step::CarryOn { hold } => self.carry_on(&group, hold),
+        match decision {
+            Decision::Finish(finish) => Ok(self.finish(&replicas, &finish)),
+            Decision::Restart(restart) => Ok(self.restart(&replicas, restart)),
+            Decision::SyncPods(delay) => self.sync_pods(&replicas, delay),
         }
     }
 
-    /// What keeps the job from starting, or from starting anew with another spec.
-    fn shut(&self, step: &Step) -> Result<Option<Shut>, Error> {
-        let starts = match step {
-            Step::Finish(_) => false,
-            Step::Restart(restart) => restart.reason == SPEC_CHANGED,
-            Step::CarryOn { .. } => self.memory.start_time.is_none(),
+    /// What keeps the job from starting, or from starting again with a changed spec. A job that has started and keeps its spec
+    /// goes on without what it needed for the start.
+    fn unmet_precondition(&self, decision: &Decision) -> Result<Option<UnmetPrecondition>, Error> {
+        let starts = match decision {
+            Decision::Finish(_) => false,
+            Decision::Restart(restart) => restart.reason == RestartReason::SpecChanged,
+            Decision::SyncPods(_) => self.old_status.start_time.is_none(),
         };
-        // A scheduler that let the first Pods in has let all in.
-        let has_begun = self.pods.iter().any(|pod| !pod.is_deleting());
-        let shut = if starts { gate(self.job)? } else { None };
-        Ok(shut.filter(|shut| !(shut.prepares && has_begun)))
-    }
-
-    fn wait(&self, shut: &Shut) -> Result<Response, Error> {
-        let mut answer = self.answer();
-        if shut.prepares {
-            let list = self.surroundings(&Template::of(self.job))?;
-            answer.children = Children::Exactly { list, removes: false };
+        if !starts {
+            return Ok(None);
         }
-        if self.memory.start_time.is_none() {
-            answer.status.phase = Some(Phase::Pending);
-            answer.conditions.set("Running", false, shut.reason, &shut.message);
+        // Pods exist only after the scheduler has admitted the PodGroup, which admits all its Pods. So from then on the job
+        // does not wait for an admission again.
+        let has_pods = self.pods.iter().any(|pod| !pod.is_deleting());
+        Ok(unmet_precondition(self.job)?.filter(|unmet| !(unmet.blocks_only_pods && has_pods)))
+    }
+
+    fn wait(&self, unmet: &UnmetPrecondition) -> Result<Response, Error> {
+        let mut response = self.unsuspended_response();
+        if unmet.blocks_only_pods {
+            let list = self.children_without_pods(&PodTemplate::of(self.job))?;
+            response.children = Children::Exactly { list, removes_pods: false };
         }
-        self.time(&mut answer, None);
-        Ok(answer.wait(shut.reason, &shut.message, shut.seconds))
+        if self.old_status.start_time.is_none() {
+            response.status.phase = Some(Phase::Pending);
+            response.conditions.set_false("Running", unmet.reason, &unmet.message);
+        }
+        self.schedule_next_call(&mut response, None);
+        Ok(response.wait(unmet.reason, &unmet.message, RECHECK_SECONDS))
     }
 
-    fn finish(&self, group: &Group<'_>, finish: &Finish) -> Response {
-        let mut answer = self.answer();
-        describe(&mut answer.status, self.job, group);
-        answer.status.phase = Some(finish.phase);
-        answer.status.completion_time = Some(self.now.text());
-        answer.status.start_time.get_or_insert(self.now.text());
-        answer.status.expiration_time = expiration(self.job, &answer.status);
-        answer.status.retiring_pods.clear();
-        let reached = if finish.phase == Phase::Succeeded { "Succeeded" } else { "Failed" };
-        answer.conditions.set(reached, true, finish.reason, &finish.message);
-        answer.conditions.set("Running", false, finish.reason, &finish.message);
-        answer.conditions.end("Restarting", finish.reason, &finish.message);
-        answer.again_in(0);
-        answer.done()
+    fn finish(&self, replicas: &Replicas<'_>, finish: &Finish) -> Response {
+        let mut response = self.unsuspended_response();
+        update_replica_statuses(&mut response.status, self.job, replicas);
+        response.status.phase = Some(finish.phase);
+        response.status.completion_time = Some(self.now.to_rfc3339());
+        response.status.start_time.get_or_insert(self.now.to_rfc3339());
+        response.status.expiration_time = expiration(self.job, &response.status);
+        response.status.retiring_pods.clear();
+        let final_condition = if finish.phase == Phase::Succeeded { "Succeeded" } else { "Failed" };
+        response.conditions.set_true(final_condition, finish.reason, &finish.message);
+        response.conditions.set_false("Running", finish.reason, &finish.message);
+        response.conditions.end("Restarting", finish.reason, &finish.message);
+        response.requeue_within(0);
+        response.done()
     }
 
-    fn restart(&self, group: &Group<'_>, restart: Restart) -> Response {
-        let mut answer = self.answer();
-        describe(&mut answer.status, self.job, group);
-        let is_whole = restart.pods.len() == self.pods.len();
-        let runs_on = !is_whole && is_running(self.job, group);
-        answer.status.phase = Some(if runs_on { Phase::Running } else { Phase::Pending });
-        answer.status.restart_count += restart.counted;
+    /// Records which Pods go. The next call, at once, no longer returns them.
+    fn restart(&self, replicas: &Replicas<'_>, restart: Restart) -> Response {
+        let mut response = self.unsuspended_response();
+        update_replica_statuses(&mut response.status, self.job, replicas);
+        let restarts_all = restart.pods.len() == self.pods.len();
+        let keeps_running = !restarts_all && is_running(self.job, replicas);
+        response.status.phase = Some(if keeps_running { Phase::Running } else { Phase::Pending });
+        response.status.restart_count += restart.counted;
         if restart.counted > 0 {
-            answer.status.last_restart_time = Some(self.now.text());
+            response.status.last_restart_time = Some(self.now.to_rfc3339());
         }
-        let mut retiring = group.still_there(&self.memory.retiring_pods);
+        let mut retiring = replicas.still_existing(&self.old_status.retiring_pods);
         let new: Vec<_> = restart.pods.into_iter().filter(|uid| !retiring.contains(uid)).collect();
         retiring.extend(new);
-        answer.status.retiring_pods = retiring;
-        answer.conditions.set("Restarting", true, restart.reason, &restart.message);
-        answer.conditions.set("Running", false, restart.reason, &restart.message);
-        answer.again_in(0);
-        answer.done()
+        response.status.retiring_pods = retiring;
+        response.conditions.set_true("Restarting", restart.reason.as_str(), &restart.message);
+        response.conditions.set_false("Running", restart.reason.as_str(), &restart.message);
+        response.requeue_within(0);
+        response.done()
     }
 
-    fn carry_on(&self, group: &Group<'_>, hold: Option<Hold>) -> Result<Response, Error> {
-        let mut answer = self.answer();
-        describe(&mut answer.status, self.job, group);
-        answer.status.retiring_pods = group.still_there(&self.memory.retiring_pods);
-        if group.is_complete() {
-            answer.status.start_time.get_or_insert(self.now.text());
+    fn sync_pods(&self, replicas: &Replicas<'_>, delay: Option<CreationDelay>) -> Result<Response, Error> {
+        let mut response = self.unsuspended_response();
+        update_replica_statuses(&mut response.status, self.job, replicas);
+        response.status.retiring_pods = replicas.still_existing(&self.old_status.retiring_pods);
+        if replicas.is_complete() {
+            response.status.start_time.get_or_insert(self.now.to_rfc3339());
         }
-        let runs = is_running(self.job, group);
-        answer.status.phase = Some(if runs { Phase::Running } else { Phase::Pending });
-        let told = summary(&answer.status);
-        if runs && group.is_complete() {
-            answer.conditions.end("Restarting", "TrainingJobRunning", &told);
+        let runs = is_running(self.job, replicas);
+        response.status.phase = Some(if runs { Phase::Running } else { Phase::Pending });
+        let message = summary(&response.status);
+        if runs && replicas.is_complete() {
+            response.conditions.end("Restarting", "TrainingJobRunning", &message);
         }
-        let reason = if runs { "TrainingJobRunning" } else { "TrainingJobPending" };
-        if !answer.conditions.holds("Restarting") {
-            answer.conditions.set("Running", runs, reason, &told);
+        // `Running` stays `False` with the reason of the restart until all replicas are back.
+        if !response.conditions.is_true("Restarting") {
+            let reason = if runs { "TrainingJobRunning" } else { "TrainingJobPending" };
+            response.conditions.set(Condition::when("Running", runs, reason, &message));
         }
-        answer.children = self.children(group, hold)?;
-        self.time(&mut answer, hold);
-        Ok(answer.done())
+        response.children = self.children(replicas, delay)?;
+        self.schedule_next_call(&mut response, delay);
+        Ok(response.done())
     }
 
-    /// When to look again.
-    fn time(&self, answer: &mut Answer<'_>, hold: Option<Hold>) {
-        if answer.status.phase == Some(Phase::Running) {
-            answer.again_in(AGAIN);
+    fn schedule_next_call(&self, response: &mut JobResponse<'_>, delay: Option<CreationDelay>) {
+        if response.status.phase == Some(Phase::Running) {
+            response.requeue_within(RESYNC_SECONDS);
         }
-        if let Some(Hold::Seconds(seconds)) = hold {
-            answer.again_in(seconds);
+        if let Some(CreationDelay::Backoff(seconds)) = delay {
+            response.requeue_within(seconds);
         }
-        if let Some(deadline) = deadline(self.job, &answer.status) {
-            answer.again_in(deadline.since(self.now));
+        if let Some(deadline) = deadline(self.job, &response.status) {
+            response.requeue_within(deadline.since(self.now));
         }
     }
 
-    /// An answer for a job that is not suspended.
-    fn answer(&self) -> Answer<'a> {
-        let mut answer = Answer::new(self.job, self.memory);
-        answer.conditions.end("Suspended", "TrainingJobResumed", "the job goes on");
-        answer
+    /// A response for a job that is not suspended, or no longer.
+    fn unsuspended_response(&self) -> JobResponse<'a> {
+        let mut response = JobResponse::new(self.job, self.old_status);
+        response.conditions.end("Suspended", "TrainingJobResumed", "the job goes on");
+        response
     }
 
-    /// Pods that stay and Pods that are missing, and what is around them. Pods of another form cannot be returned, so then
-    /// everything stays; nothing is missing or left over, or a restart would have been decided.
-    fn children(&self, group: &Group<'_>, hold: Option<Hold>) -> Result<Children, Error> {
-        if group.has_other_form {
-            return Ok(Children::Leave);
+    /// The Pods that stay, the Pods that are created now, and all other children.
+    fn children(&self, replicas: &Replicas<'_>, delay: Option<CreationDelay>) -> Result<Children, Error> {
+        // Pods of another template version cannot be returned as they are, so all children stay untouched. Nothing has to be
+        // created or removed: otherwise a restart would have been decided.
+        if replicas.has_pods_of_other_template_version {
+            return Ok(Children::Unchanged);
         }
-        let template = Template::of(self.job);
-        let mut list = self.surroundings(&template)?;
+        let template = PodTemplate::of(self.job);
+        let mut list = self.children_without_pods(&template)?;
         let mut staying = 0;
-        for member in &group.members {
-            let stays = member.pod.is_some() && member.state != State::Leaving;
-            let comes = member.state == State::Missing && hold.is_none();
-            if stays || comes {
-                list.push(template.pod(member.role, member.index));
+        for replica in &replicas.all {
+            let stays = replica.pod.is_some() && replica.state != ReplicaState::Terminating;
+            let is_created = replica.state == ReplicaState::Missing && delay.is_none();
+            if stays || is_created {
+                list.push(template.pod(replica.id));
             }
             staying += usize::from(stays);
         }
-        let live = self.pods.iter().filter(|pod| !pod.is_deleting()).count();
-        Ok(Children::Exactly { list, removes: live > staying })
+        let existing = self.pods.iter().filter(|pod| !pod.is_deleting()).count();
+        Ok(Children::Exactly { list, removes_pods: existing > staying })
     }
 
-    /// Everything but the Pods.
-    fn surroundings(&self, template: &Template<'_, '_>) -> Result<Vec<Value>, Error> {
+    fn children_without_pods(&self, template: &PodTemplate<'_, '_>) -> Result<Vec<Value>, Error> {
         let mut list = vec![service::service(self.job)];
         list.extend(config_maps::hyperparameters(self.job));
         list.extend(template.config_map());
         list.extend(config_maps::snapshots(self.job, self.config_maps)?);
+        // The host could not apply a PodGroup whose kind is gone, and the whole job would fail with it.
         if !matches!(admission(self.job)?, Admission::NotInstalled(_)) {
             list.extend(pod_group(self.job));
         }

@@ -14,30 +14,34 @@ pub use container::{
 };
 pub use distribution::{Elastic, Framework, GangScheduler, GangScheduling, SuccessPolicy};
 pub use run_policy::{CleanPodPolicy, RestartPolicy, RestartScope, RunPolicy};
-pub use status::{Phase, SeenCondition, TrainingJobStatus, WorkerStatus};
+pub use status::{Phase, StatusCondition, TrainingJobStatus, WorkerStatus};
 pub use storage::{Claim, DataVolume};
 
+use pilothouse_sdk::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A distributed training job: what runs in every worker, how many there are, and what becomes of failures.
-// Fields that the schema requires have empty values here where they are missing all the same, so that the job can be
-// refused by a sentence of its own.
+/// A `TrainingJob` as the API serves it.
+pub type TrainingJob = Object<TrainingJobSpec, TrainingJobStatus>;
+
+/// A distributed training job: what runs in every worker, how many workers there are, and what happens after failures.
+// `image` and `command` are required by the schema and have defaults here nevertheless: under an older CRD they may be missing,
+// and then the validation refuses the job with a sentence that helps.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TrainingJobSpec {
-    /// The framework that the workers run. It decides which environment they get. It cannot change.
+    /// The framework of the training program. It decides which environment variables workers get. It cannot change.
     pub framework: Framework,
-    /// How many workers there are. An elastic job can be scaled while it runs; another one begins anew.
+    /// How many workers there are. An elastic job can be scaled while it runs; any other job is restarted.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 100)))]
     pub workers: u32,
-    /// How many GPUs every worker has.
+    /// How many GPUs each worker has.
     #[cfg_attr(feature = "crd", schemars(range(max = 8)))]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub gpu_per_worker: u32,
-    /// The resource that a GPU is; `nvidia.com/gpu` if it is not said.
+    /// The resource name of a GPU. Default: `nvidia.com/gpu`.
     #[cfg_attr(
         feature = "crd",
         schemars(length(max = 316), regex(pattern = r"^[a-z0-9.-]+/[A-Za-z0-9][A-Za-z0-9_.-]*$"))
@@ -64,12 +68,12 @@ pub struct TrainingJobSpec {
     #[cfg_attr(feature = "crd", schemars(length(max = 256), inner(length(max = 16384))))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Environment of the workers, besides what the framework needs. A name that both set has this value, except for those
-    /// that tell workers apart, which are refused.
+    /// Environment variables of the workers, besides those of the framework. Where both set a name, this value wins. Names
+    /// that tell workers apart are refused.
     #[cfg_attr(feature = "crd", schemars(length(max = 128)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,
-    /// ConfigMaps and Secrets whose keys become environment. ConfigMaps are copied when the job starts.
+    /// ConfigMaps and Secrets whose keys become environment variables. ConfigMaps are copied when the job starts.
     #[cfg_attr(feature = "crd", schemars(length(max = 16)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_from: Vec<EnvFrom>,
@@ -77,7 +81,7 @@ pub struct TrainingJobSpec {
     #[cfg_attr(feature = "crd", schemars(length(max = 16)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config_maps: Vec<ConfigMapMount>,
-    /// Values for the training program, of any form. Workers find them as JSON in the variable `HYPERPARAMETERS` and in
+    /// Values of any structure for the training program. Workers find them as JSON in the variable `HYPERPARAMETERS` and in
     /// the file `/etc/hyperparameters/hyperparameters.json`.
     #[cfg_attr(feature = "crd", schemars(schema_with = "schema::free_form"))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,32 +90,32 @@ pub struct TrainingJobSpec {
     /// The claim with the training data, mounted at `/data`. It must exist before the job starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_volume: Option<DataVolume>,
-    /// Where workers write checkpoints; they find it in `CHECKPOINT_DIR`. It lies on the checkpoint volume, else on the
-    /// data volume under the same path, else in the Pod alone and is lost with it.
+    /// Where workers write checkpoints; they find it in `CHECKPOINT_DIR`. It is on the checkpoint volume, or else on the
+    /// data volume under the same path, or else only in the Pod and lost with it.
     #[cfg_attr(feature = "crd", schemars(length(max = 1024), regex(pattern = r"^(/[A-Za-z0-9._-]+)+/?$")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_dir: Option<String>,
-    /// The claim for checkpoints, mounted at `checkpointDir` (`/checkpoints` if that is not said). It must exist before
-    /// the job starts.
+    /// The claim for checkpoints, mounted at `checkpointDir` (default: `/checkpoints`). It must exist before the job
+    /// starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_volume: Option<Claim>,
-    /// The size of `/dev/shm`; as much as the Pod's memory allows if it is not said.
+    /// The size of `/dev/shm`. Default: as much as the Pod's memory allows.
     #[cfg_attr(feature = "crd", schemars(schema_with = "schema::quantity"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shm_size: Option<Value>,
 
-    /// Compute resources of every worker, besides its GPUs.
+    /// Compute resources of each worker, besides its GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
     /// Labels that a node must have.
     #[cfg_attr(feature = "crd", schemars(schema_with = "schema::labels"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Taints that the workers tolerate, besides that of the GPU resource, which workers with GPUs always tolerate.
+    /// Taints that the workers tolerate. Workers with GPUs also tolerate the taint of the GPU resource.
     #[cfg_attr(feature = "crd", schemars(length(max = 32)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
-    /// A label of nodes, such as `topology.kubernetes.io/zone`: workers are kept on nodes of one value where possible.
+    /// A node label such as `topology.kubernetes.io/zone`: where possible, workers run on nodes with the same value.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 317)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_key: Option<String>,
@@ -119,23 +123,23 @@ pub struct TrainingJobSpec {
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    /// The service account of the workers. Without one they get no token.
+    /// The service account of the workers. Without one, they get no token.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// Whose rights the workers have on their volumes and node.
+    /// The user and groups that the workers run as.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub security_context: Option<SecurityContext>,
-    /// How many seconds a worker has to write a checkpoint when it is stopped; 30 if it is not said.
+    /// How many seconds a worker has to write a checkpoint when it is stopped. Default: 30.
     #[cfg_attr(feature = "crd", schemars(range(max = 86400)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_grace_period_seconds: Option<u32>,
 
-    /// The port on which workers meet: 29500 for pytorch and 2222 for tensorflow if it is not said.
+    /// The port on which workers meet. Default: 29500 for pytorch, 2222 for tensorflow.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 65535)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u32>,
-    /// How many processes run in every worker (pytorch); one per GPU if it is not said.
+    /// How many processes run in each worker (pytorch). Default: one per GPU.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 64)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nproc_per_node: Option<u32>,
@@ -143,17 +147,17 @@ pub struct TrainingJobSpec {
     #[cfg_attr(feature = "crd", schemars(range(max = 100)))]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parameter_servers: u32,
-    /// Makes the number of workers elastic (pytorch): they meet through torchrun's rendezvous, and can come and go.
+    /// Makes the number of workers elastic (pytorch): workers meet through torchrun's rendezvous and may join and leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elastic: Option<Elastic>,
-    /// When the job has succeeded: `ChiefWorker` if it is not said for tensorflow, `AllWorkers` for pytorch, and for an
-    /// elastic job as soon as one worker has.
+    /// When the job has succeeded. Default: `ChiefWorker` for tensorflow, `AllWorkers` for pytorch; an elastic job has
+    /// succeeded as soon as one worker has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<SuccessPolicy>,
-    /// Starts all workers or none, through a scheduler that can.
+    /// Starts either all workers or none, by a scheduler that supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gang_scheduling: Option<GangScheduling>,
-    /// What becomes of failures, of a job that takes long, and of what is left in the end.
+    /// How failures are retried, how long the job may run, and what is cleaned up at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
 }

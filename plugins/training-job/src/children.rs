@@ -1,4 +1,5 @@
-//! The children of a job, one file for each kind. They say what shall exist and decide nothing about when.
+//! The desired children of a job, one file for each kind or part of a Pod. They say what the children look like, and never
+//! decide when they exist.
 
 pub mod config_maps;
 pub mod environment;

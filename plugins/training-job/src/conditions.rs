@@ -1,45 +1,58 @@
-//! The conditions of a job. One that was reached stays in the list, `True` or `False`, so that it can be waited for.
+//! The conditions of a job. A condition that was once set stays in the list, `True` or `False`, so that `kubectl wait` can wait
+//! for either.
 
 use crate::api::TrainingJobStatus;
-use pilothouse_sdk::Condition;
+use pilothouse_sdk::{Condition, ConditionStatus};
 
-/// The conditions that last from one call to the next. `Ready` is made anew each time, for the host may have overruled it.
-const LASTING: [&str; 6] = ["Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"];
+/// The conditions that are carried over from one call to the next. `Ready` and `Stalled` are made anew in each call: the host
+/// may have overruled `Ready`.
+const CARRIED_OVER: [&str; 6] = ["Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"];
 
-/// Conditions on their way into an answer.
+/// The conditions of a response.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// Those that the status has.
-    pub fn carried(memory: &TrainingJobStatus) -> Self {
-        let lasting = LASTING.iter().filter_map(|name| memory.condition(name));
-        let copies = lasting
-            .map(|seen| Condition::when(&*seen.condition_type, seen.status == "True", &*seen.reason, &*seen.message));
+    /// The conditions of the last status, without those that are made anew.
+    pub fn from_status(old_status: &TrainingJobStatus) -> Self {
+        let carried_over = CARRIED_OVER.iter().filter_map(|condition_type| old_status.condition(condition_type));
+        let copies = carried_over
+            .map(|old| Condition::when(&*old.condition_type, old.status == "True", &*old.reason, &*old.message));
         Self(copies.collect())
     }
 
-    /// Sets one.
-    pub fn set(&mut self, condition_type: &str, holds: bool, reason: &str, message: &str) {
-        self.0.retain(|condition| condition.condition_type != condition_type);
-        self.0.push(Condition::when(condition_type, holds, reason, message));
+    /// Sets a condition, and replaces the one of the same type.
+    pub fn set(&mut self, condition: Condition) {
+        self.0.retain(|other| other.condition_type != condition.condition_type);
+        self.0.push(condition);
     }
 
-    /// Makes one `False` that is `True`; one that is not leaves as it is.
+    /// Sets a condition to `True`.
+    pub fn set_true(&mut self, condition_type: &str, reason: &str, message: &str) {
+        self.set(Condition::new(condition_type, ConditionStatus::IsTrue, reason, message));
+    }
+
+    /// Sets a condition to `False`.
+    pub fn set_false(&mut self, condition_type: &str, reason: &str, message: &str) {
+        self.set(Condition::new(condition_type, ConditionStatus::IsFalse, reason, message));
+    }
+
+    /// Sets a condition to `False` if it is `True`. Any other one keeps its reason and message.
     pub fn end(&mut self, condition_type: &str, reason: &str, message: &str) {
-        if self.holds(condition_type) {
-            self.set(condition_type, false, reason, message);
+        if self.is_true(condition_type) {
+            self.set_false(condition_type, reason, message);
         }
     }
 
-    /// Whether one is `True`.
-    pub fn holds(&self, condition_type: &str) -> bool {
-        self.get(condition_type).is_some_and(|condition| condition.status == pilothouse_sdk::ConditionStatus::IsTrue)
+    /// Whether a condition is `True`.
+    pub fn is_true(&self, condition_type: &str) -> bool {
+        self.find_true(condition_type).is_some()
     }
 
-    /// One of them.
-    pub fn get(&self, condition_type: &str) -> Option<&Condition> {
-        self.0.iter().find(|condition| condition.condition_type == condition_type)
+    /// A condition, if it is `True`.
+    pub fn find_true(&self, condition_type: &str) -> Option<&Condition> {
+        let is_true = |condition: &&Condition| condition.status == ConditionStatus::IsTrue;
+        self.0.iter().find(|condition| condition.condition_type == condition_type).filter(is_true)
     }
 }
 

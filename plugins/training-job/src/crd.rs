@@ -3,7 +3,7 @@
 
 use crate::api::{TrainingJobSpec, TrainingJobStatus};
 use crate::children::environment::RESERVED;
-use crate::validate::LONGEST_NAME as MAX_NAME_LENGTH;
+use crate::validation_error::MAX_NAME_LENGTH;
 use pilothouse_sdk::crd::{Column, Definition, definition, schema_of, status_of};
 use serde_json::{Map, Value, json};
 

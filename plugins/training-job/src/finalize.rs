@@ -1,20 +1,20 @@
-//! The end of a job: everything that it made goes, and only then the job itself. Claims and what is on them are the user's
-//! and stay.
+//! A job that is being deleted: all its children go first, then the job. Claims and the data on them belong to the user and
+//! stay.
 
 use crate::children::config_maps::ConfigMap;
-use crate::children::pod_group::{Coscheduling, Volcano};
-use crate::live::LivePod;
+use crate::children::pod_group::{SchedulerPluginsPodGroup, VolcanoPodGroup};
+use crate::observed_pod::ObservedPod;
 use pilothouse_sdk::{Error, Kind, Object, Request, Response};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-/// How often children that are on their way out are looked for, in seconds; each that goes asks sooner.
-const AGAIN: u32 = 30;
+/// How often remaining children are counted again, in seconds. The host calls earlier whenever a child goes.
+const RECHECK_SECONDS: u32 = 30;
 
-/// A job of which nothing matters but its children: one that cannot be read must go as well.
-pub type Leaving = Object<IgnoredAny>;
+/// A job of which only the children matter. Nothing of its spec is read, so that an invalid job can be deleted, too.
+pub type DeletedJob = Object<IgnoredAny>;
 
-/// A Service, of which it only matters that it is there.
+/// A Service, of which only its existence matters.
 #[derive(Deserialize)]
 struct Service {}
 
@@ -27,20 +27,21 @@ impl Kind for Service {
 ///
 /// # Errors
 /// A child cannot be read.
-pub fn finalize(request: &Request<Leaving>) -> Result<Response, Error> {
-    let pods = count::<LivePod>(request)?;
+pub fn finalize(request: &Request<DeletedJob>) -> Result<Response, Error> {
+    let pods = count::<ObservedPod>(request)?;
     let others = count::<Service>(request)?
         + count::<ConfigMap>(request)?
-        + count::<Volcano>(request)?
-        + count::<Coscheduling>(request)?;
+        + count::<VolcanoPodGroup>(request)?
+        + count::<SchedulerPluginsPodGroup>(request)?;
     let response = if pods + others == 0 {
         Response::done()
     } else {
-        Response::wait("CleaningUp", format!("{pods} Pods and {others} other objects are being removed"), AGAIN)
+        let message = format!("{pods} Pods and {others} other objects are being removed");
+        Response::wait("CleaningUp", message, RECHECK_SECONDS)
     };
     Ok(response.no_children().removes_many())
 }
 
-fn count<K: Kind + DeserializeOwned>(request: &Request<Leaving>) -> Result<usize, Error> {
+fn count<K: Kind + DeserializeOwned>(request: &Request<DeletedJob>) -> Result<usize, Error> {
     request.children::<K>().map(|children| children.len())
 }

@@ -1,61 +1,62 @@
-//! Names the form of a job's Pods. It follows what the user says and nothing else: a new version of the plugin, which may
-//! make Pods of another form, must not restart a job that has been training for days.
+//! The fingerprint of a job's Pod template. It follows what the user writes and nothing else: a new version of the plugin may
+//! make other Pods of the same spec, and must not restart a job that has been training for days.
 
 use crate::api::TrainingJobSpec;
 use crate::restart_policy::pod_restart_policy;
 
-/// The form in which this version of the plugin makes Pods out of a spec. Whoever changes that form raises it; Pods of an
-/// older form are left alone until something must be replaced anyway.
-pub const FORM: u32 = 1;
+/// The version of the template by which this plugin makes Pods of a spec. Raise it with every change of the template. Pods of
+/// another template version are left alone until something must be replaced anyway.
+pub const TEMPLATE_VERSION: u32 = 1;
 
-/// The annotation of a Pod that holds the form it was made in and the fingerprint of the spec it was made for.
+/// The annotation of a Pod with its template version and the fingerprint of the spec it was made from.
 pub const ANNOTATION: &str = "ml.example.com/template";
 
-/// The fingerprint of everything in a spec that shapes the Pods.
+/// The fingerprint of those fields of a spec that Pods are made from.
 pub fn fingerprint(spec: &TrainingJobSpec) -> String {
-    let mut shape = spec.clone();
-    shape.run_policy = None;
-    shape.success_policy = None;
-    // Workers of an elastic job do not know how many they are.
-    if shape.elastic.is_some() {
-        shape.workers = 0;
+    let mut template = spec.clone();
+    template.run_policy = None;
+    template.success_policy = None;
+    // Pods of an elastic job do not contain the number of workers, so scaling must not replace them.
+    if template.elastic.is_some() {
+        template.workers = 0;
     }
-    // A spec is plain values and always has a text.
-    let text = serde_json::to_string(&shape).unwrap_or_default();
-    let hash = fnv(fnv(OFFSET, text.as_bytes()), pod_restart_policy(spec).as_bytes());
+    // Cannot fail: a spec consists of plain values.
+    let json = serde_json::to_string(&template).unwrap_or_default();
+    let hash = fnv_1a(fnv_1a(FNV_OFFSET_BASIS, json.as_bytes()), pod_restart_policy(spec).as_bytes());
     format!("{hash:016x}")
 }
 
-const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a, which unlike the standard library's hashes is the same in every version.
-fn fnv(start: u64, bytes: &[u8]) -> u64 {
+/// FNV-1a. The hashes of the standard library may differ from one Rust version to the next, which would restart all jobs.
+fn fnv_1a(start: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// What a Pod's annotation says of it.
+/// How the template of an observed Pod compares with that of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Match {
-    /// It is as this version makes it for the spec.
-    Same,
-    /// It was made for the same spec by another version of the plugin.
-    OtherForm,
-    /// It was made for another spec.
+pub enum TemplateMatch {
+    /// The Pod is as this plugin would make it now.
+    Current,
+    /// The Pod was made from the same spec by another template version.
+    OtherTemplateVersion,
+    /// The Pod was made from another spec.
     OtherSpec,
 }
 
 /// The annotation's value for Pods that are made now.
 pub fn annotation(fingerprint: &str) -> String {
-    format!("{FORM}-{fingerprint}")
+    format!("{TEMPLATE_VERSION}-{fingerprint}")
 }
 
-/// Compares a Pod's annotation. One that is not there says nothing: somebody took it off, and it is put back.
-pub fn compare(found: Option<&str>, fingerprint: &str) -> Match {
-    match found.and_then(|found| found.split_once('-')) {
-        None => Match::Same,
-        Some((_, of)) if of != fingerprint => Match::OtherSpec,
-        Some((form, _)) if form.parse() == Ok(FORM) => Match::Same,
-        Some(_) => Match::OtherForm,
+/// Compares the annotation of an observed Pod with the fingerprint of its job.
+pub fn compare(annotation: Option<&str>, fingerprint: &str) -> TemplateMatch {
+    match annotation.and_then(|annotation| annotation.split_once('-')) {
+        // Somebody removed or damaged the annotation. That alone must not restart the job; the host puts it back.
+        None => TemplateMatch::Current,
+        Some((_, other)) if other != fingerprint => TemplateMatch::OtherSpec,
+        Some((version, _)) if version.parse() == Ok(TEMPLATE_VERSION) => TemplateMatch::Current,
+        Some(_) => TemplateMatch::OtherTemplateVersion,
     }
 }
 
@@ -75,26 +76,38 @@ mod tests {
         }
     }
 
+    /// The fingerprint of the spec after a change.
+    fn after(change: impl FnOnce(&mut TrainingJobSpec)) -> String {
+        let mut changed = spec();
+        change(&mut changed);
+        fingerprint(&changed)
+    }
+
     #[test]
-    fn follows_what_shapes_pods_and_nothing_else() {
-        type Change = fn(&mut TrainingJobSpec);
-        let policy = |policy: RunPolicy| Some(policy);
-        let cases: &[(&str, bool, Change)] = &[
-            ("image", true, |s| s.image.push('2')),
-            ("workers", true, |s| s.workers = 5),
-            ("port", true, |s| s.port = Some(1)),
-            ("hyperparameters", true, |s| s.hyperparameters = Some(serde_json::Map::new())),
-            ("success policy", false, |s| s.success_policy = Some(SuccessPolicy::ChiefWorker)),
-        ];
-        for (name, changes, change) in cases {
-            let mut changed = spec();
-            change(&mut changed);
-            assert_eq!(fingerprint(&changed) != fingerprint(&spec()), *changes, "{name}");
-        }
-        let with = |run_policy| fingerprint(&TrainingJobSpec { run_policy, ..spec() });
-        assert_eq!(with(policy(RunPolicy { suspend: Some(true), ..RunPolicy::default() })), with(None));
+    fn changes_with_every_field_that_pods_are_made_from() {
         let always = RunPolicy { restart_policy: Some(RestartPolicy::Always), ..RunPolicy::default() };
-        assert_ne!(with(policy(always)), with(None), "the kubelet does something else");
+        let changed = [
+            ("image", after(|spec| spec.image.push('2'))),
+            ("workers", after(|spec| spec.workers = 5)),
+            ("port", after(|spec| spec.port = Some(1))),
+            ("hyperparameters", after(|spec| spec.hyperparameters = Some(serde_json::Map::new()))),
+            ("the kubelet's restart policy", after(|spec| spec.run_policy = Some(always))),
+        ];
+        for (field, changed) in changed {
+            assert_ne!(changed, fingerprint(&spec()), "{field}");
+        }
+    }
+
+    #[test]
+    fn stays_the_same_when_any_other_field_changes() {
+        let suspended = RunPolicy { suspend: Some(true), ..RunPolicy::default() };
+        let unchanged = [
+            ("success policy", after(|spec| spec.success_policy = Some(SuccessPolicy::ChiefWorker))),
+            ("suspend", after(|spec| spec.run_policy = Some(suspended))),
+        ];
+        for (field, unchanged) in unchanged {
+            assert_eq!(unchanged, fingerprint(&spec()), "{field}");
+        }
     }
 
     #[test]
@@ -106,23 +119,23 @@ mod tests {
     }
 
     #[test]
-    fn is_the_same_in_every_version() {
+    fn is_the_same_in_every_version_of_the_plugin() {
         assert_eq!(fingerprint(&spec()), "0da2c4ebdd3e131f");
     }
 
     #[test]
-    fn tells_other_specs_from_other_forms() {
+    fn tells_other_specs_from_other_template_versions() {
         let cases = [
-            (None, Match::Same),
-            (Some("nonsense"), Match::Same),
-            (Some("1-ab"), Match::Same),
-            (Some("0-ab"), Match::OtherForm),
-            (Some("2-ab"), Match::OtherForm),
-            (Some("1-cd"), Match::OtherSpec),
-            (Some("0-cd"), Match::OtherSpec),
+            (None, TemplateMatch::Current),
+            (Some("nonsense"), TemplateMatch::Current),
+            (Some("1-ab"), TemplateMatch::Current),
+            (Some("0-ab"), TemplateMatch::OtherTemplateVersion),
+            (Some("2-ab"), TemplateMatch::OtherTemplateVersion),
+            (Some("1-cd"), TemplateMatch::OtherSpec),
+            (Some("0-cd"), TemplateMatch::OtherSpec),
         ];
-        for (found, expected) in cases {
-            assert_eq!(compare(found, "ab"), expected, "{found:?}");
+        for (annotation, expected) in cases {
+            assert_eq!(compare(annotation, "ab"), expected, "{annotation:?}");
         }
     }
 }

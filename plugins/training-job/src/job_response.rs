@@ -1,113 +1,112 @@
-//! An answer on its way: status, conditions and children, until it becomes a response with what is new in it.
+//! The response for a job while it is put together: status, conditions and children.
 //!
-//! One rule holds for every answer: what must not be forgotten is in the status before a Pod goes for it. So an answer
-//! that finds the end of the job, or a failure to retry, leaves all children as they are and asks to be called again at
-//! once; the next one, which reads it in the status, removes them. Whatever crashes in between, nothing is counted twice
-//! or not at all.
+//! One rule holds for every response: the status records a decision before a Pod goes because of it. So a response that finds
+//! the end of the job, or a failure to retry, leaves all children as they are and asks for another call at once. That call
+//! reads the decision in the status and removes the Pods. If the host stops in between, nothing is counted twice or
+//! forgotten.
 
 use crate::api::{Phase, TrainingJobStatus};
+use crate::children::labels::worker_selector;
 use crate::conditions::Conditions;
 use crate::job::Job;
-use crate::progress::summary;
-use crate::tell::News;
-use pilothouse_sdk::Response;
+use crate::replica_statuses::summary;
+use crate::transition::StatusTransition;
+use pilothouse_sdk::{Condition, ConditionStatus, Response};
 use serde_json::Value;
 
-/// What becomes of the children.
+/// The children of a response.
 #[derive(Debug, Default)]
 pub enum Children {
     /// They stay as they are.
     #[default]
-    Leave,
-    /// Exactly these shall exist.
+    Unchanged,
+    /// Exactly these should exist; the host removes all others.
     Exactly {
-        /// The children.
+        /// The desired children.
         list: Vec<Value>,
-        /// Whether Pods are removed, on purpose.
-        removes: bool,
+        /// Whether this removes Pods on purpose, so that the host does not hold the removal back.
+        removes_pods: bool,
     },
 }
 
-/// An answer.
-pub struct Answer<'a> {
+/// A response for a job.
+pub struct JobResponse<'a> {
     job: &'a Job<'a>,
-    memory: &'a TrainingJobStatus,
-    /// The status.
+    old_status: &'a TrainingJobStatus,
+    /// The new status.
     pub status: TrainingJobStatus,
-    /// The conditions, but for `Ready`.
+    /// The new conditions, without `Ready` and `Stalled`.
     pub conditions: Conditions,
     /// The children.
     pub children: Children,
-    /// When to ask again, in seconds, at the latest.
-    pub requeue: Option<u32>,
+    /// After how many seconds the plugin is called again at the latest.
+    pub requeue_after: Option<u32>,
 }
 
-impl<'a> Answer<'a> {
-    /// An answer that changes nothing but to say that the job is known.
-    pub fn new(job: &'a Job<'a>, memory: &'a TrainingJobStatus) -> Self {
-        let mut conditions = Conditions::carried(memory);
-        if !conditions.holds("Created") {
-            conditions.set("Created", true, "TrainingJobCreated", "the job is taken on");
+impl<'a> JobResponse<'a> {
+    /// A response that changes nothing but the condition `Created` of a new job.
+    pub fn new(job: &'a Job<'a>, old_status: &'a TrainingJobStatus) -> Self {
+        let mut conditions = Conditions::from_status(old_status);
+        if !conditions.is_true("Created") {
+            conditions.set_true("Created", "TrainingJobCreated", "the job is taken on");
         }
-        let mut status = memory.clone();
+        let mut status = old_status.clone();
         status.phase.get_or_insert(Phase::Pending);
-        status.selector = crate::children::labels::worker_selector(job);
-        Self { job, memory, status, conditions, children: Children::Leave, requeue: None }
+        status.selector = worker_selector(job);
+        Self { job, old_status, status, conditions, children: Children::Unchanged, requeue_after: None }
     }
 
-    /// Asks again in so many seconds, or earlier if that is asked already.
-    pub fn again_in(&mut self, seconds: u32) {
-        self.requeue = Some(self.requeue.map_or(seconds, |asked| asked.min(seconds)));
+    /// Asks for another call within so many seconds. The earliest of several requests counts.
+    pub fn requeue_within(&mut self, seconds: u32) {
+        self.requeue_after = Some(self.requeue_after.map_or(seconds, |earlier| earlier.min(seconds)));
     }
 
-    /// The response of a job that is as it shall be, or on its way.
+    /// The response for a job that waits for nothing outside.
     pub fn done(self) -> Response {
-        let (is_ready, reason, message) = self.ready();
-        let ready = pilothouse_sdk::Condition::when("Ready", is_ready, reason, message);
-        let stalled = self.stalled();
-        stalled.into_iter().fold(self.respond(Response::done()).condition(ready), Response::condition)
+        let (ready, stalled) = (self.ready(), self.stalled());
+        let response = self.respond(Response::done()).condition(ready);
+        stalled.into_iter().fold(response, Response::condition)
     }
 
-    /// The response of a job that waits for something outside.
+    /// The response for a job that waits for something outside, for so many seconds at most.
     pub fn wait(self, reason: &str, message: &str, seconds: u32) -> Response {
         self.respond(Response::wait(reason, message, seconds))
     }
 
     fn respond(self, response: Response) -> Response {
-        let news = News { job: self.job, old: self.memory, new: &self.status, conditions: &self.conditions };
-        let mut response = news.tell(response).status(&self.status);
-        if let Children::Exactly { list, removes } = self.children {
+        let transition = StatusTransition {
+            job: self.job,
+            old: self.old_status,
+            new: &self.status,
+            new_conditions: &self.conditions,
+        };
+        let mut response = transition.report(response).status(&self.status);
+        if let Children::Exactly { list, removes_pods } = self.children {
             response = list.into_iter().fold(response.no_children(), Response::child);
-            response = if removes { response.removes_many() } else { response };
+            response = if removes_pods { response.removes_many() } else { response };
         }
-        if let Some(seconds) = self.requeue {
+        if let Some(seconds) = self.requeue_after {
             response = response.requeue_after(seconds);
         }
         self.conditions.into_iter().fold(response, Response::condition)
     }
 
-    /// A job that has failed stays so: nothing more happens, and nobody need wait for it.
-    fn stalled(&self) -> Option<pilothouse_sdk::Condition> {
-        let failed = self.conditions.get("Failed").filter(|_| self.conditions.holds("Failed"))?;
-        Some(pilothouse_sdk::Condition::when("Stalled", true, &*failed.reason, &*failed.message))
+    /// A failed job stays failed, so nobody need wait for it to become ready.
+    fn stalled(&self) -> Option<Condition> {
+        let failed = self.conditions.find_true("Failed")?;
+        Some(Condition::new("Stalled", ConditionStatus::IsTrue, &*failed.reason, &*failed.message))
     }
 
-    /// Whether the job is as it shall be: it runs, or has ended well.
-    fn ready(&self) -> (bool, String, String) {
-        let of = |is_ready, name: &str| {
-            let condition = self.conditions.get(name);
-            let text =
-                |field: fn(&pilothouse_sdk::Condition) -> &str| condition.map(field).unwrap_or_default().to_owned();
-            (is_ready, text(|condition| &condition.reason), text(|condition| &condition.message))
-        };
-        for (name, is_ready) in [("Succeeded", true), ("Failed", false), ("Suspended", false), ("Restarting", false)] {
-            if self.conditions.holds(name) {
-                return of(is_ready, name);
+    /// The job is ready while it runs and when it has succeeded.
+    fn ready(&self) -> Condition {
+        // `Restarting` comes before `Running`: some workers may run while others are restarted.
+        let decisive = ["Succeeded", "Failed", "Suspended", "Restarting", "Running"];
+        match decisive.iter().find_map(|condition_type| self.conditions.find_true(condition_type)) {
+            Some(decisive) => {
+                let is_ready = matches!(&*decisive.condition_type, "Succeeded" | "Running");
+                Condition::when("Ready", is_ready, &*decisive.reason, &*decisive.message)
             }
-        }
-        match self.conditions.holds("Running") {
-            true => of(true, "Running"),
-            false => (false, "TrainingJobPending".to_owned(), summary(&self.status)),
+            None => Condition::new("Ready", ConditionStatus::IsFalse, "TrainingJobPending", summary(&self.status)),
         }
     }
 }

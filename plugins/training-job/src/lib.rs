@@ -1,34 +1,44 @@
-//! The reference plugin `training-job`: a `TrainingJob` becomes Pods with stable names that know each other, and is followed
-//! to its end: failures are retried, limits kept, what is left is cleaned up. It deletes nothing and writes nothing itself:
-//! it only says what shall exist. What it must remember is in the object's status.
+//! The reference plugin `training-job`: a `TrainingJob` becomes Pods with stable names that know each other. The plugin follows
+//! the job to its end: it retries failures, enforces limits and cleans up. It writes and deletes nothing itself: it returns the
+//! children that should exist, and the host applies them. It keeps no state between calls but the status of the object.
+//!
+//! One call goes through these files:
+//!
+//! 1. `reconcile.rs` chooses between a job that is refused, finished (`finished.rs`), suspended (`suspended.rs`) or active.
+//! 2. `active.rs` handles an active job: `replicas.rs` matches the observed Pods with the status, `decision.rs` decides what
+//!    happens next, `preconditions.rs` says what the job still waits for.
+//! 3. `children/` makes the desired children.
+//! 4. `job_response.rs` puts the response together; `transition.rs` adds the Events and measurements of what is new in the
+//!    status.
+//!
+//! `finalize.rs` answers instead while the job is being deleted.
 
-mod answer;
+mod active;
 pub mod api;
 mod children;
 mod conditions;
 #[cfg(feature = "crd")]
 pub mod crd;
-mod decide;
+mod decision;
 mod finalize;
 mod fingerprint;
 mod finished;
-mod gate;
-mod group;
 mod job;
-mod live;
+mod job_response;
+mod observed_pod;
 mod outcome;
-mod progress;
+mod preconditions;
 mod reconcile;
+mod replica_statuses;
+mod replicas;
 mod restart_policy;
-mod running;
 mod suspended;
-mod tell;
 mod time;
+mod transition;
 mod validate;
+mod validation_error;
 
-use api::{TrainingJobSpec, TrainingJobStatus};
-use pilothouse_sdk::Object;
-
+pub use api::TrainingJob;
 pub use finalize::finalize;
 pub use reconcile::reconcile;
 
@@ -62,6 +72,3 @@ pilothouse_sdk::plugin! {
     reconcile: reconcile,
     finalize: finalize,
 }
-
-/// A `TrainingJob` as the API serves it.
-pub type TrainingJob = Object<TrainingJobSpec, TrainingJobStatus>;

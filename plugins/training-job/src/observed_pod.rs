@@ -1,19 +1,19 @@
-//! The few fields of live children that tell how a job is; reading them whole would cost more than the rest of a call.
+//! A Pod as the cluster has it: the few fields that tell its state. Reading whole Pods would cost more than the rest of a call.
 
-use crate::fingerprint;
+use crate::fingerprint::{self, TemplateMatch};
 use pilothouse_sdk::Kind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A live Pod.
+/// An observed Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct LivePod {
+pub struct ObservedPod {
     metadata: Metadata,
     #[serde(default)]
     status: Status,
 }
 
-impl Kind for LivePod {
+impl Kind for ObservedPod {
     const API_VERSION: &'static str = "v1";
     const KIND: &'static str = "Pod";
 }
@@ -78,32 +78,32 @@ struct Terminated {
     message: String,
 }
 
-/// How far a Pod is.
+/// The phase of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodPhase {
-    /// It waits, or nobody knows.
+    /// It does not run yet, or its node does not answer (`Unknown`).
     Pending,
     /// It runs.
     Running,
-    /// All its containers ended well.
+    /// All its containers have ended with success.
     Succeeded,
-    /// It ended badly.
+    /// It has ended, and a container of it has failed.
     Failed,
 }
 
-/// Why a Pod is as it is: a word and a sentence, either of which may be empty.
+/// Why a Pod does not run. Either field may be empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Why<'p> {
-    /// One word.
+pub struct Cause<'p> {
+    /// One CamelCase word.
     pub reason: &'p str,
     /// A sentence.
     pub message: &'p str,
 }
 
-/// Reasons of a waiting container that are no trouble.
-const ON_ITS_WAY: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
+/// Reasons of a waiting container that starts as it should.
+const NORMAL_WAITING_REASONS: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
-impl LivePod {
+impl ObservedPod {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.metadata.name
@@ -119,12 +119,13 @@ impl LivePod {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// What it was made for, compared with a job's fingerprint.
-    pub fn matches(&self, fingerprint: &str) -> fingerprint::Match {
-        fingerprint::compare(self.metadata.annotations.get(fingerprint::ANNOTATION).map(String::as_str), fingerprint)
+    /// How its template compares with that of a job.
+    pub fn template_match(&self, fingerprint: &str) -> TemplateMatch {
+        let annotation = self.metadata.annotations.get(fingerprint::ANNOTATION);
+        fingerprint::compare(annotation.map(String::as_str), fingerprint)
     }
 
-    /// How far it is.
+    /// Its phase.
     pub fn phase(&self) -> PodPhase {
         match self.status.phase.as_str() {
             "Running" => PodPhase::Running,
@@ -134,36 +135,36 @@ impl LivePod {
         }
     }
 
-    /// How it is in one word: why a container waits, if that is trouble, and its phase otherwise.
-    pub fn word(&self) -> &str {
-        match (self.trouble(), self.status.phase.as_str()) {
+    /// Its state in one word, as in the column STATUS of `kubectl get pods`: why a container cannot start, or else the phase.
+    pub fn display_status(&self) -> &str {
+        match (self.waiting_problem(), self.status.phase.as_str()) {
             (Some(waiting), _) => &waiting.reason,
             (None, "") => "Pending",
             (None, phase) => phase,
         }
     }
 
-    /// Why it does not run.
-    pub fn why(&self) -> Why<'_> {
-        if let Some(waiting) = self.trouble() {
-            return Why { reason: &waiting.reason, message: &waiting.message };
+    /// Why it does not run; empty if nothing keeps it from running.
+    pub fn cause(&self) -> Cause<'_> {
+        if let Some(waiting) = self.waiting_problem() {
+            return Cause { reason: &waiting.reason, message: &waiting.message };
         }
         match self.phase() {
             PodPhase::Pending => self.unscheduled().unwrap_or_default(),
             PodPhase::Failed => self.failure(),
-            PodPhase::Running | PodPhase::Succeeded => Why::default(),
+            PodPhase::Running | PodPhase::Succeeded => Cause::default(),
         }
     }
 
-    /// The exit code of the trainer, if it failed.
+    /// The exit code of a container that has failed.
     pub fn exit_code(&self, container: &str) -> Option<i32> {
-        let terminated = self.status.container_statuses.iter().filter(|status| status.name == container);
-        let code = terminated.filter_map(|status| status.state.terminated.as_ref()).map(|ended| ended.exit_code).next();
-        code.filter(|code| *code != 0)
+        let mut statuses = self.status.container_statuses.iter().filter(|status| status.name == container);
+        let terminated = statuses.find_map(|status| status.state.terminated.as_ref())?;
+        Some(terminated.exit_code).filter(|code| *code != 0)
     }
 
-    /// How often the kubelet restarted the trainer.
-    pub fn restarts(&self, container: &str) -> u32 {
+    /// How often the kubelet has restarted a container.
+    pub fn restart_count(&self, container: &str) -> u32 {
         let statuses = self.status.container_statuses.iter();
         statuses.filter(|status| status.name == container).map(|status| status.restart_count).sum()
     }
@@ -172,100 +173,112 @@ impl LivePod {
         self.status.init_container_statuses.iter().chain(&self.status.container_statuses)
     }
 
-    fn trouble(&self) -> Option<&Waiting> {
-        let waiting = self.containers().filter_map(|status| status.state.waiting.as_ref());
-        let mut trouble = waiting.filter(|waiting| !ON_ITS_WAY.contains(&waiting.reason.as_str()));
-        trouble.next().filter(|_| !matches!(self.phase(), PodPhase::Succeeded | PodPhase::Failed))
-    }
-
-    fn unscheduled(&self) -> Option<Why<'_>> {
-        let mut conditions = self.status.conditions.iter();
-        let found = conditions.find(|found| found.condition_type == "PodScheduled" && found.status == "False")?;
-        Some(Why { reason: &found.reason, message: &found.message })
-    }
-
-    /// What the Pod says itself, as when it is evicted, or else its container.
-    fn failure(&self) -> Why<'_> {
-        if !self.status.reason.is_empty() {
-            return Why { reason: &self.status.reason, message: &self.status.message };
+    /// A container that waits for something other than its normal start.
+    fn waiting_problem(&self) -> Option<&Waiting> {
+        // The kubelet can leave a container `waiting` in a Pod that has ended.
+        if matches!(self.phase(), PodPhase::Succeeded | PodPhase::Failed) {
+            return None;
         }
-        let ended = self.containers().filter_map(|status| status.state.terminated.as_ref());
-        let mut failed = ended.filter(|ended| ended.exit_code != 0);
-        failed.next().map(|ended| Why { reason: &ended.reason, message: &ended.message }).unwrap_or_default()
+        let mut waiting = self.containers().filter_map(|status| status.state.waiting.as_ref());
+        waiting.find(|waiting| !NORMAL_WAITING_REASONS.contains(&waiting.reason.as_str()))
+    }
+
+    fn unscheduled(&self) -> Option<Cause<'_>> {
+        let is_unscheduled = |c: &&PodCondition| c.condition_type == "PodScheduled" && c.status == "False";
+        let condition = self.status.conditions.iter().find(is_unscheduled)?;
+        Some(Cause { reason: &condition.reason, message: &condition.message })
+    }
+
+    /// The reason of the Pod itself, which an evicted one has, or else that of its first failed container.
+    fn failure(&self) -> Cause<'_> {
+        if !self.status.reason.is_empty() {
+            return Cause { reason: &self.status.reason, message: &self.status.message };
+        }
+        let mut terminated = self.containers().filter_map(|status| status.state.terminated.as_ref());
+        let failed = terminated.find(|terminated| terminated.exit_code != 0);
+        failed.map(|failed| Cause { reason: &failed.reason, message: &failed.message }).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::LivePod;
+    use super::{Cause, ObservedPod};
 
-    /// A Pod's status, and its word, reason and message.
-    const CASES: &[(&str, &str, &str, &str)] = &[
-        ("{}", "Pending", "", ""),
-        ("{phase: Running}", "Running", "", ""),
-        ("{phase: Unknown}", "Unknown", "", ""),
-        (
-            "{phase: Pending, containerStatuses: [{name: pytorch, state: {waiting: {reason: ContainerCreating}}}]}",
-            "Pending",
-            "",
-            "",
-        ),
-        (
-            "{phase: Pending, containerStatuses: [
+    /// A Pod's status, and what follows from it.
+    struct Case {
+        status: &'static str,
+        display_status: &'static str,
+        cause: Cause<'static>,
+    }
+
+    const NO_CAUSE: Cause<'static> = Cause { reason: "", message: "" };
+
+    const CASES: &[Case] = &[
+        Case { status: "{}", display_status: "Pending", cause: NO_CAUSE },
+        Case { status: "{phase: Running}", display_status: "Running", cause: NO_CAUSE },
+        Case { status: "{phase: Unknown}", display_status: "Unknown", cause: NO_CAUSE },
+        Case {
+            status: "{phase: Pending, containerStatuses: [
+              {name: pytorch, state: {waiting: {reason: ContainerCreating}}}]}",
+            display_status: "Pending",
+            cause: NO_CAUSE,
+        },
+        Case {
+            status: "{phase: Pending, containerStatuses: [
               {name: pytorch, state: {waiting: {reason: ImagePullBackOff, message: no such image}}}]}",
-            "ImagePullBackOff",
-            "ImagePullBackOff",
-            "no such image",
-        ),
-        (
-            "{phase: Running, containerStatuses: [{name: pytorch, state: {waiting: {reason: CrashLoopBackOff}}}]}",
-            "CrashLoopBackOff",
-            "CrashLoopBackOff",
-            "",
-        ),
-        (
-            "{phase: Pending, initContainerStatuses: [{name: proxy, state: {waiting: {reason: ErrImagePull}}}]}",
-            "ErrImagePull",
-            "ErrImagePull",
-            "",
-        ),
-        (
-            "{phase: Pending, conditions: [
+            display_status: "ImagePullBackOff",
+            cause: Cause { reason: "ImagePullBackOff", message: "no such image" },
+        },
+        Case {
+            status: "{phase: Running, containerStatuses: [
+              {name: pytorch, state: {waiting: {reason: CrashLoopBackOff}}}]}",
+            display_status: "CrashLoopBackOff",
+            cause: Cause { reason: "CrashLoopBackOff", message: "" },
+        },
+        Case {
+            status: "{phase: Pending, initContainerStatuses: [
+              {name: proxy, state: {waiting: {reason: ErrImagePull}}}]}",
+            display_status: "ErrImagePull",
+            cause: Cause { reason: "ErrImagePull", message: "" },
+        },
+        Case {
+            status: "{phase: Pending, conditions: [
               {type: PodScheduled, status: 'False', reason: Unschedulable, message: 0/3 nodes}]}",
-            "Pending",
-            "Unschedulable",
-            "0/3 nodes",
-        ),
-        (
-            "{phase: Failed, containerStatuses: [
+            display_status: "Pending",
+            cause: Cause { reason: "Unschedulable", message: "0/3 nodes" },
+        },
+        Case {
+            status: "{phase: Failed, containerStatuses: [
               {name: pytorch, state: {terminated: {exitCode: 137, reason: OOMKilled, message: m}}}]}",
-            "Failed",
-            "OOMKilled",
-            "m",
-        ),
-        ("{phase: Failed, reason: Evicted, message: disk pressure}", "Failed", "Evicted", "disk pressure"),
+            display_status: "Failed",
+            cause: Cause { reason: "OOMKilled", message: "m" },
+        },
+        Case {
+            status: "{phase: Failed, reason: Evicted, message: disk pressure}",
+            display_status: "Failed",
+            cause: Cause { reason: "Evicted", message: "disk pressure" },
+        },
     ];
 
     #[test]
-    fn says_how_a_pod_is_and_why() -> Result<(), Box<dyn std::error::Error>> {
-        for (status, word, reason, message) in CASES {
-            let pod: LivePod = serde_saphyr::from_str(&format!("{{metadata: {{name: a}}, status: {status}}}"))?;
-            let why = pod.why();
-            assert_eq!((pod.word(), why.reason, why.message), (*word, *reason, *message), "{status}");
+    fn a_pod_has_a_display_status_and_a_cause() -> Result<(), Box<dyn std::error::Error>> {
+        for Case { status, display_status, cause } in CASES {
+            let pod: ObservedPod = serde_saphyr::from_str(&format!("{{metadata: {{name: a}}, status: {status}}}"))?;
+            assert_eq!((pod.display_status(), pod.cause()), (*display_status, *cause), "{status}");
         }
         Ok(())
     }
 
     #[test]
-    fn only_the_trainer_counts_among_containers() -> Result<(), Box<dyn std::error::Error>> {
-        let pod: LivePod = serde_saphyr::from_str(
+    fn exit_code_and_restarts_are_those_of_one_container() -> Result<(), Box<dyn std::error::Error>> {
+        let pod: ObservedPod = serde_saphyr::from_str(
             "{metadata: {name: a}, status: {containerStatuses: [
               {name: proxy, restartCount: 7, state: {terminated: {exitCode: 1}}},
               {name: pytorch, restartCount: 2, state: {terminated: {exitCode: 143}}},
               {name: tensorflow, restartCount: 0, state: {terminated: {exitCode: 0}}}]}}",
         )?;
-        assert_eq!((pod.restarts("pytorch"), pod.exit_code("pytorch")), (2, Some(143)));
-        assert_eq!((pod.restarts("tensorflow"), pod.exit_code("tensorflow")), (0, None));
+        assert_eq!((pod.restart_count("pytorch"), pod.exit_code("pytorch")), (2, Some(143)));
+        assert_eq!((pod.restart_count("tensorflow"), pod.exit_code("tensorflow")), (0, None));
         Ok(())
     }
 }

@@ -1,28 +1,27 @@
-//! What must be there before a job starts, so that no job is ever half made. It only looks.
+//! What must exist before a job starts, so that no job is ever half created. It only reads.
 
-use crate::children::config_maps::{self, ConfigMap, LARGEST};
+use crate::children::config_maps::{self, ConfigMap, MAX_SNAPSHOT_BYTES};
 use crate::children::pod_group::{Admission, admission};
 use crate::job::Job;
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 
-/// How often what is missing is looked for, in seconds; its coming asks sooner.
-const AGAIN: u32 = 300;
+/// How often an unmet precondition is checked again, in seconds. The host calls earlier when an object appears that a lookup
+/// asked for.
+pub const RECHECK_SECONDS: u32 = 300;
 
 /// Why a job cannot start yet.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shut {
-    /// One word.
+pub struct UnmetPrecondition {
+    /// One CamelCase word.
     pub reason: &'static str,
     /// A sentence.
     pub message: String,
-    /// When to look again, in seconds.
-    pub seconds: u32,
-    /// Whether everything but the Pods can be made already, for it is waited for an answer to that.
-    pub prepares: bool,
+    /// Whether only the Pods have to wait. The other children must exist already: the scheduler admits a PodGroup that exists.
+    pub blocks_only_pods: bool,
 }
 
-/// A claim, of which it only matters that it is there.
+/// A claim, of which only its existence matters.
 #[derive(Deserialize)]
 struct PersistentVolumeClaim {}
 
@@ -31,25 +30,25 @@ impl Kind for PersistentVolumeClaim {
     const KIND: &'static str = "PersistentVolumeClaim";
 }
 
-/// What keeps a job from starting, if anything does.
+/// The first precondition of a job that is not met.
 ///
 /// # Errors
-/// Something cannot be looked up.
-pub fn gate(job: &Job<'_>) -> Result<Option<Shut>, Error> {
-    Ok(match claims(job)? {
-        Some(shut) => Some(shut),
-        None => match config_maps(job)? {
-            Some(shut) => Some(shut),
-            None => scheduler(job)?,
-        },
-    })
+/// A lookup fails.
+pub fn unmet_precondition(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
+    if let Some(unmet) = missing_claim(job)? {
+        return Ok(Some(unmet));
+    }
+    if let Some(unmet) = missing_or_too_large_config_maps(job)? {
+        return Ok(Some(unmet));
+    }
+    missing_admission(job)
 }
 
-fn shut(reason: &'static str, message: String) -> Shut {
-    Shut { reason, message, seconds: AGAIN, prepares: false }
+fn blocks_everything(reason: &'static str, message: String) -> UnmetPrecondition {
+    UnmetPrecondition { reason, message, blocks_only_pods: false }
 }
 
-fn claims(job: &Job<'_>) -> Result<Option<Shut>, Error> {
+fn missing_claim(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
     let data = job.spec.data_volume.iter().map(|volume| ("dataVolume", &volume.claim_name));
     let checkpoints = job.spec.checkpoint_volume.iter().map(|volume| ("checkpointVolume", &volume.claim_name));
     for (field, name) in data.chain(checkpoints) {
@@ -58,48 +57,52 @@ fn claims(job: &Job<'_>) -> Result<Option<Shut>, Error> {
                 "spec.{field} names the PersistentVolumeClaim '{name}', which namespace '{}' does not have; create it",
                 job.namespace
             );
-            return Ok(Some(shut("ClaimNotFound", message)));
+            return Ok(Some(blocks_everything("ClaimNotFound", message)));
         }
     }
     Ok(None)
 }
 
-fn config_maps(job: &Job<'_>) -> Result<Option<Shut>, Error> {
+fn missing_or_too_large_config_maps(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
     let mut bytes = 0;
-    for (name, is_optional) in config_maps::references(job) {
-        match lookup::get::<ConfigMap>(None, name)? {
-            Some(found) => bytes += found.size(),
-            None if is_optional => {}
+    for reference in config_maps::references(job) {
+        match lookup::get::<ConfigMap>(None, reference.name)? {
+            Some(config_map) => bytes += config_map.size(),
+            None if reference.is_optional => {}
             None => {
                 let message = format!(
-                    "the spec refers to the ConfigMap '{name}', which namespace '{}' does not have; create it",
-                    job.namespace
+                    "the spec refers to the ConfigMap '{}', which namespace '{}' does not have; create it",
+                    reference.name, job.namespace
                 );
-                return Ok(Some(shut("ConfigMapNotFound", message)));
+                return Ok(Some(blocks_everything("ConfigMapNotFound", message)));
             }
         }
+    }
+    if bytes <= MAX_SNAPSHOT_BYTES {
+        return Ok(None);
     }
     let message = format!(
         "the ConfigMaps that the spec refers to hold {} KiB, but at most {} KiB are copied; put big files on a volume",
         bytes >> 10,
-        LARGEST >> 10
+        MAX_SNAPSHOT_BYTES >> 10
     );
-    Ok((bytes > LARGEST).then(|| shut("ConfigMapsTooLarge", message)))
+    Ok(Some(blocks_everything("ConfigMapsTooLarge", message)))
 }
 
-fn scheduler(job: &Job<'_>) -> Result<Option<Shut>, Error> {
+fn missing_admission(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
     Ok(match admission(job)? {
-        Admission::Open => None,
-        Admission::Held => {
-            let message = format!("waiting until the scheduler lets the PodGroup '{}' in", job.name);
-            Some(Shut { prepares: true, ..shut("WaitingForPodGroup", message) })
-        }
+        Admission::Admitted => None,
+        Admission::Pending => Some(UnmetPrecondition {
+            reason: "WaitingForPodGroup",
+            message: format!("waiting until the scheduler lets the PodGroup '{}' in", job.name),
+            blocks_only_pods: true,
+        }),
         Admission::NotInstalled(kind) => {
             let message = format!(
                 "spec.gangScheduling needs {kind}, which is not installed in this cluster; install the scheduler, or \
                  remove spec.gangScheduling"
             );
-            Some(shut("GangSchedulerNotInstalled", message))
+            Some(blocks_everything("GangSchedulerNotInstalled", message))
         }
     })
 }

@@ -1,40 +1,43 @@
-//! Which way a job goes: refused, ended, suspended or running. Each way has its own file.
+//! The entry point: chooses how to handle a job by its stage in life. Each stage has a file of its own.
 
-use crate::TrainingJob;
-use crate::answer::Answer;
-use crate::api::TrainingJobStatus;
+use crate::active::ActiveJob;
+use crate::api::{TrainingJob, TrainingJobStatus};
 use crate::conditions::Conditions;
 use crate::job::Job;
-use crate::running::Running;
+use crate::job_response::JobResponse;
 use crate::time::Time;
 use crate::validate::validate;
+use crate::validation_error::ValidationError;
 use crate::{finished, suspended};
 use pilothouse_sdk::{Error, Request, Response};
 
-/// Says what shall exist for a `TrainingJob`, and how it is.
+/// The desired children, the status and the conditions of a `TrainingJob`.
 ///
 /// # Errors
-/// A child cannot be read, or something cannot be looked up.
+/// A child cannot be read, or a lookup fails.
 pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
     let job = Job::of(&request.object);
-    let none = TrainingJobStatus::default();
-    let memory = request.object.status.as_ref().unwrap_or(&none);
+    let empty = TrainingJobStatus::default();
+    let old_status = request.object.status.as_ref().unwrap_or(&empty);
     let (pods, config_maps) = (request.children()?, request.children()?);
-    if memory.is_finished() {
-        return Ok(finished::respond(&job, memory, &pods, &config_maps));
+    // A finished job stays finished, also where its spec is made invalid or suspended later.
+    if old_status.is_finished() {
+        return Ok(finished::respond(&job, old_status, &pods, &config_maps));
     }
-    if let Err(problem) = validate(&job) {
-        return Ok(refuse(&job, memory, &problem));
+    if let Err(error) = validate(&job) {
+        return Ok(refuse(&job, old_status, &error));
     }
     if job.is_suspended() {
-        return Ok(suspended::respond(&job, memory));
+        return Ok(suspended::respond(&job, old_status));
     }
     let now = Time::now()?;
-    Running { job: &job, memory, pods: &pods, config_maps: &config_maps, now }.respond()
+    ActiveJob { job: &job, old_status, pods: &pods, config_maps: &config_maps, now }.respond()
 }
 
-/// A job that cannot be right as it is: what runs stays as it is until the spec is put right.
-fn refuse(job: &Job<'_>, memory: &TrainingJobStatus, problem: &str) -> Response {
-    let response = Response::invalid(problem).status(Answer::new(job, memory).status);
-    Conditions::carried(memory).into_iter().fold(response, Response::condition)
+/// The response for an invalid spec. Pods that run are left alone until the spec is corrected.
+fn refuse(job: &Job<'_>, old_status: &TrainingJobStatus, error: &ValidationError) -> Response {
+    let status = JobResponse::new(job, old_status).status;
+    let response = Response::invalid(error.to_string()).status(status);
+    // Not the conditions of `JobResponse::new`: a job that was never valid does not get the condition `Created`.
+    Conditions::from_status(old_status).into_iter().fold(response, Response::condition)
 }

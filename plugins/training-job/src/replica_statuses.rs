@@ -1,72 +1,79 @@
-//! What the status says of the members of a job. It says nothing of the job as a whole.
+//! The part of the status that is about single replicas, and a sentence about all of them. It says nothing of the job's phase
+//! and conditions.
 
 use crate::api::{TrainingJobStatus, WorkerStatus};
-use crate::group::{Group, Member, State};
-use crate::job::{Job, Role};
-use crate::live::LivePod;
+use crate::job::{Job, ReplicaType};
+use crate::observed_pod::ObservedPod;
+use crate::replicas::{Replica, ReplicaState, Replicas};
 
-/// The most of a Pod's own message that is shown.
-const LONGEST_MESSAGE: usize = 256;
+/// The most bytes of a Pod's own message that the status repeats.
+const MAX_MESSAGE_BYTES: usize = 256;
 
-/// Fills in how every member is, and how many are how.
-pub fn describe(status: &mut TrainingJobStatus, job: &Job<'_>, group: &Group<'_>) {
-    let of =
-        |role| group.members.iter().filter(move |member| member.role == role).map(|member| member_status(job, member));
-    status.worker_statuses = of(Role::Worker).collect();
-    status.parameter_server_statuses = of(Role::ParameterServer).collect();
-    let count = |state| u32::try_from(group.count(state)).unwrap_or(u32::MAX);
-    status.replicas = u32::try_from(group.workers().filter(|worker| has_pod(worker)).count()).unwrap_or(u32::MAX);
-    (status.active, status.succeeded, status.failed) =
-        (count(State::Running), count(State::Succeeded), count(State::Failed));
+/// Updates the status of every replica, and the counts of workers.
+pub fn update_replica_statuses(status: &mut TrainingJobStatus, job: &Job<'_>, replicas: &Replicas<'_>) {
+    let statuses_of = |replica_type| {
+        let of_type = replicas.all.iter().filter(move |replica| replica.id.replica_type == replica_type);
+        of_type.map(|replica| replica_status(job, replica)).collect()
+    };
+    status.worker_statuses = statuses_of(ReplicaType::Worker);
+    status.parameter_server_statuses = statuses_of(ReplicaType::ParameterServer);
+    status.replicas = count(replicas.workers().filter(|worker| has_staying_pod(worker)).count());
+    status.active = count(replicas.count_workers(ReplicaState::Running));
+    status.succeeded = count(replicas.count_workers(ReplicaState::Succeeded));
+    status.failed = count(replicas.count_workers(ReplicaState::Failed));
 }
 
-/// How far the workers are, in a sentence.
+/// How many workers run, and what is wrong with the first replica in trouble.
 pub fn summary(status: &TrainingJobStatus) -> String {
-    let all = status.worker_statuses.len();
-    let mut text = format!("{} of {all} workers run", status.active);
-    for (count, word) in [(status.succeeded, "succeeded"), (status.failed, "failed")] {
+    let workers = status.worker_statuses.len();
+    let mut text = format!("{} of {workers} workers run", status.active);
+    for (count, what) in [(status.succeeded, "succeeded"), (status.failed, "failed")] {
         if count > 0 {
-            text.push_str(&format!(", {count} {word}"));
+            text.push_str(&format!(", {count} {what}"));
         }
     }
-    if let Some(trouble) = status.members().find(|member| member.reason.is_some()) {
-        let (reason, message) = (trouble.reason.as_deref(), trouble.message.as_deref());
-        text.push_str(&format!("; {}: {}", trouble.pod_name, reason.unwrap_or_default()));
-        text.push_str(&message.map(|message| format!(": {message}")).unwrap_or_default());
+    if let Some(replica) = status.replica_statuses().find(|replica| replica.reason.is_some()) {
+        text.push_str(&format!("; {}: {}", replica.pod_name, replica.reason.as_deref().unwrap_or_default()));
+        text.push_str(&replica.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default());
     }
     text
 }
 
-fn has_pod(member: &Member<'_>) -> bool {
-    member.pod.is_some() && member.state != State::Leaving
+fn count(replicas: usize) -> u32 {
+    u32::try_from(replicas).unwrap_or(u32::MAX)
 }
 
-fn member_status(job: &Job<'_>, member: &Member<'_>) -> WorkerStatus {
-    let plain = |status: &str| WorkerStatus {
-        worker_id: member.index,
-        pod_name: member.name.clone(),
+fn has_staying_pod(replica: &Replica<'_>) -> bool {
+    replica.pod.is_some() && replica.state != ReplicaState::Terminating
+}
+
+fn replica_status(job: &Job<'_>, replica: &Replica<'_>) -> WorkerStatus {
+    let with_status = |status: &str| WorkerStatus {
+        worker_id: replica.id.index,
+        pod_name: replica.pod_name.clone(),
         status: status.to_owned(),
         ..WorkerStatus::default()
     };
-    match (member.pod, member.state) {
-        (Some(_), State::Leaving) => plain("Terminating"),
-        (Some(pod), _) => of_pod(job, pod, plain(pod.word())),
-        // Its Pod was collected, and what is known of it stays.
-        (None, State::Succeeded) => member.known.cloned().unwrap_or_else(|| plain("Succeeded")),
-        (None, _) => plain("Missing"),
+    match (replica.pod, replica.state) {
+        (Some(_), ReplicaState::Terminating) => with_status("Terminating"),
+        (Some(pod), _) => with_pod_details(with_status(pod.display_status()), job, pod),
+        // Its Pod is garbage-collected; the last status keeps what was known of it.
+        (None, ReplicaState::Succeeded) => replica.last_status.cloned().unwrap_or_else(|| with_status("Succeeded")),
+        (None, _) => with_status("Missing"),
     }
 }
 
-fn of_pod(job: &Job<'_>, pod: &LivePod, plain: WorkerStatus) -> WorkerStatus {
-    let container = job.spec.framework.word();
-    let why = pod.why();
-    let said = |text: &str| (!text.is_empty()).then(|| text[..text.floor_char_boundary(LONGEST_MESSAGE)].to_owned());
+fn with_pod_details(status: WorkerStatus, job: &Job<'_>, pod: &ObservedPod) -> WorkerStatus {
+    let container = job.spec.framework.as_str();
+    let cause = pod.cause();
+    let cut = |text: &str| text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)].to_owned();
+    let unless_empty = |text: &str| (!text.is_empty()).then(|| cut(text));
     WorkerStatus {
-        reason: said(why.reason),
-        message: said(why.message),
+        reason: unless_empty(cause.reason),
+        message: unless_empty(cause.message),
         exit_code: pod.exit_code(container),
-        restarts: Some(pod.restarts(container)).filter(|restarts| *restarts > 0),
+        restarts: Some(pod.restart_count(container)).filter(|restarts| *restarts > 0),
         pod_uid: Some(pod.uid().to_owned()),
-        ..plain
+        ..status
     }
 }

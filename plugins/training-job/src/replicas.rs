@@ -1,23 +1,23 @@
-//! The members of a job as they are: what is live, brought together with what the status remembers. It decides nothing.
+//! The replicas of a job as they are: the observed Pods, matched with the last status. It decides nothing.
 
 use crate::api::{RestartScope, TrainingJobStatus, WorkerStatus};
-use crate::fingerprint::Match;
-use crate::job::{Job, Role};
-use crate::live::{LivePod, PodPhase};
+use crate::fingerprint::TemplateMatch;
+use crate::job::{Job, ReplicaId, ReplicaType};
+use crate::observed_pod::{ObservedPod, PodPhase};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a member is.
+/// The state of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ReplicaState {
     /// It has no Pod.
     Missing,
-    /// Its Pod is on its way out, or shall be.
-    Leaving,
+    /// Its Pod is being deleted, or is about to be.
+    Terminating,
     /// Its Pod does not run yet.
     Pending,
     /// Its Pod runs.
     Running,
-    /// It has succeeded, whether its Pod is still there or not.
+    /// It has succeeded, whether its Pod still exists or not.
     Succeeded,
     /// Its Pod has failed.
     Failed,
@@ -25,125 +25,135 @@ pub enum State {
 
 /// A worker or parameter server.
 #[derive(Debug)]
-pub struct Member<'r> {
-    /// What it does.
-    pub role: Role,
-    /// Its number among those of its role.
-    pub index: u32,
+pub struct Replica<'r> {
+    /// Which one it is.
+    pub id: ReplicaId,
     /// The name of its Pod.
-    pub name: String,
-    /// Its Pod.
-    pub pod: Option<&'r LivePod>,
-    /// How it is.
-    pub state: State,
-    /// Whether its Pod went without anybody here having wanted it.
+    pub pod_name: String,
+    /// Its Pod, if there is one.
+    pub pod: Option<&'r ObservedPod>,
+    /// Its state.
+    pub state: ReplicaState,
+    /// Whether its Pod is gone or going without this plugin having removed it: somebody deleted it, or its node is gone.
     pub is_lost: bool,
-    /// What the status says of it, where that is about the Pod that is or was last in its place.
-    pub known: Option<&'r WorkerStatus>,
+    /// What the last status says of it, unless that is about a Pod which this plugin has removed.
+    pub last_status: Option<&'r WorkerStatus>,
 }
 
-/// All members, and the Pods that belong to none.
+/// All replicas of a job, and what matters of Pods that belong to none of them.
 #[derive(Debug)]
-pub struct Group<'r> {
+pub struct Replicas<'r> {
     /// Workers by number, then parameter servers.
-    pub members: Vec<Member<'r>>,
-    /// What a retry restarts. Pods of different specs or forms cannot be told apart one by one, so then it is the job.
-    pub scope: RestartScope,
-    /// Whether there are Pods that were made for another spec, and are not on their way out yet.
-    pub has_outdated: bool,
-    /// Whether there are Pods that this version of the plugin would make in another form.
-    pub has_other_form: bool,
-    /// Whether there are Pods that belong to no member: the job was scaled down.
-    pub has_surplus: bool,
-    /// UIDs of all live Pods.
+    pub all: Vec<Replica<'r>>,
+    /// What a retry restarts.
+    pub restart_scope: RestartScope,
+    /// Whether Pods that stay were made from another spec.
+    pub has_pods_of_other_spec: bool,
+    /// Whether Pods that stay were made by another template version.
+    pub has_pods_of_other_template_version: bool,
+    /// Whether Pods exist that belong to no replica, since the job was scaled down.
+    pub has_surplus_pods: bool,
+    /// UIDs of all observed Pods.
     uids: BTreeSet<&'r str>,
 }
 
-impl<'r> Group<'r> {
-    /// Brings live Pods and memory together.
-    pub fn observe(job: &Job<'_>, pods: &'r [LivePod], memory: &'r TrainingJobStatus) -> Self {
-        let retired: BTreeSet<&str> = memory.retiring_pods.iter().map(String::as_str).collect();
-        let known: BTreeMap<&str, &WorkerStatus> =
-            memory.members().map(|status| (status.pod_name.as_str(), status)).collect();
-        let mut by_name: BTreeMap<&str, &LivePod> = pods.iter().map(|pod| (pod.name(), pod)).collect();
-        let mut member = |(role, index)| {
-            let name = job.pod_name(role, index);
-            let pod = by_name.remove(name.as_str());
-            let known = known.get(name.as_str()).copied();
-            let known = known.filter(|known| known.pod_uid.as_deref().is_some_and(|uid| !retired.contains(uid)));
-            let leaving =
-                pod.is_some_and(|pod| retired.contains(pod.uid()) || pod.matches(&job.fingerprint) == Match::OtherSpec);
-            let state = state(pod, known, leaving);
-            Member { role, index, name, pod, state, is_lost: is_lost(pod, known, state), known }
+impl<'r> Replicas<'r> {
+    /// Matches the observed Pods with the replicas of a job and with its last status.
+    pub fn observe(job: &Job<'_>, pods: &'r [ObservedPod], old_status: &'r TrainingJobStatus) -> Self {
+        let retiring: BTreeSet<&str> = old_status.retiring_pods.iter().map(String::as_str).collect();
+        let last_statuses = last_statuses(old_status, &retiring);
+        let mut pods_by_name: BTreeMap<&str, &ObservedPod> = pods.iter().map(|pod| (pod.name(), pod)).collect();
+        let replica = |id| {
+            let pod_name = job.pod_name(id);
+            let pod = pods_by_name.remove(pod_name.as_str());
+            let last_status = last_statuses.get(pod_name.as_str()).copied();
+            let must_go = |pod: &ObservedPod| {
+                retiring.contains(pod.uid()) || pod.template_match(&job.fingerprint) == TemplateMatch::OtherSpec
+            };
+            let state = if pod.is_some_and(must_go) { ReplicaState::Terminating } else { state(pod, last_status) };
+            Replica { id, pod_name, pod, state, is_lost: is_lost(pod, last_status, state), last_status }
         };
-        let members: Vec<_> = job.members().map(&mut member).collect();
-        let staying = || pods.iter().filter(|pod| !pod.is_deleting() && !retired.contains(pod.uid()));
-        let form = |form| staying().any(|pod| pod.matches(&job.fingerprint) == form);
-        let (has_outdated, has_other_form) = (form(Match::OtherSpec), form(Match::OtherForm));
-        let mixed = pods.iter().any(|pod| pod.matches(&job.fingerprint) != Match::Same);
+        let all = job.replicas().map(replica).collect();
+        let staying = || pods.iter().filter(|pod| !pod.is_deleting() && !retiring.contains(pod.uid()));
+        let any_staying = |wanted| staying().any(|pod| pod.template_match(&job.fingerprint) == wanted);
         Self {
-            members,
-            scope: if mixed { RestartScope::Job } else { job.restart_scope() },
-            has_outdated,
-            has_other_form,
-            has_surplus: by_name.values().any(|pod| !pod.is_deleting()),
-            uids: pods.iter().map(LivePod::uid).collect(),
+            all,
+            restart_scope: restart_scope(job, pods),
+            has_pods_of_other_spec: any_staying(TemplateMatch::OtherSpec),
+            has_pods_of_other_template_version: any_staying(TemplateMatch::OtherTemplateVersion),
+            has_surplus_pods: pods_by_name.values().any(|pod| !pod.is_deleting()),
+            uids: pods.iter().map(ObservedPod::uid).collect(),
         }
     }
 
     /// The workers.
-    pub fn workers(&self) -> impl Iterator<Item = &Member<'r>> {
-        self.members.iter().filter(|member| member.role == Role::Worker)
+    pub fn workers(&self) -> impl Iterator<Item = &Replica<'r>> {
+        self.all.iter().filter(|replica| replica.id.replica_type == ReplicaType::Worker)
     }
 
     /// How many workers are in a state.
-    pub fn count(&self, state: State) -> usize {
+    pub fn count_workers(&self, state: ReplicaState) -> usize {
         self.workers().filter(|worker| worker.state == state).count()
     }
 
-    /// Whether a member is in a state.
-    pub fn any(&self, state: State) -> bool {
-        self.members.iter().any(|member| member.state == state)
+    /// Whether any replica is in a state.
+    pub fn any(&self, state: ReplicaState) -> bool {
+        self.all.iter().any(|replica| replica.state == state)
     }
 
-    /// Whether all members have a Pod that stays.
+    /// Whether all replicas have a Pod that stays, or have succeeded.
     pub fn is_complete(&self) -> bool {
-        self.members.iter().all(|member| !matches!(member.state, State::Missing | State::Leaving))
+        !self.any(ReplicaState::Missing) && !self.any(ReplicaState::Terminating)
     }
 
-    /// UIDs of all live Pods.
+    /// UIDs of all observed Pods.
     pub fn all_uids(&self) -> Vec<String> {
         self.uids.iter().map(|uid| (*uid).to_owned()).collect()
     }
 
-    /// Those of the UIDs whose Pods are still there.
-    pub fn still_there(&self, uids: &[String]) -> Vec<String> {
+    /// Those of the UIDs whose Pods still exist.
+    pub fn still_existing(&self, uids: &[String]) -> Vec<String> {
         uids.iter().filter(|uid| self.uids.contains(uid.as_str())).cloned().collect()
     }
 }
 
-fn state(pod: Option<&LivePod>, known: Option<&WorkerStatus>, leaving: bool) -> State {
+/// What the last status says of replicas by the name of their Pod. What it says of Pods that were removed since does not
+/// count: a worker that is restarted must not keep the success of its former Pod.
+fn last_statuses<'r>(
+    old_status: &'r TrainingJobStatus,
+    retiring: &BTreeSet<&str>,
+) -> BTreeMap<&'r str, &'r WorkerStatus> {
+    let counts = |status: &&WorkerStatus| status.pod_uid.as_deref().is_some_and(|uid| !retiring.contains(uid));
+    old_status.replica_statuses().filter(counts).map(|status| (status.pod_name.as_str(), status)).collect()
+}
+
+/// What a retry restarts. While Pods of several templates exist, it is always the whole job: the Pods of another template
+/// cannot be returned as they are, so they cannot be kept while one Pod is replaced.
+fn restart_scope(job: &Job<'_>, pods: &[ObservedPod]) -> RestartScope {
+    let is_current = |pod: &ObservedPod| pod.template_match(&job.fingerprint) == TemplateMatch::Current;
+    if pods.iter().all(is_current) { job.restart_scope() } else { RestartScope::Job }
+}
+
+fn state(pod: Option<&ObservedPod>, last_status: Option<&WorkerStatus>) -> ReplicaState {
     match pod {
-        // A worker that has done its part stays done, also when its Pod is collected.
-        None if known.is_some_and(|known| known.status == "Succeeded") => State::Succeeded,
-        None => State::Missing,
-        Some(_) if leaving => State::Leaving,
+        // A worker that has succeeded need not run again when its Pod is garbage-collected.
+        None if last_status.is_some_and(|last| last.status == "Succeeded") => ReplicaState::Succeeded,
+        None => ReplicaState::Missing,
         Some(pod) => match pod.phase() {
-            PodPhase::Succeeded => State::Succeeded,
-            _ if pod.is_deleting() => State::Leaving,
-            PodPhase::Pending => State::Pending,
-            PodPhase::Running => State::Running,
-            PodPhase::Failed => State::Failed,
+            PodPhase::Succeeded => ReplicaState::Succeeded,
+            _ if pod.is_deleting() => ReplicaState::Terminating,
+            PodPhase::Pending => ReplicaState::Pending,
+            PodPhase::Running => ReplicaState::Running,
+            PodPhase::Failed => ReplicaState::Failed,
         },
     }
 }
 
-/// Whether a Pod that the status knows is gone or going, and nobody here sent it away.
-fn is_lost(pod: Option<&LivePod>, known: Option<&WorkerStatus>, state: State) -> bool {
-    let gone = match state {
-        State::Missing => true,
-        State::Leaving => pod.is_some_and(LivePod::is_deleting),
+fn is_lost(pod: Option<&ObservedPod>, last_status: Option<&WorkerStatus>, state: ReplicaState) -> bool {
+    let is_gone = match state {
+        ReplicaState::Missing => true,
+        ReplicaState::Terminating => pod.is_some_and(ObservedPod::is_deleting),
         _ => false,
     };
-    gone && known.is_some()
+    is_gone && last_status.is_some()
 }

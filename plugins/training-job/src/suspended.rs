@@ -1,28 +1,29 @@
-//! A job that shall not run for now: it has no Pods, and nothing that it would need them for.
+//! A suspended job: it has no Pods, and none of the other children.
 
-use crate::answer::{Answer, Children};
 use crate::api::{Phase, TrainingJobStatus};
 use crate::job::Job;
+use crate::job_response::{Children, JobResponse};
 use pilothouse_sdk::Response;
 
-/// Answers. That the job is suspended is in the status before its Pods go.
-pub fn respond(job: &Job<'_>, memory: &TrainingJobStatus) -> Response {
+/// The response. The status says that the job is suspended before its Pods go.
+pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus) -> Response {
     const REASON: &str = "TrainingJobSuspended";
     let message = "spec.runPolicy.suspend is set";
-    let mut answer = Answer::new(job, memory);
-    answer.status = TrainingJobStatus {
+    let mut response = JobResponse::new(job, old_status);
+    // The start time and the statuses of replicas go, since the job starts anew when it is resumed. Restarts still count.
+    response.status = TrainingJobStatus {
         phase: Some(Phase::Pending),
-        selector: answer.status.selector,
-        restart_count: memory.restart_count,
+        selector: response.status.selector,
+        restart_count: old_status.restart_count,
         ..TrainingJobStatus::default()
     };
-    answer.conditions.set("Suspended", true, REASON, message);
-    answer.conditions.set("Running", false, REASON, message);
-    answer.conditions.end("Restarting", REASON, message);
-    if memory.is("Suspended") {
-        answer.children = Children::Exactly { list: Vec::new(), removes: true };
+    response.conditions.set_true("Suspended", REASON, message);
+    response.conditions.set_false("Running", REASON, message);
+    response.conditions.end("Restarting", REASON, message);
+    if old_status.is_condition_true("Suspended") {
+        response.children = Children::Exactly { list: Vec::new(), removes_pods: true };
     } else {
-        answer.again_in(0);
+        response.requeue_within(0);
     }
-    answer.done()
+    response.done()
 }

@@ -1,5 +1,5 @@
-//! Events and measurements: what is new between the status as it is and the status of this answer. The host takes both
-//! together with the status, so everything is told once, however often the plugin is asked.
+//! Events and measurements: what changes between the last status and the new one. The host takes both only together with the
+//! new status, so each change is reported once, however often the plugin is called.
 
 use crate::api::{Phase, TrainingJobStatus, WorkerStatus};
 use crate::conditions::Conditions;
@@ -8,148 +8,158 @@ use crate::time::Time;
 use pilothouse_sdk::{Event, Measurement, Response};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names in one event; more are counted.
-const SHOWN: usize = 10;
+/// How many names an Event lists; the others are only counted.
+const MAX_NAMES: usize = 10;
 
-/// The status before and after an answer.
-pub struct News<'n> {
+/// The change from the last status to the new one.
+pub struct StatusTransition<'t> {
     /// The job.
-    pub job: &'n Job<'n>,
-    /// The status as it is.
-    pub old: &'n TrainingJobStatus,
-    /// The status of the answer.
-    pub new: &'n TrainingJobStatus,
-    /// The conditions of the answer.
-    pub conditions: &'n Conditions,
+    pub job: &'t Job<'t>,
+    /// The last status.
+    pub old: &'t TrainingJobStatus,
+    /// The new status.
+    pub new: &'t TrainingJobStatus,
+    /// The conditions that belong to the new status.
+    pub new_conditions: &'t Conditions,
 }
 
-impl News<'_> {
-    /// Adds what is new to a response.
-    pub fn tell(&self, response: Response) -> Response {
+impl StatusTransition<'_> {
+    /// Adds the Events and measurements of this transition to a response.
+    pub fn report(&self, response: Response) -> Response {
         let response = self.events().into_iter().fold(response, Response::event);
         self.measurements().into_iter().fold(response, Response::measurement)
     }
 
     fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
-        events.extend(self.reached("Created").map(|why| Event::normal("TrainingJobCreated", why)));
-        events.extend(self.reached("Suspended").map(|why| Event::normal("TrainingJobSuspended", why)));
-        if self.old.is("Suspended") && !self.conditions.holds("Suspended") {
+        events.extend(self.message_if_new("Created").map(|message| Event::normal("TrainingJobCreated", message)));
+        events.extend(self.message_if_new("Suspended").map(|message| Event::normal("TrainingJobSuspended", message)));
+        if self.old.is_condition_true("Suspended") && !self.new_conditions.is_true("Suspended") {
             events.push(Event::normal("TrainingJobResumed", "the job goes on"));
         }
-        events.extend(self.removed());
-        events.extend(self.created());
-        events.extend(self.exits());
-        events.extend(self.troubles());
-        if self.begins_restart() {
-            let why = self.conditions.get("Restarting").map(|condition| condition.message.as_str());
-            events.push(Event::warning("TrainingJobRestarting", why.unwrap_or_default()));
+        events.extend(self.deleted_pods());
+        events.extend(self.created_pods());
+        events.extend(self.failed_containers());
+        events.extend(self.new_pod_problems());
+        if self.has_new_retiring_pods() {
+            let restarting = self.new_conditions.find_true("Restarting");
+            let message = restarting.map(|condition| condition.message.as_str()).unwrap_or_default();
+            events.push(Event::warning("TrainingJobRestarting", message));
         }
-        events.extend(self.reached("Succeeded").map(|why| Event::normal("TrainingJobSucceeded", why)));
-        events.extend(self.reached("Failed").map(|why| Event::warning("TrainingJobFailed", why)));
+        events.extend(self.message_if_new("Succeeded").map(|message| Event::normal("TrainingJobSucceeded", message)));
+        events.extend(self.message_if_new("Failed").map(|message| Event::warning("TrainingJobFailed", message)));
         events
     }
 
-    /// The message of a condition that is true now and was not before.
-    fn reached(&self, condition_type: &str) -> Option<&str> {
-        let is_new = self.conditions.holds(condition_type) && !self.old.is(condition_type);
-        self.conditions.get(condition_type).filter(|_| is_new).map(|condition| condition.message.as_str())
+    /// The message of a condition that has become `True`.
+    fn message_if_new(&self, condition_type: &str) -> Option<&str> {
+        let condition = self.new_conditions.find_true(condition_type)?;
+        (!self.old.is_condition_true(condition_type)).then_some(condition.message.as_str())
     }
 
-    fn starts(&self) -> bool {
+    fn has_just_started(&self) -> bool {
         self.new.start_time.is_some() && self.new.start_time != self.old.start_time
     }
 
-    fn begins_restart(&self) -> bool {
-        let known: BTreeSet<_> = self.old.retiring_pods.iter().collect();
-        self.new.retiring_pods.iter().any(|uid| !known.contains(uid))
+    fn has_new_retiring_pods(&self) -> bool {
+        let old: BTreeSet<_> = self.old.retiring_pods.iter().collect();
+        self.new.retiring_pods.iter().any(|uid| !old.contains(uid))
     }
 
-    /// Pods that have come: `WorkersCreated` for all workers of the job, and one event for others.
-    fn created(&self) -> Vec<Event> {
+    /// `WorkersCreated` if all workers have new Pods, and one Event for all other new Pods.
+    fn created_pods(&self) -> Vec<Event> {
+        // Before the job has started, its Pods are still being created. They are all reported when the last one exists.
         if self.new.start_time.is_none() {
             return Vec::new();
         }
-        let before = pods(self.old);
-        let came = |members: &[WorkerStatus]| -> Vec<String> {
-            let new = members.iter().filter(|member| uid(member).is_some_and(|uid| !before.contains(uid)));
-            new.map(|member| member.pod_name.clone()).collect()
+        let old_uids = pod_uids(self.old);
+        let created = |statuses: &[WorkerStatus]| -> Vec<String> {
+            let new = statuses.iter().filter(|status| pod_uid(status).is_some_and(|uid| !old_uids.contains(uid)));
+            new.map(|status| status.pod_name.clone()).collect()
         };
-        let (workers, servers) = (came(&self.new.worker_statuses), came(&self.new.parameter_server_statuses));
-        let all = self.starts() || workers.len() == self.new.worker_statuses.len();
+        let workers = created(&self.new.worker_statuses);
+        let servers = created(&self.new.parameter_server_statuses);
+        let all_workers = self.has_just_started() || workers.len() == self.new.worker_statuses.len();
         let mut events = Vec::new();
-        if all {
-            let count = self.job.spec.workers;
-            events.push(Event::normal("WorkersCreated", format!("Created {count} worker pods")));
+        if all_workers {
+            let message = format!("Created {} worker pods", self.job.spec.workers);
+            events.push(Event::normal("WorkersCreated", message));
         }
-        let others: Vec<_> = if all { servers } else { workers.into_iter().chain(servers).collect() };
-        events.extend(list("Created", &others).map(|text| Event::normal("SuccessfulCreatePod", text)));
+        let others: Vec<_> = if all_workers { servers } else { workers.into_iter().chain(servers).collect() };
+        events.extend(list_names("Created", &others).map(|message| Event::normal("SuccessfulCreatePod", message)));
         events
     }
 
-    /// Pods that have gone, or are going.
-    fn removed(&self) -> Option<Event> {
-        let after = pods(self.new);
-        let gone = self.old.members().filter(|member| uid(member).is_some_and(|uid| !after.contains(uid)));
-        let gone: Vec<_> = gone.map(|member| member.pod_name.clone()).collect();
-        list("Deleted", &gone).map(|text| Event::normal("SuccessfulDeletePod", text))
+    fn deleted_pods(&self) -> Option<Event> {
+        let new_uids = pod_uids(self.new);
+        let deleted = self.old.replica_statuses();
+        let deleted = deleted.filter(|status| pod_uid(status).is_some_and(|uid| !new_uids.contains(uid)));
+        let names: Vec<_> = deleted.map(|status| status.pod_name.clone()).collect();
+        list_names("Deleted", &names).map(|message| Event::normal("SuccessfulDeletePod", message))
     }
 
-    /// Containers that have failed, by exit code.
-    fn exits(&self) -> Vec<Event> {
-        let before: BTreeSet<_> = self.old.members().filter(|member| member.exit_code.is_some()).map(uid).collect();
-        let mut by_code = BTreeMap::<i32, Vec<String>>::new();
-        for member in self.new.members().filter(|member| member.status == "Failed" && !before.contains(&uid(member))) {
-            if let Some(code) = member.exit_code {
-                by_code.entry(code).or_default().push(format!("{}.{}", self.job.namespace, member.pod_name));
+    /// One Event for each exit code of containers that have failed.
+    fn failed_containers(&self) -> Vec<Event> {
+        let with_exit_code = self.old.replica_statuses().filter(|status| status.exit_code.is_some());
+        let reported: BTreeSet<_> = with_exit_code.map(pod_uid).collect();
+        let mut names_by_code = BTreeMap::<i32, Vec<String>>::new();
+        for status in self.new.replica_statuses() {
+            let is_new = status.status == "Failed" && !reported.contains(&pod_uid(status));
+            if let Some(code) = status.exit_code.filter(|_| is_new) {
+                let name = format!("{}.{}", self.job.namespace, status.pod_name);
+                names_by_code.entry(code).or_default().push(name);
             }
         }
         let event = |(code, names): (i32, Vec<String>)| {
-            let named = list("Pod", &names)?;
-            Some(Event::warning("ExitedWithCode", format!("{named} exited with code {code}")))
+            let pods = list_names("Pod", &names)?;
+            Some(Event::warning("ExitedWithCode", format!("{pods} exited with code {code}")))
         };
-        by_code.into_iter().filter_map(event).collect()
+        names_by_code.into_iter().filter_map(event).collect()
     }
 
-    /// Why Pods do not run, or were ended from outside, in their own words.
-    fn troubles(&self) -> Vec<Event> {
-        let before: BTreeSet<_> = self.old.members().map(|member| (&member.pod_name, &member.reason)).collect();
+    /// One Event for each new reason why Pods do not run.
+    fn new_pod_problems(&self) -> Vec<Event> {
+        let reported: BTreeSet<_> =
+            self.old.replica_statuses().map(|status| (&status.pod_name, &status.reason)).collect();
         let mut by_reason = BTreeMap::<&str, Vec<&WorkerStatus>>::new();
-        for member in self.new.members() {
-            // `Error` says no more than the exit code.
-            let reason = member.reason.as_deref().filter(|reason| *reason != "Error");
-            let reason = reason.filter(|_| !before.contains(&(&member.pod_name, &member.reason)));
-            if let Some(reason) = reason {
-                by_reason.entry(reason).or_default().push(member);
+        for status in self.new.replica_statuses() {
+            // `Error` says no more than the exit code, which has an Event of its own.
+            let reason = status.reason.as_deref().filter(|reason| *reason != "Error");
+            let is_new = !reported.contains(&(&status.pod_name, &status.reason));
+            if let Some(reason) = reason.filter(|_| is_new) {
+                by_reason.entry(reason).or_default().push(status);
             }
         }
-        let event = |(reason, members): (&str, Vec<&WorkerStatus>)| {
-            let names: Vec<_> = members.iter().map(|member| member.pod_name.clone()).collect();
-            let message = members.first().and_then(|member| member.message.as_deref());
+        let event = |(reason, statuses): (&str, Vec<&WorkerStatus>)| {
+            let names: Vec<_> = statuses.iter().map(|status| status.pod_name.clone()).collect();
+            let message = statuses.first().and_then(|status| status.message.as_deref());
             let message = message.map(|message| format!(": {message}")).unwrap_or_default();
-            Some(Event::warning(reason, format!("{}{message}", list("Pod", &names)?)))
+            Some(Event::warning(reason, format!("{}{message}", list_names("Pod", &names)?)))
         };
         by_reason.into_iter().filter_map(event).collect()
     }
 
     fn measurements(&self) -> Vec<Measurement> {
-        let mut samples = Vec::new();
-        samples.extend(self.reached("Created").map(|_| Measurement::new("training_jobs_created_total", 1.0)));
+        let mut measurements = Vec::new();
+        if self.message_if_new("Created").is_some() {
+            measurements.push(Measurement::new("training_jobs_created_total", 1.0));
+        }
         let restarts = self.new.restart_count.saturating_sub(self.old.restart_count);
         if restarts > 0 {
-            samples.push(self.labelled("training_jobs_restarted_total", f64::from(restarts)));
+            measurements.push(self.labelled("training_jobs_restarted_total", f64::from(restarts)));
         }
         if self.new.is_finished() && !self.old.is_finished() {
-            let succeeded = self.new.phase == Some(Phase::Succeeded);
-            let counter = if succeeded { "training_jobs_succeeded_total" } else { "training_jobs_failed_total" };
-            samples.push(self.labelled(counter, 1.0));
-            samples.extend(self.duration().map(|seconds| Measurement::new("training_job_duration_seconds", seconds)));
+            let has_succeeded = self.new.phase == Some(Phase::Succeeded);
+            let counter = if has_succeeded { "training_jobs_succeeded_total" } else { "training_jobs_failed_total" };
+            measurements.push(self.labelled(counter, 1.0));
+            let duration = self.duration().map(|seconds| Measurement::new("training_job_duration_seconds", seconds));
+            measurements.extend(duration);
         }
-        samples
+        measurements
     }
 
     fn labelled(&self, name: &str, value: f64) -> Measurement {
-        let framework = self.job.spec.framework.word();
+        let framework = self.job.spec.framework.as_str();
         Measurement::new(name, value).label("namespace", self.job.namespace).label("framework", framework)
     }
 
@@ -160,21 +170,22 @@ impl News<'_> {
     }
 }
 
-fn uid(member: &WorkerStatus) -> Option<&str> {
-    member.pod_uid.as_deref()
+fn pod_uid(status: &WorkerStatus) -> Option<&str> {
+    status.pod_uid.as_deref()
 }
 
-/// UIDs of the Pods that a status knows.
-fn pods(status: &TrainingJobStatus) -> BTreeSet<&str> {
-    status.members().filter_map(uid).collect()
+fn pod_uids(status: &TrainingJobStatus) -> BTreeSet<&str> {
+    status.replica_statuses().filter_map(pod_uid).collect()
 }
 
-/// Names in a sentence, if there are any: `Created a, b and 3 more`.
-fn list(verb: &str, names: &[String]) -> Option<String> {
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().checked_sub(SHOWN) {
-        _ if names.is_empty() => None,
-        None | Some(0) => Some(format!("{verb} {shown}")),
-        Some(more) => Some(format!("{verb} {shown} and {more} more")),
+/// Names after a word: `Created a, b and 3 more`; none if there are no names.
+fn list_names(first_word: &str, names: &[String]) -> Option<String> {
+    if names.is_empty() {
+        return None;
     }
+    let shown = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    Some(match names.len().saturating_sub(MAX_NAMES) {
+        0 => format!("{first_word} {shown}"),
+        more => format!("{first_word} {shown} and {more} more"),
+    })
 }

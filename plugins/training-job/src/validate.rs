@@ -1,106 +1,88 @@
-//! What about a job cannot be right, said so that it can be put right. The CRD's schema refuses most of it before; this is
-//! for clusters with an older CRD, and for what a schema cannot say. Pure.
+//! Finds mistakes in a job. The schema of the CRD refuses most of them earlier; this is for clusters with an older CRD, and for
+//! what a schema cannot express. Pure.
 
 use crate::api::{Framework, TrainingJobSpec};
 use crate::children::{environment::RESERVED, pod, volumes};
 use crate::job::Job;
+use crate::validation_error::{MAX_NAME_LENGTH, ValidationError};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
-/// The longest name of a job: with `-worker-99` after it, it is still a host name.
-pub const LONGEST_NAME: usize = 53;
+type Validation = Result<(), ValidationError>;
 
 /// Checks a job.
 ///
 /// # Errors
-/// The first thing that is wrong, in a sentence that names the field and says what to do.
-pub fn validate(job: &Job<'_>) -> Result<(), String> {
+/// The first mistake.
+pub fn validate(job: &Job<'_>) -> Validation {
     name(job.name)?;
-    sizes(job.spec)?;
+    numbers(job.spec)?;
     container(job)?;
     distribution(job.spec)?;
     storage(job)
 }
 
-fn refuse_if(is_wrong: bool, sentence: impl FnOnce() -> String) -> Result<(), String> {
-    if is_wrong { Err(sentence()) } else { Ok(()) }
+fn refuse_if(is_wrong: bool, error: impl FnOnce() -> ValidationError) -> Validation {
+    if is_wrong { Err(error()) } else { Ok(()) }
 }
 
-fn name(name: &str) -> Result<(), String> {
-    refuse_if(name.len() > LONGEST_NAME, || {
-        format!(
-            "metadata.name is {} characters long; names of Pods are made of it, so it can have at most {LONGEST_NAME}",
-            name.len()
-        )
-    })?;
-    let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    let is_label = plain && name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with('-');
-    refuse_if(!is_label, || {
-        format!(
-            "metadata.name '{name}' is the name of a Service, so it must begin with a letter and hold only lower-case \
-             letters, digits and '-'"
-        )
-    })
+fn name(name: &str) -> Validation {
+    refuse_if(name.len() > MAX_NAME_LENGTH, || ValidationError::NameTooLong { length: name.len() })?;
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_service_name =
+        name.bytes().all(is_allowed) && name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with('-');
+    refuse_if(!is_service_name, || ValidationError::InvalidName(name.to_owned()))
 }
 
-fn sizes(spec: &TrainingJobSpec) -> Result<(), String> {
-    refuse_if(!(1..=100).contains(&spec.workers), || format!("spec.workers is {}; give 1 to 100", spec.workers))?;
-    refuse_if(spec.gpu_per_worker > 8, || format!("spec.gpuPerWorker is {}; give 0 to 8", spec.gpu_per_worker))?;
-    refuse_if(spec.parameter_servers > 100, || {
-        format!("spec.parameterServers is {}; give 0 to 100", spec.parameter_servers)
-    })?;
-    let port = spec.port.unwrap_or(1);
-    refuse_if(!(1..=65535).contains(&port), || format!("spec.port is {port}; give 1 to 65535"))
+fn numbers(spec: &TrainingJobSpec) -> Validation {
+    in_range("workers", spec.workers, 1..=100)?;
+    in_range("gpuPerWorker", spec.gpu_per_worker, 0..=8)?;
+    in_range("parameterServers", spec.parameter_servers, 0..=100)?;
+    spec.port.map_or(Ok(()), |port| in_range("port", port, 1..=65535))
 }
 
-fn container(job: &Job<'_>) -> Result<(), String> {
+fn in_range(field: &'static str, value: u32, allowed: RangeInclusive<u32>) -> Validation {
+    let (min, max) = (*allowed.start(), *allowed.end());
+    refuse_if(!allowed.contains(&value), || ValidationError::OutOfRange { field, value, min, max })
+}
+
+fn container(job: &Job<'_>) -> Validation {
     let spec = job.spec;
-    refuse_if(spec.image.trim().is_empty(), || "spec.image is missing; name the image to train with".to_owned())?;
-    refuse_if(spec.command.is_empty(), || "spec.command is missing; give the training command".to_owned())?;
+    refuse_if(spec.image.trim().is_empty(), || ValidationError::MissingImage)?;
+    refuse_if(spec.command.is_empty(), || ValidationError::MissingCommand)?;
     let mut names = BTreeSet::new();
     for variable in &spec.env {
         let name = variable.name.as_str();
-        refuse_if(RESERVED.contains(&name), || {
-            format!("spec.env sets {name}, which tells workers apart and is set for each of them; remove it")
-        })?;
-        refuse_if(!names.insert(name), || format!("spec.env sets {name} twice; keep one"))?;
+        refuse_if(RESERVED.contains(&name), || ValidationError::ReservedVariable(name.to_owned()))?;
+        let is_new = names.insert(name);
+        refuse_if(!is_new, || ValidationError::DuplicateVariable(name.to_owned()))?;
     }
     let gpu = pod::gpu_resource(job);
-    let own = spec.resources.iter().any(|own| own.limits.contains_key(gpu) || own.requests.contains_key(gpu));
-    refuse_if(own && spec.gpu_per_worker > 0, || {
-        format!("spec.resources and spec.gpuPerWorker both give {gpu}; keep spec.gpuPerWorker")
-    })
+    let resources = spec.resources.as_ref();
+    let gives_gpus = resources.is_some_and(|given| given.limits.contains_key(gpu) || given.requests.contains_key(gpu));
+    refuse_if(gives_gpus && spec.gpu_per_worker > 0, || ValidationError::GpusGivenTwice(gpu.to_owned()))
 }
 
-fn distribution(spec: &TrainingJobSpec) -> Result<(), String> {
+fn distribution(spec: &TrainingJobSpec) -> Validation {
     refuse_if(spec.framework != Framework::Tensorflow && spec.parameter_servers > 0, || {
-        "spec.parameterServers is for framework tensorflow only; remove it".to_owned()
+        ValidationError::ParameterServersNotSupported
     })?;
     let Some(elastic) = &spec.elastic else { return Ok(()) };
-    refuse_if(spec.framework != Framework::Pytorch, || {
-        "spec.elastic is for framework pytorch only; remove it".to_owned()
-    })?;
-    let bounds = elastic.min_workers..=elastic.max_workers;
-    refuse_if(bounds.is_empty() || elastic.min_workers == 0, || {
-        "spec.elastic.minWorkers must be at least 1 and at most spec.elastic.maxWorkers".to_owned()
-    })?;
-    refuse_if(!bounds.contains(&spec.workers), || {
-        format!(
-            "spec.workers is {}, but spec.elastic allows {} to {}",
-            spec.workers, elastic.min_workers, elastic.max_workers
-        )
-    })
+    refuse_if(spec.framework != Framework::Pytorch, || ValidationError::ElasticNotSupported)?;
+    let (workers, min, max) = (spec.workers, elastic.min_workers, elastic.max_workers);
+    refuse_if(min == 0 || min > max, || ValidationError::InvalidElasticBounds)?;
+    refuse_if(!(min..=max).contains(&workers), || ValidationError::OutsideElasticBounds { workers, min, max })
 }
 
-fn storage(job: &Job<'_>) -> Result<(), String> {
-    let folder = volumes::checkpoint_dir(job).unwrap_or("/checkpoints");
-    let walks = folder.split('/').any(|part| matches!(part, "." | ".."));
-    refuse_if(walks || !folder.starts_with('/') || folder == "/", || {
-        format!("spec.checkpointDir '{folder}' must be an absolute path without '.' and '..'")
-    })?;
+fn storage(job: &Job<'_>) -> Validation {
+    let directory = volumes::checkpoint_dir(job).unwrap_or("/checkpoints");
+    let has_dots = directory.split('/').any(|part| matches!(part, "." | ".."));
+    let is_absolute = directory.starts_with('/') && directory != "/";
+    refuse_if(has_dots || !is_absolute, || ValidationError::InvalidCheckpointDir(directory.to_owned()))?;
     let mut paths = BTreeSet::new();
     for path in volumes::mount_paths(job) {
-        let sentence = format!("two volumes would be mounted at {path}; give one of them another path");
-        refuse_if(!paths.insert(path), || sentence)?;
+        let is_new = paths.insert(path.clone());
+        refuse_if(!is_new, || ValidationError::DuplicateMountPath(path))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What of a container and its Pod can be said in a `TrainingJob`, in the form that Pods have it.
+//! The fields of a container and its Pod that a `TrainingJob` may set, in the form that Pods have them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct EnvVar {
         schemars(length(min = 1, max = 256), regex(pattern = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"))
     )]
     pub name: String,
-    /// Its value. `$(NAME)` stands for a variable that comes before it.
+    /// Its value. `$(NAME)` stands for the value of an earlier variable.
     #[cfg_attr(feature = "crd", schemars(length(max = 16384)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
@@ -51,7 +51,7 @@ pub struct KeyRef {
     /// The key.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
     pub key: String,
-    /// Starts without it if it is missing.
+    /// Whether the job starts without it if it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
 }
@@ -71,7 +71,7 @@ pub struct FieldRef {
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EnvFrom {
-    /// What stands before every key.
+    /// A prefix for the name of every variable.
     #[cfg_attr(feature = "crd", schemars(length(max = 128)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
@@ -91,7 +91,7 @@ pub struct GroupRef {
     /// Its name.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 190)))]
     pub name: String,
-    /// Starts without it if it is missing.
+    /// Whether the job starts without it if it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
 }
@@ -114,7 +114,7 @@ pub struct ConfigMapMount {
     /// Name of a ConfigMap in the job's namespace.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 190)))]
     pub name: String,
-    /// The folder in which the files are.
+    /// The directory of the files.
     #[cfg_attr(feature = "crd", schemars(length(max = 1024), regex(pattern = r"^(/[A-Za-z0-9._-]+)+$")))]
     pub mount_path: String,
 }
@@ -124,22 +124,22 @@ pub struct ConfigMapMount {
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Resources {
-    /// The most that a worker can use.
+    /// The most that a worker may use.
     #[cfg_attr(feature = "crd", schemars(schema_with = "super::schema::quantities"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, Value>,
-    /// What a worker has for sure.
+    /// What is reserved for a worker.
     #[cfg_attr(feature = "crd", schemars(schema_with = "super::schema::quantities"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, Value>,
 }
 
-/// A taint that is tolerated, as in a Pod.
+/// A toleration of a taint, as in a Pod.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Toleration {
-    /// The taint's key; every key if it is not said.
+    /// The taint's key. Default: every key.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 317)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -151,11 +151,11 @@ pub struct Toleration {
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 63)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// The taint's effect; every effect if it is not said.
+    /// The taint's effect. Default: every effect.
     #[cfg_attr(feature = "crd", schemars(regex(pattern = r"^(NoSchedule|PreferNoSchedule|NoExecute)$")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
-    /// How long an effect of `NoExecute` is tolerated.
+    /// How many seconds a taint with effect `NoExecute` is tolerated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
@@ -164,20 +164,20 @@ pub struct Toleration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum PullPolicy {
-    /// Each time.
+    /// Always.
     Always,
     /// If the node does not have it.
     IfNotPresent,
-    /// Not at all: the node must have it.
+    /// Never: the node must have it.
     Never,
 }
 
-/// Whose rights the workers have.
+/// The user and groups that the workers run as.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SecurityContext {
-    /// Refuses an image that runs as root, and takes all capabilities away.
+    /// Whether images that run as root are refused. It also drops all capabilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_as_non_root: Option<bool>,
     /// The user.

@@ -1,4 +1,4 @@
-//! How the work is spread over workers.
+//! How the work is distributed over workers.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ pub enum Framework {
 }
 
 impl Framework {
-    /// As it is in a spec, and the name of the container that trains.
-    pub fn word(self) -> &'static str {
+    /// As it is in a spec. The container of a worker has the same name.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Pytorch => "pytorch",
             Self::Tensorflow => "tensorflow",
@@ -29,34 +29,34 @@ impl Framework {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum SuccessPolicy {
-    /// When worker 0 has, whatever becomes of the others.
+    /// When worker 0 has succeeded, whatever happens to the others.
     ChiefWorker,
-    /// When every worker has.
+    /// When all workers have succeeded.
     AllWorkers,
 }
 
-/// Bounds within which the number of workers can change while the job runs.
+/// The bounds within which the number of workers may change while the job runs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Elastic {
-    /// The fewest workers that training goes on with.
+    /// The smallest number of workers with which the training goes on.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 100)))]
     pub min_workers: u32,
-    /// The most workers that can take part.
+    /// The largest number of workers.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 100)))]
     pub max_workers: u32,
-    /// How often torchrun restarts the processes of a worker itself, before the worker fails.
+    /// How many times torchrun itself restarts the processes of a worker before the worker fails.
     #[cfg_attr(feature = "crd", schemars(range(max = 1000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_restarts: Option<u32>,
     /// Settings of torchrun's rendezvous, such as `join_timeout`.
-    #[cfg_attr(feature = "crd", schemars(schema_with = "super::schema::words"))]
+    #[cfg_attr(feature = "crd", schemars(schema_with = "super::schema::short_texts"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rendezvous_conf: BTreeMap<String, String>,
 }
 
-/// A scheduler that starts groups of Pods together.
+/// A gang scheduler: it starts a group of Pods together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -67,26 +67,26 @@ pub enum GangScheduler {
     SchedulerPlugins,
 }
 
-/// All workers start, or none.
+/// Gang scheduling: either all Pods of the job start, or none.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GangScheduling {
-    /// Which scheduler's PodGroup is made. The scheduler must be installed.
+    /// The scheduler, which must be installed. The job gets a PodGroup of its kind.
     pub scheduler: GangScheduler,
-    /// The name under which the scheduler runs, if it is not its usual one.
+    /// The `schedulerName` of the Pods, if the scheduler does not run under its usual name.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
-    /// How many Pods must start together; all of them if it is not said, and of an elastic job `minWorkers`.
+    /// How many Pods must start together. Default: all of them, or `minWorkers` of an elastic job.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 200)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_member: Option<u32>,
-    /// The queue of the group (Volcano).
+    /// The queue of the PodGroup (Volcano).
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// How long the scheduler tries before it gives the group up for now (scheduler-plugins).
+    /// How many seconds the scheduler tries before it puts the PodGroup back (scheduler-plugins).
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 86400)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule_timeout_seconds: Option<u32>,

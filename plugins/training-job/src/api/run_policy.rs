@@ -1,38 +1,38 @@
-//! What becomes of failures, of jobs that take long, and of what is left in the end.
+//! How failures are retried, how long a job may run, and what is cleaned up at its end.
 
 use serde::{Deserialize, Serialize};
 
-/// How the job is run.
+/// How failures are retried, how long the job may run, and what is cleaned up at its end.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunPolicy {
-    /// Which failures are retried: `OnFailure` if it is not said for pytorch, `Never` for tensorflow.
+    /// Which failures are retried. Default: `OnFailure` for pytorch, `Never` for tensorflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
-    /// What a retry restarts: `Job` if it is not said for pytorch, for its workers cannot go on without each other;
-    /// `Worker` for tensorflow and for elastic jobs.
+    /// What a retry restarts. Default: `Job` for pytorch, whose workers cannot go on without each other; `Worker` for
+    /// tensorflow and for elastic jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_scope: Option<RestartScope>,
-    /// How many restarts there may be before the job has failed; 6 if it is not said.
+    /// How many restarts the job may have before it fails. Default: 6.
     #[cfg_attr(feature = "crd", schemars(range(max = 1000000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff_limit: Option<u32>,
-    /// The job has failed if it is still running so many seconds after it started or was resumed.
+    /// The job fails if it still runs so many seconds after it started or was resumed.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_deadline_seconds: Option<u32>,
-    /// The job is deleted so many seconds after its end, and with it everything that it made.
+    /// The job is deleted so many seconds after its end, with everything that it created.
     #[cfg_attr(feature = "crd", schemars(range(max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<u32>,
-    /// Which Pods are removed at the end: `None` if it is not said.
+    /// Which Pods are removed at the end. Default: `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
-    /// Stops the job: its Pods are removed, and made anew when this is no longer set.
+    /// Whether the job is suspended: its Pods are removed, and created again when this is unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// Who manages the job; one that is not managed by `pilothouse.dev/training-job` is left alone.
+    /// Who manages the job. Any manager but `pilothouse.dev/training-job` means that Pilothouse leaves the job alone.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
@@ -42,13 +42,13 @@ pub struct RunPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum RestartPolicy {
-    /// All; containers that end with success are started again, too.
+    /// All. Containers that end with success are restarted as well.
     Always,
     /// All.
     OnFailure,
     /// None.
     Never,
-    /// Those with an exit code of 128 or above, as of a container that was killed; 1 to 127 are final.
+    /// Those with an exit code of 128 or above, which a signal causes. Exit codes 1 to 127 are final.
     ExitCode,
 }
 
@@ -58,7 +58,7 @@ pub enum RestartPolicy {
 pub enum RestartScope {
     /// The worker that failed.
     Worker,
-    /// All workers: none begins before the last of the old ones is gone.
+    /// All workers. No new one starts before the last old one is gone.
     Job,
 }
 
@@ -66,7 +66,7 @@ pub enum RestartScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum CleanPodPolicy {
-    /// No Pod, unless the job was stopped by its deadline or its backoff limit: then those that still run.
+    /// No Pod. If the deadline or the backoff limit stopped the job: Pods that still run or wait.
     None,
     /// Pods that still run or wait.
     Running,

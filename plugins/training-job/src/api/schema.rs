@@ -1,13 +1,13 @@
-//! Schemas of fields that take what Kubernetes itself takes, rather than what a Rust type would.
+//! Schemas of fields that accept what Kubernetes accepts, where the schema of the Rust type would be wider or narrower.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// An object of any form.
+/// An object of any structure.
 pub fn free_form(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// An amount, such as `500m`, `2Gi` or `4`.
+/// A quantity such as `500m`, `2Gi` or `4`.
 pub fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "anyOf": [{ "type": "integer" }, { "type": "string" }],
@@ -17,12 +17,12 @@ pub fn quantity(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Amounts by the name of a resource.
+/// Quantities by the name of a resource.
 pub fn quantities(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "maxProperties": 32, "additionalProperties": quantity(generator) })
 }
 
-/// Labels of a node: with a value that no label can have, no Pod could be made.
+/// Labels of a node. A value that no label can have would make every Pod invalid.
 pub fn labels(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -35,8 +35,8 @@ pub fn labels(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Words by name.
-pub fn words(_: &mut SchemaGenerator) -> Schema {
+/// Short texts by name.
+pub fn short_texts(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "maxProperties": 64,

@@ -1,16 +1,16 @@
-//! What the plugin reports, which is also all that it remembers from one call to the next.
+//! The status of a job: what the plugin reports, and all that it knows of earlier calls.
 
 use serde::{Deserialize, Serialize};
 
-/// How far the job is, and what the next call must know. The host adds `observedGeneration` and `conditions`.
+/// The state of the job, and what the next call must know of this one. The host adds `observedGeneration` and `conditions`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrainingJobStatus {
-    /// How far the job is. A suspended job is `Pending` and has the condition `Suspended`.
+    /// The phase of the job. A suspended job is `Pending` and has the condition `Suspended`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// When all Pods had been created; anew when the job is resumed.
+    /// When all Pods had been created. It is set anew when the job is resumed.
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<String>,
@@ -18,14 +18,14 @@ pub struct TrainingJobStatus {
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<String>,
-    /// When the job is deleted, by its `ttlSecondsAfterFinished`.
+    /// When the job will be deleted, by its `ttlSecondsAfterFinished`.
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiration_time: Option<String>,
-    /// How every worker is.
+    /// The state of each worker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub worker_statuses: Vec<WorkerStatus>,
-    /// How every parameter server is.
+    /// The state of each parameter server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameter_server_statuses: Vec<WorkerStatus>,
     /// How many workers have a Pod.
@@ -38,36 +38,36 @@ pub struct TrainingJobStatus {
     pub failed: u32,
     /// The label selector of the workers, for autoscalers.
     pub selector: String,
-    /// How many restarts were counted against the backoff limit. Those that the kubelet makes within a Pod are not in it.
+    /// How many restarts were counted against the backoff limit, without those that the kubelet makes within a Pod.
     pub restart_count: u32,
-    /// When the last restart that counts began.
+    /// When the last counted restart began.
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_restart_time: Option<String>,
-    /// UIDs of Pods that are to go, and whose failures are counted already.
+    /// UIDs of Pods that are being removed for a restart. Their failures are counted already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retiring_pods: Vec<String>,
-    /// The conditions as the host wrote them last; it writes them, so they are never part of an answer's status.
+    /// The conditions as the host wrote them last. Only the host writes them, so a response never contains them here.
     #[cfg_attr(feature = "crd", schemars(skip))]
     #[serde(skip_serializing)]
-    pub conditions: Vec<SeenCondition>,
+    pub conditions: Vec<StatusCondition>,
 }
 
-/// How far a job is.
+/// The phase of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum Phase {
-    /// It waits for something, or for its Pods to run.
+    /// It waits for something, or its Pods do not run yet.
     Pending,
     /// It runs.
     Running,
-    /// It has ended well.
+    /// It has ended with success.
     Succeeded,
-    /// It has ended badly.
+    /// It has ended with a failure.
     Failed,
 }
 
-/// How one worker or parameter server is.
+/// The state of one worker or parameter server.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -76,10 +76,10 @@ pub struct WorkerStatus {
     pub worker_id: u32,
     /// The name of its Pod.
     pub pod_name: String,
-    /// The phase of its Pod, or why its container waits, such as `ImagePullBackOff`; `Missing` and `Terminating` where
-    /// the Pod is not there yet or on its way out.
+    /// The phase of its Pod, or why its container cannot start, such as `ImagePullBackOff`. `Missing` if it has no Pod,
+    /// `Terminating` if its Pod is being removed.
     pub status: String,
-    /// Why it is so, in one word, such as `Unschedulable`, `OOMKilled` or `Evicted`.
+    /// Why it does not run, in one word such as `Unschedulable`, `OOMKilled` or `Evicted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The same in a sentence.
@@ -88,7 +88,7 @@ pub struct WorkerStatus {
     /// The exit code of a container that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// How often the kubelet restarted its container.
+    /// How many times the kubelet has restarted its container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u32>,
     /// The UID of its Pod.
@@ -96,16 +96,16 @@ pub struct WorkerStatus {
     pub pod_uid: Option<String>,
 }
 
-/// A condition as it is in the object's status.
+/// A condition in the status of an object.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct SeenCondition {
-    /// The aspect.
+pub struct StatusCondition {
+    /// Its type, such as `Running`.
     #[serde(rename = "type")]
     pub condition_type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// One word.
+    /// One CamelCase word.
     pub reason: String,
     /// A sentence.
     pub message: String,
@@ -113,12 +113,12 @@ pub struct SeenCondition {
 
 impl TrainingJobStatus {
     /// Whether a condition is `True`.
-    pub fn is(&self, condition_type: &str) -> bool {
+    pub fn is_condition_true(&self, condition_type: &str) -> bool {
         self.condition(condition_type).is_some_and(|condition| condition.status == "True")
     }
 
-    /// A condition, if it is there.
-    pub fn condition(&self, condition_type: &str) -> Option<&SeenCondition> {
+    /// The condition of a type, if there is one.
+    pub fn condition(&self, condition_type: &str) -> Option<&StatusCondition> {
         self.conditions.iter().find(|condition| condition.condition_type == condition_type)
     }
 
@@ -127,8 +127,8 @@ impl TrainingJobStatus {
         matches!(self.phase, Some(Phase::Succeeded | Phase::Failed))
     }
 
-    /// All members' statuses: workers, then parameter servers.
-    pub fn members(&self) -> impl Iterator<Item = &WorkerStatus> {
+    /// The statuses of all replicas: workers, then parameter servers.
+    pub fn replica_statuses(&self) -> impl Iterator<Item = &WorkerStatus> {
         self.worker_statuses.iter().chain(&self.parameter_server_statuses)
     }
 }

@@ -18,7 +18,7 @@ pub struct DataVolume {
     pub read_only: Option<bool>,
 }
 
-/// A claim.
+/// A claim for storage.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

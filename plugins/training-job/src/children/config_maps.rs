@@ -1,5 +1,5 @@
-//! ConfigMaps of a job: its hyperparameters as a file, and copies of the ConfigMaps that it refers to, made when it starts
-//! so that later edits do not disturb it. It never changes a ConfigMap that it refers to.
+//! The ConfigMaps of a job: its hyperparameters as a file, and snapshots of the ConfigMaps that its spec refers to. Snapshots
+//! are taken when the job starts, so that later edits do not affect it. It never changes a ConfigMap of the user.
 
 use super::labels;
 use crate::job::Job;
@@ -8,14 +8,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The most bytes that the copies of one job hold together: they cross to the host with every answer.
-pub const LARGEST: usize = 256 << 10;
+/// The most bytes that all snapshots of a job may hold together. Every response carries them to the host.
+pub const MAX_SNAPSHOT_BYTES: usize = 256 << 10;
 
-/// A ConfigMap, read as far as it is copied.
+/// A ConfigMap: the fields that a snapshot copies.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConfigMap {
-    metadata: Name,
+    metadata: Metadata,
     data: Map<String, Value>,
     binary_data: Map<String, Value>,
 }
@@ -27,16 +27,24 @@ impl Kind for ConfigMap {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Name {
+struct Metadata {
     name: String,
 }
 
 impl ConfigMap {
-    /// How many bytes its values are.
+    /// How many bytes its values have.
     pub fn size(&self) -> usize {
         let values = self.data.values().chain(self.binary_data.values());
         values.filter_map(Value::as_str).map(str::len).sum()
     }
+}
+
+/// A ConfigMap that a spec refers to.
+pub struct Reference<'j> {
+    /// Its name.
+    pub name: &'j str,
+    /// Whether the job can start without it.
+    pub is_optional: bool,
 }
 
 /// The name of the ConfigMap with the hyperparameters.
@@ -45,80 +53,81 @@ pub fn hyperparameters_name(job: &Job<'_>) -> String {
 }
 
 /// The hyperparameters as JSON.
-pub fn hyperparameters_text(job: &Job<'_>) -> Option<String> {
+pub fn hyperparameters_json(job: &Job<'_>) -> Option<String> {
     job.spec.hyperparameters.as_ref().map(|values| Value::Object(values.clone()).to_string())
 }
 
 /// The ConfigMap with the hyperparameters.
 pub fn hyperparameters(job: &Job<'_>) -> Option<Value> {
-    let text = hyperparameters_text(job)?;
+    let json = hyperparameters_json(job)?;
     Some(json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": { "name": hyperparameters_name(job), "labels": labels::of_job(job) },
-        "data": { "hyperparameters.json": text },
+        "data": { "hyperparameters.json": json },
     }))
 }
 
-/// The name of the copy of a ConfigMap.
+/// The name of the snapshot of a ConfigMap.
 pub fn snapshot_name(job: &Job<'_>, name: &str) -> String {
     job.child_name(&format!("snapshot-{name}"))
 }
 
-/// The ConfigMaps that a job refers to, and whether it can do without.
-pub fn references<'j>(job: &Job<'j>) -> BTreeMap<&'j str, bool> {
+/// The ConfigMaps that the spec of a job refers to, in the order of their names.
+pub fn references<'j>(job: &Job<'j>) -> Vec<Reference<'j>> {
     let spec = job.spec;
-    let mounted = spec.config_maps.iter().map(|mounted| (mounted.name.as_str(), None));
-    let whole = spec.env_from.iter().filter_map(|from| from.config_map_ref.as_ref());
-    let keys = spec.env.iter().filter_map(|variable| variable.value_from.as_ref()?.config_map_key_ref.as_ref());
+    let mounted = spec.config_maps.iter().map(|mount| (mount.name.as_str(), None));
+    let env_from = spec.env_from.iter().filter_map(|from| from.config_map_ref.as_ref());
+    let env = spec.env.iter().filter_map(|variable| variable.value_from.as_ref()?.config_map_key_ref.as_ref());
     let all = mounted
-        .chain(whole.map(|from| (from.name.as_str(), from.optional)))
-        .chain(keys.map(|key| (key.name.as_str(), key.optional)));
-    all.fold(BTreeMap::new(), |mut references, (name, optional)| {
-        *references.entry(name).or_insert(true) &= optional.unwrap_or_default();
-        references
-    })
+        .chain(env_from.map(|from| (from.name.as_str(), from.optional)))
+        .chain(env.map(|key| (key.name.as_str(), key.optional)));
+    // A ConfigMap is optional only if every reference to it is.
+    let is_optional_by_name = all.fold(BTreeMap::new(), |mut by_name, (name, optional)| {
+        *by_name.entry(name).or_insert(true) &= optional.unwrap_or_default();
+        by_name
+    });
+    is_optional_by_name.into_iter().map(|(name, is_optional)| Reference { name, is_optional }).collect()
 }
 
-/// The copies that there are, as they are.
-pub fn taken(job: &Job<'_>, live: &[ConfigMap]) -> Vec<Value> {
-    let snapshots = references(job).into_keys().map(|name| snapshot_name(job, name));
-    let found = snapshots.filter_map(|snapshot| Some((find(live, &snapshot)?, snapshot)));
-    found.map(|(found, snapshot)| copy(job, &snapshot, found)).collect()
+/// The snapshots that exist, unchanged.
+pub fn existing_snapshots(job: &Job<'_>, observed: &[ConfigMap]) -> Vec<Value> {
+    let names = references(job).into_iter().map(|reference| snapshot_name(job, reference.name));
+    names.filter_map(|name| find(observed, &name).map(|existing| snapshot(job, &name, existing))).collect()
 }
 
-/// The copies that shall exist: those that are live as they are, and missing ones of what the cluster has now.
+/// The desired snapshots: those that exist unchanged, and missing ones with the present content of the user's ConfigMap.
 ///
 /// # Errors
-/// A ConfigMap cannot be looked up.
-pub fn snapshots(job: &Job<'_>, live: &[ConfigMap]) -> Result<Vec<Value>, Error> {
+/// A lookup fails.
+pub fn snapshots(job: &Job<'_>, observed: &[ConfigMap]) -> Result<Vec<Value>, Error> {
     let mut snapshots = Vec::new();
-    for name in references(job).into_keys() {
-        let snapshot = snapshot_name(job, name);
-        let found = match find(live, &snapshot) {
-            Some(live) => Some(live.clone()),
+    for Reference { name, .. } in references(job) {
+        let snapshot_name = snapshot_name(job, name);
+        let source = match find(observed, &snapshot_name) {
+            Some(existing) => Some(existing.clone()),
             None => lookup::get::<ConfigMap>(None, name)?,
         };
-        snapshots.extend(found.map(|found| copy(job, &snapshot, &found)));
+        snapshots.extend(source.map(|source| snapshot(job, &snapshot_name, &source)));
     }
     Ok(snapshots)
 }
 
-fn find<'m>(live: &'m [ConfigMap], name: &str) -> Option<&'m ConfigMap> {
-    live.iter().find(|live| live.metadata.name == name)
+fn find<'m>(observed: &'m [ConfigMap], name: &str) -> Option<&'m ConfigMap> {
+    observed.iter().find(|config_map| config_map.metadata.name == name)
 }
 
-fn copy(job: &Job<'_>, name: &str, of: &ConfigMap) -> Value {
-    let mut copy = json!({
+fn snapshot(job: &Job<'_>, name: &str, source: &ConfigMap) -> Value {
+    let mut snapshot = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": { "name": name, "labels": labels::of_job(job) },
         "immutable": true,
     });
-    for (field, values) in [("data", &of.data), ("binaryData", &of.binary_data)] {
+    for (field, values) in [("data", &source.data), ("binaryData", &source.binary_data)] {
         if !values.is_empty() {
-            copy[field] = json!(values);
+            snapshot[field] = json!(values);
         }
     }
-    copy
+    snapshot
 }

@@ -1,13 +1,13 @@
-//! The environment of a member: what its framework needs, what every job offers, and what the user says, in this order, so
-//! that users can refer to what comes before. A name that both set has the user's value.
+//! The environment variables of a replica: first those of the framework, then those that every job gets, then those of the
+//! user, who can therefore refer to all earlier ones. Where a name is set twice, the user's value wins.
 
-use super::{config_maps, pytorch, tensorflow::Cluster, variable::variable, volumes};
-use crate::api::{EnvVar, Framework};
-use crate::job::{Job, Role};
+use super::{config_maps, pytorch, tensorflow::ClusterSpec, variable::variable, volumes};
+use crate::api::{EnvFrom, EnvVar, Framework};
+use crate::job::{Job, ReplicaId};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Names that tell members apart or count them, and so cannot be the user's.
+/// Variables that tell workers apart or count them. Users cannot set them.
 pub const RESERVED: [&str; 8] = [
     "PET_MASTER_ADDR",
     "PET_MASTER_PORT",
@@ -19,77 +19,80 @@ pub const RESERVED: [&str; 8] = [
     "WORLD_SIZE",
 ];
 
-/// What the environments of all members have in common.
+/// The part of the environment that all replicas of a job share.
 pub struct Environment {
-    cluster: Option<Cluster>,
-    /// What every job offers and what the user says.
-    rest: Vec<Value>,
-    taken: BTreeSet<String>,
+    /// The TensorFlow cluster, if the job has one.
+    cluster: Option<ClusterSpec>,
+    /// The variables that every job gets, and those of the user.
+    common: Vec<Value>,
+    /// The names that the user sets.
+    user_names: BTreeSet<String>,
 }
 
 impl Environment {
     /// The environment of a job.
     pub fn of(job: &Job<'_>) -> Self {
-        let taken: BTreeSet<_> = job.spec.env.iter().map(|variable| variable.name.clone()).collect();
-        let checkpoints = volumes::checkpoint_dir(job).map(|folder| variable("CHECKPOINT_DIR", folder));
-        let hyperparameters =
-            config_maps::hyperparameters_text(job).map(|text| variable("HYPERPARAMETERS", &text.replace('$', "$$")));
-        let offered = checkpoints.into_iter().chain(hyperparameters).filter(|variable| is_free(&taken, variable));
-        let rest = offered.chain(job.spec.env.iter().map(|variable| of_user(job, variable))).collect();
-        Self { cluster: Cluster::of(job), rest, taken }
+        let user_names: BTreeSet<_> = job.spec.env.iter().map(|variable| variable.name.clone()).collect();
+        let checkpoint_dir = volumes::checkpoint_dir(job).map(|directory| variable("CHECKPOINT_DIR", directory));
+        // The kubelet expands `$(NAME)` in values, and `$$` is a plain `$`.
+        let escaped_json = config_maps::hyperparameters_json(job).map(|json| json.replace('$', "$$"));
+        let hyperparameters = escaped_json.map(|json| variable("HYPERPARAMETERS", &json));
+        let of_every_job = checkpoint_dir.into_iter().chain(hyperparameters);
+        let of_every_job = of_every_job.filter(|variable| !is_set_by_user(&user_names, variable));
+        let common = of_every_job.chain(job.spec.env.iter().map(|variable| user_variable(job, variable))).collect();
+        Self { cluster: ClusterSpec::of(job), common, user_names }
     }
 
-    /// The variables of one member.
-    pub fn variables(&self, job: &Job<'_>, role: Role, index: u32) -> Vec<Value> {
-        let framework = match job.spec.framework {
-            Framework::Pytorch => {
-                pytorch::variables(job, index).iter().map(|(name, value)| variable(name, value)).collect()
-            }
-            Framework::Tensorflow => {
-                self.cluster.as_ref().map(|cluster| cluster.variables(job, role, index)).unwrap_or_default()
-            }
+    /// The variables of one replica.
+    pub fn variables(&self, job: &Job<'_>, replica: ReplicaId) -> Vec<Value> {
+        let of_framework = match (job.spec.framework, &self.cluster) {
+            (Framework::Pytorch, _) => pytorch::variables(job, replica.index),
+            (Framework::Tensorflow, Some(cluster)) => cluster.variables(job, replica),
+            (Framework::Tensorflow, None) => Vec::new(),
         };
+        // Without it, Python holds log lines back in a buffer, and a killed worker loses its last ones.
         let unbuffered = variable("PYTHONUNBUFFERED", "1");
-        let ours = std::iter::once(unbuffered).chain(framework).filter(|ours| is_free(&self.taken, ours));
-        ours.chain(self.rest.iter().cloned()).collect()
+        let own = std::iter::once(unbuffered).chain(of_framework);
+        let own = own.filter(|variable| !is_set_by_user(&self.user_names, variable));
+        own.chain(self.common.iter().cloned()).collect()
     }
 
-    /// The ConfigMap that the environment refers to, if it needs one.
+    /// The ConfigMap that the variables refer to, if they need one.
     pub fn config_map(&self, job: &Job<'_>) -> Option<Value> {
         self.cluster.as_ref().and_then(|cluster| cluster.config_map(job))
     }
 }
 
-/// ConfigMaps and Secrets whose keys become environment.
-pub fn sources(job: &Job<'_>) -> Vec<Value> {
-    let source = |from: &crate::api::EnvFrom| {
+/// `envFrom` of a container: ConfigMaps and Secrets whose keys become variables.
+pub fn env_from(job: &Job<'_>) -> Vec<Value> {
+    let source = |from: &EnvFrom| {
         let mut from = json!(from);
-        drop_if_empty(&mut from, "prefix");
+        remove_if_empty(&mut from, "prefix");
         point_to_snapshot(job, from.pointer_mut("/configMapRef/name"));
         from
     };
     job.spec.env_from.iter().map(source).collect()
 }
 
-fn is_free(taken: &BTreeSet<String>, variable: &Value) -> bool {
-    variable["name"].as_str().is_none_or(|name| !taken.contains(name))
+fn is_set_by_user(user_names: &BTreeSet<String>, variable: &Value) -> bool {
+    variable["name"].as_str().is_some_and(|name| user_names.contains(name))
 }
 
-fn of_user(job: &Job<'_>, variable: &EnvVar) -> Value {
+fn user_variable(job: &Job<'_>, variable: &EnvVar) -> Value {
     let mut variable = json!(variable);
-    drop_if_empty(&mut variable, "value");
+    remove_if_empty(&mut variable, "value");
     point_to_snapshot(job, variable.pointer_mut("/valueFrom/configMapKeyRef/name"));
     variable
 }
 
-/// The API server leaves empty texts out, so they would look like drift.
-fn drop_if_empty(object: &mut Value, field: &str) {
+/// The API server does not store empty texts, so they would look like drift.
+fn remove_if_empty(object: &mut Value, field: &str) {
     if let Some(object) = object.as_object_mut().filter(|object| object.get(field).is_some_and(|text| text == "")) {
         object.remove(field);
     }
 }
 
-/// Pods read the copy of a ConfigMap that was made when the job started.
+/// Pods read the snapshot of a ConfigMap in the place of the ConfigMap itself.
 fn point_to_snapshot(job: &Job<'_>, name: Option<&mut Value>) {
     if let Some(name) = name {
         *name = json!(config_maps::snapshot_name(job, name.as_str().unwrap_or_default()));

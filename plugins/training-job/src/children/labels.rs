@@ -1,37 +1,38 @@
-//! Labels of a job's children, and the selector that finds them. The host adds its own.
+//! The labels of a job's children, and the selector that finds its workers. The host adds labels of its own.
 
-use crate::job::{Job, Role};
+use crate::job::{Job, ReplicaId, ReplicaType};
 use serde_json::{Value, json};
 
-/// The label that holds the name of the job.
-pub const JOB: &str = "ml.example.com/job-name";
+/// The label with the name of the job.
+pub const JOB_NAME: &str = "ml.example.com/job-name";
 
-/// The label that holds what a Pod does in its job.
-pub const ROLE: &str = "ml.example.com/replica-type";
+/// The label of a Pod with its replica type.
+pub const REPLICA_TYPE: &str = "ml.example.com/replica-type";
 
-/// Labels of everything that belongs to a job.
+/// The labels of every child of a job.
 pub fn of_job(job: &Job<'_>) -> Value {
     json!({
         "app.kubernetes.io/name": job.name,
         "app.kubernetes.io/instance": job.name,
         "app.kubernetes.io/part-of": "trainingjob",
-        JOB: job.name,
+        JOB_NAME: job.name,
     })
 }
 
-/// Labels of a member's Pod.
-pub fn of_member(job: &Job<'_>, role: Role, index: u32) -> Value {
+/// The labels of a replica's Pod.
+pub fn of_pod(job: &Job<'_>, replica: ReplicaId) -> Value {
+    let (replica_type, index) = (replica.replica_type.as_str(), replica.index.to_string());
     let mut labels = of_job(job);
-    labels["app.kubernetes.io/component"] = json!(role.word());
-    labels[ROLE] = json!(role.word());
-    labels["ml.example.com/replica-index"] = json!(index.to_string());
-    if role == Role::Worker {
-        labels["batch.kubernetes.io/job-completion-index"] = json!(index.to_string());
+    labels["app.kubernetes.io/component"] = json!(replica_type);
+    labels[REPLICA_TYPE] = json!(replica_type);
+    labels["ml.example.com/replica-index"] = json!(index);
+    if replica.replica_type == ReplicaType::Worker {
+        labels["batch.kubernetes.io/job-completion-index"] = json!(index);
     }
     labels
 }
 
-/// The selector of a job's workers, as text.
+/// The label selector of a job's workers, as text.
 pub fn worker_selector(job: &Job<'_>) -> String {
-    format!("{JOB}={},{ROLE}={}", job.name, Role::Worker.word())
+    format!("{JOB_NAME}={},{REPLICA_TYPE}={}", job.name, ReplicaType::Worker.as_str())
 }

@@ -1,48 +1,53 @@
-//! The Pod of a member. Whoever changes what it makes of a spec raises [`crate::fingerprint::FORM`]: the Pods of a
-//! running job are returned as they were made, or not at all.
+//! The Pod of a replica. Raise [`crate::fingerprint::TEMPLATE_VERSION`] with every change of what it makes of a spec: Pods of a
+//! running job cannot change, so they are returned exactly as they were created, or not at all.
 
 use super::{environment, environment::Environment, labels, volumes::Volumes};
-use crate::api::SecurityContext;
+use crate::api::{GangScheduler, SecurityContext};
 use crate::fingerprint::{ANNOTATION, annotation};
-use crate::job::{Job, Role};
+use crate::job::{Job, ReplicaId, ReplicaType};
 use serde_json::{Value, json};
 
-/// The resource that a GPU is, if the job does not say it.
-const GPU: &str = "nvidia.com/gpu";
+/// The resource name of a GPU, if the spec does not name one.
+const DEFAULT_GPU_RESOURCE: &str = "nvidia.com/gpu";
 
-/// The name of the scheduler's group, as two schedulers look for it.
-const VOLCANO_GROUP: &str = "scheduling.k8s.io/group-name";
-const COSCHEDULING_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+/// The annotation in which Volcano looks for the PodGroup of a Pod.
+const VOLCANO_POD_GROUP: &str = "scheduling.k8s.io/group-name";
 
-/// What the Pods of all members have in common.
-pub struct Template<'j, 'o> {
+/// The label in which the coscheduling plugin of scheduler-plugins looks for the PodGroup of a Pod.
+const COSCHEDULING_POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+
+/// The taints that the API server lets every Pod tolerate for five minutes.
+const DEFAULT_TOLERATED_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// What the Pods of all replicas have in common.
+pub struct PodTemplate<'j, 'o> {
     job: &'j Job<'o>,
     environment: Environment,
     volumes: Volumes,
     annotation: String,
 }
 
-impl<'j, 'o> Template<'j, 'o> {
+impl<'j, 'o> PodTemplate<'j, 'o> {
     /// The template of a job.
     pub fn of(job: &'j Job<'o>) -> Self {
         let (environment, volumes) = (Environment::of(job), Volumes::of(job));
         Self { job, environment, volumes, annotation: annotation(&job.fingerprint) }
     }
 
-    /// The ConfigMap that the Pods refer to for each other's names, if they need one.
+    /// The ConfigMap that the environment of the Pods refers to, if it needs one.
     pub fn config_map(&self) -> Option<Value> {
         self.environment.config_map(self.job)
     }
 
-    /// The Pod of one member.
-    pub fn pod(&self, role: Role, index: u32) -> Value {
-        let (job, name) = (self.job, self.job.pod_name(role, index));
+    /// The Pod of one replica.
+    pub fn pod(&self, replica: ReplicaId) -> Value {
+        let (job, name) = (self.job, self.job.pod_name(replica));
         let mut pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 "name": name,
-                "labels": labels::of_member(job, role, index),
+                "labels": labels::of_pod(job, replica),
                 "annotations": { ANNOTATION: self.annotation },
             },
             "spec": {
@@ -51,61 +56,51 @@ impl<'j, 'o> Template<'j, 'o> {
                 "restartPolicy": job.pod_restart_policy(),
                 "enableServiceLinks": false,
                 "automountServiceAccountToken": job.spec.service_account_name.is_some(),
-                "securityContext": pod_security(job.spec.security_context.as_ref()),
-                "containers": [self.container(role, index)],
+                "securityContext": pod_security_context(job.spec.security_context.as_ref()),
+                "containers": [self.container(replica)],
                 "volumes": self.volumes.volumes,
             },
         });
-        place(job, role, &mut pod["spec"]);
-        join_group(job, &mut pod);
+        set_scheduling_fields(job, replica.replica_type, &mut pod["spec"]);
+        add_to_pod_group(job, &mut pod);
         pod
     }
 
-    fn container(&self, role: Role, index: u32) -> Value {
+    fn container(&self, replica: ReplicaId) -> Value {
         let (job, spec) = (self.job, self.job.spec);
-        let name = spec.framework.word();
+        let name = spec.framework.as_str();
         let mut container = json!({
             "name": name,
             "image": spec.image,
             "command": spec.command,
-            "env": self.environment.variables(job, role, index),
+            "env": self.environment.variables(job, replica),
             "ports": [{ "name": name, "containerPort": job.port(), "protocol": "TCP" }],
             "volumeMounts": self.volumes.mounts,
-            "securityContext": container_security(spec.security_context.as_ref()),
-            // The last lines of a failed container's log are its message, and so in the job's status.
+            "securityContext": container_security_context(spec.security_context.as_ref()),
+            // The last log lines of a failed container become its termination message, which the job's status repeats.
             "terminationMessagePolicy": "FallbackToLogsOnError",
         });
-        let optional = [
-            ("args", json!(spec.args), spec.args.is_empty()),
-            ("envFrom", json!(environment::sources(job)), spec.env_from.is_empty()),
-            ("imagePullPolicy", json!(spec.image_pull_policy), spec.image_pull_policy.is_none()),
-        ];
-        for (field, value, is_absent) in optional {
-            if !is_absent {
-                container[field] = value;
-            }
-        }
-        let resources = resources(job, role);
-        if resources != json!({}) {
-            container["resources"] = resources;
-        }
+        set_unless_empty(&mut container, "args", json!(spec.args));
+        set_unless_empty(&mut container, "envFrom", json!(environment::env_from(job)));
+        set_unless_empty(&mut container, "imagePullPolicy", json!(spec.image_pull_policy));
+        set_unless_empty(&mut container, "resources", resources(job, replica.replica_type));
         container
     }
 }
 
-/// What one member's container needs of its node. Parameter servers need no GPUs.
-pub fn resources(job: &Job<'_>, role: Role) -> Value {
+/// The compute resources of one replica's container. Parameter servers get no GPUs.
+pub fn resources(job: &Job<'_>, replica_type: ReplicaType) -> Value {
     let mut resources = json!(job.spec.resources.clone().unwrap_or_default());
     let gpu = gpu_resource(job);
-    match role {
-        Role::Worker if job.spec.gpu_per_worker > 0 => {
+    match replica_type {
+        ReplicaType::Worker if job.spec.gpu_per_worker > 0 => {
             resources["limits"][gpu] = json!(job.spec.gpu_per_worker.to_string());
         }
-        Role::Worker => {}
-        Role::ParameterServer => {
-            for amounts in ["limits", "requests"] {
-                if let Some(amounts) = resources.get_mut(amounts).and_then(Value::as_object_mut) {
-                    amounts.remove(gpu);
+        ReplicaType::Worker => {}
+        ReplicaType::ParameterServer => {
+            for field in ["limits", "requests"] {
+                if let Some(quantities) = resources.get_mut(field).and_then(Value::as_object_mut) {
+                    quantities.remove(gpu);
                 }
             }
         }
@@ -113,91 +108,96 @@ pub fn resources(job: &Job<'_>, role: Role) -> Value {
     resources
 }
 
-/// The resource that a GPU is.
+/// The resource name of a GPU.
 pub fn gpu_resource<'j>(job: &Job<'j>) -> &'j str {
-    job.spec.gpu_resource.as_deref().unwrap_or(GPU)
+    job.spec.gpu_resource.as_deref().unwrap_or(DEFAULT_GPU_RESOURCE)
 }
 
-/// Where a Pod can run and with what rights.
-fn place(job: &Job<'_>, role: Role, pod: &mut Value) {
-    let spec = job.spec;
-    let tolerations = tolerations(job, role);
-    let optional = [
-        ("serviceAccountName", json!(spec.service_account_name), spec.service_account_name.is_none()),
-        ("priorityClassName", json!(spec.priority_class_name), spec.priority_class_name.is_none()),
-        ("imagePullSecrets", json!(spec.image_pull_secrets), spec.image_pull_secrets.is_empty()),
-        ("nodeSelector", json!(spec.node_selector), spec.node_selector.is_empty()),
-        ("tolerations", json!(tolerations), tolerations.is_empty()),
-        ("affinity", affinity(job), spec.topology_key.is_none()),
-        (
-            "terminationGracePeriodSeconds",
-            json!(spec.termination_grace_period_seconds),
-            spec.termination_grace_period_seconds.is_none(),
-        ),
-    ];
-    for (field, value, is_absent) in optional {
-        if !is_absent {
-            pod[field] = value;
-        }
+/// Sets a field unless the value is null or an empty list or map. The API server does not store such values, so they would
+/// look like drift.
+fn set_unless_empty(object: &mut Value, field: &str, value: Value) {
+    let is_empty = match &value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    if !is_empty {
+        object[field] = value;
     }
 }
 
-/// The API server adds two tolerations to every Pod, and the list is one field with one owner. So whoever returns one
-/// returns those two as well.
-fn tolerations(job: &Job<'_>, role: Role) -> Vec<Value> {
+/// Sets the fields that decide where the Pod runs, and as whom.
+fn set_scheduling_fields(job: &Job<'_>, replica_type: ReplicaType, pod_spec: &mut Value) {
+    let spec = job.spec;
+    set_unless_empty(pod_spec, "serviceAccountName", json!(spec.service_account_name));
+    set_unless_empty(pod_spec, "priorityClassName", json!(spec.priority_class_name));
+    set_unless_empty(pod_spec, "imagePullSecrets", json!(spec.image_pull_secrets));
+    set_unless_empty(pod_spec, "nodeSelector", json!(spec.node_selector));
+    set_unless_empty(pod_spec, "tolerations", json!(tolerations(job, replica_type)));
+    set_unless_empty(pod_spec, "affinity", json!(affinity(job)));
+    let grace_period = json!(spec.termination_grace_period_seconds);
+    set_unless_empty(pod_spec, "terminationGracePeriodSeconds", grace_period);
+}
+
+fn tolerations(job: &Job<'_>, replica_type: ReplicaType) -> Vec<Value> {
     let mut tolerations: Vec<_> = job.spec.tolerations.iter().map(|toleration| json!(toleration)).collect();
-    if role == Role::Worker && job.spec.gpu_per_worker > 0 {
+    if replica_type == ReplicaType::Worker && job.spec.gpu_per_worker > 0 {
         tolerations.push(json!({ "key": gpu_resource(job), "operator": "Exists", "effect": "NoSchedule" }));
     }
     if tolerations.is_empty() {
         return tolerations;
     }
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        if !job.spec.tolerations.iter().any(|toleration| toleration.key.as_deref().is_none_or(|own| own == key)) {
-            let default = json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300 });
-            tolerations.push(default);
+    // The API server adds two tolerations to every Pod, and the list is one field with one owner. So whoever returns one
+    // toleration must return these two as well, or they would look like drift.
+    for taint in DEFAULT_TOLERATED_TAINTS {
+        let covers_taint = |key: &Option<String>| key.as_deref().is_none_or(|key| key == taint);
+        if !job.spec.tolerations.iter().any(|toleration| covers_taint(&toleration.key)) {
+            tolerations
+                .push(json!({ "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300 }));
         }
     }
     tolerations
 }
 
-fn affinity(job: &Job<'_>) -> Value {
+/// Prefers nodes with the same value of the topology label.
+fn affinity(job: &Job<'_>) -> Option<Value> {
+    let topology_key = job.spec.topology_key.as_ref()?;
     let term = json!({
-        "topologyKey": job.spec.topology_key,
-        "labelSelector": { "matchLabels": { labels::JOB: job.name } },
+        "topologyKey": topology_key,
+        "labelSelector": { "matchLabels": { labels::JOB_NAME: job.name } },
     });
-    json!({ "podAffinity": {
+    Some(json!({ "podAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 100, "podAffinityTerm": term }],
-    } })
+    } }))
 }
 
-fn pod_security(asked: Option<&SecurityContext>) -> Value {
-    let mut security = json!(asked.cloned().unwrap_or_default());
-    security["seccompProfile"] = json!({ "type": "RuntimeDefault" });
-    security
+fn pod_security_context(given: Option<&SecurityContext>) -> Value {
+    let mut context = json!(given.cloned().unwrap_or_default());
+    context["seccompProfile"] = json!({ "type": "RuntimeDefault" });
+    context
 }
 
-/// Images of training frameworks run as root and own what they write, so capabilities are taken only from those that
-/// do not.
-fn container_security(asked: Option<&SecurityContext>) -> Value {
-    let mut security = json!({ "allowPrivilegeEscalation": false });
-    if asked.is_some_and(|asked| asked.run_as_non_root.unwrap_or_default()) {
-        security["capabilities"] = json!({ "drop": ["ALL"] });
+fn container_security_context(given: Option<&SecurityContext>) -> Value {
+    let mut context = json!({ "allowPrivilegeEscalation": false });
+    // Images of training frameworks usually run as root, and root without capabilities cannot write files that belong to
+    // others. So only jobs that do not run as root lose them.
+    if given.is_some_and(|given| given.run_as_non_root.unwrap_or_default()) {
+        context["capabilities"] = json!({ "drop": ["ALL"] });
     }
-    security
+    context
 }
 
-/// Makes a Pod one of the group that its scheduler starts together.
-fn join_group(job: &Job<'_>, pod: &mut Value) {
-    use crate::api::GangScheduler::{SchedulerPlugins, Volcano};
+/// Makes a Pod part of the PodGroup of its job.
+fn add_to_pod_group(job: &Job<'_>, pod: &mut Value) {
     let Some(gang) = &job.spec.gang_scheduling else { return };
-    let usual = match gang.scheduler {
-        Volcano => "volcano",
-        SchedulerPlugins => "scheduler-plugins-scheduler",
+    let default_name = match gang.scheduler {
+        GangScheduler::Volcano => "volcano",
+        GangScheduler::SchedulerPlugins => "scheduler-plugins-scheduler",
     };
-    pod["spec"]["schedulerName"] = json!(gang.scheduler_name.as_deref().unwrap_or(usual));
+    pod["spec"]["schedulerName"] = json!(gang.scheduler_name.as_deref().unwrap_or(default_name));
     match gang.scheduler {
-        Volcano => pod["metadata"]["annotations"][VOLCANO_GROUP] = json!(job.name),
-        SchedulerPlugins => pod["metadata"]["labels"][COSCHEDULING_GROUP] = json!(job.name),
+        GangScheduler::Volcano => pod["metadata"]["annotations"][VOLCANO_POD_GROUP] = json!(job.name),
+        GangScheduler::SchedulerPlugins => pod["metadata"]["labels"][COSCHEDULING_POD_GROUP] = json!(job.name),
     }
 }

@@ -1,82 +1,84 @@
-//! The group of Pods that a gang scheduler starts together. Only one scheduler's kind is ever returned, and only where it
-//! is installed.
+//! The PodGroup of a job: the Pods that a gang scheduler starts together. It is of one scheduler's kind, and only returned
+//! where that kind is installed.
 
-use super::{labels, pod, quantity::times};
+use super::{labels, pod, quantity::multiply};
 use crate::api::{GangScheduler, GangScheduling};
-use crate::job::{Job, Role};
+use crate::job::{Job, ReplicaType};
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// Volcano's group, as far as it tells how it is.
+/// A PodGroup of Volcano: the field that says whether it is admitted.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Volcano {
-    status: GroupStatus,
+pub struct VolcanoPodGroup {
+    status: VolcanoPodGroupStatus,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct GroupStatus {
+struct VolcanoPodGroupStatus {
     phase: String,
 }
 
-impl Kind for Volcano {
+impl Kind for VolcanoPodGroup {
     const API_VERSION: &'static str = "scheduling.volcano.sh/v1beta1";
     const KIND: &'static str = "PodGroup";
 }
 
-/// The scheduler-plugins' group, of which it only matters that its kind is there.
+/// A PodGroup of scheduler-plugins, of which only its kind matters: whether it is installed.
 #[derive(Debug, Deserialize)]
-pub struct Coscheduling {}
+pub struct SchedulerPluginsPodGroup {}
 
-impl Kind for Coscheduling {
+impl Kind for SchedulerPluginsPodGroup {
     const API_VERSION: &'static str = "scheduling.x-k8s.io/v1alpha1";
     const KIND: &'static str = "PodGroup";
 }
 
-/// Whether a job's Pods can be made.
+/// Whether the gang scheduler lets the Pods of a job be created.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// They can.
-    Open,
-    /// The scheduler has not let the group in yet.
-    Held,
-    /// The scheduler's kind, which is named, is not installed.
+    /// It does, or the job has no gang scheduler.
+    Admitted,
+    /// It has not admitted the PodGroup yet.
+    Pending,
+    /// Its PodGroup kind, named here, is not installed.
     NotInstalled(&'static str),
 }
 
-/// Whether a job's scheduler is there and lets its Pods be made.
+/// Whether the gang scheduler of a job is installed and admits its Pods.
 ///
 /// # Errors
-/// The group cannot be looked up.
+/// The lookup of the PodGroup fails.
 pub fn admission(job: &Job<'_>) -> Result<Admission, Error> {
-    match job.spec.gang_scheduling.as_ref().map(|gang| gang.scheduler) {
-        None => Ok(Admission::Open),
-        Some(GangScheduler::Volcano) => {
-            // Volcano lets a group in when its queue has room; Pods before that would only wait.
-            Ok(match find::<Volcano>(job)? {
-                None => Admission::NotInstalled("scheduling.volcano.sh/v1beta1 PodGroup"),
-                Some(Some(group)) if !matches!(&*group.status.phase, "" | "Pending") => Admission::Open,
-                Some(_) => Admission::Held,
-            })
-        }
-        Some(GangScheduler::SchedulerPlugins) => Ok(match find::<Coscheduling>(job)? {
-            None => Admission::NotInstalled("scheduling.x-k8s.io/v1alpha1 PodGroup"),
-            Some(_) => Admission::Open,
-        }),
-    }
+    Ok(match job.spec.gang_scheduling.as_ref().map(|gang| gang.scheduler) {
+        None => Admission::Admitted,
+        Some(GangScheduler::Volcano) => match look_up::<VolcanoPodGroup>(job)? {
+            PodGroup::KindNotInstalled => Admission::NotInstalled("scheduling.volcano.sh/v1beta1 PodGroup"),
+            PodGroup::Missing => Admission::Pending,
+            // Volcano admits a PodGroup when its queue has room. Pods that exist earlier would only wait.
+            PodGroup::Found(group) => match group.status.phase.as_str() {
+                "" | "Pending" => Admission::Pending,
+                _ => Admission::Admitted,
+            },
+        },
+        Some(GangScheduler::SchedulerPlugins) => match look_up::<SchedulerPluginsPodGroup>(job)? {
+            PodGroup::KindNotInstalled => Admission::NotInstalled("scheduling.x-k8s.io/v1alpha1 PodGroup"),
+            // The coscheduling plugin needs the Pods to decide about a PodGroup.
+            PodGroup::Missing | PodGroup::Found(_) => Admission::Admitted,
+        },
+    })
 }
 
-/// The group that shall exist, if the job wants one.
+/// The desired PodGroup, if the job has a gang scheduler.
 pub fn pod_group(job: &Job<'_>) -> Option<Value> {
     let gang = job.spec.gang_scheduling.as_ref()?;
-    let members = min_member(job, gang);
-    let mut spec = json!({ "minMember": members });
-    let least = min_resources(job, members);
-    if !least.is_empty() {
-        spec["minResources"] = Value::Object(least);
+    let min_member = min_member(job, gang);
+    let mut spec = json!({ "minMember": min_member });
+    let min_resources = min_resources(job, min_member);
+    if !min_resources.is_empty() {
+        spec["minResources"] = Value::Object(min_resources);
     }
     let api_version = match gang.scheduler {
         GangScheduler::Volcano => {
@@ -84,48 +86,59 @@ pub fn pod_group(job: &Job<'_>) -> Option<Value> {
             if let Some(class) = &job.spec.priority_class_name {
                 spec["priorityClassName"] = json!(class);
             }
-            Volcano::API_VERSION
+            VolcanoPodGroup::API_VERSION
         }
         GangScheduler::SchedulerPlugins => {
             if let Some(seconds) = gang.schedule_timeout_seconds {
                 spec["scheduleTimeoutSeconds"] = json!(seconds);
             }
-            Coscheduling::API_VERSION
+            SchedulerPluginsPodGroup::API_VERSION
         }
     };
     let metadata = json!({ "name": job.name, "labels": labels::of_job(job) });
     Some(json!({ "apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec }))
 }
 
-/// The group, if its kind is installed and it exists.
-fn find<K: Kind + DeserializeOwned>(job: &Job<'_>) -> Result<Option<Option<K>>, Error> {
+/// What a lookup of the job's PodGroup found.
+enum PodGroup<K> {
+    KindNotInstalled,
+    Missing,
+    Found(K),
+}
+
+fn look_up<K: Kind + DeserializeOwned>(job: &Job<'_>) -> Result<PodGroup<K>, Error> {
     match lookup::get::<K>(None, job.name) {
-        Ok(found) => Ok(Some(found)),
-        Err(Error::KindNotInstalled(_)) => Ok(None),
+        Ok(Some(group)) => Ok(PodGroup::Found(group)),
+        Ok(None) => Ok(PodGroup::Missing),
+        Err(Error::KindNotInstalled(_)) => Ok(PodGroup::KindNotInstalled),
         Err(error) => Err(error),
     }
 }
 
 fn min_member(job: &Job<'_>, gang: &GangScheduling) -> u32 {
-    let all = job.spec.elastic.as_ref().map_or(job.size(), |elastic| elastic.min_workers + job.spec.parameter_servers);
-    gang.min_member.unwrap_or(all).min(job.size())
+    let elastic = job.spec.elastic.as_ref();
+    let default = elastic.map_or(job.replica_count(), |elastic| elastic.min_workers + job.spec.parameter_servers);
+    gang.min_member.unwrap_or(default).min(job.replica_count())
 }
 
-/// What so many members need together: their requests, and their limits where nothing is requested.
-fn min_resources(job: &Job<'_>, members: u32) -> Map<String, Value> {
-    let (worker, server) = (needs(job, Role::Worker), needs(job, Role::ParameterServer));
-    let all = worker.into_iter().map(|(name, amount)| {
-        let count = if server.contains_key(&name) { members } else { members.min(job.spec.workers) };
-        let amount = times(&amount, count);
-        (name, amount)
+/// The resources that so many replicas need together. Resources that parameter servers do not have, as GPUs, count for workers
+/// only.
+fn min_resources(job: &Job<'_>, replicas: u32) -> Map<String, Value> {
+    let of_worker = effective_requests(job, ReplicaType::Worker);
+    let of_server = effective_requests(job, ReplicaType::ParameterServer);
+    let total = of_worker.into_iter().map(|(name, quantity)| {
+        let count = if of_server.contains_key(&name) { replicas } else { replicas.min(job.spec.workers) };
+        let quantity = multiply(&quantity, count);
+        (name, quantity)
     });
-    all.collect()
+    total.collect()
 }
 
-fn needs(job: &Job<'_>, role: Role) -> Map<String, Value> {
-    let resources = pod::resources(job, role);
-    let amounts = |field| resources.get(field).and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut needs = amounts("limits");
-    needs.extend(amounts("requests"));
-    needs
+/// The requests of one replica, with its limits for resources without a request, as the API server fills them in.
+fn effective_requests(job: &Job<'_>, replica_type: ReplicaType) -> Map<String, Value> {
+    let resources = pod::resources(job, replica_type);
+    let quantities = |field| resources.get(field).and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut requests = quantities("limits");
+    requests.extend(quantities("requests"));
+    requests
 }

@@ -1,9 +1,9 @@
-//! Multiplying Kubernetes quantities, in the unit in which they are given.
+//! Multiplies Kubernetes quantities. It keeps their unit and never converts one.
 
 use serde_json::{Value, json};
 
-/// So many times a quantity: 4 times `1.5Gi` is `6.0Gi`. What cannot be read as one is left as it is.
-pub fn times(quantity: &Value, count: u32) -> Value {
+/// So many times a quantity: 4 times `1.5Gi` is `6.0Gi`. A value that is no quantity is returned unchanged.
+pub fn multiply(quantity: &Value, count: u32) -> Value {
     let text = quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned);
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -17,11 +17,11 @@ pub fn times(quantity: &Value, count: u32) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::times;
+    use super::multiply;
     use serde_json::json;
 
     #[test]
-    fn multiplies_in_the_unit_that_is_given() {
+    fn quantities_are_multiplied_in_their_own_unit() {
         let cases = [
             (json!("500m"), 4, "2000m"),
             (json!("1.5Gi"), 4, "6.0Gi"),
@@ -32,7 +32,7 @@ mod tests {
             (json!("nonsense"), 2, "nonsense"),
         ];
         for (quantity, count, expected) in cases {
-            assert_eq!(times(&quantity, count), json!(expected), "{quantity}");
+            assert_eq!(multiply(&quantity, count), json!(expected), "{quantity}");
         }
     }
 }

@@ -1,20 +1,21 @@
-//! The headless Service through which members find each other by name, also before they are ready.
+//! The headless Service that gives every Pod a host name.
 
 use super::labels;
 use crate::job::Job;
 use serde_json::{Value, json};
 
-/// The Service that shall exist.
+/// The desired Service.
 pub fn service(job: &Job<'_>) -> Value {
-    let name = job.spec.framework.word();
+    let name = job.spec.framework.as_str();
     json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": { "name": job.name, "labels": labels::of_job(job) },
         "spec": {
             "clusterIP": "None",
+            // Workers look each other up while they start, before they are ready.
             "publishNotReadyAddresses": true,
-            "selector": { labels::JOB: job.name },
+            "selector": { labels::JOB_NAME: job.name },
             "ports": [{ "name": name, "port": job.port(), "targetPort": job.port(), "protocol": "TCP" }],
         },
     })

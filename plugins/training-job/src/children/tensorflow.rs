@@ -1,73 +1,81 @@
-//! The environment of a TensorFlow member: `TF_CONFIG`, which names all members and says which one this is.
+//! The environment variables of a TensorFlow replica: `TF_CONFIG`, which lists all replicas and says which one this is.
 
 use super::{labels, variable::variable};
 use crate::api::Framework;
-use crate::job::{Job, Role};
+use crate::job::{Job, ReplicaId, ReplicaType};
 use serde_json::{Value, json};
 
-/// The most bytes that all Pods together spend on naming each other. Where there are more, as in a big job with long
-/// names, the list is in a ConfigMap, once.
-const INLINE: usize = 500_000;
+/// The most bytes that the Pods of a job together spend on the list of replicas. In a big job with long names it would be
+/// more; then one ConfigMap holds the list for all Pods.
+const MAX_INLINE_BYTES: usize = 500_000;
 
 /// The key of that ConfigMap.
-const KEY: &str = "cluster.json";
+const CONFIG_MAP_KEY: &str = "cluster.json";
 
-/// The variable that holds the list for `TF_CONFIG` to refer to.
-const CLUSTER: &str = "TF_CLUSTER";
+/// The variable with the list from that ConfigMap, to which `TF_CONFIG` refers.
+const CLUSTER_VARIABLE: &str = "TF_CLUSTER";
 
-/// All members of a job and where they are, as JSON text.
-pub struct Cluster(String);
+/// All replicas of a job with their addresses, as JSON: what TensorFlow calls the cluster spec.
+pub struct ClusterSpec(String);
 
-impl Cluster {
-    /// The members of a job; none where a framework or a single member has no use for them.
+impl ClusterSpec {
+    /// The cluster spec of a job; none where the framework or a single replica has no use for it.
     pub fn of(job: &Job<'_>) -> Option<Self> {
-        let needs_one = job.spec.framework == Framework::Tensorflow && job.size() > 1;
-        needs_one.then(|| {
-            let mut cluster = json!({ "worker": endpoints(job, Role::Worker, job.spec.workers) });
-            if job.spec.parameter_servers > 0 {
-                cluster["ps"] = json!(endpoints(job, Role::ParameterServer, job.spec.parameter_servers));
-            }
-            Self(cluster.to_string())
-        })
-    }
-
-    /// The variables of one member.
-    pub fn variables(&self, job: &Job<'_>, role: Role, index: u32) -> Vec<Value> {
-        if !self.is_shared(job) {
-            return vec![variable("TF_CONFIG", &config(&self.0, role, index))];
+        if job.spec.framework != Framework::Tensorflow || job.replica_count() <= 1 {
+            return None;
         }
-        let from = json!({ "configMapKeyRef": { "name": name(job), "key": KEY } });
-        let refer = format!("$({CLUSTER})");
-        vec![json!({ "name": CLUSTER, "valueFrom": from }), variable("TF_CONFIG", &config(&refer, role, index))]
+        let addresses_of = |replica_type| -> Vec<_> {
+            let replicas = job.replicas().filter(|replica| replica.replica_type == replica_type);
+            replicas.map(|replica| address(job, replica)).collect()
+        };
+        let mut cluster = json!({ "worker": addresses_of(ReplicaType::Worker) });
+        if job.spec.parameter_servers > 0 {
+            cluster["ps"] = json!(addresses_of(ReplicaType::ParameterServer));
+        }
+        Some(Self(cluster.to_string()))
     }
 
-    /// The ConfigMap with the list, if it is too long for every Pod to have its own.
+    /// The variables of one replica.
+    pub fn variables(&self, job: &Job<'_>, replica: ReplicaId) -> Vec<Value> {
+        if !self.is_in_config_map(job) {
+            return vec![variable("TF_CONFIG", &tf_config(&self.0, replica))];
+        }
+        let key = json!({ "configMapKeyRef": { "name": config_map_name(job), "key": CONFIG_MAP_KEY } });
+        let reference = format!("$({CLUSTER_VARIABLE})");
+        vec![
+            json!({ "name": CLUSTER_VARIABLE, "valueFrom": key }),
+            variable("TF_CONFIG", &tf_config(&reference, replica)),
+        ]
+    }
+
+    /// The ConfigMap with the cluster spec, if it is too long to be in every Pod.
     pub fn config_map(&self, job: &Job<'_>) -> Option<Value> {
-        self.is_shared(job).then(|| {
+        self.is_in_config_map(job).then(|| {
             json!({
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
-                "metadata": { "name": name(job), "labels": labels::of_job(job) },
-                "data": { KEY: self.0 },
+                "metadata": { "name": config_map_name(job), "labels": labels::of_job(job) },
+                "data": { CONFIG_MAP_KEY: self.0 },
             })
         })
     }
 
-    fn is_shared(&self, job: &Job<'_>) -> bool {
-        self.0.len().saturating_mul(usize::try_from(job.size()).unwrap_or(usize::MAX)) > INLINE
+    fn is_in_config_map(&self, job: &Job<'_>) -> bool {
+        let pods = usize::try_from(job.replica_count()).unwrap_or(usize::MAX);
+        self.0.len().saturating_mul(pods) > MAX_INLINE_BYTES
     }
 }
 
-fn name(job: &Job<'_>) -> String {
+fn config_map_name(job: &Job<'_>) -> String {
     job.child_name("cluster")
 }
 
-fn endpoints(job: &Job<'_>, role: Role, count: u32) -> Vec<String> {
-    let address = |index| format!("{}.{}.{}.svc:{}", job.pod_name(role, index), job.name, job.namespace, job.port());
-    (0..count).map(address).collect()
+fn address(job: &Job<'_>, replica: ReplicaId) -> String {
+    format!("{}.{}.{}.svc:{}", job.pod_name(replica), job.name, job.namespace, job.port())
 }
 
-fn config(cluster: &str, role: Role, index: u32) -> String {
-    let task = json!({ "type": role.word(), "index": index });
+/// The value of `TF_CONFIG`. It is put together as text, since `cluster` may be a reference to a variable and no JSON.
+fn tf_config(cluster: &str, replica: ReplicaId) -> String {
+    let task = json!({ "type": replica.replica_type.as_str(), "index": replica.index });
     format!(r#"{{"cluster":{cluster},"environment":"cloud","task":{task}}}"#)
 }

@@ -162,7 +162,8 @@ struct Ending {
 
 fn end(world: World) -> Result<Ending, Error> {
     let status = world.status()?;
-    let workers: Vec<_> = status.members().map(|worker| format!("{}={}", worker.pod_name, worker.status)).collect();
+    let workers: Vec<_> =
+        status.replica_statuses().map(|worker| format!("{}={}", worker.pod_name, worker.status)).collect();
     let conditions: Vec<_> =
         status.conditions.iter().map(|c| format!("{}={} {}", c.condition_type, c.status, c.reason)).collect();
     let samples = &world.samples;

@@ -210,7 +210,7 @@ impl World {
 
     /// Conditions that are `True`, but for `Created`, and `Ready` with its reason if it is not.
     pub fn is(&self, condition_type: &str) -> Result<bool, Error> {
-        Ok(self.status()?.is(condition_type))
+        Ok(self.status()?.is_condition_true(condition_type))
     }
 
     /// A condition in words: `True TrainingJobRunning`.

@@ -1,0 +1,45 @@
+//! Why a job is invalid: one sentence for each mistake, which names the field and says what to do. It does not check anything.
+
+use thiserror::Error;
+
+/// The longest name of a job, in characters. With `-worker-99` after it, it is still a valid host name.
+pub const MAX_NAME_LENGTH: usize = 53;
+
+/// A mistake in a job that only its user can correct.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ValidationError {
+    #[error(
+        "metadata.name is {length} characters long; names of Pods are made of it, so it can have at most \
+         {MAX_NAME_LENGTH}"
+    )]
+    NameTooLong { length: usize },
+    #[error(
+        "metadata.name '{0}' is the name of a Service, so it must begin with a letter and hold only lower-case letters, \
+         digits and '-'"
+    )]
+    InvalidName(String),
+    #[error("spec.{field} is {value}; give {min} to {max}")]
+    OutOfRange { field: &'static str, value: u32, min: u32, max: u32 },
+    #[error("spec.image is missing; name the image to train with")]
+    MissingImage,
+    #[error("spec.command is missing; give the training command")]
+    MissingCommand,
+    #[error("spec.env sets {0}, which tells workers apart and is set for each of them; remove it")]
+    ReservedVariable(String),
+    #[error("spec.env sets {0} twice; keep one")]
+    DuplicateVariable(String),
+    #[error("spec.resources and spec.gpuPerWorker both give {0}; keep spec.gpuPerWorker")]
+    GpusGivenTwice(String),
+    #[error("spec.parameterServers is for framework tensorflow only; remove it")]
+    ParameterServersNotSupported,
+    #[error("spec.elastic is for framework pytorch only; remove it")]
+    ElasticNotSupported,
+    #[error("spec.elastic.minWorkers must be at least 1 and at most spec.elastic.maxWorkers")]
+    InvalidElasticBounds,
+    #[error("spec.workers is {workers}, but spec.elastic allows {min} to {max}")]
+    OutsideElasticBounds { workers: u32, min: u32, max: u32 },
+    #[error("spec.checkpointDir '{0}' must be an absolute path without '.' and '..'")]
+    InvalidCheckpointDir(String),
+    #[error("two volumes would be mounted at {0}; give one of them another path")]
+    DuplicateMountPath(String),
+}
