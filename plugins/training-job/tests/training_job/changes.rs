@@ -1,101 +1,110 @@
-//! What becomes of Pods when the spec changes, when the job is scaled, and when the plugin is another one.
+//! What happens to Pods when the spec changes, when the job is scaled, and under another version of the plugin.
 
-use crate::world::World;
+use crate::simulated_cluster::SimulatedCluster;
 use pilothouse_sdk::Error;
 use serde_json::json;
 
 #[test]
-fn another_spec_makes_all_pods_anew_at_once() -> Result<(), Error> {
-    let mut world = World::running("workers: 3, runPolicy: {backoffLimit: 0}")?;
-    world.graceful = true;
-    world.job["spec"]["image"] = json!("another");
-    world.settle()?;
-    assert_eq!(world.condition("Restarting")?, "True SpecChanged");
-    assert!(
-        world
-            .pods()
-            .iter()
-            .all(|pod| world.child("Pod", pod).is_ok_and(|pod| pod["spec"]["containers"][0]["image"] == "image"))
-    );
-    world.take("mnist-worker-0");
-    world.settle()?;
-    assert_eq!(world.pods().len(), 2, "old and new ones are never there together");
-    world.collect();
-    world.settle()?;
+fn a_changed_spec_replaces_all_pods_together() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 3, runPolicy: {backoffLimit: 0}")?;
+    cluster.graceful_deletion = true;
+    cluster.job["spec"]["image"] = json!("another");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Restarting")?, "True SpecChanged");
+    for pod in cluster.pod_names() {
+        assert_eq!(cluster.child("Pod", pod)?["spec"]["containers"][0]["image"], "image", "{pod} is an old Pod");
+    }
+    cluster.delete_pod("mnist-worker-0");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 2, "old and new Pods never exist together");
+    cluster.finish_deletions();
+    cluster.reconcile_until_stable()?;
     for index in 0..3 {
-        let pod = world.child("Pod", &format!("mnist-worker-{index}"))?;
+        let pod = cluster.child("Pod", &format!("mnist-worker-{index}"))?;
         assert_eq!(pod["spec"]["containers"][0]["image"], "another");
     }
-    assert_eq!(world.status()?.restart_count, 0, "nobody failed");
-    world.all("Running");
-    world.settle()?;
-    assert_eq!(world.condition("Running")?, "True TrainingJobRunning");
+    assert_eq!(cluster.status()?.restart_count, 0, "nobody failed");
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Running")?, "True TrainingJobRunning");
     Ok(())
 }
 
 #[test]
-fn a_change_that_does_not_concern_pods_leaves_them() -> Result<(), Error> {
-    let mut world = World::running("workers: 2")?;
-    let before = world.children.clone();
-    world.job["spec"]["runPolicy"] =
+fn a_change_of_fields_that_pods_are_not_made_from_keeps_the_pods() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    let before = cluster.children.clone();
+    cluster.job["spec"]["runPolicy"] =
         json!({ "backoffLimit": 1, "ttlSecondsAfterFinished": 5, "cleanPodPolicy": "All" });
-    world.settle()?;
-    assert_eq!(world.children, before);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.children, before);
     Ok(())
 }
 
-/// Workers before and after, whether the job is elastic, and how many Pods stay the same.
-const SCALED: &[(usize, usize, bool, usize)] = &[(2, 4, true, 2), (4, 2, true, 2), (2, 4, false, 0), (4, 2, false, 0)];
+/// A change of the number of workers.
+struct Scaling {
+    elastic: &'static str,
+    before: usize,
+    after: usize,
+    kept_pods: usize,
+}
+
+const ELASTIC: &str = ", elastic: {minWorkers: 1, maxWorkers: 8}";
+
+const SCALINGS: &[Scaling] = &[
+    Scaling { elastic: ELASTIC, before: 2, after: 4, kept_pods: 2 },
+    Scaling { elastic: ELASTIC, before: 4, after: 2, kept_pods: 2 },
+    Scaling { elastic: "", before: 2, after: 4, kept_pods: 0 },
+    Scaling { elastic: "", before: 4, after: 2, kept_pods: 0 },
+];
 
 #[test]
-fn an_elastic_job_keeps_its_pods_when_it_is_scaled() -> Result<(), Error> {
-    for (before, after, is_elastic, kept) in SCALED {
-        let elastic = if *is_elastic { ", elastic: {minWorkers: 1, maxWorkers: 8}" } else { "" };
-        let mut world = World::running(&format!("workers: {before}{elastic}"))?;
-        let old: Vec<_> = world.children.values().filter(|child| child["kind"] == "Pod").cloned().collect();
-        world.job["spec"]["workers"] = json!(after);
-        world.settle()?;
-        assert_eq!(world.pods().len(), *after);
-        let same = world.children.values().filter(|child| old.contains(child)).count();
-        assert_eq!(same, *kept, "{before} to {after}, elastic: {is_elastic}");
-        assert_eq!(world.status()?.worker_statuses.len(), *after);
+fn only_an_elastic_job_keeps_its_pods_when_it_is_scaled() -> Result<(), Error> {
+    for Scaling { elastic, before, after, kept_pods } in SCALINGS {
+        let mut cluster = SimulatedCluster::running(&format!("workers: {before}{elastic}"))?;
+        let old: Vec<_> = cluster.children.values().filter(|child| child["kind"] == "Pod").cloned().collect();
+        cluster.job["spec"]["workers"] = json!(after);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.pod_names().len(), *after);
+        let kept = cluster.children.values().filter(|child| old.contains(child)).count();
+        assert_eq!(kept, *kept_pods, "{before} to {after}{elastic}");
+        assert_eq!(cluster.status()?.worker_statuses.len(), *after);
     }
     Ok(())
 }
 
 /// Something that happens to a job.
-type Happening = fn(&mut World);
+type Incident = fn(&mut SimulatedCluster);
 
-/// More of the spec of a job with three workers, and what happens to it that Pods must be made or removed for.
-const REPLACED: &[(&str, Happening)] = &[
-    ("runPolicy: {restartScope: Worker}", |world| world.take("mnist-worker-1")),
-    ("elastic: {minWorkers: 1, maxWorkers: 4}", |world| world.job["spec"]["workers"] = json!(4)),
-    ("elastic: {minWorkers: 1, maxWorkers: 4}", |world| world.job["spec"]["workers"] = json!(2)),
+/// More of the spec of a job with three workers, and an incident for which a Pod must be created or removed.
+const INCIDENTS: &[(&str, Incident)] = &[
+    ("runPolicy: {restartScope: Worker}", |cluster| cluster.delete_pod("mnist-worker-1")),
+    ("elastic: {minWorkers: 1, maxWorkers: 4}", |cluster| cluster.job["spec"]["workers"] = json!(4)),
+    ("elastic: {minWorkers: 1, maxWorkers: 4}", |cluster| cluster.job["spec"]["workers"] = json!(2)),
 ];
 
 #[test]
-fn pods_of_an_older_plugin_are_left_until_one_must_be_replaced() -> Result<(), Error> {
-    for (spec, happens) in REPLACED {
-        let mut world = World::running(&format!("workers: 3, {spec}"))?;
+fn pods_of_an_older_plugin_are_kept_until_one_must_be_replaced() -> Result<(), Error> {
+    for (spec, incident) in INCIDENTS {
+        let mut cluster = SimulatedCluster::running(&format!("workers: 3, {spec}"))?;
         for index in 0..3 {
-            let pod = world.children.get_mut(&("Pod".to_owned(), format!("mnist-worker-{index}")));
-            let pod = pod.ok_or_else(|| Error::Test("no Pod".to_owned()))?;
+            let pod = cluster.child_mut("Pod", &format!("mnist-worker-{index}"))?;
             let annotation = &mut pod["metadata"]["annotations"]["ml.example.com/template"];
             let (_, fingerprint) = annotation.as_str().and_then(|text| text.split_once('-')).unwrap_or_default();
             *annotation = json!(format!("0-{fingerprint}"));
-            pod["spec"]["hostname"] = json!("as-it-was");
+            pod["spec"]["hostname"] = json!("set-by-the-older-plugin");
         }
-        let before = world.children.clone();
-        world.pass(30);
-        world.settle()?;
-        assert_eq!(world.children, before, "{spec}: they run on");
-        happens(&mut world);
-        world.settle()?;
-        assert_eq!(world.job["spec"]["workers"], json!(world.pods().len()), "{spec}");
-        for name in world.pods() {
-            assert_eq!(world.child("Pod", name)?["spec"]["hostname"], name, "{spec}: all are made anew");
+        let before = cluster.children.clone();
+        cluster.advance_clock(30);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.children, before, "{spec}: the Pods are kept");
+        incident(&mut cluster);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.job["spec"]["workers"], json!(cluster.pod_names().len()), "{spec}");
+        for name in cluster.pod_names() {
+            assert_eq!(cluster.child("Pod", name)?["spec"]["hostname"], name, "{spec}: all Pods are replaced");
         }
-        assert_eq!(world.status()?.restart_count, 0, "{spec}");
+        assert_eq!(cluster.status()?.restart_count, 0, "{spec}");
     }
     Ok(())
 }

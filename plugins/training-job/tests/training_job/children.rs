@@ -1,6 +1,6 @@
-//! The children of a job: Pods, the Service, volumes, GPUs, groups.
+//! The desired children of a job: Pods, the Service, volumes, GPUs, PodGroups.
 
-use crate::world::{World, parse};
+use crate::simulated_cluster::{SimulatedCluster, parse};
 use pilothouse_sdk::Error;
 use serde_json::{Value, json};
 
@@ -15,15 +15,16 @@ fn claim(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": name } })
 }
 
-fn made(spec: &str) -> Result<World, Error> {
-    let mut world = World::of(spec)?;
-    world.found.extend(["data", "ckpt"].map(claim));
-    world.settle()?;
-    Ok(world)
+/// A cluster with the children of a job, and the claims that the job may refer to.
+fn with_children(spec: &str) -> Result<SimulatedCluster, Error> {
+    let mut cluster = SimulatedCluster::new(spec)?;
+    cluster.other_objects.extend(["data", "ckpt"].map(claim));
+    cluster.reconcile_until_stable()?;
+    Ok(cluster)
 }
 
-/// Jobs whose children are written down, besides the sample: what is around them, and which Pods.
-const WRITTEN_DOWN: &[(&str, &[&str])] = &[
+/// Jobs whose children are in the golden file besides those of the sample: more of their specs, and the names of the Pods.
+const GOLDEN_JOBS: &[(&str, &[&str])] = &[
     (
         "framework: tensorflow, workers: 2, parameterServers: 1, gpuPerWorker: 1, port: 3000, \
          gangScheduling: {scheduler: scheduler-plugins}, checkpointVolume: {claimName: ckpt}",
@@ -42,33 +43,33 @@ const WRITTEN_DOWN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Pods of running jobs are returned as they were made, or the host would try to change what cannot change. So whatever
-/// changes this file needs a new `FORM` in `fingerprint.rs`. To write it anew: `WRITE=1 cargo test -p training-job`.
+/// The Pods of a running job must be returned exactly as they were created: the host cannot change them. So any change of the
+/// golden file needs a new `TEMPLATE_VERSION` in `fingerprint.rs`. To write the file: `WRITE=1 cargo test -p training-job`.
 #[test]
-fn children_have_the_form_that_is_promised() -> Result<(), Error> {
-    let mut sample = World::with(parse(&read(SAMPLE)?)?);
-    sample.found.push(claim("training-data-pvc"));
-    sample.settle()?;
-    let mut text = written(&sample, &["mnist-training-worker-0", "mnist-training-worker-3"])?;
-    for (spec, pods) in WRITTEN_DOWN {
-        let mut world = World::of(spec)?;
-        world.coscheduling = true;
-        world.found.extend(["data", "ckpt"].map(claim));
-        world.settle()?;
-        text.push_str(&written(&world, pods)?);
+fn children_are_those_of_the_golden_file() -> Result<(), Error> {
+    let mut sample = SimulatedCluster::with_job(parse(&read(SAMPLE)?)?);
+    sample.other_objects.push(claim("training-data-pvc"));
+    sample.reconcile_until_stable()?;
+    let mut text = yaml(&sample, &["mnist-training-worker-0", "mnist-training-worker-3"])?;
+    for (spec, pods) in GOLDEN_JOBS {
+        let mut cluster = SimulatedCluster::new(spec)?;
+        cluster.scheduler_plugins_is_installed = true;
+        cluster.other_objects.extend(["data", "ckpt"].map(claim));
+        cluster.reconcile_until_stable()?;
+        text.push_str(&yaml(&cluster, pods)?);
     }
     if std::env::var_os("WRITE").is_some() {
         std::fs::write(GOLDEN, &text).map_err(|error| Error::Test(error.to_string()))?;
     }
-    assert_eq!(text, read(GOLDEN)?, "raise FORM in fingerprint.rs, then write the file anew");
+    assert_eq!(text, read(GOLDEN)?, "raise TEMPLATE_VERSION in fingerprint.rs, then write the file again");
     Ok(())
 }
 
-/// Everything but Pods, and these Pods, as they are given to the host.
-fn written(world: &World, pods: &[&str]) -> Result<String, Error> {
+/// All children as the plugin returned them. Of the Pods, only those with these names.
+fn yaml(cluster: &SimulatedCluster, pods: &[&str]) -> Result<String, Error> {
     let mut text = String::new();
-    for ((kind, name), child) in &world.children {
-        if kind == "Pod" && !pods.contains(&name.as_str()) {
+    for (key, child) in &cluster.children {
+        if key.kind == "Pod" && !pods.contains(&key.name.as_str()) {
             continue;
         }
         let mut child = child.clone();
@@ -85,17 +86,17 @@ fn written(world: &World, pods: &[&str]) -> Result<String, Error> {
 }
 
 #[test]
-fn all_pods_come_with_the_service_that_names_them() -> Result<(), Error> {
+fn every_pod_has_a_host_name_through_the_service() -> Result<(), Error> {
     for workers in [1, 2, 4, 100] {
-        let world = made(&format!("workers: {workers}"))?;
+        let cluster = with_children(&format!("workers: {workers}"))?;
         let mut expected: Vec<_> = (0..workers).map(|index| format!("mnist-worker-{index}")).collect();
         expected.sort();
-        assert_eq!(world.pods(), expected);
-        let service = world.child("Service", "mnist")?;
+        assert_eq!(cluster.pod_names(), expected);
+        let service = cluster.child("Service", "mnist")?;
         assert_eq!(service["spec"]["clusterIP"], "None");
         assert_eq!(service["spec"]["publishNotReadyAddresses"], true);
         for index in 0..workers {
-            let pod = world.child("Pod", &format!("mnist-worker-{index}"))?;
+            let pod = cluster.child("Pod", &format!("mnist-worker-{index}"))?;
             assert_eq!(pod["spec"]["hostname"], format!("mnist-worker-{index}"));
             assert_eq!(pod["spec"]["subdomain"], "mnist");
             let labels = &pod["metadata"]["labels"];
@@ -110,83 +111,80 @@ fn all_pods_come_with_the_service_that_names_them() -> Result<(), Error> {
 
 #[test]
 fn workers_have_gpus_and_parameter_servers_have_none() -> Result<(), Error> {
-    let world = made(
+    let cluster = with_children(
         "framework: tensorflow, workers: 1, parameterServers: 1, gpuPerWorker: 2, resources: {limits: {memory: 4Gi}}",
     )?;
-    let spec = |pod: &str| world.child("Pod", pod).map(|pod| pod["spec"].clone());
+    let spec = |pod: &str| cluster.child("Pod", pod).map(|pod| pod["spec"].clone());
     let (worker, server) = (spec("mnist-worker-0")?, spec("mnist-ps-0")?);
     let limits = |pod: &Value| pod["containers"][0]["resources"]["limits"].clone();
     assert_eq!(limits(&worker), json!({ "memory": "4Gi", "nvidia.com/gpu": "2" }));
     assert_eq!(limits(&server), json!({ "memory": "4Gi" }));
     let keys: Vec<_> = worker["tolerations"].as_array().into_iter().flatten().map(|t| t["key"].clone()).collect();
     assert_eq!(keys, ["nvidia.com/gpu", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]);
-    assert_eq!(server.get("tolerations"), None, "what is not asked for is the API server's");
+    assert_eq!(server.get("tolerations"), None, "the API server fills in its own");
     Ok(())
 }
 
 #[test]
-fn gpus_of_another_maker_have_another_name() -> Result<(), Error> {
-    let world = made("workers: 1, gpuPerWorker: 1, gpuResource: amd.com/gpu")?;
-    let pod = &world.child("Pod", "mnist-worker-0")?["spec"];
+fn the_resource_name_of_gpus_can_be_given() -> Result<(), Error> {
+    let cluster = with_children("workers: 1, gpuPerWorker: 1, gpuResource: amd.com/gpu")?;
+    let pod = &cluster.child("Pod", "mnist-worker-0")?["spec"];
     assert_eq!(pod["containers"][0]["resources"]["limits"], json!({ "amd.com/gpu": "1" }));
     assert_eq!(pod["tolerations"][0], json!({ "key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule" }));
     Ok(())
 }
 
-/// A mount: name, path, path within the volume, whether it is read-only.
-type Mount = (&'static str, &'static str, &'static str, bool);
-
-/// More of the spec, and the mounts of claims and folders.
+/// More of the spec, and the mounts of claims and directories as [`mount_text`] writes them.
 #[rustfmt::skip]
-const MOUNTS: &[(&str, &[Mount])] = &[
+const MOUNTS: &[(&str, &[&str])] = &[
     ("", &[]),
-    ("dataVolume: {claimName: data}", &[("data", "/data", "", false)]),
-    ("dataVolume: {claimName: data, readOnly: true}", &[("data", "/data", "", true)]),
-    ("dataVolume: {claimName: data}, checkpointDir: /ckpt/a",
-        &[("data", "/data", "", false), ("data", "/ckpt/a", "ckpt/a", false)]),
-    ("dataVolume: {claimName: data}, checkpointDir: /data/a", &[("data", "/data", "", false)]),
+    ("dataVolume: {claimName: data}", &["data at /data"]),
+    ("dataVolume: {claimName: data, readOnly: true}", &["data at /data, read-only"]),
+    ("dataVolume: {claimName: data}, checkpointDir: /ckpt/a", &["data at /data", "ckpt/a of data at /ckpt/a"]),
+    ("dataVolume: {claimName: data}, checkpointDir: /data/a", &["data at /data"]),
     ("dataVolume: {claimName: data, readOnly: true}, checkpointDir: /data/a",
-        &[("data", "/data", "", true), ("data", "/data/a", "a", false)]),
+        &["data at /data, read-only", "a of data at /data/a"]),
     ("dataVolume: {claimName: data}, checkpointVolume: {claimName: ckpt}",
-        &[("data", "/data", "", false), ("checkpoints", "/checkpoints", "", false)]),
+        &["data at /data", "checkpoints at /checkpoints"]),
     ("dataVolume: {claimName: data}, checkpointVolume: {claimName: ckpt}, checkpointDir: /c/d",
-        &[("data", "/data", "", false), ("checkpoints", "/c/d", "", false)]),
-    ("checkpointDir: /c", &[("checkpoints", "/c", "", false)]),
+        &["data at /data", "checkpoints at /c/d"]),
+    ("checkpointDir: /c", &["checkpoints at /c"]),
 ];
 
+/// A mount in words: `PATH of VOLUME at MOUNT_PATH, read-only`.
+fn mount_text(mount: &Value) -> String {
+    let text = |field: &str| mount[field].as_str().unwrap_or_default();
+    let sub_path = mount["subPath"].as_str().map(|path| format!("{path} of ")).unwrap_or_default();
+    let read_only = if mount["readOnly"] == true { ", read-only" } else { "" };
+    format!("{sub_path}{} at {}{read_only}", text("name"), text("mountPath"))
+}
+
 #[test]
-fn data_and_checkpoints_are_mounted_where_they_are_said_to_be() -> Result<(), Error> {
+fn data_and_checkpoints_are_mounted_as_the_spec_says() -> Result<(), Error> {
     for (spec, expected) in MOUNTS {
-        let world = made(&format!("workers: 1, {spec}"))?;
-        let pod = &world.child("Pod", "mnist-worker-0")?["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let cluster = with_children(&format!("workers: 1, {spec}"))?;
+        let pod = &cluster.child("Pod", "mnist-worker-0")?["spec"];
         let mounts = pod["containers"][0]["volumeMounts"].as_array().into_iter().flatten();
-        let found: Vec<_> = mounts
-            .map(|m| (text(&m["name"]), text(&m["mountPath"]), text(&m["subPath"]), m["readOnly"] == true))
-            .filter(|(name, ..)| name != "shm")
-            .collect();
-        let expected: Vec<_> =
-            expected.iter().map(|(a, b, c, only)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned(), *only)).collect();
-        assert_eq!(found, expected, "{spec}");
+        let mounts: Vec<_> = mounts.filter(|mount| mount["name"] != "shm").map(mount_text).collect();
+        assert_eq!(mounts, *expected, "{spec}");
         for volume in pod["volumes"].as_array().into_iter().flatten() {
-            let claim = volume.pointer("/persistentVolumeClaim/claimName").map(text);
-            let name = text(&volume["name"]);
-            let expected = match name.as_str() {
-                "data" => Some("data".to_owned()),
-                "checkpoints" if spec.contains("checkpointVolume") => Some("ckpt".to_owned()),
+            let claim = volume.pointer("/persistentVolumeClaim/claimName").and_then(Value::as_str);
+            let expected = match volume["name"].as_str() {
+                Some("data") => Some("data"),
+                Some("checkpoints") if spec.contains("checkpointVolume") => Some("ckpt"),
                 _ => None,
             };
-            assert_eq!(claim, expected, "{spec}: {name}");
+            assert_eq!(claim, expected, "{spec}: {volume}");
         }
     }
     Ok(())
 }
 
 #[test]
-fn shared_memory_is_there_and_as_big_as_it_is_said() -> Result<(), Error> {
+fn shared_memory_is_as_big_as_the_spec_says() -> Result<(), Error> {
     for (spec, size) in [("", Value::Null), (", shmSize: 8Gi", json!("8Gi"))] {
-        let world = made(&format!("workers: 1{spec}"))?;
-        let pod = &world.child("Pod", "mnist-worker-0")?["spec"];
+        let cluster = with_children(&format!("workers: 1{spec}"))?;
+        let pod = &cluster.child("Pod", "mnist-worker-0")?["spec"];
         assert_eq!(pod["volumes"][0]["emptyDir"]["medium"], "Memory");
         assert_eq!(pod["volumes"][0]["emptyDir"]["sizeLimit"], size);
         assert_eq!(pod["containers"][0]["volumeMounts"][0]["mountPath"], "/dev/shm");
@@ -195,15 +193,15 @@ fn shared_memory_is_there_and_as_big_as_it_is_said() -> Result<(), Error> {
 }
 
 #[test]
-fn what_the_spec_says_of_the_pod_is_in_the_pod() -> Result<(), Error> {
-    let world = made(
+fn fields_of_the_spec_reach_the_pod() -> Result<(), Error> {
+    let cluster = with_children(
         "workers: 1, args: [--epochs, '3'], imagePullPolicy: Always, imagePullSecrets: [{name: registry}], \
          resources: {requests: {cpu: 500m}, limits: {memory: 1Gi}}, nodeSelector: {disk: ssd}, \
          tolerations: [{key: spot, operator: Exists, effect: NoSchedule}], topologyKey: topology.kubernetes.io/zone, \
          priorityClassName: high, serviceAccountName: trainer, terminationGracePeriodSeconds: 120, \
          securityContext: {runAsNonRoot: true, runAsUser: 1000, fsGroup: 2000}",
     )?;
-    let pod = &world.child("Pod", "mnist-worker-0")?["spec"];
+    let pod = &cluster.child("Pod", "mnist-worker-0")?["spec"];
     let container = &pod["containers"][0];
     assert_eq!(container["args"], json!(["--epochs", "3"]));
     assert_eq!(container["imagePullPolicy"], "Always");

@@ -1,6 +1,6 @@
-//! The CRD: that the file is up to date, and that it has all that the plugin writes.
+//! The CRD: the file is up to date, and the schema has all fields that the plugin writes.
 
-use crate::world::World;
+use crate::simulated_cluster::SimulatedCluster;
 use pilothouse_sdk::Error;
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 fn the_file_is_up_to_date() -> Result<(), Box<dyn std::error::Error>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds/trainingjobs.ml.example.com.yaml");
     let same = std::fs::read_to_string(path)? == training_job::crd::yaml()?;
-    assert!(same, "make it anew: make crds");
+    assert!(same, "write it again: make crds");
     Ok(())
 }
 
-/// Users and their scripts know the kind by these.
+/// Users and their scripts depend on these names.
 #[test]
-fn names_and_columns_are_those_that_users_know() {
+fn names_columns_and_subresources_stay_the_same() {
     let crd = training_job::crd::crd();
     assert_eq!(crd["metadata"]["name"], "trainingjobs.ml.example.com");
     assert_eq!(crd["spec"]["scope"], "Namespaced");
@@ -45,36 +45,38 @@ fn names_and_columns_are_those_that_users_know() {
 /// The API server refuses or drops what a schema does not declare.
 #[test]
 fn every_field_that_is_written_is_declared() -> Result<(), Error> {
-    let mut world = World::running(
+    let mut cluster = SimulatedCluster::running(
         "framework: tensorflow, workers: 2, parameterServers: 1, runPolicy: {restartPolicy: OnFailure}",
     )?;
-    world.graceful = true;
+    cluster.graceful_deletion = true;
     let failed = "phase: Failed, message: m, reason: Evicted, containerStatuses: [\
                   {name: tensorflow, restartCount: 2, state: {terminated: {exitCode: 9}}}]";
-    world.set("mnist-worker-1", failed)?;
-    world.reconcile()?;
-    let status = &world.job["status"];
+    cluster.set_pod_status("mnist-worker-1", failed)?;
+    cluster.reconcile()?;
+    let status = &cluster.job["status"];
     for field in ["retiringPods", "lastRestartTime", "startTime", "parameterServerStatuses"] {
-        assert!(status.get(field).is_some(), "this test should meet {field}");
+        assert!(status.get(field).is_some(), "this test must cover {field}");
     }
     let schema = training_job::crd::crd();
     let declared = schema.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/status");
-    check("status", status, declared.unwrap_or(&Value::Null));
-    world.all("Failed");
-    world.settle()?;
-    check("status", &world.job["status"], declared.unwrap_or(&Value::Null));
+    assert_declared("status", status, declared.unwrap_or(&Value::Null));
+    cluster.set_phase_of_all_pods("Failed");
+    cluster.reconcile_until_stable()?;
+    assert_declared("status", &cluster.job["status"], declared.unwrap_or(&Value::Null));
     Ok(())
 }
 
-fn check(path: &str, value: &Value, schema: &Value) {
+fn assert_declared(path: &str, value: &Value, schema: &Value) {
     assert!(schema.is_object(), "{path} is not declared");
     match value {
         Value::Object(fields) => {
-            fields
-                .iter()
-                .for_each(|(name, value)| check(&format!("{path}.{name}"), value, &schema["properties"][name]));
+            fields.iter().for_each(|(name, value)| {
+                assert_declared(&format!("{path}.{name}"), value, &schema["properties"][name])
+            });
         }
-        Value::Array(items) => items.iter().for_each(|item| check(&format!("{path}[]"), item, &schema["items"])),
+        Value::Array(items) => {
+            items.iter().for_each(|item| assert_declared(&format!("{path}[]"), item, &schema["items"]))
+        }
         _ => {}
     }
 }

@@ -1,47 +1,47 @@
-//! The environment of workers: which variables they have, for each framework and number of workers.
+//! The environment variables of replicas, for each framework and number of workers.
 
-use crate::world::{World, parse};
+use crate::simulated_cluster::{SimulatedCluster, parse};
 use pilothouse_sdk::Error;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The environment of a Pod, as the kubelet would make it.
-fn environment(world: &World, pod: &str) -> Result<BTreeMap<String, String>, Error> {
+/// The environment variables of a Pod, as the kubelet would set them.
+fn environment(cluster: &SimulatedCluster, pod: &str) -> Result<BTreeMap<String, String>, Error> {
     let mut environment = BTreeMap::new();
-    let pod = world.child("Pod", pod)?;
+    let pod = cluster.child("Pod", pod)?;
     for variable in pod["spec"]["containers"][0]["env"].as_array().into_iter().flatten() {
         let name = variable["name"].as_str().unwrap_or_default().to_owned();
         let value = match variable.pointer("/valueFrom/configMapKeyRef") {
             Some(from) => {
-                let map = world.child("ConfigMap", from["name"].as_str().unwrap_or_default())?;
+                let map = cluster.child("ConfigMap", from["name"].as_str().unwrap_or_default())?;
                 map["data"][from["key"].as_str().unwrap_or_default()].as_str().unwrap_or_default().to_owned()
             }
-            None => expanded(variable["value"].as_str().unwrap_or_default(), &environment),
+            None => expand(variable["value"].as_str().unwrap_or_default(), &environment),
         };
         assert!(environment.insert(name, value).is_none(), "a variable twice: {variable}");
     }
     Ok(environment)
 }
 
-/// `$(NAME)` stands for an earlier variable, `$$` for a dollar.
-fn expanded(value: &str, before: &BTreeMap<String, String>) -> String {
+/// Expands references as the kubelet does: `$(NAME)` stands for an earlier variable, `$$` for a dollar.
+fn expand(value: &str, earlier: &BTreeMap<String, String>) -> String {
     let parts: Vec<_> = value.split("$$").collect();
-    let expand = |part: &&str| {
-        before.iter().fold((*part).to_owned(), |text, (name, value)| text.replace(&format!("$({name})"), value))
+    let expand_part = |part: &&str| {
+        earlier.iter().fold((*part).to_owned(), |text, (name, value)| text.replace(&format!("$({name})"), value))
     };
-    parts.iter().map(expand).collect::<Vec<_>>().join("$")
+    parts.iter().map(expand_part).collect::<Vec<_>>().join("$")
 }
 
-fn made(spec: &str) -> Result<World, Error> {
-    let mut world = World::of(spec)?;
-    world.settle()?;
-    Ok(world)
+fn with_pods(spec: &str) -> Result<SimulatedCluster, Error> {
+    let mut cluster = SimulatedCluster::new(spec)?;
+    cluster.reconcile_until_stable()?;
+    Ok(cluster)
 }
 
 #[test]
 fn a_pytorch_worker_knows_its_rank_and_the_master() -> Result<(), Error> {
     for workers in [1, 2, 4, 100] {
-        let world = made(&format!("workers: {workers}"))?;
+        let cluster = with_pods(&format!("workers: {workers}"))?;
         for rank in 0..workers {
             let expected = [
                 ("MASTER_ADDR", "mnist-worker-0.mnist".to_owned()),
@@ -56,7 +56,7 @@ fn a_pytorch_worker_knows_its_rank_and_the_master() -> Result<(), Error> {
                 ("WORLD_SIZE", workers.to_string()),
             ];
             let expected: BTreeMap<_, _> = expected.map(|(name, value)| (name.to_owned(), value)).into();
-            assert_eq!(environment(&world, &format!("mnist-worker-{rank}"))?, expected, "{rank} of {workers}");
+            assert_eq!(environment(&cluster, &format!("mnist-worker-{rank}"))?, expected, "{rank} of {workers}");
         }
     }
     Ok(())
@@ -71,9 +71,9 @@ const PROCESSES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn there_is_a_process_for_each_gpu_unless_it_is_said() -> Result<(), Error> {
+fn a_worker_has_one_process_per_gpu_by_default() -> Result<(), Error> {
     for (spec, processes, world_size) in PROCESSES {
-        let environment = environment(&made(&format!("workers: 2{spec}"))?, "mnist-worker-1")?;
+        let environment = environment(&with_pods(&format!("workers: 2{spec}"))?, "mnist-worker-1")?;
         assert_eq!(environment["PET_NPROC_PER_NODE"], *processes, "{spec}");
         assert_eq!(environment["WORLD_SIZE"], *world_size, "{spec}");
     }
@@ -81,10 +81,10 @@ fn there_is_a_process_for_each_gpu_unless_it_is_said() -> Result<(), Error> {
 }
 
 #[test]
-fn an_elastic_worker_knows_where_to_meet_and_not_how_many_there_are() -> Result<(), Error> {
+fn an_elastic_worker_knows_the_rendezvous_and_not_the_number_of_workers() -> Result<(), Error> {
     let spec = "workers: 3, gpuPerWorker: 2, port: 4000, elastic: {minWorkers: 2, maxWorkers: 8, maxRestarts: 5, \
                 rendezvousConf: {join_timeout: '60', last_call_timeout: '5'}}";
-    let world = made(spec)?;
+    let cluster = with_pods(spec)?;
     let expected = [
         ("PET_MAX_RESTARTS", "5"),
         ("PET_NNODES", "2:8"),
@@ -97,30 +97,34 @@ fn an_elastic_worker_knows_where_to_meet_and_not_how_many_there_are() -> Result<
     ];
     let expected: BTreeMap<_, _> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     for worker in 0..3 {
-        assert_eq!(environment(&world, &format!("mnist-worker-{worker}"))?, expected, "all are the same");
+        assert_eq!(
+            environment(&cluster, &format!("mnist-worker-{worker}"))?,
+            expected,
+            "all workers have the same variables"
+        );
     }
     Ok(())
 }
 
-/// Workers, parameter servers.
+/// Numbers of workers and parameter servers.
 const TENSORFLOW: &[(usize, usize)] = &[(2, 0), (1, 1), (4, 0), (4, 2), (100, 0), (100, 100)];
 
 #[test]
-fn a_tensorflow_member_knows_all_members_and_its_place() -> Result<(), Error> {
+fn a_tensorflow_replica_knows_all_replicas_and_which_one_it_is() -> Result<(), Error> {
     for (workers, servers) in TENSORFLOW {
-        let world = made(&format!("framework: tensorflow, workers: {workers}, parameterServers: {servers}"))?;
+        let cluster = with_pods(&format!("framework: tensorflow, workers: {workers}, parameterServers: {servers}"))?;
         let addresses = |role: &str, count: usize| -> Vec<String> {
             (0..count).map(|index| format!("mnist-{role}-{index}.mnist.ml.svc:2222")).collect()
         };
-        let mut cluster = json!({ "worker": addresses("worker", *workers) });
+        let mut cluster_spec = json!({ "worker": addresses("worker", *workers) });
         if *servers > 0 {
-            cluster["ps"] = json!(addresses("ps", *servers));
+            cluster_spec["ps"] = json!(addresses("ps", *servers));
         }
         for (role, count) in [("worker", *workers), ("ps", *servers)] {
             for index in 0..count {
-                let environment = environment(&world, &format!("mnist-{role}-{index}"))?;
+                let environment = environment(&cluster, &format!("mnist-{role}-{index}"))?;
                 let expected = json!({
-                    "cluster": cluster, "environment": "cloud", "task": { "type": role, "index": index },
+                    "cluster": cluster_spec, "environment": "cloud", "task": { "type": role, "index": index },
                 });
                 assert_eq!(parse(&environment["TF_CONFIG"])?, expected, "{role} {index} of {workers} and {servers}");
                 assert_eq!(environment["PYTHONUNBUFFERED"], "1");
@@ -131,43 +135,43 @@ fn a_tensorflow_member_knows_all_members_and_its_place() -> Result<(), Error> {
 }
 
 #[test]
-fn a_tensorflow_job_of_one_has_nobody_to_know() -> Result<(), Error> {
-    let environment = environment(&made("framework: tensorflow, workers: 1")?, "mnist-worker-0")?;
+fn a_single_tensorflow_worker_has_no_cluster() -> Result<(), Error> {
+    let environment = environment(&with_pods("framework: tensorflow, workers: 1")?, "mnist-worker-0")?;
     assert_eq!(environment.into_keys().collect::<Vec<_>>(), ["PYTHONUNBUFFERED"]);
     Ok(())
 }
 
 #[test]
-fn the_members_of_a_big_job_are_named_once_and_not_in_every_pod() -> Result<(), Error> {
+fn the_replicas_of_a_big_job_are_listed_in_one_config_map() -> Result<(), Error> {
     let longest = "a".repeat(53);
-    let mut world = World::of("framework: tensorflow, workers: 100, parameterServers: 20")?;
-    world.job["metadata"]["name"] = json!(longest);
-    world.settle()?;
-    assert_eq!(world.names("ConfigMap"), [format!("{longest}-cluster")]);
-    let bytes: usize = world.ask()?.response.children.iter().flatten().map(|child| child.object.len()).sum();
+    let mut cluster = SimulatedCluster::new("framework: tensorflow, workers: 100, parameterServers: 20")?;
+    cluster.job["metadata"]["name"] = json!(longest);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.child_names("ConfigMap"), [format!("{longest}-cluster")]);
+    let bytes: usize = cluster.call_plugin()?.response.children.iter().flatten().map(|child| child.object.len()).sum();
     assert!(bytes < 700_000, "{bytes} bytes");
-    let environment = environment(&world, &format!("{longest}-ps-19"))?;
+    let environment = environment(&cluster, &format!("{longest}-ps-19"))?;
     let config = parse(&environment["TF_CONFIG"])?;
     assert_eq!(config["cluster"]["worker"].as_array().map(Vec::len), Some(100));
     assert_eq!(config["task"], json!({ "type": "ps", "index": 19 }));
 
-    let small = made("framework: tensorflow, workers: 100")?;
-    assert_eq!(small.names("ConfigMap"), Vec::<&str>::new(), "short names are in every Pod");
+    let small = with_pods("framework: tensorflow, workers: 100")?;
+    assert_eq!(small.child_names("ConfigMap"), Vec::<&str>::new(), "with short names, every Pod has the list");
     Ok(())
 }
 
 #[test]
-fn every_job_offers_its_checkpoints_and_hyperparameters() -> Result<(), Error> {
+fn every_job_has_its_checkpoint_dir_and_hyperparameters() -> Result<(), Error> {
     for framework in ["pytorch", "tensorflow"] {
-        let world = made(&format!(
+        let cluster = with_pods(&format!(
             "framework: {framework}, workers: 2, checkpointDir: /ckpt/a/, \
              hyperparameters: {{learningRate: 0.001, optimizer: 'a$(RANK)', layers: [1, {{size: 2}}]}}"
         ))?;
-        let environment = environment(&world, "mnist-worker-1")?;
+        let environment = environment(&cluster, "mnist-worker-1")?;
         assert_eq!(environment["CHECKPOINT_DIR"], "/ckpt/a", "{framework}");
         let expected = json!({ "learningRate": 0.001, "optimizer": "a$(RANK)", "layers": [1, { "size": 2 }] });
         assert_eq!(parse(&environment["HYPERPARAMETERS"])?, expected, "{framework}: dollars included");
-        let map = world.child("ConfigMap", "mnist-hyperparameters")?;
+        let map = cluster.child("ConfigMap", "mnist-hyperparameters")?;
         let file = map["data"]["hyperparameters.json"].as_str().unwrap_or_default();
         assert_eq!(parse(file)?, expected, "{framework}");
     }
@@ -175,13 +179,13 @@ fn every_job_offers_its_checkpoints_and_hyperparameters() -> Result<(), Error> {
 }
 
 #[test]
-fn the_users_variables_win_and_can_refer_to_ours() -> Result<(), Error> {
-    let world = made(
+fn variables_of_the_user_win_and_can_refer_to_others() -> Result<(), Error> {
+    let cluster = with_pods(
         "workers: 2, hyperparameters: {a: 1}, env: [{name: MASTER_PORT, value: '1'}, \
          {name: PYTHONUNBUFFERED, value: ''}, {name: HYPERPARAMETERS, value: mine}, \
          {name: ME, value: 'rank-$(RANK)'}]",
     )?;
-    let environment = environment(&world, "mnist-worker-1")?;
+    let environment = environment(&cluster, "mnist-worker-1")?;
     let value = |name: &str| environment.get(name).map(String::as_str);
     assert_eq!(value("MASTER_PORT"), Some("1"));
     assert_eq!(value("PYTHONUNBUFFERED"), Some(""));
@@ -191,16 +195,16 @@ fn the_users_variables_win_and_can_refer_to_ours() -> Result<(), Error> {
 }
 
 #[test]
-fn variables_come_from_where_the_user_says() -> Result<(), Error> {
-    let mut world = World::of(
+fn variables_can_come_from_config_maps_secrets_and_fields() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new(
         "workers: 1, env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: a}}}, \
          {name: B, valueFrom: {secretKeyRef: {name: token, key: b}}}, \
          {name: C, valueFrom: {fieldRef: {fieldPath: status.podIP}}}], \
          envFrom: [{prefix: X_, configMapRef: {name: settings}}, {secretRef: {name: token}}]",
     )?;
-    world.found.push(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "settings" } }));
-    world.settle()?;
-    let container = &world.child("Pod", "mnist-worker-0")?["spec"]["containers"][0];
+    cluster.other_objects.push(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "settings" } }));
+    cluster.reconcile_until_stable()?;
+    let container = &cluster.child("Pod", "mnist-worker-0")?["spec"]["containers"][0];
     let env: Vec<&Value> = container["env"].as_array().into_iter().flatten().rev().take(3).collect();
     assert_eq!(
         env,

@@ -1,20 +1,20 @@
-//! Checks what a `TrainingJob` asks for, how it is followed to its end and how it is reported, without a cluster.
+//! Checks the plugin without a cluster: the children of a `TrainingJob`, what happens to it until its end, and its status.
 
 mod changes;
 mod children;
 mod cleanup;
 mod crd;
+mod deadline;
 mod environment;
+mod events_and_measurements;
 mod finalize;
-mod gates;
 mod guide;
-mod limits;
+mod host_stops;
 mod manifest;
 mod phases;
+mod preconditions;
 mod refusals;
 mod restarts;
-mod simulation;
+mod simulated_cluster;
 mod status;
 mod suspension;
-mod told;
-mod world;

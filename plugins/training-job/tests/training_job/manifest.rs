@@ -1,9 +1,9 @@
-//! What the plugin declares of itself.
+//! What the manifest declares.
 
 use serde_json::{Value, json};
 
 #[test]
-fn declares_what_it_touches_and_measures() -> Result<(), serde_json::Error> {
+fn the_manifest_declares_kinds_and_measurements() -> Result<(), serde_json::Error> {
     let manifest: Value = serde_json::from_str(training_job::MANIFEST)?;
     let kind = |version: &str, kind: &str| json!({ "apiVersion": version, "kind": kind });
     assert_eq!(manifest["name"], "training-job");
@@ -15,9 +15,10 @@ fn declares_what_it_touches_and_measures() -> Result<(), serde_json::Error> {
     let of = |kinds: &[&str]| kinds.iter().map(|name| kind("v1", name)).chain(groups.clone()).collect::<Vec<_>>();
     assert_eq!(manifest["children"], json!(of(&["ConfigMap", "Pod", "Service"])));
     assert_eq!(manifest["lookups"], json!(of(&["ConfigMap", "PersistentVolumeClaim"])));
-    let measured: Vec<_> = manifest["measurements"].as_array().into_iter().flatten().map(|m| &m["name"]).collect();
+    let measurements: Vec<_> =
+        manifest["measurements"].as_array().into_iter().flatten().map(|measurement| &measurement["name"]).collect();
     assert_eq!(
-        measured,
+        measurements,
         [
             "training_jobs_created_total",
             "training_jobs_succeeded_total",

@@ -1,79 +1,61 @@
-//! Which condition and phase a job reaches from the phases of its Pods: the cases of a well-known operator's own tests, and
-//! the rules for PyTorch.
+//! Which condition and phase a job reaches from the phases of its Pods: for TensorFlow the cases that the Kubeflow training
+//! operator tests, and the rules for PyTorch.
 
-use crate::world::World;
+use crate::simulated_cluster::SimulatedCluster;
 use pilothouse_sdk::Error;
 use training_job::api::Phase;
 
-/// How many replicas of a kind have failed, have succeeded and run; the rest is pending.
-type Counts = [usize; 3];
-
-const NONE: Counts = [0, 0, 0];
-
-/// A TensorFlow job: with a chief, it is worker 0 and the workers are those after it; without, worker 0 is a worker like the
-/// others, the first of those counted unless its phase is given.
-struct Case {
+/// A TensorFlow job, the phases of its Pods, and the condition that it reaches. The chief is worker 0.
+struct TensorflowCase {
+    /// Its number in the operator's tests.
     number: u32,
-    chief: Option<Counts>,
-    /// How many workers there are, and how they are.
-    workers: (usize, Counts),
-    servers: (usize, Counts),
-    policy: &'static str,
-    worker_0: Option<&'static str>,
+    success_policy: &'static str,
+    /// One letter for each Pod, as [`set_phases`] reads them.
+    workers: &'static str,
+    parameter_servers: &'static str,
     reached: &'static str,
 }
 
 const CHIEF: &str = "ChiefWorker";
 const ALL: &str = "AllWorkers";
 
-const fn case(
-    number: u32,
-    chief: Option<Counts>,
-    workers: (usize, Counts),
-    servers: (usize, Counts),
-    policy: &'static str,
-    reached: &'static str,
-) -> Case {
-    Case { number, chief, workers, servers, policy, worker_0: None, reached }
-}
-
 #[rustfmt::skip]
-const CASES: &[Case] = &[
-    case(1, Some([0, 1, 0]), (1, [0, 1, 0]), (0, NONE), CHIEF, "Succeeded"),
-    case(2, Some([0, 0, 1]), (1, NONE), (0, NONE), CHIEF, "Running"),
-    case(3, Some([1, 0, 0]), (1, NONE), (0, NONE), CHIEF, "Failed"),
-    case(4, None, (1, [1, 0, 0]), (0, NONE), ALL, "Failed"),
-    case(4, None, (1, [1, 0, 0]), (0, NONE), CHIEF, "Failed"),
-    case(5, None, (1, [0, 1, 0]), (0, NONE), ALL, "Succeeded"),
-    case(5, None, (1, [0, 1, 0]), (0, NONE), CHIEF, "Succeeded"),
-    case(6, None, (1, [0, 0, 1]), (0, NONE), ALL, "Running"),
-    case(6, None, (1, [0, 0, 1]), (0, NONE), CHIEF, "Running"),
-    Case { worker_0: Some("Running"), ..case(7, None, (4, [0, 2, 2]), (2, [0, 0, 2]), CHIEF, "Running") },
-    case(7, None, (4, [0, 2, 2]), (2, [0, 0, 2]), ALL, "Running"),
-    case(8, None, (4, [2, 0, 2]), (2, [0, 0, 2]), CHIEF, "Failed"),
-    case(8, None, (4, [2, 0, 2]), (2, [0, 0, 2]), ALL, "Failed"),
-    Case { worker_0: Some("Running"), ..case(8, None, (4, [2, 0, 2]), (2, [0, 0, 2]), ALL, "Failed") },
-    case(9, None, (4, [2, 2, 0]), (2, [0, 0, 2]), CHIEF, "Failed"),
-    case(9, None, (4, [2, 2, 0]), (2, [0, 0, 2]), ALL, "Failed"),
-    case(10, None, (4, [0, 1, 3]), (2, [0, 0, 2]), CHIEF, "Succeeded"),
-    case(11, None, (4, [0, 1, 3]), (0, NONE), ALL, "Running"),
-    case(12, None, (4, [0, 4, 0]), (0, NONE), ALL, "Succeeded"),
-    Case { worker_0: Some("Succeeded"), ..case(13, None, (4, [1, 1, 2]), (0, NONE), ALL, "Failed") },
-    case(14, Some([0, 0, 1]), (4, [4, 0, 0]), (2, [0, 0, 2]), CHIEF, "Running"),
-    case(15, Some([0, 0, 1]), (4, [0, 4, 0]), (2, [0, 0, 2]), CHIEF, "Running"),
-    case(16, Some([0, 0, 1]), (4, [0, 4, 0]), (2, [1, 0, 1]), CHIEF, "Failed"),
-    case(17, Some([1, 0, 0]), (4, [0, 4, 0]), (2, [0, 0, 2]), CHIEF, "Failed"),
-    case(18, Some([0, 1, 0]), (4, [4, 0, 0]), (2, [0, 0, 2]), CHIEF, "Succeeded"),
-    case(19, Some([1, 0, 0]), (4, [4, 0, 0]), (2, [0, 0, 2]), CHIEF, "Restarting"),
+const TENSORFLOW_CASES: &[TensorflowCase] = &[
+    TensorflowCase { number: 1, success_policy: CHIEF, workers: "SS", parameter_servers: "", reached: "Succeeded" },
+    TensorflowCase { number: 2, success_policy: CHIEF, workers: "RP", parameter_servers: "", reached: "Running" },
+    TensorflowCase { number: 3, success_policy: CHIEF, workers: "FP", parameter_servers: "", reached: "Failed" },
+    TensorflowCase { number: 4, success_policy: ALL, workers: "F", parameter_servers: "", reached: "Failed" },
+    TensorflowCase { number: 4, success_policy: CHIEF, workers: "F", parameter_servers: "", reached: "Failed" },
+    TensorflowCase { number: 5, success_policy: ALL, workers: "S", parameter_servers: "", reached: "Succeeded" },
+    TensorflowCase { number: 5, success_policy: CHIEF, workers: "S", parameter_servers: "", reached: "Succeeded" },
+    TensorflowCase { number: 6, success_policy: ALL, workers: "R", parameter_servers: "", reached: "Running" },
+    TensorflowCase { number: 6, success_policy: CHIEF, workers: "R", parameter_servers: "", reached: "Running" },
+    TensorflowCase { number: 7, success_policy: CHIEF, workers: "RSSR", parameter_servers: "RR", reached: "Running" },
+    TensorflowCase { number: 7, success_policy: ALL, workers: "SSRR", parameter_servers: "RR", reached: "Running" },
+    TensorflowCase { number: 8, success_policy: CHIEF, workers: "FFRR", parameter_servers: "RR", reached: "Failed" },
+    TensorflowCase { number: 8, success_policy: ALL, workers: "FFRR", parameter_servers: "RR", reached: "Failed" },
+    TensorflowCase { number: 8, success_policy: ALL, workers: "RFFR", parameter_servers: "RR", reached: "Failed" },
+    TensorflowCase { number: 9, success_policy: CHIEF, workers: "FFSS", parameter_servers: "RR", reached: "Failed" },
+    TensorflowCase { number: 9, success_policy: ALL, workers: "FFSS", parameter_servers: "RR", reached: "Failed" },
+    TensorflowCase { number: 10, success_policy: CHIEF, workers: "SRRR", parameter_servers: "RR", reached: "Succeeded" },
+    TensorflowCase { number: 11, success_policy: ALL, workers: "SRRR", parameter_servers: "", reached: "Running" },
+    TensorflowCase { number: 12, success_policy: ALL, workers: "SSSS", parameter_servers: "", reached: "Succeeded" },
+    TensorflowCase { number: 13, success_policy: ALL, workers: "SFRR", parameter_servers: "", reached: "Failed" },
+    TensorflowCase { number: 14, success_policy: CHIEF, workers: "RFFFF", parameter_servers: "RR", reached: "Running" },
+    TensorflowCase { number: 15, success_policy: CHIEF, workers: "RSSSS", parameter_servers: "RR", reached: "Running" },
+    TensorflowCase { number: 16, success_policy: CHIEF, workers: "RSSSS", parameter_servers: "RF", reached: "Failed" },
+    TensorflowCase { number: 17, success_policy: CHIEF, workers: "FSSSS", parameter_servers: "RR", reached: "Failed" },
+    TensorflowCase { number: 18, success_policy: CHIEF, workers: "SFFFF", parameter_servers: "RR", reached: "Succeeded" },
+    TensorflowCase { number: 19, success_policy: CHIEF, workers: "FFFFF", parameter_servers: "RR", reached: "Restarting" },
 ];
 
 #[test]
 fn the_condition_that_a_tensorflow_job_reaches() -> Result<(), Error> {
-    for case in CASES {
-        let world = reach(case)?;
-        let name = format!("case {} {}", case.number, case.policy);
+    for case in TENSORFLOW_CASES {
+        let cluster = reach(case)?;
+        let name = format!("case {} {}", case.number, case.success_policy);
         for condition in ["Running", "Restarting", "Succeeded", "Failed"] {
-            assert_eq!(world.is(condition)?, condition == case.reached, "{name}: {condition}");
+            assert_eq!(cluster.is_condition_true(condition)?, condition == case.reached, "{name}: {condition}");
         }
         let phase = match case.reached {
             "Succeeded" => Phase::Succeeded,
@@ -81,132 +63,141 @@ fn the_condition_that_a_tensorflow_job_reaches() -> Result<(), Error> {
             "Running" => Phase::Running,
             _ => Phase::Pending,
         };
-        assert_eq!(world.phase()?, Some(phase), "{name}");
-        let all = case.workers.0 + case.chief.map_or(0, |_| 1) + case.servers.0;
-        assert_eq!(world.pods().len(), all, "{name}: what is reached is in the status before a Pod goes");
-        assert_eq!(world.status()?.completion_time.is_some(), matches!(case.reached, "Succeeded" | "Failed"), "{name}");
+        assert_eq!(cluster.phase()?, Some(phase), "{name}");
+        let replicas = case.workers.len() + case.parameter_servers.len();
+        assert_eq!(cluster.pod_names().len(), replicas, "{name}: the status has the end before a Pod goes");
+        let has_ended = matches!(case.reached, "Succeeded" | "Failed");
+        assert_eq!(cluster.status()?.completion_time.is_some(), has_ended, "{name}");
     }
     Ok(())
 }
 
-fn reach(case: &Case) -> Result<World, Error> {
-    let first = case.chief.map_or(0, |_| 1);
+fn reach(case: &TensorflowCase) -> Result<SimulatedCluster, Error> {
+    // The operator's tests have one case with a restart policy that retries failures.
     let policy = if case.reached == "Restarting" { ", runPolicy: {restartPolicy: OnFailure}" } else { "" };
-    let mut world = World::of(&format!(
+    let mut cluster = SimulatedCluster::new(&format!(
         "framework: tensorflow, workers: {}, parameterServers: {}, successPolicy: {}{policy}",
-        case.workers.0 + first,
-        case.servers.0,
-        case.policy
+        case.workers.len(),
+        case.parameter_servers.len(),
+        case.success_policy
     ))?;
-    world.settle()?;
-    if let Some(chief) = case.chief {
-        give(&mut world, &["mnist-worker-0".to_owned()], chief)?;
-    }
-    let mut workers: Vec<_> = (first..case.workers.0 + first).map(|index| format!("mnist-worker-{index}")).collect();
-    let mut counts = case.workers.1;
-    if let Some(phase) = case.worker_0 {
-        world.set(&workers.remove(0), &format!("phase: {phase}"))?;
-        counts[if phase == "Succeeded" { 1 } else { 2 }] -= 1;
-    }
-    give(&mut world, &workers, counts)?;
-    let servers: Vec<_> = (0..case.servers.0).rev().map(|index| format!("mnist-ps-{index}")).collect();
-    give(&mut world, &servers, case.servers.1)?;
-    world.reconcile()?;
-    Ok(world)
+    cluster.reconcile_until_stable()?;
+    set_phases(&mut cluster, "worker", case.workers)?;
+    set_phases(&mut cluster, "ps", case.parameter_servers)?;
+    cluster.reconcile()?;
+    Ok(cluster)
 }
 
-/// Gives the first Pods their phases.
-fn give(world: &mut World, pods: &[String], [failed, succeeded, active]: Counts) -> Result<(), Error> {
-    let phases = [("Failed", failed), ("Succeeded", succeeded), ("Running", active)];
-    let phases = phases.into_iter().flat_map(|(phase, count)| std::iter::repeat_n(phase, count));
-    pods.iter().zip(phases).try_for_each(|(pod, phase)| world.set(pod, &format!("phase: {phase}")))
+/// Sets the phases of the Pods of one replica type, by their first letters.
+fn set_phases(cluster: &mut SimulatedCluster, replica_type: &str, letters: &str) -> Result<(), Error> {
+    for (index, letter) in letters.chars().enumerate() {
+        let phase = match letter {
+            'R' => "Running",
+            'S' => "Succeeded",
+            'F' => "Failed",
+            _ => "Pending",
+        };
+        cluster.set_pod_status(&format!("mnist-{replica_type}-{index}"), &format!("phase: {phase}"))?;
+    }
+    Ok(())
 }
 
-/// A PyTorch job of three workers: more of its spec, the workers' phases by their first letters, the phase and the condition
-/// that it reaches.
+/// A PyTorch job of three workers, the phases of its Pods, and what it reaches.
+struct PytorchCase {
+    /// More of its spec.
+    spec: &'static str,
+    workers: &'static str,
+    phase: Phase,
+    /// The condition that is `True`.
+    reached: &'static str,
+}
+
+const SCOPE_WORKER: &str = ", runPolicy: {restartScope: Worker}";
+const NEVER: &str = ", runPolicy: {restartPolicy: Never}";
+const CHIEF_DECIDES: &str = ", successPolicy: ChiefWorker";
+const CHIEF_DECIDES_NEVER: &str = ", successPolicy: ChiefWorker, runPolicy: {restartPolicy: Never}";
+const ELASTIC: &str = ", elastic: {minWorkers: 1, maxWorkers: 4}";
+const ELASTIC_ALL_DECIDE: &str = ", elastic: {minWorkers: 1, maxWorkers: 4}, successPolicy: AllWorkers";
+
 #[rustfmt::skip]
-const PYTORCH: &[(&str, &str, Phase, &str)] = &[
-    ("", "PPP", Phase::Pending, ""),
-    ("", "RPP", Phase::Running, "Running"),
-    ("", "PRP", Phase::Running, "Running"),
-    ("", "RRR", Phase::Running, "Running"),
-    ("", "SRR", Phase::Running, "Running"),
-    ("", "SSR", Phase::Running, "Running"),
-    ("", "SSP", Phase::Pending, ""),
-    ("", "SSS", Phase::Succeeded, "Succeeded"),
-    ("", "FRR", Phase::Pending, "Restarting"),
-    ("", "RRF", Phase::Pending, "Restarting"),
-    ("", "SSF", Phase::Pending, "Restarting"),
-    (", runPolicy: {restartScope: Worker}", "RRF", Phase::Running, "Restarting"),
-    (", runPolicy: {restartScope: Worker}", "FPP", Phase::Pending, "Restarting"),
-    (", runPolicy: {restartPolicy: Never}", "FRR", Phase::Failed, "Failed"),
-    (", runPolicy: {restartPolicy: Never}", "RRF", Phase::Failed, "Failed"),
-    (", runPolicy: {restartPolicy: Never}", "SSF", Phase::Failed, "Failed"),
-    (", successPolicy: ChiefWorker", "SRR", Phase::Succeeded, "Succeeded"),
-    (", successPolicy: ChiefWorker", "RSS", Phase::Running, "Running"),
-    (", successPolicy: ChiefWorker, runPolicy: {restartPolicy: Never}", "RFF", Phase::Running, "Running"),
-    (", successPolicy: ChiefWorker, runPolicy: {restartPolicy: Never}", "FRR", Phase::Failed, "Failed"),
-    (", elastic: {minWorkers: 1, maxWorkers: 4}", "RSR", Phase::Succeeded, "Succeeded"),
-    (", elastic: {minWorkers: 1, maxWorkers: 4}", "RRF", Phase::Running, "Restarting"),
-    (", elastic: {minWorkers: 1, maxWorkers: 4}, successPolicy: AllWorkers", "RSR", Phase::Running, "Running"),
+const PYTORCH_CASES: &[PytorchCase] = &[
+    PytorchCase { spec: "", workers: "PPP", phase: Phase::Pending, reached: "" },
+    PytorchCase { spec: "", workers: "RPP", phase: Phase::Running, reached: "Running" },
+    PytorchCase { spec: "", workers: "PRP", phase: Phase::Running, reached: "Running" },
+    PytorchCase { spec: "", workers: "RRR", phase: Phase::Running, reached: "Running" },
+    PytorchCase { spec: "", workers: "SRR", phase: Phase::Running, reached: "Running" },
+    PytorchCase { spec: "", workers: "SSR", phase: Phase::Running, reached: "Running" },
+    PytorchCase { spec: "", workers: "SSP", phase: Phase::Pending, reached: "" },
+    PytorchCase { spec: "", workers: "SSS", phase: Phase::Succeeded, reached: "Succeeded" },
+    PytorchCase { spec: "", workers: "FRR", phase: Phase::Pending, reached: "Restarting" },
+    PytorchCase { spec: "", workers: "RRF", phase: Phase::Pending, reached: "Restarting" },
+    PytorchCase { spec: "", workers: "SSF", phase: Phase::Pending, reached: "Restarting" },
+    PytorchCase { spec: SCOPE_WORKER, workers: "RRF", phase: Phase::Running, reached: "Restarting" },
+    PytorchCase { spec: SCOPE_WORKER, workers: "FPP", phase: Phase::Pending, reached: "Restarting" },
+    PytorchCase { spec: NEVER, workers: "FRR", phase: Phase::Failed, reached: "Failed" },
+    PytorchCase { spec: NEVER, workers: "RRF", phase: Phase::Failed, reached: "Failed" },
+    PytorchCase { spec: NEVER, workers: "SSF", phase: Phase::Failed, reached: "Failed" },
+    PytorchCase { spec: CHIEF_DECIDES, workers: "SRR", phase: Phase::Succeeded, reached: "Succeeded" },
+    PytorchCase { spec: CHIEF_DECIDES, workers: "RSS", phase: Phase::Running, reached: "Running" },
+    PytorchCase { spec: CHIEF_DECIDES_NEVER, workers: "RFF", phase: Phase::Running, reached: "Running" },
+    PytorchCase { spec: CHIEF_DECIDES_NEVER, workers: "FRR", phase: Phase::Failed, reached: "Failed" },
+    PytorchCase { spec: ELASTIC, workers: "RSR", phase: Phase::Succeeded, reached: "Succeeded" },
+    PytorchCase { spec: ELASTIC, workers: "RRF", phase: Phase::Running, reached: "Restarting" },
+    PytorchCase { spec: ELASTIC_ALL_DECIDE, workers: "RSR", phase: Phase::Running, reached: "Running" },
 ];
 
 #[test]
 fn the_phase_that_a_pytorch_job_reaches() -> Result<(), Error> {
-    for (spec, phases, phase, reached) in PYTORCH {
-        let mut world = World::of(&format!("workers: 3{spec}"))?;
-        world.settle()?;
-        for (index, letter) in phases.chars().enumerate() {
-            let phase = match letter {
-                'R' => "Running",
-                'S' => "Succeeded",
-                'F' => "Failed",
-                _ => "Pending",
-            };
-            world.set(&format!("mnist-worker-{index}"), &format!("phase: {phase}"))?;
-        }
-        world.reconcile()?;
-        let name = format!("{phases}{spec}");
-        assert_eq!(world.phase()?, Some(*phase), "{name}");
+    for PytorchCase { spec, workers, phase, reached } in PYTORCH_CASES {
+        let mut cluster = SimulatedCluster::new(&format!("workers: 3{spec}"))?;
+        cluster.reconcile_until_stable()?;
+        set_phases(&mut cluster, "worker", workers)?;
+        cluster.reconcile()?;
+        let name = format!("{workers}{spec}");
+        assert_eq!(cluster.phase()?, Some(*phase), "{name}");
         for condition in ["Running", "Restarting", "Succeeded", "Failed"] {
-            assert_eq!(world.is(condition)?, condition == *reached, "{name}: {condition}");
+            assert_eq!(cluster.is_condition_true(condition)?, condition == *reached, "{name}: {condition}");
         }
-        let ready = matches!(*reached, "Running" | "Succeeded");
-        assert_eq!(world.is("Ready")?, ready, "{name}");
+        let is_ready = matches!(*reached, "Running" | "Succeeded");
+        assert_eq!(cluster.is_condition_true("Ready")?, is_ready, "{name}");
     }
     Ok(())
 }
 
 #[test]
-fn a_job_that_has_ended_stays_as_it_is() -> Result<(), Error> {
+fn a_finished_job_keeps_its_status() -> Result<(), Error> {
     for end in ["Succeeded", "Failed"] {
-        let mut world = World::running("workers: 2, runPolicy: {restartPolicy: Never}")?;
-        world.all(end);
-        world.settle()?;
-        let status = world.status()?;
+        let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {restartPolicy: Never}")?;
+        cluster.set_phase_of_all_pods(end);
+        cluster.reconcile_until_stable()?;
+        let status = cluster.status()?;
         for phase in ["Running", "Failed", "Succeeded"] {
-            world.all(phase);
-            world.pass(1000);
-            world.settle()?;
-            assert_eq!(world.status()?, status, "{end}, then {phase}");
+            cluster.set_phase_of_all_pods(phase);
+            cluster.advance_clock(1000);
+            cluster.reconcile_until_stable()?;
+            assert_eq!(cluster.status()?, status, "{end}, then {phase}");
         }
-        world.take("mnist-worker-0");
-        world.settle()?;
-        assert_eq!((world.status()?, world.pods()), (status, vec!["mnist-worker-1"]), "and no Pod is made again");
+        cluster.delete_pod("mnist-worker-0");
+        cluster.reconcile_until_stable()?;
+        assert_eq!(
+            (cluster.status()?, cluster.pod_names()),
+            (status, vec!["mnist-worker-1"]),
+            "no Pod is created again"
+        );
     }
     Ok(())
 }
 
 #[test]
-fn a_running_job_is_looked_at_every_half_minute() -> Result<(), Error> {
-    let mut world = World::of("workers: 2")?;
-    world.settle()?;
-    assert_eq!(world.requeue, None, "Pods that come up ask by themselves");
-    world.all("Running");
-    world.settle()?;
-    assert_eq!(world.requeue, Some(30));
-    world.all("Succeeded");
-    world.settle()?;
-    assert_eq!(world.requeue, None);
+fn a_running_job_is_reconciled_every_half_minute() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 2")?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.requeue_after, None, "a change of a Pod calls the plugin anyway");
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.requeue_after, Some(30));
+    cluster.set_phase_of_all_pods("Succeeded");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.requeue_after, None);
     Ok(())
 }

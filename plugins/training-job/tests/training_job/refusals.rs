@@ -1,13 +1,13 @@
-//! Jobs that cannot be right: refused with a sentence that says what to do, and never half made.
+//! Invalid jobs: they are refused with a sentence that says what to do, and never half created.
 
-use crate::world::World;
+use crate::simulated_cluster::SimulatedCluster;
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::{Value, json};
 use training_job::api::Phase;
 
-/// More of the spec, and what is said.
+/// More of the spec, and the sentence.
 #[rustfmt::skip]
-const WRONG: &[(&str, &str)] = &[
+const INVALID_SPECS: &[(&str, &str)] = &[
     ("framework: mxnet, workers: 1",
         "the object does not fit this plugin: spec.framework: unknown variant `mxnet`, expected `pytorch` or `tensorflow`"),
     ("workers: many", "the object does not fit this plugin: spec.workers: invalid type: string \"many\", expected u32"),
@@ -40,20 +40,20 @@ const WRONG: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_said_and_nothing_is_made() -> Result<(), Error> {
-    for (spec, sentence) in WRONG {
-        let mut world = World::of(spec)?;
-        world.settle()?;
-        assert_eq!(world.verdict, Verdict::Invalid((*sentence).to_owned()), "{spec}");
-        assert_eq!(world.children.len(), 0, "{spec}");
-        assert!(world.samples.is_empty() && world.events.is_empty(), "{spec}: it is no job yet");
+fn an_invalid_job_is_refused_with_the_mistake_and_gets_no_children() -> Result<(), Error> {
+    for (spec, sentence) in INVALID_SPECS {
+        let mut cluster = SimulatedCluster::new(spec)?;
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.verdict, Verdict::Invalid((*sentence).to_owned()), "{spec}");
+        assert_eq!(cluster.children.len(), 0, "{spec}");
+        assert!(cluster.measurements.is_empty() && cluster.events.is_empty(), "{spec}: it does not count as a job yet");
     }
     Ok(())
 }
 
-/// A name, and what is said.
+/// A name, and the sentence.
 #[rustfmt::skip]
-const NAMES: &[(&str, &str)] = &[
+const INVALID_NAMES: &[(&str, &str)] = &[
     ("a234567890123456789012345678901234567890123456789012-4",
         "metadata.name is 54 characters long; names of Pods are made of it, so it can have at most 53"),
     ("1st", "metadata.name '1st' is the name of a Service, so it must begin with a letter and hold only lower-case letters, \
@@ -64,54 +64,61 @@ const NAMES: &[(&str, &str)] = &[
 
 #[test]
 fn names_that_pods_cannot_have_are_refused() -> Result<(), Error> {
-    for (name, sentence) in NAMES {
-        let mut world = World::of("workers: 100")?;
-        world.job["metadata"]["name"] = json!(name);
-        world.settle()?;
-        assert_eq!((&world.verdict, world.children.len()), (&Verdict::Invalid((*sentence).to_owned()), 0), "{name}");
+    for (name, sentence) in INVALID_NAMES {
+        let mut cluster = SimulatedCluster::new("workers: 100")?;
+        cluster.job["metadata"]["name"] = json!(name);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(
+            (&cluster.verdict, cluster.children.len()),
+            (&Verdict::Invalid((*sentence).to_owned()), 0),
+            "{name}"
+        );
     }
     Ok(())
 }
 
 #[test]
 fn the_longest_name_gives_pods_the_longest_host_names() -> Result<(), Error> {
-    let mut world = World::of("workers: 100")?;
-    world.job["metadata"]["name"] = json!("a".repeat(53));
-    world.settle()?;
-    let longest = world.pods().iter().map(|pod| pod.len()).max();
-    assert_eq!((longest, world.pods().len()), (Some(63), 100));
+    let mut cluster = SimulatedCluster::new("workers: 100")?;
+    cluster.job["metadata"]["name"] = json!("a".repeat(53));
+    cluster.reconcile_until_stable()?;
+    let longest = cluster.pod_names().iter().map(|pod| pod.len()).max();
+    assert_eq!((longest, cluster.pod_names().len()), (Some(63), 100));
     Ok(())
 }
 
 #[test]
-fn a_job_of_framework_and_workers_alone_is_refused_and_not_stumbled_over() -> Result<(), Error> {
-    let mut world = World::of("workers: 2")?;
-    world.job["spec"] = json!({ "framework": "pytorch", "workers": 2 });
-    world.settle()?;
-    assert!(matches!(world.verdict, Verdict::Invalid(_)));
+fn a_job_without_image_and_command_is_refused() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 2")?;
+    cluster.job["spec"] = json!({ "framework": "pytorch", "workers": 2 });
+    cluster.reconcile_until_stable()?;
+    assert!(matches!(cluster.verdict, Verdict::Invalid(_)));
     Ok(())
 }
 
 #[test]
-fn a_running_job_whose_spec_turns_wrong_runs_on() -> Result<(), Error> {
-    let mut world = World::running("workers: 2")?;
-    let (children, status) = (world.children.clone(), world.status()?);
-    world.job["spec"]["env"] = json!([{ "name": "RANK", "value": "1" }]);
-    world.settle()?;
-    assert_eq!(world.children, children);
-    assert_eq!((world.phase()?, world.condition("Ready")?.as_str()), (Some(Phase::Running), "False Invalid"));
-    world.job["spec"]["env"] = Value::Array(Vec::new());
-    world.settle()?;
-    assert_eq!((world.children, world.job["status"]["startTime"].as_str()), (children, status.start_time.as_deref()));
+fn a_running_job_whose_spec_becomes_invalid_goes_on() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    let (children, status) = (cluster.children.clone(), cluster.status()?);
+    cluster.job["spec"]["env"] = json!([{ "name": "RANK", "value": "1" }]);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.children, children);
+    assert_eq!((cluster.phase()?, cluster.condition("Ready")?.as_str()), (Some(Phase::Running), "False Invalid"));
+    cluster.job["spec"]["env"] = Value::Array(Vec::new());
+    cluster.reconcile_until_stable()?;
+    assert_eq!(
+        (cluster.children, cluster.job["status"]["startTime"].as_str()),
+        (children, status.start_time.as_deref())
+    );
     Ok(())
 }
 
 #[test]
-fn a_refused_job_starts_once_it_is_put_right() -> Result<(), Error> {
-    let mut world = World::of("workers: 0")?;
-    world.settle()?;
-    world.job["spec"]["workers"] = json!(1);
-    world.settle()?;
-    assert_eq!((world.pods().len(), world.told("TrainingJobCreated")), (1, 1));
+fn a_refused_job_starts_once_it_is_corrected() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 0")?;
+    cluster.reconcile_until_stable()?;
+    cluster.job["spec"]["workers"] = json!(1);
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.pod_names().len(), cluster.event_count("TrainingJobCreated")), (1, 1));
     Ok(())
 }

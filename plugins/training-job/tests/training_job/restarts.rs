@@ -1,6 +1,6 @@
-//! What becomes of failures: which are retried, what a retry restarts, and how often.
+//! What happens after failures: which are retried, what a retry restarts, and how many times.
 
-use crate::world::World;
+use crate::simulated_cluster::SimulatedCluster;
 use pilothouse_sdk::Error;
 use training_job::api::Phase;
 
@@ -20,22 +20,22 @@ fn the_restart_policy_says_which_failures_are_retried() -> Result<(), Error> {
     for framework in ["pytorch", "tensorflow"] {
         for (policy, code, is_retried) in POLICIES {
             let spec = format!("framework: {framework}, workers: 2, runPolicy: {{restartPolicy: {policy}}}");
-            let mut world = World::running(&spec)?;
-            world.fail("mnist-worker-0", *code)?;
-            world.settle()?;
-            let status = world.status()?;
+            let mut cluster = SimulatedCluster::running(&spec)?;
+            cluster.fail_pod("mnist-worker-0", *code)?;
+            cluster.reconcile_until_stable()?;
+            let status = cluster.status()?;
             let name = format!("{framework} {policy} {code}");
             assert_eq!(status.restart_count, u32::from(*is_retried), "{name}");
             assert_eq!(status.phase == Some(Phase::Failed), !is_retried, "{name}");
-            assert_eq!(world.pods().len(), 2, "{name}");
+            assert_eq!(cluster.pod_names().len(), 2, "{name}");
         }
     }
     Ok(())
 }
 
-/// Restart policy, scope, and the restart policy of the Pods.
+/// A restart policy, a scope, and the restart policy of the Pods.
 #[rustfmt::skip]
-const KUBELET: &[(&str, &str, &str)] = &[
+const POD_RESTART_POLICIES: &[(&str, &str, &str)] = &[
     ("", "", "Never"),
     ("restartPolicy: OnFailure", "restartScope: Job", "Never"),
     ("restartPolicy: OnFailure", "restartScope: Worker", "OnFailure"),
@@ -46,12 +46,12 @@ const KUBELET: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn the_kubelet_restarts_only_what_nobody_else_must_know_of() -> Result<(), Error> {
-    for (policy, scope, expected) in KUBELET {
+fn the_kubelet_restarts_containers_only_where_workers_restart_alone() -> Result<(), Error> {
+    for (policy, scope, expected) in POD_RESTART_POLICIES {
         let both = if policy.is_empty() { String::new() } else { format!("{policy}, {scope}") };
-        let mut world = World::of(&format!("workers: 1, runPolicy: {{{both}}}"))?;
-        world.settle()?;
-        let pod = world.child("Pod", "mnist-worker-0")?;
+        let mut cluster = SimulatedCluster::new(&format!("workers: 1, runPolicy: {{{both}}}"))?;
+        cluster.reconcile_until_stable()?;
+        let pod = cluster.child("Pod", "mnist-worker-0")?;
         assert_eq!(pod["spec"]["restartPolicy"], *expected, "{both}");
     }
     Ok(())
@@ -67,184 +67,197 @@ const SCOPES: &[(&str, &[usize])] = &[
 ];
 
 #[test]
-fn the_scope_says_whether_one_worker_is_replaced_or_all() -> Result<(), Error> {
+fn the_scope_says_whether_one_worker_or_all_are_replaced() -> Result<(), Error> {
     for (spec, expected) in SCOPES {
-        let mut world = World::running(&format!("workers: 3, {spec}"))?;
-        let before = uids(&world)?;
-        world.fail("mnist-worker-1", 137)?;
-        world.settle()?;
+        let mut cluster = SimulatedCluster::running(&format!("workers: 3, {spec}"))?;
+        let before = uids(&cluster)?;
+        cluster.fail_pod("mnist-worker-1", 137)?;
+        cluster.reconcile_until_stable()?;
         let new: Vec<_> =
-            (0..3).zip(before.iter().zip(uids(&world)?)).filter(|(_, (old, new))| **old != *new).collect();
+            (0..3).zip(before.iter().zip(uids(&cluster)?)).filter(|(_, (old, new))| **old != *new).collect();
         let new: Vec<_> = new.into_iter().map(|(index, _)| index).collect();
         assert_eq!(new, *expected, "{spec}");
-        assert_eq!(world.status()?.restart_count, 1, "{spec}");
-        assert_eq!(world.counted("training_jobs_restarted_total"), 1.0, "{spec}");
+        assert_eq!(cluster.status()?.restart_count, 1, "{spec}");
+        assert_eq!(cluster.measured("training_jobs_restarted_total"), 1.0, "{spec}");
     }
     Ok(())
 }
 
 #[test]
-fn no_worker_of_a_whole_job_begins_before_the_last_old_one_is_gone() -> Result<(), Error> {
-    let mut world = World::running("workers: 3")?;
-    world.graceful = true;
-    world.fail("mnist-worker-1", 1)?;
-    world.settle()?;
-    let before = uids(&world)?;
-    assert!(world.removes_many, "the host must know that this is meant");
-    assert_eq!(world.condition("Restarting")?, "True TrainingJobRestarting");
-    world.take("mnist-worker-1");
-    world.settle()?;
-    assert_eq!(world.pods(), ["mnist-worker-0", "mnist-worker-2"], "two are still on their way out");
-    world.collect();
-    world.settle()?;
-    assert_eq!(world.pods().len(), 3);
-    assert!(before.iter().zip(uids(&world)?).all(|(old, new)| *old != new));
-    assert_eq!(world.condition("Restarting")?, "True TrainingJobRestarting", "until they run");
-    world.all("Running");
-    world.settle()?;
-    assert_eq!(world.condition("Restarting")?, "False TrainingJobRunning");
-    assert_eq!(world.condition("Running")?, "True TrainingJobRunning");
-    assert_eq!(world.status()?.retiring_pods, Vec::<String>::new());
+fn no_new_worker_starts_before_the_last_old_one_is_gone() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 3")?;
+    cluster.graceful_deletion = true;
+    cluster.fail_pod("mnist-worker-1", 1)?;
+    cluster.reconcile_until_stable()?;
+    let before = uids(&cluster)?;
+    assert!(cluster.removes_many, "the host must know that the removal is meant");
+    assert_eq!(cluster.condition("Restarting")?, "True TrainingJobRestarting");
+    cluster.delete_pod("mnist-worker-1");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names(), ["mnist-worker-0", "mnist-worker-2"], "two are still being deleted");
+    cluster.finish_deletions();
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 3);
+    assert!(before.iter().zip(uids(&cluster)?).all(|(old, new)| *old != new));
+    assert_eq!(cluster.condition("Restarting")?, "True TrainingJobRestarting", "until they run");
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Restarting")?, "False TrainingJobRunning");
+    assert_eq!(cluster.condition("Running")?, "True TrainingJobRunning");
+    assert_eq!(cluster.status()?.retiring_pods, Vec::<String>::new());
     Ok(())
 }
 
 #[test]
-fn one_worker_is_replaced_while_another_is_still_on_its_way_out() -> Result<(), Error> {
-    let mut world = World::running("workers: 3, runPolicy: {restartScope: Worker}")?;
-    world.graceful = true;
-    world.fail("mnist-worker-1", 1)?;
-    world.fail("mnist-worker-2", 1)?;
-    world.settle()?;
-    world.take("mnist-worker-1");
-    world.pass(10);
-    world.settle()?;
-    assert_eq!(world.child("Pod", "mnist-worker-1")?["status"]["phase"], "Pending");
-    assert!(world.child("Pod", "mnist-worker-2")?.pointer("/metadata/deletionTimestamp").is_some());
-    assert_eq!(world.status()?.restart_count, 2);
-    assert_eq!(world.phase()?, Some(Phase::Running), "worker 0 has run all the time");
+fn a_single_worker_is_replaced_while_another_is_still_being_deleted() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 3, runPolicy: {restartScope: Worker}")?;
+    cluster.graceful_deletion = true;
+    cluster.fail_pod("mnist-worker-1", 1)?;
+    cluster.fail_pod("mnist-worker-2", 1)?;
+    cluster.reconcile_until_stable()?;
+    cluster.delete_pod("mnist-worker-1");
+    cluster.advance_clock(10);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.child("Pod", "mnist-worker-1")?["status"]["phase"], "Pending");
+    assert!(cluster.child("Pod", "mnist-worker-2")?.pointer("/metadata/deletionTimestamp").is_some());
+    assert_eq!(cluster.status()?.restart_count, 2);
+    assert_eq!(cluster.phase()?, Some(Phase::Running), "worker 0 has been running all the time");
     Ok(())
 }
 
-/// A backoff limit, and how many failures it takes.
+/// A backoff limit, and how many failures exceed it.
 const LIMITS: &[(u32, u32)] = &[(0, 1), (1, 2), (3, 4)];
 
 #[test]
-fn the_backoff_limit_ends_a_job_that_fails_again_and_again() -> Result<(), Error> {
+fn a_job_fails_when_the_backoff_limit_is_exceeded() -> Result<(), Error> {
     for scope in ["Job", "Worker"] {
         for (limit, failures) in LIMITS {
             let spec = format!("workers: 2, runPolicy: {{backoffLimit: {limit}, restartScope: {scope}}}");
-            let mut world = World::running(&spec)?;
+            let mut cluster = SimulatedCluster::running(&spec)?;
             for failure in 1..=*failures {
-                assert_ne!(world.phase()?, Some(Phase::Failed), "{scope} {limit}: before failure {failure}");
-                world.fail("mnist-worker-1", 1)?;
-                world.settle()?;
-                world.pass(400);
-                world.settle()?;
-                if world.phase()? != Some(Phase::Failed) {
-                    world.all("Running");
-                    world.settle()?;
+                assert_ne!(cluster.phase()?, Some(Phase::Failed), "{scope} {limit}: before failure {failure}");
+                cluster.fail_pod("mnist-worker-1", 1)?;
+                cluster.reconcile_until_stable()?;
+                cluster.advance_clock(400);
+                cluster.reconcile_until_stable()?;
+                if cluster.phase()? != Some(Phase::Failed) {
+                    cluster.set_phase_of_all_pods("Running");
+                    cluster.reconcile_until_stable()?;
                 }
             }
-            assert_eq!(world.condition("Failed")?, "True BackoffLimitExceeded", "{scope} {limit}");
-            assert_eq!(world.status()?.restart_count, *limit, "{scope}");
-            assert_eq!(world.pods(), ["mnist-worker-1"], "what still ran was stopped");
+            assert_eq!(cluster.condition("Failed")?, "True BackoffLimitExceeded", "{scope} {limit}");
+            assert_eq!(cluster.status()?.restart_count, *limit, "{scope}");
+            assert_eq!(cluster.pod_names(), ["mnist-worker-1"], "the running worker is stopped");
         }
     }
     Ok(())
 }
 
-/// How often the kubelet restarted two workers, the backoff limit, and whether the job has failed for it.
+/// How many times the kubelet has restarted the containers of two workers, and whether the job fails for it.
+struct ContainerRestarts {
+    restart_policy: &'static str,
+    restart_counts: [u32; 2],
+    backoff_limit: u32,
+    job_fails: bool,
+}
+
 #[rustfmt::skip]
-const IN_PLACE: &[(&str, [u32; 2], u32, bool)] = &[
-    ("OnFailure", [0, 0], 0, false), ("OnFailure", [1, 0], 0, true), ("OnFailure", [1, 1], 3, false),
-    ("OnFailure", [2, 1], 3, true), ("Always", [2, 1], 3, true), ("ExitCode", [2, 2], 3, false),
+const CONTAINER_RESTARTS: &[ContainerRestarts] = &[
+    ContainerRestarts { restart_policy: "OnFailure", restart_counts: [0, 0], backoff_limit: 0, job_fails: false },
+    ContainerRestarts { restart_policy: "OnFailure", restart_counts: [1, 0], backoff_limit: 0, job_fails: true },
+    ContainerRestarts { restart_policy: "OnFailure", restart_counts: [1, 1], backoff_limit: 3, job_fails: false },
+    ContainerRestarts { restart_policy: "OnFailure", restart_counts: [2, 1], backoff_limit: 3, job_fails: true },
+    ContainerRestarts { restart_policy: "Always", restart_counts: [2, 1], backoff_limit: 3, job_fails: true },
+    ContainerRestarts { restart_policy: "ExitCode", restart_counts: [2, 2], backoff_limit: 3, job_fails: false },
 ];
 
 #[test]
-fn restarts_that_the_kubelet_makes_count_against_the_limit() -> Result<(), Error> {
-    for (policy, restarts, limit, fails) in IN_PLACE {
-        let mut world = World::running(&format!(
-            "workers: 2, runPolicy: {{restartPolicy: {policy}, restartScope: Worker, backoffLimit: {limit}}}"
+fn restarts_by_the_kubelet_count_against_the_backoff_limit() -> Result<(), Error> {
+    for ContainerRestarts { restart_policy, restart_counts, backoff_limit, job_fails } in CONTAINER_RESTARTS {
+        let mut cluster = SimulatedCluster::running(&format!(
+            "workers: 2, runPolicy: \
+             {{restartPolicy: {restart_policy}, restartScope: Worker, backoffLimit: {backoff_limit}}}"
         ))?;
-        for (index, count) in restarts.iter().enumerate() {
+        for (index, count) in restart_counts.iter().enumerate() {
             let status = format!("phase: Running, containerStatuses: [{{name: pytorch, restartCount: {count}}}]");
-            world.set(&format!("mnist-worker-{index}"), &status)?;
+            cluster.set_pod_status(&format!("mnist-worker-{index}"), &status)?;
         }
-        world.settle()?;
-        assert_eq!(world.phase()? == Some(Phase::Failed), *fails, "{policy} {restarts:?} {limit}");
+        cluster.reconcile_until_stable()?;
+        let has_failed = cluster.phase()? == Some(Phase::Failed);
+        assert_eq!(has_failed, *job_fails, "{restart_policy} {restart_counts:?} {backoff_limit}");
     }
     Ok(())
 }
 
 #[test]
-fn later_restarts_wait_and_are_on_time() -> Result<(), Error> {
-    let mut world = World::running("workers: 2")?;
+fn later_restarts_wait_for_the_backoff_and_no_longer() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
     for delay in [0, 10, 20, 40] {
-        world.all("Running");
-        world.settle()?;
-        world.fail("mnist-worker-0", 1)?;
-        world.settle()?;
+        cluster.set_phase_of_all_pods("Running");
+        cluster.reconcile_until_stable()?;
+        cluster.fail_pod("mnist-worker-0", 1)?;
+        cluster.reconcile_until_stable()?;
         if delay > 0 {
-            assert_eq!(world.pods(), Vec::<&str>::new(), "{delay}");
-            assert_eq!(world.requeue, Some(delay));
-            world.pass(i64::from(delay) - 1);
-            world.settle()?;
-            assert_eq!((world.pods().len(), world.requeue), (0, Some(1)), "{delay}");
-            world.pass(1);
-            world.settle()?;
+            assert_eq!(cluster.pod_names(), Vec::<&str>::new(), "{delay}");
+            assert_eq!(cluster.requeue_after, Some(delay));
+            cluster.advance_clock(i64::from(delay) - 1);
+            cluster.reconcile_until_stable()?;
+            assert_eq!((cluster.pod_names().len(), cluster.requeue_after), (0, Some(1)), "{delay}");
+            cluster.advance_clock(1);
+            cluster.reconcile_until_stable()?;
         }
-        assert_eq!(world.pods().len(), 2, "{delay}");
+        assert_eq!(cluster.pod_names().len(), 2, "{delay}");
     }
     Ok(())
 }
 
 #[test]
-fn a_pod_that_somebody_deletes_is_made_again() -> Result<(), Error> {
+fn a_pod_that_somebody_deletes_is_created_again() -> Result<(), Error> {
     for (spec, others_stay) in [("restartScope: Worker", true), ("restartScope: Job", false)] {
-        let mut world = World::running(&format!("workers: 3, runPolicy: {{{spec}, backoffLimit: 0}}"))?;
-        let before = uids(&world)?;
-        world.take("mnist-worker-1");
-        world.settle()?;
-        assert_eq!(world.pods().len(), 3, "{spec}");
-        let after = uids(&world)?;
+        let mut cluster = SimulatedCluster::running(&format!("workers: 3, runPolicy: {{{spec}, backoffLimit: 0}}"))?;
+        let before = uids(&cluster)?;
+        cluster.delete_pod("mnist-worker-1");
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.pod_names().len(), 3, "{spec}");
+        let after = uids(&cluster)?;
         assert_ne!(after[1], before[1], "{spec}");
         assert_eq!((after[0] == before[0], after[2] == before[2]), (others_stay, others_stay), "{spec}");
-        assert_eq!(world.status()?.restart_count, 0, "{spec}: nobody failed");
+        assert_eq!(cluster.status()?.restart_count, 0, "{spec}: nobody failed");
     }
     Ok(())
 }
 
 #[test]
-fn a_worker_that_is_done_stays_done_when_its_pod_is_collected() -> Result<(), Error> {
-    let mut world = World::running("workers: 3")?;
-    world.set("mnist-worker-1", "phase: Succeeded")?;
-    world.settle()?;
-    world.take("mnist-worker-1");
-    world.settle()?;
-    assert_eq!(world.pods(), ["mnist-worker-0", "mnist-worker-2"]);
-    assert_eq!(world.status()?.worker_statuses[1].status, "Succeeded");
-    world.all("Succeeded");
-    world.settle()?;
-    assert_eq!(world.phase()?, Some(Phase::Succeeded));
+fn a_worker_that_has_succeeded_does_not_run_again_when_its_pod_is_gone() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 3")?;
+    cluster.set_pod_status("mnist-worker-1", "phase: Succeeded")?;
+    cluster.reconcile_until_stable()?;
+    cluster.delete_pod("mnist-worker-1");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names(), ["mnist-worker-0", "mnist-worker-2"]);
+    assert_eq!(cluster.status()?.worker_statuses[1].status, "Succeeded");
+    cluster.set_phase_of_all_pods("Succeeded");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.phase()?, Some(Phase::Succeeded));
     Ok(())
 }
 
 #[test]
-fn a_restart_of_all_restarts_those_that_were_done() -> Result<(), Error> {
-    let mut world = World::running("workers: 3")?;
-    world.set("mnist-worker-1", "phase: Succeeded")?;
-    world.settle()?;
-    world.fail("mnist-worker-2", 1)?;
-    world.settle()?;
-    assert_eq!(world.pods().len(), 3);
-    assert_eq!(world.child("Pod", "mnist-worker-1")?["status"]["phase"], "Pending");
+fn a_restart_of_all_workers_restarts_those_that_have_succeeded() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 3")?;
+    cluster.set_pod_status("mnist-worker-1", "phase: Succeeded")?;
+    cluster.reconcile_until_stable()?;
+    cluster.fail_pod("mnist-worker-2", 1)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 3);
+    assert_eq!(cluster.child("Pod", "mnist-worker-1")?["status"]["phase"], "Pending");
     Ok(())
 }
 
-fn uids(world: &World) -> Result<Vec<String>, Error> {
+fn uids(cluster: &SimulatedCluster) -> Result<Vec<String>, Error> {
     (0..3)
-        .filter(|index| world.pods().len() > *index)
+        .filter(|index| cluster.pod_names().len() > *index)
         .map(|index| format!("mnist-worker-{index}"))
-        .map(|pod| world.uid(&pod).map(str::to_owned))
+        .map(|pod| cluster.pod_uid(&pod).map(str::to_owned))
         .collect()
 }

@@ -1,73 +1,86 @@
-//! What the status says of workers and of the job.
+//! What the status says of the workers and of the job.
 
-use crate::world::World;
+use crate::simulated_cluster::SimulatedCluster;
 use pilothouse_sdk::Error;
 use serde_json::json;
 
 #[test]
-fn every_worker_is_told_by_its_phase_or_why_it_waits() -> Result<(), Error> {
-    let mut world = World::of("workers: 4, runPolicy: {restartPolicy: ExitCode, restartScope: Worker}")?;
-    world.settle()?;
-    world.set("mnist-worker-0", "phase: Running")?;
+fn the_status_of_a_worker_is_its_phase_or_why_it_cannot_start() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 4, runPolicy: {restartPolicy: ExitCode, restartScope: Worker}")?;
+    cluster.reconcile_until_stable()?;
+    cluster.set_pod_status("mnist-worker-0", "phase: Running")?;
     let waiting = "phase: Pending, containerStatuses: [{name: pytorch, restartCount: 3, \
                    state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]";
-    world.set("mnist-worker-1", waiting)?;
+    cluster.set_pod_status("mnist-worker-1", waiting)?;
     let unschedulable = "phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, \
                          message: 0/3 nodes are available}]";
-    world.set("mnist-worker-2", unschedulable)?;
-    world.settle()?;
+    cluster.set_pod_status("mnist-worker-2", unschedulable)?;
+    cluster.reconcile_until_stable()?;
     assert_eq!(
-        world.job["status"]["workerStatuses"],
+        cluster.job["status"]["workerStatuses"],
         json!([
-            { "workerId": 0, "podName": "mnist-worker-0", "status": "Running", "podUid": world.uid("mnist-worker-0")? },
+            { "workerId": 0, "podName": "mnist-worker-0", "status": "Running", "podUid": cluster.pod_uid("mnist-worker-0")? },
             { "workerId": 1, "podName": "mnist-worker-1", "status": "CrashLoopBackOff", "reason": "CrashLoopBackOff",
-              "message": "back-off", "restarts": 3, "podUid": world.uid("mnist-worker-1")? },
+              "message": "back-off", "restarts": 3, "podUid": cluster.pod_uid("mnist-worker-1")? },
             { "workerId": 2, "podName": "mnist-worker-2", "status": "Pending", "reason": "Unschedulable",
-              "message": "0/3 nodes are available", "podUid": world.uid("mnist-worker-2")? },
-            { "workerId": 3, "podName": "mnist-worker-3", "status": "Pending", "podUid": world.uid("mnist-worker-3")? },
+              "message": "0/3 nodes are available", "podUid": cluster.pod_uid("mnist-worker-2")? },
+            { "workerId": 3, "podName": "mnist-worker-3", "status": "Pending", "podUid": cluster.pod_uid("mnist-worker-3")? },
         ])
     );
     Ok(())
 }
 
 #[test]
-fn why_a_job_does_not_start_is_in_its_ready_condition() -> Result<(), Error> {
-    let mut world = World::of("workers: 2")?;
-    world.settle()?;
-    assert_eq!(world.message("Ready")?, "0 of 2 workers run");
+fn the_ready_condition_says_why_a_job_does_not_start() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 2")?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition_message("Ready")?, "0 of 2 workers run");
     let waiting = "phase: Pending, containerStatuses: [{name: pytorch, \
                    state: {waiting: {reason: ErrImagePull, message: no such image}}}]";
-    world.set("mnist-worker-1", waiting)?;
-    world.settle()?;
-    assert_eq!(world.condition("Ready")?, "False TrainingJobPending");
-    assert_eq!(world.message("Ready")?, "0 of 2 workers run; mnist-worker-1: ErrImagePull: no such image");
+    cluster.set_pod_status("mnist-worker-1", waiting)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Ready")?, "False TrainingJobPending");
+    assert_eq!(cluster.condition_message("Ready")?, "0 of 2 workers run; mnist-worker-1: ErrImagePull: no such image");
     Ok(())
 }
 
 #[test]
-fn workers_are_counted_for_autoscalers_and_people() -> Result<(), Error> {
-    let mut world = World::running(
+fn the_status_counts_workers_and_has_their_selector() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running(
         "workers: 4, elastic: {minWorkers: 1, maxWorkers: 4}, successPolicy: AllWorkers, \
                                     runPolicy: {restartPolicy: Never}",
     )?;
-    world.set("mnist-worker-1", "phase: Succeeded")?;
-    world.settle()?;
-    let status = world.status()?;
+    cluster.set_pod_status("mnist-worker-1", "phase: Succeeded")?;
+    cluster.reconcile_until_stable()?;
+    let status = cluster.status()?;
     assert_eq!((status.replicas, status.active, status.succeeded, status.failed), (4, 3, 1, 0));
     assert_eq!(status.selector, "ml.example.com/job-name=mnist,ml.example.com/replica-type=worker");
-    world.fail("mnist-worker-2", 9)?;
-    world.settle()?;
-    let status = world.status()?;
+    cluster.fail_pod("mnist-worker-2", 9)?;
+    cluster.reconcile_until_stable()?;
+    let status = cluster.status()?;
     assert_eq!((status.active, status.succeeded, status.failed), (2, 1, 1));
     assert_eq!(status.worker_statuses[2].exit_code, Some(9));
     Ok(())
 }
 
 #[test]
+fn surplus_pods_of_a_job_that_is_scaled_down_are_not_counted() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 4, elastic: {minWorkers: 1, maxWorkers: 4}")?;
+    cluster.graceful_deletion = true;
+    cluster.job["spec"]["workers"] = json!(2);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 4, "two Pods are still being deleted");
+    let status = cluster.status()?;
+    assert_eq!((status.replicas, status.active), (2, 2));
+    assert_eq!(cluster.condition_message("Ready")?, "2 of 2 workers run");
+    Ok(())
+}
+
+#[test]
 fn parameter_servers_have_a_list_of_their_own() -> Result<(), Error> {
-    let mut world = World::of("framework: tensorflow, workers: 2, parameterServers: 1")?;
-    world.settle()?;
-    let status = world.status()?;
+    let mut cluster = SimulatedCluster::new("framework: tensorflow, workers: 2, parameterServers: 1")?;
+    cluster.reconcile_until_stable()?;
+    let status = cluster.status()?;
     let names = |list: &[training_job::api::WorkerStatus]| list.iter().map(|s| s.pod_name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&status.worker_statuses), ["mnist-worker-0", "mnist-worker-1"]);
     assert_eq!(names(&status.parameter_server_statuses), ["mnist-ps-0"]);
@@ -75,28 +88,29 @@ fn parameter_servers_have_a_list_of_their_own() -> Result<(), Error> {
 }
 
 #[test]
-fn long_messages_are_cut() -> Result<(), Error> {
-    let mut world = World::of("workers: 1")?;
-    world.settle()?;
-    world.set("mnist-worker-0", &format!("phase: Failed, reason: Evicted, message: {}", "é".repeat(1000)))?;
-    world.reconcile()?;
-    let status = world.status()?;
+fn long_messages_of_pods_are_cut() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 1")?;
+    cluster.reconcile_until_stable()?;
+    cluster
+        .set_pod_status("mnist-worker-0", &format!("phase: Failed, reason: Evicted, message: {}", "é".repeat(1000)))?;
+    cluster.reconcile()?;
+    let status = cluster.status()?;
     assert_eq!(status.worker_statuses[0].message.as_deref().map(str::len), Some(256));
     Ok(())
 }
 
 #[test]
-fn the_start_is_when_all_pods_were_there_and_the_end_when_it_was_seen() -> Result<(), Error> {
-    let mut world = World::of("workers: 2")?;
-    world.settle()?;
-    let start = world.time(0);
-    world.pass(100);
-    world.all("Running");
-    world.settle()?;
-    world.pass(100);
-    world.all("Succeeded");
-    world.settle()?;
-    let status = world.status()?;
-    assert_eq!((status.start_time, status.completion_time), (Some(start), Some(world.time(0))));
+fn the_start_time_is_when_all_pods_exist_and_the_completion_time_when_the_end_is_observed() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 2")?;
+    cluster.reconcile_until_stable()?;
+    let start = cluster.time_after(0);
+    cluster.advance_clock(100);
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    cluster.advance_clock(100);
+    cluster.set_phase_of_all_pods("Succeeded");
+    cluster.reconcile_until_stable()?;
+    let status = cluster.status()?;
+    assert_eq!((status.start_time, status.completion_time), (Some(start), Some(cluster.time_after(0))));
     Ok(())
 }

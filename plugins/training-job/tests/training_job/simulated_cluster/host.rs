@@ -1,0 +1,205 @@
+//! What the host does with a response: it writes children until none differs, then it writes the status and takes the Events
+//! and measurements that come with it. It counts creations, deletions and status writes, and can stop before any of them.
+
+use super::{ChildKey, ReportedEvent, SimulatedCluster, is_deleting};
+use pilothouse_sdk::raw::{Child, Condition, Response};
+use pilothouse_sdk::{ConditionStatus, Error, Verdict};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// How many times the host calls the plugin in one reconcile at most.
+const MAX_ROUNDS: usize = 5;
+
+/// How a reconcile ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReconcileEnd {
+    /// The status is written, or did not differ.
+    StatusWritten,
+    /// The host stopped before the next write.
+    HostStopped,
+}
+
+/// Why a reconcile did not get to its end.
+enum Interruption {
+    HostStopped,
+    Failed(Error),
+}
+
+impl From<Error> for Interruption {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl SimulatedCluster {
+    /// Reconciles once: calls the plugin until no child differs, then writes the status.
+    pub fn reconcile(&mut self) -> Result<ReconcileEnd, Error> {
+        match self.run_rounds() {
+            Ok(()) => Ok(ReconcileEnd::StatusWritten),
+            Err(Interruption::HostStopped) => Ok(ReconcileEnd::HostStopped),
+            Err(Interruption::Failed(error)) => Err(error),
+        }
+    }
+
+    fn run_rounds(&mut self) -> Result<(), Interruption> {
+        for _ in 0..MAX_ROUNDS {
+            let response = self.call_plugin()?.response;
+            if self.write_children(&response)? == 0 {
+                return self.report(response);
+            }
+        }
+        Err(Error::Test("the plugin returns other children in every round".to_owned()).into())
+    }
+
+    /// Writes the children that differ, and returns how many there were.
+    fn write_children(&mut self, response: &Response) -> Result<usize, Interruption> {
+        let Some(returned) = &response.children else { return Ok(0) };
+        let desired = by_key(returned)?;
+        let mut writes = 0;
+        for (key, child) in &desired {
+            match self.children.get(key) {
+                None => {
+                    self.begin_write()?;
+                    self.create(key, child);
+                    writes += 1;
+                }
+                Some(observed) if is_deleting(observed) => {}
+                Some(observed) => writes += self.update(key, child, &observed.clone())?,
+            }
+        }
+        let surplus =
+            self.children.iter().filter(|(key, observed)| !desired.contains_key(*key) && !is_deleting(observed));
+        for key in surplus.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.begin_write()?;
+            self.removes_many |= response.removes_many;
+            self.delete(&key);
+            writes += 1;
+        }
+        Ok(writes)
+    }
+
+    fn create(&mut self, key: &ChildKey, child: &Value) {
+        self.created_children += 1;
+        let mut created = child.clone();
+        created["metadata"]["uid"] = json!(format!("uid-{}", self.created_children));
+        if key.kind == "Pod" {
+            created["status"] = json!({ "phase": "Pending" });
+        }
+        self.children.insert(key.clone(), created);
+    }
+
+    /// Updates a child that differs, and returns how many writes that took. A Pod cannot change, so one that differs is an
+    /// error of the plugin.
+    fn update(&mut self, key: &ChildKey, desired: &Value, observed: &Value) -> Result<usize, Error> {
+        let mut updated = observed.clone();
+        for (field, value) in desired.as_object().into_iter().flatten().filter(|(field, _)| *field != "metadata") {
+            updated[field] = value.clone();
+        }
+        updated["metadata"]["labels"] = desired["metadata"]["labels"].clone();
+        updated["metadata"]["annotations"] = desired["metadata"]["annotations"].clone();
+        let is_same_pod =
+            updated["metadata"]["labels"] == observed["metadata"]["labels"] && updated["spec"] == observed["spec"];
+        if key.kind == "Pod" && !is_same_pod {
+            return Err(Error::Test(format!("Pod '{}' would be changed in place", key.name)));
+        }
+        if is_same_pod && updated["data"] == observed["data"] {
+            return Ok(0);
+        }
+        self.children.insert(key.clone(), updated);
+        Ok(1)
+    }
+
+    fn delete(&mut self, key: &ChildKey) {
+        let time = self.time_after(0);
+        match self.children.get_mut(key) {
+            Some(pod) if self.graceful_deletion && key.kind == "Pod" => {
+                pod["metadata"]["deletionTimestamp"] = json!(time);
+            }
+            _ => drop(self.children.remove(key)),
+        }
+    }
+
+    /// Writes the status if it differs. Events and measurements count only together with such a write.
+    fn report(&mut self, response: Response) -> Result<(), Interruption> {
+        let mut status = match &response.status {
+            Some(text) => read(text)?,
+            None => self.job.get("status").cloned().unwrap_or_else(|| json!({})),
+        };
+        status["conditions"] = conditions(&response);
+        if self.job.get("status") != Some(&status) {
+            self.begin_write()?;
+            self.job["status"] = status;
+            let events = response.events.into_iter();
+            self.events.extend(events.map(|event| ReportedEvent { reason: event.reason, message: event.message }));
+            for measurement in response.measurements {
+                *self.measurements.entry(measurement.name).or_default() += measurement.value;
+            }
+        }
+        self.requeue_after = match &response.verdict {
+            Verdict::Wait(waiting) => {
+                Some(response.requeue_after.map_or(waiting.seconds, |seconds| seconds.min(waiting.seconds)))
+            }
+            _ => response.requeue_after,
+        };
+        self.verdict = response.verdict;
+        Ok(())
+    }
+
+    /// Counts a write, or stops the host if it may make no more.
+    fn begin_write(&mut self) -> Result<(), Interruption> {
+        match &mut self.writes_left {
+            None => Ok(()),
+            Some(0) => Err(Interruption::HostStopped),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn by_key(children: &[Child]) -> Result<BTreeMap<ChildKey, Value>, Error> {
+    let mut by_key = BTreeMap::new();
+    for Child { object, .. } in children {
+        let child: Value = read(object)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let key = ChildKey { kind: text(&child["kind"]), name: text(&child["metadata"]["name"]) };
+        if by_key.insert(key, child).is_some() {
+            return Err(Error::Test(format!("the response has a child twice: {object}")));
+        }
+    }
+    Ok(by_key)
+}
+
+/// The conditions of the status: those of the plugin, and the host's own `Ready` where the verdict calls for one.
+fn conditions(response: &Response) -> Value {
+    let ready = match &response.verdict {
+        Verdict::Wait(waiting) => Some(not_ready(&waiting.reason, &waiting.message)),
+        Verdict::Invalid(message) => Some(not_ready("Invalid", message)),
+        _ => None,
+    };
+    let of_plugin = response.conditions.iter();
+    let of_plugin = of_plugin.filter(|condition| condition.condition_type != "Ready" || ready.is_none());
+    let mut all: Vec<_> = of_plugin.map(written).chain(ready.iter().map(written)).collect();
+    all.sort_by_key(|condition| condition["type"].to_string());
+    Value::Array(all)
+}
+
+fn not_ready(reason: &str, message: &str) -> Condition {
+    Condition::new("Ready", ConditionStatus::IsFalse, reason, message)
+}
+
+fn written(condition: &Condition) -> Value {
+    let status = match condition.status {
+        ConditionStatus::IsTrue => "True",
+        ConditionStatus::IsFalse => "False",
+        ConditionStatus::Unknown => "Unknown",
+    };
+    json!({
+        "type": condition.condition_type, "status": status, "reason": condition.reason, "message": condition.message,
+    })
+}
+
+fn read(json: &str) -> Result<Value, Error> {
+    serde_json::from_str(json).map_err(|error| Error::Test(format!("{error}: {json}")))
+}
