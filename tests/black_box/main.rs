@@ -17,6 +17,7 @@ mod history;
 mod hot_loops;
 mod http;
 mod leadership;
+mod lookups;
 mod mass_deletion;
 mod measurements;
 mod metrics;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
     mass_deletion::register(&mut suite);
     hot_loops::register(&mut suite);
     verdicts::register(&mut suite);
+    lookups::register(&mut suite);
     versions::register(&mut suite);
     told::register(&mut suite);
     misbehaviour::register(&mut suite);

@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 const TAIL: usize = 60;
 
 /// The kinds whose objects a failure shows.
-const SHOWN: [&str; 7] = ["AppService", "Misbehaver", "Sextet", "TrainingJob", "Deployment", "Service", "Pod"];
+const SHOWN: [&str; 8] =
+    ["AppService", "Misbehaver", "Scripted", "Sextet", "TrainingJob", "Deployment", "Service", "Pod"];
 
 /// A namespace and a host in it. The host does not run yet when a test begins.
 pub struct Scene {
@@ -291,6 +292,21 @@ pub fn sextet(name: &str) -> Value {
         "metadata": {"name": name},
         "spec": {"data": {"tempo": "largo"}, "secret": "b25l", "port": 80},
     })
+}
+
+/// A `Scripted` with a spec that says what its plugin returns.
+pub fn scripted(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "test.pilothouse.dev/v1",
+        "kind": "Scripted",
+        "metadata": {"name": name},
+        "spec": spec,
+    })
+}
+
+/// A `ConfigMap` as a child that a plugin returns.
+pub fn config_map(name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
 /// Whether an object is ready, as it is now.

@@ -27,14 +27,22 @@ pub const HOST_USER: &str = "host";
 pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests know: version, kind, plural.
-const KINDS: [(&str, &str, &str); 19] = [
+const KINDS: [(&str, &str, &str); 27] = [
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
     ("test.pilothouse.dev/v1", "Farewell", "farewells"),
+    ("test.pilothouse.dev/v1", "Scripted", "scripteds"),
+    ("test.pilothouse.dev/v1", "ScriptedChild", "scriptedchildren"),
+    ("test.pilothouse.dev/v1", "ClusterScripted", "clusterscripteds"),
     ("test.pilothouse.dev/v1", "Sextet", "sextets"),
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "ReplicaSet", "replicasets"),
+    ("apps/v1", "StatefulSet", "statefulsets"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+    ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    ("rbac.authorization.k8s.io/v1", "Role", "roles"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
     ("v1", "Service", "services"),
     ("v1", "ConfigMap", "configmaps"),
     ("v1", "Secret", "secrets"),
@@ -50,11 +58,14 @@ const KINDS: [(&str, &str, &str); 19] = [
 ];
 
 /// The CRDs of the repository and of the tests.
-const CRDS: [&str; 5] = [
+const CRDS: [&str; 8] = [
     "crds/appservices.apps.example.com.yaml",
     "crds/trainingjobs.ml.example.com.yaml",
     "tests/guests/farewell/crd.yaml",
     "tests/guests/misbehaver/crd.yaml",
+    "tests/guests/scripted/child-crd.yaml",
+    "tests/guests/scripted/crd.yaml",
+    "tests/guests/scripted-cluster/crd.yaml",
     "tests/guests/sextet/crd.yaml",
 ];
 
