@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app},
     suite::{Suite, tests},
+    test_env::{TestEnv, app},
 };
 
 /// Edits in one burst.
@@ -21,17 +21,17 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn a_burst_of_edits_ends_in_the_last_one(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
+async fn a_burst_of_edits_ends_in_the_last_one(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
     for edit in 1..=EDITS {
         let spec = json!({"replicas": 2 + edit % 3, "image": format!("example.com/web:{edit}"), "port": 8000 + edit});
-        scene.namespace.patch("AppService", "web", json!({"spec": spec})).await?;
+        env.namespace.patch("AppService", "web", json!({"spec": spec})).await?;
     }
-    scene.namespace.until("Deployment", "web", "to be as in the last edit", is_last).await?;
-    scene.at_rest("web").await?;
+    env.namespace.until("Deployment", "web", "to be as in the last edit", is_last).await?;
+    env.at_rest("web").await?;
     // Whatever a late reconcile might still have written, it has written by now.
-    scene.reconcile_often("web", 3).await?;
-    scene.namespace.until("Deployment", "web", "to stay as in the last edit", is_last).await?;
+    env.reconcile_often("web", 3).await?;
+    env.namespace.until("Deployment", "web", "to stay as in the last edit", is_last).await?;
     Ok(())
 }
 
@@ -45,50 +45,50 @@ fn is_last(deployment: &Value) -> bool {
 }
 
 /// A4.
-async fn objects_from_before_the_first_start_are_taken_up(scene: &mut Scene) -> Result<()> {
-    scene.namespace.apply(app("early")).await?;
-    scene.start(&["app-service"]).await?;
-    scene.at_rest("early").await
+async fn objects_from_before_the_first_start_are_taken_up(env: &mut TestEnv) -> Result<()> {
+    env.namespace.apply(app("early")).await?;
+    env.start(&["app-service"]).await?;
+    env.at_rest("early").await
 }
 
-async fn changes_while_the_host_is_stopped_are_taken_up(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    scene.host.stop().await?;
-    change_everything(scene).await?;
-    scene.host.resume().await?;
-    everything_is_right(scene).await
+async fn changes_while_the_host_is_stopped_are_taken_up(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    env.host.stop().await?;
+    change_everything(env).await?;
+    env.host.resume().await?;
+    everything_is_right(env).await
 }
 
 /// As after a crash: nothing was said goodbye to.
-async fn changes_while_the_host_is_dead_are_taken_up(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    scene.namespace.patch("AppService", "web", json!({"spec": {"image": "example.com/web:2"}})).await?;
-    scene.host.kill().await?;
-    change_everything(scene).await?;
-    scene.host.resume().await?;
-    everything_is_right(scene).await
+async fn changes_while_the_host_is_dead_are_taken_up(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    env.namespace.patch("AppService", "web", json!({"spec": {"image": "example.com/web:2"}})).await?;
+    env.host.kill().await?;
+    change_everything(env).await?;
+    env.host.resume().await?;
+    everything_is_right(env).await
 }
 
 /// A spec is changed, a child drifts, a child goes, an object comes, an object goes.
-async fn change_everything(scene: &Scene) -> Result<()> {
-    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+async fn change_everything(env: &TestEnv) -> Result<()> {
+    env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
     let drift = json!({"spec": {"replicas": 1}, "metadata": {"labels": {"app.kubernetes.io/name": "other"}}});
-    scene.namespace.patch("Deployment", "web", drift).await?;
-    scene.namespace.delete("Service", "web").await?;
-    scene.namespace.until_gone("Service", "web").await?;
-    scene.namespace.apply(app("new")).await?;
+    env.namespace.patch("Deployment", "web", drift).await?;
+    env.namespace.delete("Service", "web").await?;
+    env.namespace.until_gone("Service", "web").await?;
+    env.namespace.apply(app("new")).await?;
     Ok(())
 }
 
-async fn everything_is_right(scene: &Scene) -> Result<()> {
+async fn everything_is_right(env: &TestEnv) -> Result<()> {
     let right = |deployment: &Value| {
         deployment["spec"]["replicas"] == 4 && deployment["metadata"]["labels"]["app.kubernetes.io/name"] == "web"
     };
-    scene.namespace.until("Deployment", "web", "to be right", right).await?;
-    scene.namespace.until("Service", "web", "to be there", |_| true).await?;
-    scene.at_rest("web").await?;
-    scene.at_rest("new").await?;
-    let writes = scene.host_writes().await?;
+    env.namespace.until("Deployment", "web", "to be right", right).await?;
+    env.namespace.until("Service", "web", "to be there", |_| true).await?;
+    env.at_rest("web").await?;
+    env.at_rest("new").await?;
+    let writes = env.host_writes().await?;
     ensure!(!writes.iter().any(|write| write.starts_with("delete")), "something was deleted: {writes:#?}");
     Ok(())
 }

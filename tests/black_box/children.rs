@@ -9,8 +9,8 @@ use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app, is_ready, misbehaver},
     suite::{Suite, tests, timed},
+    test_env::{TestEnv, app, is_ready, misbehaver},
 };
 
 /// How soon the children of a new object must be there.
@@ -36,12 +36,12 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// A3: from the object's creation to both children.
-async fn children_are_there_within_a_second(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
+async fn children_are_there_within_a_second(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
     let created = Instant::now();
-    scene.namespace.apply(app("web")).await?;
+    env.namespace.apply(app("web")).await?;
     for kind in ["Deployment", "Service"] {
-        scene.namespace.until(kind, "web", "to be created", |_| true).await?;
+        env.namespace.until(kind, "web", "to be created", |_| true).await?;
     }
     let took = created.elapsed();
     eprintln!("the children were there {took:?} after their object");
@@ -50,12 +50,12 @@ async fn children_are_there_within_a_second(scene: &mut Scene) -> Result<()> {
 }
 
 /// A1, A2: both children, each controlled by the object and marked as the plugin's.
-async fn an_object_gets_its_children_owned_and_labelled(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
-    let app = scene.namespace.apply(app("web")).await?;
+async fn an_object_gets_its_children_owned_and_labelled(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
+    let app = env.namespace.apply(app("web")).await?;
     let uid = &app["metadata"]["uid"];
     for kind in ["Deployment", "Service"] {
-        let child = scene.namespace.until(kind, "web", "to be created", |_| true).await?;
+        let child = env.namespace.until(kind, "web", "to be created", |_| true).await?;
         let owner = json!({
             "apiVersion": "apps.example.com/v1", "kind": "AppService", "name": "web", "uid": uid,
             "controller": true, "blockOwnerDeletion": true,
@@ -67,7 +67,7 @@ async fn an_object_gets_its_children_owned_and_labelled(scene: &mut Scene) -> Re
         ensure!(labels["app.kubernetes.io/managed-by"] == "pilothouse", "not marked as managed: {child}");
         ensure!(labels["app.kubernetes.io/name"] == "web", "the plugin's own label is gone: {child}");
     }
-    let deployment = scene.namespace.get("Deployment", "web").await?.context("no Deployment")?;
+    let deployment = env.namespace.get("Deployment", "web").await?.context("no Deployment")?;
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     ensure!(deployment["spec"]["replicas"] == 3 && container["image"] == "example.com/web:1", "{deployment}");
     ensure!(container["ports"][0]["containerPort"] == 8080, "the default port is not there: {deployment}");
@@ -75,20 +75,20 @@ async fn an_object_gets_its_children_owned_and_labelled(scene: &mut Scene) -> Re
 }
 
 /// A3: the numbers of the Deployment appear in the status, and `Ready` follows them down and up again.
-async fn the_status_counts_ready_replicas(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    let pod = scene.namespace.list("Pod").await?.first().cloned().context("no Pod")?;
+async fn the_status_counts_ready_replicas(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    let pod = env.namespace.list("Pod").await?.first().cloned().context("no Pod")?;
     let name = pod["metadata"]["name"].as_str().context("a Pod without a name")?;
-    set_ready(scene, name, "False").await?;
+    set_ready(env, name, "False").await?;
     let app =
-        scene.namespace.until("AppService", "web", "to have 2/3 ready", |app| ready_replicas(app) == Some(2)).await?;
+        env.namespace.until("AppService", "web", "to have 2/3 ready", |app| ready_replicas(app) == Some(2)).await?;
     ensure!(app["status"]["replicas"] == 3, "three Pods exist: {app}");
     ensure!(condition(&app, "Ready")["status"] == "False", "two of three are not enough: {app}");
     ensure!(condition(&app, "Ready")["message"] == "2 of 3 replicas ready", "{app}");
     ensure!(condition(&app, "Reconciling")["status"] == "True", "{app}");
-    set_ready(scene, name, "True").await?;
-    scene.at_rest("web").await?;
-    let app = scene.namespace.get("AppService", "web").await?.context("no AppService")?;
+    set_ready(env, name, "True").await?;
+    env.at_rest("web").await?;
+    let app = env.namespace.get("AppService", "web").await?.context("no AppService")?;
     ensure!(ready_replicas(&app) == Some(3), "{app}");
     for type_ in ["Ready", "Available"] {
         ensure!(condition(&app, type_)["status"] == "True", "{type_} is not True: {app}");
@@ -104,81 +104,81 @@ fn ready_replicas(app: &Value) -> Option<i64> {
 }
 
 /// Does what a kubelet does when a Pod's readiness probe changes its mind.
-async fn set_ready(scene: &Scene, pod: &str, status: &str) -> Result<()> {
+async fn set_ready(env: &TestEnv, pod: &str, status: &str) -> Result<()> {
     let condition = json!({"type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
-    scene.namespace.api("Pod")?.patch_status(pod, &PatchParams::default(), &patch).await?;
+    env.namespace.api("Pod")?.patch_status(pod, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
 /// A9, A10: a child that somebody deletes comes back, the Service as well as the Deployment.
-async fn a_deleted_child_is_created_again(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
+async fn a_deleted_child_is_created_again(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
     for kind in ["Deployment", "Service"] {
-        let before = scene.namespace.get(kind, "web").await?.context("no child")?;
-        scene.namespace.delete(kind, "web").await?;
+        let before = env.namespace.get(kind, "web").await?.context("no child")?;
+        env.namespace.delete(kind, "web").await?;
         let is_new = |child: &Value| child["metadata"]["uid"] != before["metadata"]["uid"];
-        let child = scene.namespace.until(kind, "web", "to be created again", is_new).await?;
+        let child = env.namespace.until(kind, "web", "to be created again", is_new).await?;
         ensure!(child["spec"]["selector"] == before["spec"]["selector"], "not the same child: {child}");
         ensure!(child["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"], "{child}");
     }
-    scene.at_rest("web").await
+    env.at_rest("web").await
 }
 
 /// H-17: somebody takes the owner reference off, and it carries our labels still.
-async fn an_orphan_of_ours_is_taken_back(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    let before = scene.namespace.get("Service", "web").await?.context("no child")?;
-    scene.namespace.patch("Service", "web", json!({"metadata": {"ownerReferences": null}})).await?;
+async fn an_orphan_of_ours_is_taken_back(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    let before = env.namespace.get("Service", "web").await?.context("no child")?;
+    env.namespace.patch("Service", "web", json!({"metadata": {"ownerReferences": null}})).await?;
     let owned = |child: &Value| child["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"];
-    let after = scene.namespace.until("Service", "web", "to have its owner again", owned).await?;
+    let after = env.namespace.until("Service", "web", "to have its owner again", owned).await?;
     ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it was made anew: {after}");
     Ok(())
 }
 
 /// H-21: every write takes long, so that they would all be under way together if nothing kept them from it.
-async fn writes_of_many_children_are_made_a_few_at_once(scene: &mut Scene) -> Result<()> {
-    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+async fn writes_of_many_children_are_made_a_few_at_once(env: &mut TestEnv) -> Result<()> {
+    let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.faults().delay(Method::PATCH, "configmaps", SLOW);
-    scene.start(&["misbehaver"]).await?;
+    env.start(&["misbehaver"]).await?;
     let mut many = misbehaver("many", "several");
     many["spec"]["number"] = CHILDREN.into();
-    scene.namespace.apply(many).await?;
-    scene.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
+    env.namespace.apply(many).await?;
+    env.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
     let most = proxy.writes().most_at_once();
     ensure!(most == AT_ONCE, "{most} of {CHILDREN} writes were under way at once, and not {AT_ONCE}");
     Ok(())
 }
 
 /// F3: the API server itself refuses what the plugin could not make highly available.
-async fn the_schema_refuses_one_replica(scene: &mut Scene) -> Result<()> {
+async fn the_schema_refuses_one_replica(env: &mut TestEnv) -> Result<()> {
     let mut single = app("single");
     single["spec"]["replicas"] = 1.into();
-    let Err(refusal) = scene.namespace.apply(single).await else {
+    let Err(refusal) = env.namespace.apply(single).await else {
         anyhow::bail!("one replica is accepted");
     };
     let refusal = format!("{refusal:#}");
     ensure!(refusal.contains("spec.replicas") && refusal.contains("greater than or equal to 2"), "{refusal}");
-    ensure!(scene.namespace.get("AppService", "single").await?.is_none(), "it was created all the same");
+    ensure!(env.namespace.get("AppService", "single").await?.is_none(), "it was created all the same");
     Ok(())
 }
 
 /// F8, H-30: scaling the object scales the Deployment.
-async fn more_replicas_reach_the_deployment(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
+async fn more_replicas_reach_the_deployment(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
     let mut small = app("web");
     small["spec"]["replicas"] = 2.into();
-    scene.namespace.apply(small).await?;
-    scene.at_rest("web").await?;
-    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+    env.namespace.apply(small).await?;
+    env.at_rest("web").await?;
+    env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
     let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 4;
-    scene.namespace.until("Deployment", "web", "to have 4 replicas", scaled).await?;
-    scene.at_rest("web").await?;
+    env.namespace.until("Deployment", "web", "to have 4 replicas", scaled).await?;
+    env.at_rest("web").await?;
     // As `kubectl scale` and autoscalers do it.
-    let api = scene.namespace.api("AppService")?;
+    let api = env.namespace.api("AppService")?;
     let scale = json!({"spec": {"replicas": 3}});
     api.patch_scale("web", &PatchParams::default(), &Patch::Merge(scale)).await?;
-    scene.at_rest("web").await?;
+    env.at_rest("web").await?;
     let scale = serde_json::to_value(api.get_scale("web").await?)?;
     ensure!(scale["spec"]["replicas"] == 3 && scale["status"]["replicas"] == 3, "{scale}");
     ensure!(scale["status"]["selector"].as_str().is_some_and(|selector| !selector.is_empty()), "{scale}");

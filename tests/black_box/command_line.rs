@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{file, pilothouse},
-    scene::{Scene, app},
     suite::{Suite, tests},
     swaps::of_contract,
+    test_env::{TestEnv, app},
 };
 
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         every_command_explains_itself,
-        wrong_arguments_are_told,
+        wrong_arguments_are_reported,
         inspect_prints_the_manifest,
         inspect_says_why_a_file_is_no_plugin,
         rbac_prints_a_role_and_its_binding,
@@ -28,7 +28,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn every_command_explains_itself(_: &mut Scene) -> Result<()> {
+async fn every_command_explains_itself(_: &mut TestEnv) -> Result<()> {
     for command in [&[][..], &["run"], &["inspect"], &["rbac"], &["render"], &["pack"]] {
         let help = pilothouse(command.iter().chain([&"--help"])).await?.succeeded()?;
         ensure!(help.contains("Usage: pilothouse"), "{command:?}: {help}");
@@ -38,7 +38,7 @@ async fn every_command_explains_itself(_: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-async fn wrong_arguments_are_told(_: &mut Scene) -> Result<()> {
+async fn wrong_arguments_are_reported(_: &mut TestEnv) -> Result<()> {
     for wrong in [&["sail"][..], &["run", "--sail"], &["run"], &["inspect"], &["rbac"]] {
         let ended = pilothouse(wrong).await?;
         ensure!(ended.code == 2 && ended.errors.contains("Usage"), "{wrong:?}: {ended:?}");
@@ -46,7 +46,7 @@ async fn wrong_arguments_are_told(_: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-async fn inspect_prints_the_manifest(_: &mut Scene) -> Result<()> {
+async fn inspect_prints_the_manifest(_: &mut TestEnv) -> Result<()> {
     let plugin = artifacts::plugin("app-service")?;
     let printed = pilothouse([Path::new("inspect"), &plugin]).await?.succeeded()?;
     let manifest: Value = serde_saphyr::from_str(&printed).context("it is not YAML")?;
@@ -59,7 +59,7 @@ async fn inspect_prints_the_manifest(_: &mut Scene) -> Result<()> {
 }
 
 /// What is in the role, and that it is enough, is a matter of `deployed_rights`.
-async fn rbac_prints_a_role_and_its_binding(_: &mut Scene) -> Result<()> {
+async fn rbac_prints_a_role_and_its_binding(_: &mut TestEnv) -> Result<()> {
     let plugin = artifacts::plugin("app-service")?;
     for (scope, kind) in [(&[][..], "ClusterRoleBinding"), (&["--namespace", "shop"], "RoleBinding")] {
         let arguments = [&["rbac", "--service-account", "system/host"], scope].concat();
@@ -85,7 +85,7 @@ async fn rbac_prints_a_role_and_its_binding(_: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-async fn inspect_says_why_a_file_is_no_plugin(_: &mut Scene) -> Result<()> {
+async fn inspect_says_why_a_file_is_no_plugin(_: &mut TestEnv) -> Result<()> {
     let good = std::fs::read(artifacts::plugin("app-service")?)?;
     let cases = [
         (b"this is not WebAssembly".to_vec(), "not a whole WebAssembly file"),
@@ -103,16 +103,16 @@ async fn inspect_says_why_a_file_is_no_plugin(_: &mut Scene) -> Result<()> {
 }
 
 /// Fed with the live object, it prints the very children that are in the cluster.
-async fn render_prints_what_the_host_applies(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    let object = scene.namespace.get("AppService", "web").await?.context("no AppService")?;
-    let printed = render(scene, &object).await?.succeeded()?;
+async fn render_prints_what_the_host_applies(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    let object = env.namespace.get("AppService", "web").await?.context("no AppService")?;
+    let printed = render(env, &object).await?.succeeded()?;
     let documents: Vec<Value> = serde_saphyr::from_multiple(&printed).context("it is not YAML")?;
     let rendered: BTreeMap<_, _> =
         documents.iter().filter_map(|child| Some((child["kind"].as_str()?, child))).collect();
     ensure!(rendered.keys().eq(&["Deployment", "Service"]), "{printed}");
     for (kind, rendered) in rendered {
-        let live = scene.namespace.get(kind, "web").await?.context("no child")?;
+        let live = env.namespace.get(kind, "web").await?.context("no child")?;
         contains(&live, rendered, kind)?;
     }
     Ok(())
@@ -138,7 +138,7 @@ fn contains(live: &Value, rendered: &Value, path: &str) -> Result<()> {
     Ok(())
 }
 
-async fn render_says_what_is_wrong_with_an_object(scene: &mut Scene) -> Result<()> {
+async fn render_says_what_is_wrong_with_an_object(env: &mut TestEnv) -> Result<()> {
     let mut other = app("web");
     other["kind"] = "Other".into();
     let mut nameless = app("web");
@@ -151,7 +151,7 @@ async fn render_says_what_is_wrong_with_an_object(scene: &mut Scene) -> Result<(
         (without_metadata, &["metadata"]),
         (Value::from("text"), &["apps.example.com/v1 AppService"]),
     ] {
-        render(scene, &object).await?.failed_with(words)?;
+        render(env, &object).await?.failed_with(words)?;
     }
     let plugin = artifacts::plugin("app-service")?;
     for (text, words) in [("a: [", &["is not YAML"][..]), ("", &["0 objects"])] {
@@ -161,22 +161,22 @@ async fn render_says_what_is_wrong_with_an_object(scene: &mut Scene) -> Result<(
     // The plugin cannot read what the schema would not have let pass.
     let mut specless = app("web");
     specless["spec"] = Value::Null;
-    let ended = render(scene, &specless).await?;
+    let ended = render(env, &specless).await?;
     ensure!(!ended.errors.contains("verdict: done") && ended.output.is_empty(), "it rendered nonsense: {ended:?}");
     Ok(())
 }
 
-async fn render(scene: &Scene, object: &Value) -> Result<crate::command::Ended> {
+async fn render(env: &TestEnv, object: &Value) -> Result<crate::command::Ended> {
     let object = file(object.to_string().as_bytes())?;
-    let (plugin, cache) = (artifacts::plugin("app-service")?, scene.cluster.cache());
+    let (plugin, cache) = (artifacts::plugin("app-service")?, env.cluster.cache());
     pilothouse([Path::new("render"), &plugin, object.path(), Path::new("--cache-dir"), &cache]).await
 }
 
-async fn run_says_what_is_wrong_with_a_kubeconfig(scene: &mut Scene) -> Result<()> {
+async fn run_says_what_is_wrong_with_a_kubeconfig(env: &mut TestEnv) -> Result<()> {
     let malformed = file(b"clusters: [")?;
     let nothing = file(b"apiVersion: v1\nkind: Config\n")?;
     for kubeconfig in [Path::new("no/such/kubeconfig"), malformed.path(), nothing.path()] {
-        let plugins = scene.host.plugins();
+        let plugins = env.host.plugins();
         let arguments = [Path::new("run"), Path::new("--plugins"), &plugins, Path::new("--kubeconfig"), kubeconfig];
         let name = kubeconfig.to_string_lossy();
         pilothouse(arguments).await?.failed_with(&[&name, "kubeconfig"])?;
@@ -184,8 +184,8 @@ async fn run_says_what_is_wrong_with_a_kubeconfig(scene: &mut Scene) -> Result<(
     Ok(())
 }
 
-async fn run_says_what_is_wrong_with_a_plugin_directory(scene: &mut Scene) -> Result<()> {
-    let kubeconfig = scene.namespace.setup().kubeconfig;
+async fn run_says_what_is_wrong_with_a_plugin_directory(env: &mut TestEnv) -> Result<()> {
+    let kubeconfig = env.namespace.setup().kubeconfig;
     let plain = file(b"")?;
     for plugins in [Path::new("no/such/directory"), plain.path()] {
         let mut arguments =

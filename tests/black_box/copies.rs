@@ -10,7 +10,7 @@ use kube::{
 use pilothouse_tests::cluster::install_crd;
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::test_env::TestEnv;
 
 /// The plugin with each occurrence of a text replaced by another one of the same length.
 pub fn replaced(original: &[u8], text: &str, by: &str) -> Vec<u8> {
@@ -21,7 +21,7 @@ pub fn replaced(original: &[u8], text: &str, by: &str) -> Vec<u8> {
 }
 
 /// Installs the CRD of a copy, which serves these versions with the same schema and stores the first one.
-pub async fn define(scene: &Scene, number: usize, versions: &[&str]) -> Result<()> {
+pub async fn define(env: &TestEnv, number: usize, versions: &[&str]) -> Result<()> {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = |name: &&str| {
         json!({
@@ -45,11 +45,11 @@ pub async fn define(scene: &Scene, number: usize, versions: &[&str]) -> Result<(
     });
     let file = tempfile::NamedTempFile::new()?;
     fs::write(file.path(), definition.to_string())?;
-    install_crd(&scene.namespace.client(), file.path()).await
+    install_crd(&env.namespace.client(), file.path()).await
 }
 
 /// The objects of a copy, in one of the versions.
-pub fn api(scene: &Scene, number: usize, version: &str) -> Api<DynamicObject> {
+pub fn api(env: &TestEnv, number: usize, version: &str) -> Api<DynamicObject> {
     let resource = ApiResource {
         group: "copies.pilothouse.dev".to_owned(),
         version: version.to_owned(),
@@ -57,5 +57,5 @@ pub fn api(scene: &Scene, number: usize, version: &str) -> Api<DynamicObject> {
         kind: format!("Copy{number:03}"),
         plural: format!("copy{number:03}s"),
     };
-    Api::namespaced_with(scene.namespace.client(), &scene.namespace.name, &resource)
+    Api::namespaced_with(env.namespace.client(), &env.namespace.name, &resource)
 }

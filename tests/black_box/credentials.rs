@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    scene::{Scene, app},
     suite::{Suite, tests},
+    test_env::{TestEnv, app},
 };
 
 /// The host's service account.
@@ -35,74 +35,74 @@ pub fn register(suite: &mut Suite) {
     tests!(suite, a_pod_finds_its_cluster_and_its_namespace, a_replaced_token_is_not_noticed);
 }
 
-async fn a_pod_finds_its_cluster_and_its_namespace(scene: &mut Scene) -> Result<()> {
-    let folder = account(scene).await?;
-    let pod = Pod { account: folder.path().to_owned(), server: scene.cluster.plane.url().to_owned() };
+async fn a_pod_finds_its_cluster_and_its_namespace(env: &mut TestEnv) -> Result<()> {
+    let folder = account(env).await?;
+    let pod = Pod { account: folder.path().to_owned(), server: env.cluster.plane.url().to_owned() };
     if !pod.is_possible().await {
         eprintln!("skipped: this machine lets nobody but root have mounts of their own");
         return Ok(());
     }
-    scene.set_up_host(|setup| {
+    env.set_up_host(|setup| {
         setup.pod = Some(pod);
         setup.arguments = vec!["--leader-elect".to_owned()];
     })?;
-    scene.start_with_web().await?;
+    env.start_with_web().await?;
     for (kind, name) in [("Lease", "pilothouse"), ("ConfigMap", "pilothouse-kinds")] {
-        ensure!(scene.namespace.get(kind, name).await?.is_some(), "{kind} {name} is in another namespace");
+        ensure!(env.namespace.get(kind, name).await?.is_some(), "{kind} {name} is in another namespace");
     }
-    let user = format!("system:serviceaccount:{}:{ACCOUNT}", scene.namespace.name);
-    ensure!(!scene.writes_of(&user).await?.is_empty(), "the host is somebody else");
+    let user = format!("system:serviceaccount:{}:{ACCOUNT}", env.namespace.name);
+    ensure!(!env.writes_of(&user).await?.is_empty(), "the host is somebody else");
     Ok(())
 }
 
 /// The old token is refused at once when the Secret that it is bound to goes. The API server restarts too, so that watches
 /// begin with the new one.
-async fn a_replaced_token_is_not_noticed(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+async fn a_replaced_token_is_not_noticed(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
     let crd = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
-    install_crd(&scene.namespace.client(), &crd).await?;
-    let folder = account(scene).await?;
+    install_crd(&env.namespace.client(), &crd).await?;
+    let folder = account(env).await?;
     let user = json!({"tokenFile": folder.path().join("token")});
     let path = folder.path().join("kubeconfig");
-    std::fs::write(&path, kubeconfig(scene, folder.path(), &user).to_string())?;
-    scene.set_up_host(|setup| setup.kubeconfig = path)?;
-    scene.start(&["app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
-    has_replicas(scene, 3).await?;
+    std::fs::write(&path, kubeconfig(env, folder.path(), &user).to_string())?;
+    env.set_up_host(|setup| setup.kubeconfig = path)?;
+    env.start(&["app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
+    has_replicas(env, 3).await?;
 
     let old = std::fs::read_to_string(folder.path().join("token"))?;
-    replace_token(scene, folder.path(), "second").await?;
-    scene.namespace.delete("Secret", "first").await?;
-    refused(scene, &kubeconfig(scene, folder.path(), &json!({"token": old.trim()}))).await?;
+    replace_token(env, folder.path(), "second").await?;
+    env.namespace.delete("Secret", "first").await?;
+    refused(env, &kubeconfig(env, folder.path(), &json!({"token": old.trim()}))).await?;
     for (replicas, restart) in [(4, false), (5, true)] {
         if restart {
-            scene.cluster.plane.kill_part(Part::ApiServer).await?;
-            scene.cluster.plane.start_part(Part::ApiServer).await?;
+            env.cluster.plane.kill_part(Part::ApiServer).await?;
+            env.cluster.plane.start_part(Part::ApiServer).await?;
         }
-        scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": replicas}})).await?;
-        has_replicas(scene, replicas).await?;
-        scene.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 1}})).await?;
-        has_replicas(scene, replicas).await?;
+        env.namespace.patch("AppService", "web", json!({"spec": {"replicas": replicas}})).await?;
+        has_replicas(env, replicas).await?;
+        env.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 1}})).await?;
+        has_replicas(env, replicas).await?;
     }
     let warnings: Vec<_> =
-        scene.namespace.list("Event").await?.into_iter().filter(|event| event["type"] == "Warning").collect();
+        env.namespace.list("Event").await?.into_iter().filter(|event| event["type"] == "Warning").collect();
     ensure!(warnings.is_empty(), "it was noticed: {warnings:#?}");
     Ok(())
 }
 
-async fn has_replicas(scene: &Scene, replicas: u32) -> Result<()> {
+async fn has_replicas(env: &TestEnv, replicas: u32) -> Result<()> {
     let holds = |deployment: &Value| deployment["spec"]["replicas"] == replicas;
-    scene.namespace.until("Deployment", "web", &format!("to have {replicas} replicas"), holds).await?;
+    env.namespace.until("Deployment", "web", &format!("to have {replicas} replicas"), holds).await?;
     Ok(())
 }
 
 /// A service account that may do anything in the test's namespace, in the files that a pod has of it.
-async fn account(scene: &Scene) -> Result<TempDir> {
-    let namespace = &scene.namespace.name;
+async fn account(env: &TestEnv) -> Result<TempDir> {
+    let namespace = &env.namespace.name;
     let meta = |name: &str| json!({"name": name});
-    scene.namespace.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(ACCOUNT)})).await?;
+    env.namespace.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(ACCOUNT)})).await?;
     for name in ["first", "second"] {
-        scene.namespace.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(name)})).await?;
+        env.namespace.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(name)})).await?;
     }
     let group = "rbac.authorization.k8s.io";
     let binding = json!({
@@ -110,18 +110,18 @@ async fn account(scene: &Scene) -> Result<TempDir> {
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
     });
-    let bindings = Api::<RoleBinding>::namespaced(scene.namespace.client(), namespace);
+    let bindings = Api::<RoleBinding>::namespaced(env.namespace.client(), namespace);
     bindings.patch(ACCOUNT, &PatchParams::apply("tests").force(), &Patch::Apply(binding)).await?;
     let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("ca.crt"), scene.cluster.plane.ca_pem())?;
+    std::fs::write(folder.path().join("ca.crt"), env.cluster.plane.ca_pem())?;
     std::fs::write(folder.path().join("namespace"), namespace)?;
-    replace_token(scene, folder.path(), "first").await?;
+    replace_token(env, folder.path(), "first").await?;
     Ok(folder)
 }
 
 /// Writes a new token, which is good as long as a Secret is there, in the place of the one before.
-async fn replace_token(scene: &Scene, folder: &Path, secret: &str) -> Result<()> {
-    let (client, namespace) = (scene.namespace.client(), &scene.namespace.name);
+async fn replace_token(env: &TestEnv, folder: &Path, secret: &str) -> Result<()> {
+    let (client, namespace) = (env.namespace.client(), &env.namespace.name);
     let uid = Api::<Secret>::namespaced(client.clone(), namespace).get(secret).await?.metadata.uid;
     let bound = BoundObjectReference {
         api_version: Some("v1".to_owned()),
@@ -140,23 +140,23 @@ async fn replace_token(scene: &Scene, folder: &Path, secret: &str) -> Result<()>
 }
 
 /// A kubeconfig of a user, with the API server's certificate from a folder.
-fn kubeconfig(scene: &Scene, folder: &Path, user: &Value) -> Value {
-    let cluster = json!({"server": scene.cluster.plane.url(), "certificate-authority": folder.join("ca.crt")});
+fn kubeconfig(env: &TestEnv, folder: &Path, user: &Value) -> Value {
+    let cluster = json!({"server": env.cluster.plane.url(), "certificate-authority": folder.join("ca.crt")});
     json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "c", "cluster": cluster}],
         "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": scene.namespace.name}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": env.namespace.name}}],
         "current-context": "x",
     })
 }
 
 /// Waits until the API server takes a user no longer; it remembers for some seconds that a token was good.
-async fn refused(scene: &Scene, kubeconfig: &Value) -> Result<()> {
+async fn refused(env: &TestEnv, kubeconfig: &Value) -> Result<()> {
     let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig.clone())?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let secrets = Api::<Secret>::namespaced(Client::try_from(config)?, &scene.namespace.name);
+    let secrets = Api::<Secret>::namespaced(Client::try_from(config)?, &env.namespace.name);
     eventually(PATIENCE, "the old token to be refused", async || {
         let answer = secrets.list(&Default::default()).await;
         let refused = matches!(&answer, Err(kube::Error::Api(status)) if status.code == 401);

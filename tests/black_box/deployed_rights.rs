@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::{
     command::pilothouse,
     permissions::{allow, be_restricted},
-    scene::{Scene, app},
     suite::{Suite, tests},
+    test_env::{TestEnv, app},
     training_job::words,
 };
 
@@ -24,31 +24,31 @@ pub fn register(suite: &mut Suite) {
     tests!(suite, plugins_get_along_with_what_is_deployed, no_more_is_deployed_than_plugins_need);
 }
 
-async fn plugins_get_along_with_what_is_deployed(scene: &mut Scene) -> Result<()> {
+async fn plugins_get_along_with_what_is_deployed(env: &mut TestEnv) -> Result<()> {
     let [cluster, own] = [deployed("ClusterRole")?, deployed("Role")?];
-    allow(scene, &[cluster, own].concat()).await?;
-    be_restricted(scene, &["--leader-elect"])?;
-    scene.start(&PLUGINS).await?;
+    allow(env, &[cluster, own].concat()).await?;
+    be_restricted(env, &["--leader-elect"])?;
+    env.start(&PLUGINS).await?;
     for plugin in PLUGINS {
-        scene.host.logged(&format!(r#""the host has all rights that the plugin needs","plugin":"{plugin}""#)).await?;
+        env.host.logged(&format!(r#""the host has all rights that the plugin needs","plugin":"{plugin}""#)).await?;
     }
-    scene.namespace.apply(app("web")).await?;
-    scene.at_rest("web").await?;
+    env.namespace.apply(app("web")).await?;
+    env.at_rest("web").await?;
 
-    words::claim(scene, "data").await?;
+    words::claim(env, "data").await?;
     let policy = json!({"ttlSecondsAfterFinished": 2});
     let spec = json!({"dataVolume": {"claimName": "data"}, "hyperparameters": {"rate": 0.1}, "runPolicy": policy});
-    scene.namespace.apply(words::job(spec)).await?;
-    words::runs(scene, words::JOB).await?;
+    env.namespace.apply(words::job(spec)).await?;
+    words::runs(env, words::JOB).await?;
     for pod in ["mnist-worker-0", "mnist-worker-1"] {
-        words::exit(scene, pod, 0).await?;
+        words::exit(env, pod, 0).await?;
     }
-    words::has(scene, words::JOB, "Succeeded", "TrainingJobSucceeded").await?;
-    words::told_times(scene, words::JOB, "TrainingJobSucceeded", 1).await?;
-    scene.namespace.until_gone("TrainingJob", words::JOB).await
+    words::has(env, words::JOB, "Succeeded", "TrainingJobSucceeded").await?;
+    words::has_events(env, words::JOB, "TrainingJobSucceeded", 1).await?;
+    env.namespace.until_gone("TrainingJob", words::JOB).await
 }
 
-async fn no_more_is_deployed_than_plugins_need(_scene: &mut Scene) -> Result<()> {
+async fn no_more_is_deployed_than_plugins_need(_: &mut TestEnv) -> Result<()> {
     let plugins = PLUGINS.into_iter().map(artifacts::plugin).collect::<Result<Vec<_>>>()?;
     let printed = pilothouse(std::iter::once("rbac".into()).chain(plugins)).await?.succeeded()?;
     let (needed, given) = (rights(&of_kind(&printed, "ClusterRole")?), rights(&deployed("ClusterRole")?));

@@ -1,4 +1,4 @@
-//! Objects that are reconciled over and over: slowed down, told with the busiest source, and well again when it is over.
+//! Objects that are reconciled over and over: slowed down, reported with the busiest source, and well again when it is over.
 //! And plugins that ask for a time to be asked again.
 
 use std::time::Duration;
@@ -12,8 +12,8 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, misbehaver},
     suite::{Suite, tests, timed},
+    test_env::{TestEnv, misbehaver},
 };
 
 /// How many repairs a fight may cost before the host tells that it slows down: a burst of 60, and some slow ones.
@@ -26,95 +26,95 @@ pub fn register(suite: &mut Suite) {
     timed!(suite, a_plugin_is_asked_again_after_exactly_the_time_it_wants);
     tests!(
         suite,
-        a_fight_over_a_child_is_slowed_down_told_and_forgotten,
+        a_fight_over_a_child_is_slowed_down_reported_and_forgotten,
         a_plugin_that_asks_to_be_asked_at_once_is_slowed_down,
         a_plugin_that_does_not_read_the_clock_is_not_asked_again,
     );
 }
 
 /// Another controller wants seven replicas, and never gives up.
-async fn a_fight_over_a_child_is_slowed_down_told_and_forgotten(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
+async fn a_fight_over_a_child_is_slowed_down_reported_and_forgotten(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
     let fight = async {
         loop {
-            let deployment = scene.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
+            let deployment = env.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
             if deployment["spec"]["replicas"] != 7 {
-                scene.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 7}})).await?;
+                env.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 7}})).await?;
             }
         }
     };
-    let told = scene.namespace.until("AppService", "web", "to be throttled", is_throttled);
+    let reported = env.namespace.until("AppService", "web", "to be throttled", is_throttled);
     let object = tokio::select! {
         ended = fight => { let ended: Result<Value> = ended; ended? }
-        told = told => told?,
+        reported = reported => reported?,
     };
     let message = condition(&object, "Throttled")["message"].as_str().context("no message")?;
     ensure!(message.contains("Deployment 'web'"), "the source is not named: {message}");
-    let repairs = scene.host_writes().await?.iter().filter(|write| write.starts_with("patch deployments/ ")).count();
+    let repairs = env.host_writes().await?.iter().filter(|write| write.starts_with("patch deployments/ ")).count();
     ensure!(repairs < REPAIRS, "{repairs} repairs before it was slowed down");
 
     let calm = |object: &Value| condition(object, "Throttled").is_null();
     // What is left of the fight can fall into one more of the longest pauses.
     eventually(LONGEST_PAUSE + PATIENCE, "AppService 'web' to be throttled no more", async || {
-        let object = scene.namespace.get("AppService", "web").await?.context("the object is gone")?;
+        let object = env.namespace.get("AppService", "web").await?.context("the object is gone")?;
         Ok(Look::of(calm(&object), &object["status"]))
     })
     .await?;
-    let deployment = scene.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
+    let deployment = env.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
     ensure!(deployment["spec"]["replicas"] == 3, "the last change was lost: {deployment}");
-    scene.at_rest("web").await
+    env.at_rest("web").await
 }
 
-async fn a_plugin_that_asks_to_be_asked_at_once_is_slowed_down(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
+async fn a_plugin_that_asks_to_be_asked_at_once_is_slowed_down(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
     let mut restless = misbehaver("restless", "clock");
     restless["spec"]["number"] = 0.into();
-    scene.namespace.apply(restless).await?;
-    let object = scene.namespace.until("Misbehaver", "restless", "to be throttled", is_throttled).await?;
+    env.namespace.apply(restless).await?;
+    let object = env.namespace.until("Misbehaver", "restless", "to be throttled", is_throttled).await?;
     let message = condition(&object, "Throttled")["message"].as_str().context("no message")?;
     ensure!(message.contains("requeue-after"), "the source is not named: {message}");
-    let calls = scene.calls("misbehaver").await?;
+    let calls = env.calls("misbehaver").await?;
     ensure!(calls < 4.0 * REPAIRS as f64, "{calls} calls before it was slowed down");
 
     // A change of the object itself waits for nothing, and makes it well.
-    scene.namespace.patch("Misbehaver", "restless", json!({"spec": {"act": "well"}})).await?;
+    env.namespace.patch("Misbehaver", "restless", json!({"spec": {"act": "well"}})).await?;
     let well = |object: &Value| object["status"]["acted"] == "well" && condition(object, "Throttled").is_null();
-    scene.namespace.until("Misbehaver", "restless", "to be well", well).await?;
+    env.namespace.until("Misbehaver", "restless", "to be well", well).await?;
     Ok(())
 }
 
 /// It would be asked the same again.
-async fn a_plugin_that_does_not_read_the_clock_is_not_asked_again(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
+async fn a_plugin_that_does_not_read_the_clock_is_not_asked_again(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("pure", "requeue");
     object["spec"]["number"] = 0.into();
-    scene.namespace.apply(object).await?;
+    env.namespace.apply(object).await?;
     let ready = |object: &Value| condition(object, "Ready")["status"] == "True";
-    scene.namespace.until("Misbehaver", "pure", "to be ready", ready).await?;
+    env.namespace.until("Misbehaver", "pure", "to be ready", ready).await?;
     eventually(PATIENCE, "the call that is left out", async || {
-        let skipped = scene.metrics().await?.sum("pilothouse_plugin_calls_skipped_total", &[]);
+        let skipped = env.metrics().await?.sum("pilothouse_plugin_calls_skipped_total", &[]);
         Ok(Look::of(skipped > 0.0, skipped))
     })
     .await?;
-    let calls = scene.calls("misbehaver").await?;
+    let calls = env.calls("misbehaver").await?;
     // Whatever was still to come of it has come once another object is done.
-    scene.namespace.apply(misbehaver("other", "well")).await?;
-    scene.namespace.until("Misbehaver", "other", "to be ready", ready).await?;
+    env.namespace.apply(misbehaver("other", "well")).await?;
+    env.namespace.until("Misbehaver", "other", "to be ready", ready).await?;
     let others = 10.0;
-    ensure!(scene.calls("misbehaver").await? <= calls + others, "the plugin was asked again and again");
+    ensure!(env.calls("misbehaver").await? <= calls + others, "the plugin was asked again and again");
     Ok(())
 }
 
 /// The child holds the time of each call.
-async fn a_plugin_is_asked_again_after_exactly_the_time_it_wants(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
+async fn a_plugin_is_asked_again_after_exactly_the_time_it_wants(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("clock", "clock");
     object["spec"]["number"] = 2.into();
-    scene.namespace.apply(object).await?;
-    let mut before = asked_at(&scene.namespace.until("ConfigMap", "clock", "to be created", |_| true).await?)?;
+    env.namespace.apply(object).await?;
+    let mut before = asked_at(&env.namespace.until("ConfigMap", "clock", "to be created", |_| true).await?)?;
     for _ in 0..3 {
         let asked_again = |child: &Value| asked_at(child).is_ok_and(|at| at != before);
-        let child = scene.namespace.until("ConfigMap", "clock", "to be written again", asked_again).await?;
+        let child = env.namespace.until("ConfigMap", "clock", "to be written again", asked_again).await?;
         let now = asked_at(&child)?;
         let after = Duration::try_from(now.duration_since(before))?;
         // The plugin sees whole seconds.

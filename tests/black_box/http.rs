@@ -15,8 +15,8 @@ use pilothouse_tests::{
 use tokio::process::Command;
 
 use crate::{
-    scene::{Scene, app, misbehaver},
     suite::{Suite, tests},
+    test_env::{TestEnv, app, misbehaver},
 };
 
 /// How soon a host with nothing to finish ends.
@@ -28,7 +28,7 @@ const SLOW: Duration = Duration::from_millis(500);
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        health_is_told,
+        health_is_reported,
         the_log_level_changes_at_run_time,
         the_log_is_for_people_where_nobody_wants_json,
         sigterm_ends_the_host,
@@ -36,50 +36,50 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn health_is_told(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
+async fn health_is_reported(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
     for path in ["/healthz", "/readyz"] {
-        let (code, body) = scene.host.get("health", path).await?;
+        let (code, body) = env.host.get("health", path).await?;
         ensure!(code == 200 && body.contains("ok"), "{path} says {code} {body}");
     }
-    ensure!(scene.host.get("health", "/nothing").await?.0 == 404, "everything is answered");
+    ensure!(env.host.get("health", "/nothing").await?.0 == 404, "everything is answered");
     Ok(())
 }
 
-async fn the_log_level_changes_at_run_time(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
+async fn the_log_level_changes_at_run_time(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
     let log_level = async |method: &str, filter: &str| {
-        let answer = scene.host.ask("health", &format!("{method} /log-level HTTP/1.1\r\n"), filter).await?;
+        let answer = env.host.ask("health", &format!("{method} /log-level HTTP/1.1\r\n"), filter).await?;
         Ok::<_, anyhow::Error>((answer.status, answer.body))
     };
     ensure!(log_level("GET", "").await? == (200, "info\n".to_owned()), "it does not begin as it was started");
     let details = |log: &str| log.matches("\"level\":\"DEBUG\"").count();
-    ensure!(details(&scene.host.log()) == 0, "details are logged already");
+    ensure!(details(&env.host.log()) == 0, "details are logged already");
     let changed = log_level("PUT", "info,pilothouse_controller=debug").await?;
     ensure!(changed.0 == 200 && changed.1.contains("pilothouse_controller=debug"), "{changed:?}");
-    scene.namespace.apply(app("web")).await?;
-    scene.host.logged("\"level\":\"DEBUG\"").await?;
-    scene.at_rest("web").await?;
-    scene.namespace.apply(app("gone")).await?;
-    scene.at_rest("gone").await?;
-    scene.namespace.delete("AppService", "gone").await?;
-    scene.host.logged("AppService resource not found. Ignoring since object must be deleted").await?;
+    env.namespace.apply(app("web")).await?;
+    env.host.logged("\"level\":\"DEBUG\"").await?;
+    env.at_rest("web").await?;
+    env.namespace.apply(app("gone")).await?;
+    env.at_rest("gone").await?;
+    env.namespace.delete("AppService", "gone").await?;
+    env.host.logged("AppService resource not found. Ignoring since object must be deleted").await?;
 
     let (code, why) = log_level("PUT", "debgu").await?;
     ensure!(code == 400 && why.contains("'debgu' is not a level") && why.contains("info,pilo"), "{code} {why}");
     ensure!(log_level("PUT", "info").await?.0 == 200, "it does not go back");
-    let before = details(&scene.host.log());
-    scene.reconcile_often("web", 3).await?;
-    let after = details(&scene.host.log());
+    let before = details(&env.host.log());
+    env.reconcile_often("web", 3).await?;
+    let after = details(&env.host.log());
     ensure!(before == after, "{} more details are logged", after - before);
     Ok(())
 }
 
-async fn the_log_is_for_people_where_nobody_wants_json(scene: &mut Scene) -> Result<()> {
+async fn the_log_is_for_people_where_nobody_wants_json(env: &mut TestEnv) -> Result<()> {
     let log = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(artifacts::host_binary()?);
     command.args(["run", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0", "--plugins"]);
-    command.arg(scene.host.plugins()).arg("--kubeconfig").arg(scene.namespace.setup().kubeconfig);
+    command.arg(env.host.plugins()).arg("--kubeconfig").arg(env.namespace.setup().kubeconfig);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.reopen()?).kill_on_drop(true);
     let _host = command.spawn()?;
     eventually(PATIENCE, "a line for people", async || {
@@ -91,37 +91,37 @@ async fn the_log_is_for_people_where_nobody_wants_json(scene: &mut Scene) -> Res
 }
 
 /// Also while a plugin computes.
-async fn sigterm_ends_the_host(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
-    scene.namespace.apply(misbehaver("endless", "loop")).await?;
+async fn sigterm_ends_the_host(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    env.namespace.apply(misbehaver("endless", "loop")).await?;
     eventually(PATIENCE, "the plugin to compute", async || {
-        let working = scene.metrics().await?.sum("controller_runtime_active_workers", &[("controller", "misbehaver")]);
+        let working = env.metrics().await?.sum("controller_runtime_active_workers", &[("controller", "misbehaver")]);
         Ok(Look::of(working > 0.0, working))
     })
     .await?;
     let asked = Instant::now();
-    scene.host.stop().await?;
+    env.host.stop().await?;
     let took = asked.elapsed();
     ensure!(took < SOON, "the host took {took:?} to end");
-    ensure!(scene.host.log().contains("pilothouse ends"), "it does not say that it ends");
+    ensure!(env.host.log().contains("pilothouse ends"), "it does not say that it ends");
     Ok(())
 }
 
 /// A write takes long, and the host is asked to end meanwhile: the child is there afterwards, and the status tells of it.
-async fn sigterm_lets_what_is_under_way_end(scene: &mut Scene) -> Result<()> {
-    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+async fn sigterm_lets_what_is_under_way_end(env: &mut TestEnv) -> Result<()> {
+    let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.faults().delay(Method::PATCH, "deployments", SLOW);
-    scene.start(&["app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
+    env.start(&["app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
     let write = "PATCH deployments web".to_owned();
     eventually(PATIENCE, "the write to be under way", async || {
         let writes = proxy.writes().seen();
         Ok(Look::of(writes.contains(&write), writes))
     })
     .await?;
-    scene.host.stop().await?;
-    ensure!(scene.namespace.get("Deployment", "web").await?.is_some(), "the write was given up");
-    let web = scene.namespace.get("AppService", "web").await?.unwrap_or_default();
+    env.host.stop().await?;
+    ensure!(env.namespace.get("Deployment", "web").await?.is_some(), "the write was given up");
+    let web = env.namespace.get("AppService", "web").await?.unwrap_or_default();
     ensure!(condition(&web, "Ready")["observedGeneration"] == web["metadata"]["generation"], "nobody says so: {web}");
     Ok(())
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{pilothouse, repacked},
-    scene::{Scene, at_rest, misbehaver},
     suite::{Suite, tests},
+    test_env::{TestEnv, at_rest, misbehaver},
 };
 
 /// A Lease that runs out soon; long enough for a slow machine to renew it in time.
@@ -49,11 +49,11 @@ struct Lease {
     retry_period: &'static str,
 }
 
-async fn only_the_leader_writes(scene: &mut Scene) -> Result<()> {
-    let mut second = two_hosts(scene, LONG).await?;
-    scene.namespace.apply(object("one")).await?;
-    reconciled(scene, "one").await?;
-    for (host, leads) in [(&scene.host, 1.0), (&second, 0.0)] {
+async fn only_the_leader_writes(env: &mut TestEnv) -> Result<()> {
+    let mut second = two_hosts(env, LONG).await?;
+    env.namespace.apply(object("one")).await?;
+    reconciled(env, "one").await?;
+    for (host, leads) in [(&env.host, 1.0), (&second, 0.0)] {
         ensure!(host.get("health", "/readyz").await?.0 == 200, "a host is not ready");
         let metrics = at_rest(host, PATIENCE).await?;
         let status = metrics.sum("leader_election_master_status", &[("name", "pilothouse")]);
@@ -61,154 +61,154 @@ async fn only_the_leader_writes(scene: &mut Scene) -> Result<()> {
         let works = metrics.sum("controller_runtime_reconcile_total", &[]) > 0.0;
         ensure!(works == (leads == 1.0), "the wrong host reconciles");
     }
-    written_once(scene, &["one"]).await?;
+    written_once(env, &["one"]).await?;
     ensure!(
-        work_of(scene, SECOND_HOST_USER).await?.is_empty(),
+        work_of(env, SECOND_HOST_USER).await?.is_empty(),
         "the other host wrote {:?}",
-        work_of(scene, SECOND_HOST_USER).await?
+        work_of(env, SECOND_HOST_USER).await?
     );
     second.stop().await
 }
 
 /// As in a roll-out: it has child kinds that the leader does not know, is ready all the same, and records them when it leads.
-async fn a_newer_version_stands_by_and_takes_over(scene: &mut Scene) -> Result<()> {
+async fn a_newer_version_stands_by_and_takes_over(env: &mut TestEnv) -> Result<()> {
     let fewer = repacked(&artifacts::guest("misbehaver")?, |manifest| manifest["children"] = json!([])).await?;
-    scene.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, LONG))?;
-    scene.host.install(fewer.path(), "misbehaver.wasm")?;
-    scene.start(&[]).await?;
-    scene.host.logged("this host leads").await?;
-    let second = standing_by(scene, LONG).await?;
-    let early = scene.writes_of(SECOND_HOST_USER).await?;
+    env.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, LONG))?;
+    env.host.install(fewer.path(), "misbehaver.wasm")?;
+    env.start(&[]).await?;
+    env.host.logged("this host leads").await?;
+    let second = standing_by(env, LONG).await?;
+    let early = env.writes_of(SECOND_HOST_USER).await?;
     ensure!(early.is_empty(), "the other host wrote {early:?}");
-    scene.host.stop().await?;
-    scene.namespace.apply(object("one")).await?;
-    reconciled(scene, "one").await?;
+    env.host.stop().await?;
+    env.namespace.apply(object("one")).await?;
+    reconciled(env, "one").await?;
     ensure!(second.get("health", "/readyz").await?.0 == 200, "the new leader is not ready");
-    written_once(scene, &["one"]).await
+    written_once(env, &["one"]).await
 }
 
 /// The Lease would last for minutes, so the other host leads because it was given back.
-async fn a_leader_that_is_asked_to_end_hands_over(scene: &mut Scene) -> Result<()> {
-    let second = two_hosts(scene, LONG).await?;
+async fn a_leader_that_is_asked_to_end_hands_over(env: &mut TestEnv) -> Result<()> {
+    let second = two_hosts(env, LONG).await?;
     let names: Vec<_> = (0..20).map(|number| format!("object-{number}")).collect();
     let create = async |names: &[String]| {
         for name in names {
-            scene.namespace.apply(object(name)).await?;
+            env.namespace.apply(object(name)).await?;
         }
         Ok::<_, anyhow::Error>(())
     };
     let (before, during) = names.split_at(5);
     create(before).await?;
     // Created while the first host ends.
-    scene.host.signal("TERM").await?;
+    env.host.signal("TERM").await?;
     create(during).await?;
-    ensure!(scene.host.ended().await? == Some(0), "the leader did not end well");
-    scene.host.logged("the Lease is given back").await?;
+    ensure!(env.host.ended().await? == Some(0), "the leader did not end well");
+    env.host.logged("the Lease is given back").await?;
     second.logged("this host leads").await?;
     for name in &names {
-        reconciled(scene, name).await?;
+        reconciled(env, name).await?;
     }
-    written_once(scene, &names).await?;
-    let lease = lease(scene).await?;
+    written_once(env, &names).await?;
+    let lease = lease(env).await?;
     ensure!(lease["leaseTransitions"] == 1, "the Lease counts other transitions: {lease}");
-    ensure!(!work_of(scene, SECOND_HOST_USER).await?.is_empty(), "the other host had nothing to do");
+    ensure!(!work_of(env, SECOND_HOST_USER).await?.is_empty(), "the other host had nothing to do");
     Ok(())
 }
 
-async fn a_killed_leader_is_followed_once_its_lease_ran_out(scene: &mut Scene) -> Result<()> {
-    let second = two_hosts(scene, SHORT).await?;
-    scene.namespace.apply(object("before")).await?;
-    reconciled(scene, "before").await?;
-    scene.host.kill().await?;
-    let left = lease(scene).await?;
-    scene.namespace.apply(object("after")).await?;
+async fn a_killed_leader_is_followed_once_its_lease_ran_out(env: &mut TestEnv) -> Result<()> {
+    let second = two_hosts(env, SHORT).await?;
+    env.namespace.apply(object("before")).await?;
+    reconciled(env, "before").await?;
+    env.host.kill().await?;
+    let left = lease(env).await?;
+    env.namespace.apply(object("after")).await?;
     second.logged("this host leads").await?;
-    reconciled(scene, "after").await?;
-    written_once(scene, &["before", "after"]).await?;
-    let taken = lease(scene).await?;
+    reconciled(env, "after").await?;
+    written_once(env, &["before", "after"]).await?;
+    let taken = lease(env).await?;
     let waited = time(&taken["acquireTime"])?.duration_since(time(&left["renewTime"])?);
     ensure!(waited.as_secs() >= 6, "the Lease was taken after {waited:?}");
     Ok(())
 }
 
 /// Stopped for longer than the Lease lasts, the leader wakes up with work to do and must not do it.
-async fn a_leader_that_was_stopped_does_not_write_again(scene: &mut Scene) -> Result<()> {
-    let second = two_hosts(scene, SHORT).await?;
-    scene.namespace.apply(object("before")).await?;
-    reconciled(scene, "before").await?;
-    let written = work_of(scene, HOST_USER).await?;
-    scene.host.signal("STOP").await?;
-    scene.namespace.apply(object("during")).await?;
+async fn a_leader_that_was_stopped_does_not_write_again(env: &mut TestEnv) -> Result<()> {
+    let second = two_hosts(env, SHORT).await?;
+    env.namespace.apply(object("before")).await?;
+    reconciled(env, "before").await?;
+    let written = work_of(env, HOST_USER).await?;
+    env.host.signal("STOP").await?;
+    env.namespace.apply(object("during")).await?;
     second.logged("this host leads").await?;
-    scene.namespace.apply(object("after")).await?;
-    scene.host.signal("CONT").await?;
-    ended_for_want_of_its_lease(scene, "was not renewed within").await?;
+    env.namespace.apply(object("after")).await?;
+    env.host.signal("CONT").await?;
+    ended_for_want_of_its_lease(env, "was not renewed within").await?;
     for name in ["during", "after"] {
-        reconciled(scene, name).await?;
+        reconciled(env, name).await?;
     }
-    let now = work_of(scene, HOST_USER).await?;
+    let now = work_of(env, HOST_USER).await?;
     ensure!(now == written, "the old leader wrote {:#?}", &now[written.len()..]);
-    written_once(scene, &["before", "during", "after"]).await
+    written_once(env, &["before", "during", "after"]).await
 }
 
-async fn a_leader_whose_lease_is_taken_ends(scene: &mut Scene) -> Result<()> {
-    elected(scene, LONG).await?;
+async fn a_leader_whose_lease_is_taken_ends(env: &mut TestEnv) -> Result<()> {
+    elected(env, LONG).await?;
     let taken = json!({"spec": {"holderIdentity": "somebody"}});
-    scene.namespace.patch("Lease", "pilothouse", taken).await?;
-    ended_for_want_of_its_lease(scene, "'somebody' holds it now").await
+    env.namespace.patch("Lease", "pilothouse", taken).await?;
+    ended_for_want_of_its_lease(env, "'somebody' holds it now").await
 }
 
-async fn a_leader_without_an_api_server_ends(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::with(Parts::Api).await?).await?;
-    install_crd(&scene.namespace.client(), &artifacts::repository().join("tests/guests/misbehaver/crd.yaml")).await?;
-    elected(scene, SHORT).await?;
-    scene.cluster.plane.stop_part(Part::ApiServer).await?;
-    ended_for_want_of_its_lease(scene, "was not renewed within").await
+async fn a_leader_without_an_api_server_ends(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    install_crd(&env.namespace.client(), &artifacts::repository().join("tests/guests/misbehaver/crd.yaml")).await?;
+    elected(env, SHORT).await?;
+    env.cluster.plane.stop_part(Part::ApiServer).await?;
+    ended_for_want_of_its_lease(env, "was not renewed within").await
 }
 
 /// Somebody else's write makes the next renewal a conflict; the leader looks, and goes on.
-async fn a_lease_that_somebody_touches_is_kept(scene: &mut Scene) -> Result<()> {
-    elected(scene, LONG).await?;
-    scene.touch("Lease", "pilothouse", "once").await?;
+async fn a_lease_that_somebody_touches_is_kept(env: &mut TestEnv) -> Result<()> {
+    elected(env, LONG).await?;
+    env.touch("Lease", "pilothouse", "once").await?;
     eventually(PATIENCE, "a renewal on the slow path", async || {
-        let slow = scene.metrics().await?.sum("leader_election_slowpath_total", &[("name", "pilothouse")]);
+        let slow = env.metrics().await?.sum("leader_election_slowpath_total", &[("name", "pilothouse")]);
         Ok(Look::of(slow == 1.0, slow))
     })
     .await?;
-    scene.namespace.apply(object("one")).await?;
-    reconciled(scene, "one").await?;
-    let lease = lease(scene).await?;
+    env.namespace.apply(object("one")).await?;
+    reconciled(env, "one").await?;
+    let lease = lease(env).await?;
     ensure!(lease["leaseTransitions"] == 0, "the Lease counts transitions: {lease}");
-    scene.host.stop().await
+    env.host.stop().await
 }
 
-async fn durations_that_do_not_fit_are_refused(scene: &mut Scene) -> Result<()> {
+async fn durations_that_do_not_fit_are_refused(env: &mut TestEnv) -> Result<()> {
     let unfit = Lease { duration: "5s", renew_deadline: "5s", retry_period: "1s" };
-    let setup = scene.namespace.setup();
+    let setup = env.namespace.setup();
     let paths =
-        [("--plugins", &scene.host.plugins()), ("--kubeconfig", &setup.kubeconfig), ("--cache-dir", &setup.cache)];
+        [("--plugins", &env.host.plugins()), ("--kubeconfig", &setup.kubeconfig), ("--cache-dir", &setup.cache)];
     let paths = paths.iter().flat_map(|(flag, path)| [(*flag).to_owned(), path.display().to_string()]);
     let all = ["run".to_owned()].into_iter().chain(paths).chain(arguments(&setup.namespace, unfit));
     pilothouse(all).await?.failed_with(&["shorter than the lease duration", "--leader-elect-renew-deadline"])
 }
 
-/// The scene's host, which leads, and another, which stands by.
-async fn two_hosts(scene: &mut Scene, lease: Lease) -> Result<Host> {
-    elected(scene, lease).await?;
-    standing_by(scene, lease).await
+/// The environment's host, which leads, and another, which stands by.
+async fn two_hosts(env: &mut TestEnv, lease: Lease) -> Result<Host> {
+    elected(env, lease).await?;
+    standing_by(env, lease).await
 }
 
-/// The scene's host, which leads.
-async fn elected(scene: &mut Scene, lease: Lease) -> Result<()> {
-    scene.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, lease))?;
-    scene.start(&["misbehaver"]).await?;
-    scene.host.logged("this host leads").await
+/// The environment's host, which leads.
+async fn elected(env: &mut TestEnv, lease: Lease) -> Result<()> {
+    env.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, lease))?;
+    env.start(&["misbehaver"]).await?;
+    env.host.logged("this host leads").await
 }
 
 /// Another host, under a user of its own.
-async fn standing_by(scene: &Scene, lease: Lease) -> Result<Host> {
-    let mut setup = scene.namespace.setup();
-    setup.kubeconfig = scene.cluster.plane.kubeconfig_for(SECOND_HOST_USER)?;
+async fn standing_by(env: &TestEnv, lease: Lease) -> Result<Host> {
+    let mut setup = env.namespace.setup();
+    setup.kubeconfig = env.cluster.plane.kubeconfig_for(SECOND_HOST_USER)?;
     setup.arguments = arguments(&setup.namespace, lease);
     let mut host = Host::prepare(setup)?;
     host.install(&artifacts::guest("misbehaver")?, "misbehaver.wasm")?;
@@ -237,22 +237,22 @@ fn object(name: &str) -> Value {
     object
 }
 
-async fn reconciled(scene: &Scene, name: &str) -> Result<()> {
+async fn reconciled(env: &TestEnv, name: &str) -> Result<()> {
     let ready = |object: &Value| condition(object, "Ready")["status"] == "True";
-    scene.namespace.until("Misbehaver", name, "to be ready", ready).await?;
+    env.namespace.until("Misbehaver", name, "to be ready", ready).await?;
     Ok(())
 }
 
 /// What a host wrote for objects; what hosts keep for themselves is another matter.
-async fn work_of(scene: &Scene, user: &str) -> Result<Vec<String>> {
+async fn work_of(env: &TestEnv, user: &str) -> Result<Vec<String>> {
     let own = |write: &String| write.contains(" leases/ ") || write.contains(" pilothouse-kinds ");
-    Ok(scene.writes_of(user).await?.into_iter().filter(|write| !own(write)).collect())
+    Ok(env.writes_of(user).await?.into_iter().filter(|write| !own(write)).collect())
 }
 
 /// Both hosts together wrote each object's children and status once, and nothing else.
-async fn written_once(scene: &Scene, names: &[impl AsRef<str>]) -> Result<()> {
-    let mut writes = work_of(scene, HOST_USER).await?;
-    writes.extend(work_of(scene, SECOND_HOST_USER).await?);
+async fn written_once(env: &TestEnv, names: &[impl AsRef<str>]) -> Result<()> {
+    let mut writes = work_of(env, HOST_USER).await?;
+    writes.extend(work_of(env, SECOND_HOST_USER).await?);
     for name in names.iter().map(AsRef::as_ref) {
         for target in
             [format!("configmaps/ {name}-0 "), format!("configmaps/ {name}-1 "), format!("misbehavers/status {name} ")]
@@ -265,8 +265,8 @@ async fn written_once(scene: &Scene, names: &[impl AsRef<str>]) -> Result<()> {
     Ok(())
 }
 
-async fn lease(scene: &Scene) -> Result<Value> {
-    let lease = scene.namespace.get("Lease", "pilothouse").await?.context("there is no Lease")?;
+async fn lease(env: &TestEnv) -> Result<Value> {
+    let lease = env.namespace.get("Lease", "pilothouse").await?.context("there is no Lease")?;
     Ok(lease["spec"].clone())
 }
 
@@ -274,10 +274,10 @@ fn time(value: &Value) -> Result<Timestamp> {
     Ok(value.as_str().context("no time")?.parse()?)
 }
 
-async fn ended_for_want_of_its_lease(scene: &mut Scene, why: &str) -> Result<()> {
-    let code = scene.host.ended().await?;
+async fn ended_for_want_of_its_lease(env: &mut TestEnv, why: &str) -> Result<()> {
+    let code = env.host.ended().await?;
     ensure!(code == Some(1), "the leader ended with {code:?}");
-    let log = scene.host.log();
+    let log = env.host.log();
     ensure!(log.contains("lost the Lease") && log.contains(why), "it does not say why: {log}");
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! The black-box tests: one binary, one control plane, a namespace and a host per test, run in parallel. Each file holds
-//! one subject; `suite` runs them, `scene` is what a test sees.
+//! one subject; `suite` runs them, `test_env` is what a test sees.
 
 mod changes;
 mod children;
@@ -12,6 +12,7 @@ mod credentials;
 mod deletion;
 mod deployed_rights;
 mod drift;
+mod fault_reporting;
 mod finalizer;
 mod history;
 mod hot_loops;
@@ -23,20 +24,19 @@ mod measurements;
 mod metrics;
 mod misbehaviour;
 mod outages;
-mod peers;
 mod permissions;
+mod pitfalls;
 mod pruning;
 mod quiet;
 mod reads;
 mod rollout;
 mod scale;
-mod scene;
 mod stale;
 mod startup;
 mod state;
 mod suite;
 mod swaps;
-mod told;
+mod test_env;
 mod training_job;
 mod verdicts;
 mod versions;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     // The timed ones first: they wait for nobody, and the others have the machine to themselves afterwards.
     swaps::register(&mut suite);
-    peers::register(&mut suite);
+    pitfalls::register(&mut suite);
     children::register(&mut suite);
     drift::register(&mut suite);
     scale::register(&mut suite);
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     verdicts::register(&mut suite);
     lookups::register(&mut suite);
     versions::register(&mut suite);
-    told::register(&mut suite);
+    fault_reporting::register(&mut suite);
     misbehaviour::register(&mut suite);
     permissions::register(&mut suite);
     deployed_rights::register(&mut suite);

@@ -1,4 +1,4 @@
-//! Deletes that are more likely a mistake than anybody's wish: held back, told, and carried out once somebody confirms
+//! Deletes that are more likely a mistake than anybody's wish: held back, reported, and carried out once somebody confirms
 //! them (H-32).
 
 use anyhow::{Context, Result, ensure};
@@ -6,8 +6,8 @@ use pilothouse_tests::{artifacts, cluster::condition};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, is_ready, misbehaver},
     suite::{Suite, tests},
+    test_env::{TestEnv, is_ready, misbehaver},
 };
 
 /// Children of an object that can lose most of them at once only if somebody confirms it.
@@ -28,143 +28,143 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn most_children_of_an_unchanged_object_stay_until_somebody_confirms(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
-    start_with_many(scene).await?;
-    count(scene, json!({"count": "2"})).await?;
-    let held = scene.stalled("Misbehaver", "many", "DeletesHeldBack").await?;
-    ensure!(children(scene).await? == MANY, "children were deleted");
-    let event = scene.event("Misbehaver", "many", "DeletesHeldBack").await?;
+async fn most_children_of_an_unchanged_object_stay_until_somebody_confirms(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    start_with_many(env).await?;
+    count(env, json!({"count": "2"})).await?;
+    let held = env.stalled("Misbehaver", "many", "DeletesHeldBack").await?;
+    ensure!(children(env).await? == MANY, "children were deleted");
+    let event = env.event("Misbehaver", "many", "DeletesHeldBack").await?;
     let message = condition(&held, "Stalled")["message"].as_str().context("no message")?.to_owned();
     ensure!(event["message"] == message.as_str() && message.contains("10 of 12"), "{message}");
 
     // The message says how to let it pass: exactly that is done here.
-    annotate(scene, "many", &version_told(scene, "many").await?).await?;
-    scene.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
-    ensure!(children(scene).await? == 2, "the others were not deleted");
+    annotate(env, "many", &named_version(env, "many").await?).await?;
+    env.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
+    ensure!(children(env).await? == 2, "the others were not deleted");
     Ok(())
 }
 
-async fn a_change_of_the_object_removes_as_many_as_it_likes(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
+async fn a_change_of_the_object_removes_as_many_as_it_likes(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("many", "several");
     object["spec"]["number"] = MANY.into();
-    scene.namespace.apply(object).await?;
-    scene.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
-    scene.namespace.patch("Misbehaver", "many", json!({"spec": {"number": 1}})).await?;
-    scene.namespace.until("Misbehaver", "many", "to be ready again", is_ready).await?;
-    ensure!(children(scene).await? == 1, "the others were not deleted");
+    env.namespace.apply(object).await?;
+    env.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
+    env.namespace.patch("Misbehaver", "many", json!({"spec": {"number": 1}})).await?;
+    env.namespace.until("Misbehaver", "many", "to be ready again", is_ready).await?;
+    ensure!(children(env).await? == 1, "the others were not deleted");
     Ok(())
 }
 
-async fn a_plugin_that_means_it_removes_as_many_as_it_likes(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
-    start_with_many(scene).await?;
-    count(scene, json!({"count": "1", "onPurpose": "yes"})).await?;
-    scene.namespace.until_gone("ConfigMap", "many-1").await?;
-    scene.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
+async fn a_plugin_that_means_it_removes_as_many_as_it_likes(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    start_with_many(env).await?;
+    count(env, json!({"count": "1", "onPurpose": "yes"})).await?;
+    env.namespace.until_gone("ConfigMap", "many-1").await?;
+    env.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
     Ok(())
 }
 
-async fn a_version_that_forgets_all_children_empties_nothing(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
-    let names = start_with_objects(scene, OBJECTS).await?;
-    scene.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
-    held_back_all(scene, &names).await?;
+async fn a_version_that_forgets_all_children_empties_nothing(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    let names = start_with_objects(env, OBJECTS).await?;
+    env.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
+    held_back_all(env, &names).await?;
 
     // The version that is right comes back, and all is well without anybody's help.
-    scene.install("misbehaver")?;
+    env.install("misbehaver")?;
     for name in &names {
-        scene.namespace.until("Misbehaver", name, "to be ready again", is_ready).await?;
+        env.namespace.until("Misbehaver", name, "to be ready again", is_ready).await?;
     }
-    ensure!(no_deletes(scene).await?, "children were deleted: {:?}", scene.host_writes().await?);
+    ensure!(no_deletes(env).await?, "children were deleted: {:?}", env.host_writes().await?);
     Ok(())
 }
 
-async fn a_host_that_starts_with_a_forgetful_version_empties_nothing(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
-    let names = start_with_objects(scene, OBJECTS).await?;
-    scene.host.stop().await?;
-    scene.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
-    scene.host.resume().await?;
-    held_back_all(scene, &names).await?;
+async fn a_host_that_starts_with_a_forgetful_version_empties_nothing(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    let names = start_with_objects(env, OBJECTS).await?;
+    env.host.stop().await?;
+    env.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
+    env.host.resume().await?;
+    held_back_all(env, &names).await?;
     for name in &names {
-        annotate(scene, name, &version_told(scene, name).await?).await?;
-        scene.namespace.until_gone("ConfigMap", name).await?;
+        annotate(env, name, &named_version(env, name).await?).await?;
+        env.namespace.until_gone("ConfigMap", name).await?;
     }
     Ok(())
 }
 
-async fn a_version_that_drops_the_children_of_few_objects_may(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
-    let names = start_with_objects(scene, 3).await?;
-    scene.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
+async fn a_version_that_drops_the_children_of_few_objects_may(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    let names = start_with_objects(env, 3).await?;
+    env.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
     for name in &names {
-        scene.namespace.until_gone("ConfigMap", name).await?;
+        env.namespace.until_gone("ConfigMap", name).await?;
     }
     Ok(())
 }
 
 /// One object with many children, as a ConfigMap says that it looks up.
-async fn start_with_many(scene: &Scene) -> Result<()> {
-    count(scene, json!({"count": MANY.to_string()})).await?;
+async fn start_with_many(env: &TestEnv) -> Result<()> {
+    count(env, json!({"count": MANY.to_string()})).await?;
     let mut object = misbehaver("many", "counted");
     object["spec"]["name"] = "count".into();
-    scene.namespace.apply(object).await?;
+    env.namespace.apply(object).await?;
     let complete = |object: &Value| is_ready(object) && object["status"].is_object();
-    scene.namespace.until("Misbehaver", "many", "to be ready", complete).await?;
-    ensure!(children(scene).await? == MANY, "not all children are there");
+    env.namespace.until("Misbehaver", "many", "to be ready", complete).await?;
+    ensure!(children(env).await? == MANY, "not all children are there");
     Ok(())
 }
 
 /// So many objects with one child each.
-async fn start_with_objects(scene: &Scene, count: usize) -> Result<Vec<String>> {
+async fn start_with_objects(env: &TestEnv, count: usize) -> Result<Vec<String>> {
     let names: Vec<_> = (0..count).map(|number| format!("good-{number}")).collect();
     for name in &names {
-        scene.namespace.apply(misbehaver(name, "well")).await?;
+        env.namespace.apply(misbehaver(name, "well")).await?;
     }
     for name in &names {
-        scene.namespace.until("Misbehaver", name, "to be ready", is_ready).await?;
+        env.namespace.until("Misbehaver", name, "to be ready", is_ready).await?;
     }
     Ok(names)
 }
 
-async fn held_back_all(scene: &Scene, names: &[String]) -> Result<()> {
+async fn held_back_all(env: &TestEnv, names: &[String]) -> Result<()> {
     for name in names {
-        scene.stalled("Misbehaver", name, "DeletesHeldBack").await?;
-        scene.event("Misbehaver", name, "DeletesHeldBack").await?;
-        ensure!(scene.namespace.get("ConfigMap", name).await?.is_some(), "the child of {name} was deleted");
+        env.stalled("Misbehaver", name, "DeletesHeldBack").await?;
+        env.event("Misbehaver", name, "DeletesHeldBack").await?;
+        ensure!(env.namespace.get("ConfigMap", name).await?.is_some(), "the child of {name} was deleted");
     }
     Ok(())
 }
 
 /// The version that an object's condition asks to confirm.
-async fn version_told(scene: &Scene, name: &str) -> Result<String> {
-    let object = scene.namespace.get("Misbehaver", name).await?.context("the object is gone")?;
+async fn named_version(env: &TestEnv, name: &str) -> Result<String> {
+    let object = env.namespace.get("Misbehaver", name).await?.context("the object is gone")?;
     let message = condition(&object, "Stalled")["message"].as_str().context("no message")?.to_owned();
-    let (_, confirmed) = message.split_once("pilothouse.dev/allow-removal=").context("no way out is told")?;
-    Ok(confirmed.split(' ').next().context("no version is told")?.to_owned())
+    let (_, confirmed) = message.split_once("pilothouse.dev/allow-removal=").context("no way out is named")?;
+    Ok(confirmed.split(' ').next().context("no version is named")?.to_owned())
 }
 
-async fn annotate(scene: &Scene, name: &str, version: &str) -> Result<()> {
+async fn annotate(env: &TestEnv, name: &str, version: &str) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"pilothouse.dev/allow-removal": version}}});
-    scene.namespace.patch("Misbehaver", name, patch).await?;
+    env.namespace.patch("Misbehaver", name, patch).await?;
     Ok(())
 }
 
-async fn count(scene: &Scene, data: Value) -> Result<()> {
+async fn count(env: &TestEnv, data: Value) -> Result<()> {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "count"}, "data": data});
-    scene.namespace.apply(map).await?;
+    env.namespace.apply(map).await?;
     Ok(())
 }
 
 /// How many children `many` has.
-async fn children(scene: &Scene) -> Result<usize> {
-    let all = scene.namespace.list("ConfigMap").await?;
+async fn children(env: &TestEnv) -> Result<usize> {
+    let all = env.namespace.list("ConfigMap").await?;
     let ours = |map: &&Value| map["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("many-"));
     Ok(all.iter().filter(ours).count())
 }
 
-async fn no_deletes(scene: &Scene) -> Result<bool> {
-    Ok(!scene.host_writes().await?.iter().any(|write| write.starts_with("delete")))
+async fn no_deletes(env: &TestEnv) -> Result<bool> {
+    Ok(!env.host_writes().await?.iter().any(|write| write.starts_with("delete")))
 }

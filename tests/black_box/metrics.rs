@@ -14,8 +14,8 @@ use pilothouse_tests::{
 use serde_json::json;
 
 use crate::{
-    scene::{Scene, misbehaver},
     suite::{Suite, tests},
+    test_env::{TestEnv, misbehaver},
 };
 
 /// What Prometheus sends for OpenMetrics, and something that asks for nothing in particular.
@@ -39,21 +39,21 @@ pub fn register(suite: &mut Suite) {
         the_queue_is_measured,
         requests_are_counted,
         the_process_is_measured,
-        swaps_and_versions_are_told,
+        swaps_and_versions_are_reported,
     );
 }
 
 /// Both ways, in both formats.
-async fn every_metric_is_documented_and_valid(scene: &mut Scene) -> Result<()> {
-    let namespace = scene.namespace.name.clone();
-    scene.set_up_host(|setup| {
+async fn every_metric_is_documented_and_valid(env: &mut TestEnv) -> Result<()> {
+    let namespace = env.namespace.name.clone();
+    env.set_up_host(|setup| {
         setup.arguments = vec!["--leader-elect".to_owned(), format!("--host-namespace={namespace}")];
     })?;
-    scene.start_with_web().await?;
+    env.start_with_web().await?;
     let documented = documented()?;
     for (accept, content_type, dialect) in ACCEPTS {
         let head = format!("GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n");
-        let answer = scene.host.ask("metrics", &head, "").await?;
+        let answer = env.host.ask("metrics", &head, "").await?;
         ensure!(answer.head.contains(&format!("content-type: {content_type}")), "to {accept}: {}", answer.head);
         let samples = Samples::read(&answer.body, dialect).with_context(|| format!("as {dialect:?}"))?;
         let wrong = lint(&samples);
@@ -107,13 +107,13 @@ const FOREIGN: [(&str, &str, &str, &[f64]); 23] = [
 ];
 
 /// A host that has reconciled nothing yet: every series that can be known is there all the same.
-async fn names_labels_and_buckets_are_those_of_controller_runtime(scene: &mut Scene) -> Result<()> {
-    let namespace = scene.namespace.name.clone();
-    scene.set_up_host(|setup| {
+async fn names_labels_and_buckets_are_those_of_controller_runtime(env: &mut TestEnv) -> Result<()> {
+    let namespace = env.namespace.name.clone();
+    env.set_up_host(|setup| {
         setup.arguments = vec!["--leader-elect".to_owned(), format!("--host-namespace={namespace}")];
     })?;
-    scene.start(&["app-service"]).await?;
-    let metrics = scene.metrics().await?;
+    env.start(&["app-service"]).await?;
+    let metrics = env.metrics().await?;
     for (name, kind, labels, buckets) in FOREIGN {
         let family = metrics.families.get(name).with_context(|| format!("no {name}"))?;
         let has: Vec<_> = family.labels.iter().map(String::as_str).collect();
@@ -138,9 +138,9 @@ fn documented() -> Result<BTreeMap<String, (String, BTreeSet<String>)>> {
     Ok(rows.collect())
 }
 
-async fn everything_begins_at_zero(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
-    let metrics = scene.metrics().await?;
+async fn everything_begins_at_zero(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
+    let metrics = env.metrics().await?;
     for name in [
         "controller_runtime_reconcile_total",
         "controller_runtime_reconcile_errors_total",
@@ -201,10 +201,10 @@ fn warnings() -> Result<BTreeSet<String>> {
     Ok(reasons)
 }
 
-async fn reconciles_are_counted(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    scene.reconcile_often("web", 2).await?;
-    let metrics = scene.metrics_at_rest().await?;
+async fn reconciles_are_counted(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    env.reconcile_often("web", 2).await?;
+    let metrics = env.metrics_at_rest().await?;
     let of_plugin = [("controller", "app-service")];
     let reconciles = metrics.sum("controller_runtime_reconcile_total", &of_plugin);
     let timed = metrics.sum("controller_runtime_reconcile_time_seconds_count", &of_plugin);
@@ -223,10 +223,10 @@ async fn reconciles_are_counted(scene: &mut Scene) -> Result<()> {
 }
 
 /// Acts, the metrics that they raise, and the result that their reconciles have.
-async fn faults_are_counted_by_what_they_are(scene: &mut Scene) -> Result<()> {
+async fn faults_are_counted_by_what_they_are(env: &mut TestEnv) -> Result<()> {
     const RUNTIME: [&str; 4] =
         ["reconcile_errors", "terminal_reconcile_errors", "reconcile_timeouts", "reconcile_panics"];
-    scene.start(&["misbehaver"]).await?;
+    env.start(&["misbehaver"]).await?;
     for (act, raised, result) in [
         ("well", &[][..], "success"),
         ("invalid", &["reconcile_errors", "terminal_reconcile_errors"], "error"),
@@ -235,39 +235,39 @@ async fn faults_are_counted_by_what_they_are(scene: &mut Scene) -> Result<()> {
         ("wait", &[], "requeue_after"),
     ] {
         let of_plugin = ("controller", "misbehaver");
-        let before = scene.metrics().await?;
+        let before = env.metrics().await?;
         let mut object = misbehaver(act, act);
         object["spec"]["number"] = json!(600);
-        scene.namespace.apply(object).await?;
+        env.namespace.apply(object).await?;
         let raises =
             |now: &Samples, name: &str, labels: &[(&str, &str)]| now.sum(name, labels) > before.sum(name, labels);
         eventually(PATIENCE, &format!("{act} to be counted"), async || {
-            let now = scene.metrics().await?;
+            let now = env.metrics().await?;
             let labels = [of_plugin, ("result", result)];
             let done = raises(&now, "controller_runtime_reconcile_total", &labels)
                 && raised.iter().all(|name| raises(&now, &format!("controller_runtime_{name}_total"), &[of_plugin]));
             Ok(Look::of(done, raised))
         })
         .await?;
-        let now = scene.metrics().await?;
+        let now = env.metrics().await?;
         for name in RUNTIME.iter().filter(|name| !raised.contains(name)) {
             ensure!(!raises(&now, &format!("controller_runtime_{name}_total"), &[of_plugin]), "{act} raises {name}");
         }
         // What fails is tried again for ever, and would be counted among the others.
-        scene.namespace.delete("Misbehaver", act).await?;
-        scene.namespace.until_gone("Misbehaver", act).await?;
-        scene.metrics_at_rest().await?;
+        env.namespace.delete("Misbehaver", act).await?;
+        env.namespace.until_gone("Misbehaver", act).await?;
+        env.metrics_at_rest().await?;
     }
     Ok(())
 }
 
-async fn the_queue_is_measured(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
+async fn the_queue_is_measured(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
     let queue = [("name", "misbehaver"), ("controller", "misbehaver")];
     // Two calls may take all of a machine's time; the one that loops is seen at work.
-    scene.namespace.apply(misbehaver("endless", "loop")).await?;
+    env.namespace.apply(misbehaver("endless", "loop")).await?;
     eventually(PATIENCE, "work under way", async || {
-        let now = scene.metrics().await?;
+        let now = env.metrics().await?;
         let (longest, all) = (
             now.sum("workqueue_longest_running_processor_seconds", &queue),
             now.sum("workqueue_unfinished_work_seconds", &queue),
@@ -276,13 +276,13 @@ async fn the_queue_is_measured(scene: &mut Scene) -> Result<()> {
     })
     .await?;
     eventually(PATIENCE, "a retry", async || {
-        let retries = scene.metrics().await?.sum("workqueue_retries_total", &queue);
+        let retries = env.metrics().await?.sum("workqueue_retries_total", &queue);
         Ok(Look::of(retries > 0.0, retries))
     })
     .await?;
-    scene.namespace.delete("Misbehaver", "endless").await?;
-    scene.namespace.until_gone("Misbehaver", "endless").await?;
-    let now = scene.metrics_at_rest().await?;
+    env.namespace.delete("Misbehaver", "endless").await?;
+    env.namespace.until_gone("Misbehaver", "endless").await?;
+    let now = env.metrics_at_rest().await?;
     let adds = now.sum("workqueue_adds_total", &queue);
     let counted = |part: &str| now.sum(&format!("workqueue_{part}_duration_seconds_count"), &queue);
     let (waited, worked) = (counted("queue"), counted("work"));
@@ -295,23 +295,23 @@ async fn the_queue_is_measured(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-async fn requests_are_counted(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    let metrics = scene.metrics_at_rest().await?;
-    let server = scene.cluster.plane.url().trim_start_matches("https://").to_owned();
+async fn requests_are_counted(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    let metrics = env.metrics_at_rest().await?;
+    let server = env.cluster.plane.url().trim_start_matches("https://").to_owned();
     for (method, code) in [("GET", "200"), ("PATCH", "200"), ("PATCH", "201")] {
         let labels = [("method", method), ("code", code), ("host", server.as_str())];
         ensure!(metrics.sum("rest_client_requests_total", &labels) >= 1.0, "no {method} with {code} of {server}");
     }
-    let writes = scene.host_writes().await?.len() as f64;
+    let writes = env.host_writes().await?.len() as f64;
     let counted: f64 = metrics.sum("rest_client_requests_total", &[("method", "PATCH")]);
     ensure!(counted >= writes, "{counted} of {writes} writes are counted");
     Ok(())
 }
 
-async fn the_process_is_measured(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
-    let metrics = scene.metrics().await?;
+async fn the_process_is_measured(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
+    let metrics = env.metrics().await?;
     let value = |name: &str| metrics.sum(&format!("process_{name}"), &[]);
     let (resident, whole) = (value("resident_memory_bytes"), value("virtual_memory_bytes"));
     ensure!(resident > 1e6 && whole > resident, "{resident} of {whole} bytes");
@@ -325,23 +325,23 @@ async fn the_process_is_measured(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-async fn swaps_and_versions_are_told(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
+async fn swaps_and_versions_are_reported(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
     let plugin = [("plugin", "app-service")];
     ensure!(
-        scene.metrics().await?.sum("pilothouse_plugin_loaded", &[plugin[0], ("version", "0.1.0")]) == 1.0,
-        "not told"
+        env.metrics().await?.sum("pilothouse_plugin_loaded", &[plugin[0], ("version", "0.1.0")]) == 1.0,
+        "not reported"
     );
-    scene.host.install(&artifacts::guest("app-service-next")?, "app-service.wasm")?;
+    env.host.install(&artifacts::guest("app-service-next")?, "app-service.wasm")?;
     eventually(PATIENCE, "the new version to be at work", async || {
-        let now = scene.metrics().await?;
+        let now = env.metrics().await?;
         let versions: Vec<_> =
             now.matching("pilothouse_plugin_loaded", &plugin).filter_map(|sample| sample.label("version")).collect();
         let swaps = now.sum("pilothouse_plugin_swaps_total", &plugin);
         Ok(Look::of(versions == ["0.2.0"] && swaps == 1.0, (versions, swaps)))
     })
     .await?;
-    let loads = scene.metrics().await?.sum("pilothouse_plugin_load_seconds_count", &plugin);
+    let loads = env.metrics().await?.sum("pilothouse_plugin_load_seconds_count", &plugin);
     ensure!(loads == 2.0, "{loads} loads are timed");
     Ok(())
 }

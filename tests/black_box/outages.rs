@@ -10,9 +10,9 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app},
     startup::not_ready,
     suite::{Suite, tests},
+    test_env::{TestEnv, app},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -24,74 +24,74 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn an_api_server_that_is_down_is_waited_for(scene: &mut Scene) -> Result<()> {
-    on_its_own_control_plane(scene).await?;
-    scene.namespace.apply(app("web")).await?;
-    scene.cluster.plane.stop_part(Part::ApiServer).await?;
-    scene.install("app-service")?;
-    scene.host.resume().await?;
-    not_ready(scene, "failed to ask the API server").await?;
-    ensure!(scene.host.get("health", "/healthz").await?.0 == 200, "the host is not healthy");
-    scene.cluster.plane.start_part(Part::ApiServer).await?;
-    scene.host.ready().await?;
-    scene.namespace.until("Deployment", "web", "to be created", |_| true).await?;
+async fn an_api_server_that_is_down_is_waited_for(env: &mut TestEnv) -> Result<()> {
+    on_its_own_control_plane(env).await?;
+    env.namespace.apply(app("web")).await?;
+    env.cluster.plane.stop_part(Part::ApiServer).await?;
+    env.install("app-service")?;
+    env.host.resume().await?;
+    not_ready(env, "failed to ask the API server").await?;
+    ensure!(env.host.get("health", "/healthz").await?.0 == 200, "the host is not healthy");
+    env.cluster.plane.start_part(Part::ApiServer).await?;
+    env.host.ready().await?;
+    env.namespace.until("Deployment", "web", "to be created", |_| true).await?;
     Ok(())
 }
 
-async fn a_restarted_api_server_is_followed_again(scene: &mut Scene) -> Result<()> {
-    on_its_own_control_plane(scene).await?;
-    scene.start(&["app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
-    scene.namespace.until("Service", "web", "to be created", |_| true).await?;
+async fn a_restarted_api_server_is_followed_again(env: &mut TestEnv) -> Result<()> {
+    on_its_own_control_plane(env).await?;
+    env.start(&["app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
+    env.namespace.until("Service", "web", "to be created", |_| true).await?;
     for (replicas, crash) in [(4, false), (5, true)] {
         if crash {
-            scene.cluster.plane.kill_part(Part::ApiServer).await?;
+            env.cluster.plane.kill_part(Part::ApiServer).await?;
         } else {
-            scene.cluster.plane.stop_part(Part::ApiServer).await?;
+            env.cluster.plane.stop_part(Part::ApiServer).await?;
         }
-        scene.cluster.plane.start_part(Part::ApiServer).await?;
-        scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": replicas}})).await?;
+        env.cluster.plane.start_part(Part::ApiServer).await?;
+        env.namespace.patch("AppService", "web", json!({"spec": {"replicas": replicas}})).await?;
         let scaled = |deployment: &Value| deployment["spec"]["replicas"] == replicas;
-        scene.namespace.until("Deployment", "web", &format!("to have {replicas} replicas"), scaled).await?;
-        scene.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 1}})).await?;
-        scene.namespace.until("Deployment", "web", "to be repaired", scaled).await?;
+        env.namespace.until("Deployment", "web", &format!("to have {replicas} replicas"), scaled).await?;
+        env.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 1}})).await?;
+        env.namespace.until("Deployment", "web", "to be repaired", scaled).await?;
     }
-    ensure!(scene.host.get("health", "/readyz").await?.0 == 200, "the host is not ready");
+    ensure!(env.host.get("health", "/readyz").await?.0 == 200, "the host is not ready");
     Ok(())
 }
 
 /// A list, a write of a child, and one of a status. What waits for the answer says so, and goes on once there are answers.
-async fn a_request_that_is_never_answered_is_given_up(scene: &mut Scene) -> Result<()> {
-    let proxy = scene.behind_proxy_with(&scene.upstream().await?, &["--request-timeout=1s"]).await?;
+async fn a_request_that_is_never_answered_is_given_up(env: &mut TestEnv) -> Result<()> {
+    let proxy = env.behind_proxy_with(&env.upstream().await?, &["--request-timeout=1s"]).await?;
     proxy.faults().swallow(Method::GET, "deployments");
-    scene.namespace.apply(app("web")).await?;
-    scene.install("app-service")?;
-    scene.host.resume().await?;
-    not_ready(scene, "no answer within 1s").await?;
+    env.namespace.apply(app("web")).await?;
+    env.install("app-service")?;
+    env.host.resume().await?;
+    not_ready(env, "no answer within 1s").await?;
     proxy.faults().heal();
-    scene.host.ready().await?;
-    scene.at_rest("web").await?;
+    env.host.ready().await?;
+    env.at_rest("web").await?;
 
     proxy.faults().swallow(Method::PATCH, "deployments");
-    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
-    let told = |app: &Value| {
+    env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+    let reported = |app: &Value| {
         let why = condition(app, "Reconciling");
         why["reason"] == "ApiServerUnavailable" && why["message"].to_string().contains("no answer within 1s")
     };
-    scene.namespace.until("AppService", "web", "to say that nobody answers", told).await?;
+    env.namespace.until("AppService", "web", "to say that nobody answers", reported).await?;
     proxy.faults().heal();
-    scene.at_rest("web").await?;
+    env.at_rest("web").await?;
 
     proxy.faults().swallow(Method::PATCH, "appservices/status");
-    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 3}})).await?;
-    scene.host.logged("failed to write the status").await?;
+    env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 3}})).await?;
+    env.host.logged("failed to write the status").await?;
     proxy.faults().heal();
-    scene.at_rest("web").await
+    env.at_rest("web").await
 }
 
 /// A control plane that nobody else needs.
-async fn on_its_own_control_plane(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::with(Parts::Api).await?).await?;
+async fn on_its_own_control_plane(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
     let crd = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
-    install_crd(&scene.namespace.client(), &crd).await
+    install_crd(&env.namespace.client(), &crd).await
 }

@@ -1,4 +1,4 @@
-//! What the cluster does not allow the host: told on the object, and over as soon as it is allowed.
+//! What the cluster does not allow the host: reported on the object, and over as soon as it is allowed.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding};
@@ -14,142 +14,142 @@ use pilothouse_tests::{
 use serde_json::json;
 
 use crate::{
-    scene::{Scene, app},
+    fault_reporting,
     suite::{Suite, tests},
-    told,
+    test_env::{TestEnv, app},
 };
 
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        missing_rights_are_told_at_the_start,
-        a_denied_write_is_told_on_the_object,
-        a_denied_status_is_told_where_that_is_possible,
-        a_denied_watch_is_told_and_nothing_is_decided,
+        missing_rights_are_reported_at_the_start,
+        a_denied_write_is_reported_on_the_object,
+        a_denied_status_is_reported_where_that_is_possible,
+        a_denied_watch_is_reported_and_nothing_is_decided,
         without_its_record_of_kinds_the_host_makes_no_child,
     );
 }
 
 /// Whoever runs the host reads all that is missing at once, also what it would need later, and what is allowed is not named.
-async fn missing_rights_are_told_at_the_start(scene: &mut Scene) -> Result<()> {
+async fn missing_rights_are_reported_at_the_start(env: &mut TestEnv) -> Result<()> {
     let mut rules = vec![rule("*", "*", "get list watch"), rule("", "*", "*"), rule("apps", "deployments", "patch")];
-    allow(scene, &rules).await?;
-    be_restricted(scene, &[])?;
-    scene.start(&["app-service"]).await?;
+    allow(env, &rules).await?;
+    be_restricted(env, &[])?;
+    env.start(&["app-service"]).await?;
     let missing = "the host lacks rights that the plugin needs: update on appservices/finalizers in the group \
                    'apps.example.com'; patch on appservices/status in the group 'apps.example.com'; create, delete on \
                    deployments in the group 'apps'; `pilothouse rbac`";
-    scene.host.logged(missing).await?;
-    let rights = scene.metrics().await?.sum("pilothouse_rights_missing", &[("plugin", "app-service")]);
+    env.host.logged(missing).await?;
+    let rights = env.metrics().await?.sum("pilothouse_rights_missing", &[("plugin", "app-service")]);
     ensure!(rights == 4.0, "the metric says {rights}");
 
     rules.extend([rule("apps.example.com", "*", "*"), rule("apps", "*", "*")]);
-    allow(scene, &rules).await?;
-    scene.host.stop().await?;
-    scene.host.resume().await?;
-    scene.host.logged("the host has all rights that the plugin needs").await?;
-    let rights = scene.metrics().await?.sum("pilothouse_rights_missing", &[("plugin", "app-service")]);
+    allow(env, &rules).await?;
+    env.host.stop().await?;
+    env.host.resume().await?;
+    env.host.logged("the host has all rights that the plugin needs").await?;
+    let rights = env.metrics().await?.sum("pilothouse_rights_missing", &[("plugin", "app-service")]);
     ensure!(rights == 0.0, "the metric says {rights}");
     Ok(())
 }
 
 /// The host may read everything, but not write Deployments.
-async fn a_denied_write_is_told_on_the_object(scene: &mut Scene) -> Result<()> {
+async fn a_denied_write_is_reported_on_the_object(env: &mut TestEnv) -> Result<()> {
     let mut rules = vec![rule("*", "*", "get list watch"), rule("apps.example.com", "appservices/status", "patch")];
     rules.extend(["services", "events", "configmaps"].map(|resource| rule("", resource, "create patch")));
-    allow(scene, &rules).await?;
-    be_restricted(scene, &[])?;
-    scene.start(&["app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
-    let object = scene.stalled("AppService", "web", "Forbidden").await?;
+    allow(env, &rules).await?;
+    be_restricted(env, &[])?;
+    env.start(&["app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
+    let object = env.stalled("AppService", "web", "Forbidden").await?;
     let message = condition(&object, "Stalled")["message"].to_string();
     ensure!(
         message.contains("deployments.apps") && message.contains("cannot"),
         "it does not say what is denied: {message}"
     );
-    told::everywhere(scene, ("AppService", "web"), ("app-service", "0.1.0"), "Forbidden").await?;
-    scene.namespace.until("Service", "web", "to be created all the same", |_| true).await?;
+    fault_reporting::is_reported_everywhere(env, ("AppService", "web"), ("app-service", "0.1.0"), "Forbidden").await?;
+    env.namespace.until("Service", "web", "to be created all the same", |_| true).await?;
     rules.push(rule("apps", "deployments", "create patch"));
-    allow(scene, &rules).await?;
-    scene.at_rest("web").await
+    allow(env, &rules).await?;
+    env.at_rest("web").await
 }
 
 /// H10: the children are made, but nobody may say so on the object; an Event and the log do.
-async fn a_denied_status_is_told_where_that_is_possible(scene: &mut Scene) -> Result<()> {
+async fn a_denied_status_is_reported_where_that_is_possible(env: &mut TestEnv) -> Result<()> {
     let mut rules = vec![rule("*", "*", "get list watch"), rule("apps", "deployments", "create patch")];
     rules.extend(["services", "events", "configmaps"].map(|resource| rule("", resource, "create patch")));
-    allow(scene, &rules).await?;
-    be_restricted(scene, &[])?;
-    scene.start(&["app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
-    let event = scene.event("AppService", "web", "StatusForbidden").await?;
+    allow(env, &rules).await?;
+    be_restricted(env, &[])?;
+    env.start(&["app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
+    let event = env.event("AppService", "web", "StatusForbidden").await?;
     ensure!(event["message"].to_string().contains("appservices/status"), "it does not say what is denied: {event}");
-    scene.host.logged("StatusForbidden").await?;
-    let web = scene.namespace.get("AppService", "web").await?.context("the object is gone")?;
+    env.host.logged("StatusForbidden").await?;
+    let web = env.namespace.get("AppService", "web").await?.context("the object is gone")?;
     ensure!(web.get("status").is_none(), "somebody wrote a status: {web}");
     rules.push(rule("apps.example.com", "appservices/status", "patch"));
-    allow(scene, &rules).await?;
-    scene.at_rest("web").await
+    allow(env, &rules).await?;
+    env.at_rest("web").await
 }
 
 /// The host may not read Deployments: it does not know which there are, so it must not guess.
-async fn a_denied_watch_is_told_and_nothing_is_decided(scene: &mut Scene) -> Result<()> {
+async fn a_denied_watch_is_reported_and_nothing_is_decided(env: &mut TestEnv) -> Result<()> {
     let mut rules =
         vec![rule("apps.example.com", "*", "*"), rule("", "*", "*"), rule("apps", "deployments", "create patch")];
-    allow(scene, &rules).await?;
-    be_restricted(scene, &[])?;
-    scene.install("app-service")?;
-    scene.host.resume().await?;
-    scene.namespace.apply(app("web")).await?;
-    let object = scene.stalled("AppService", "web", "ChildrenUnknown").await?;
+    allow(env, &rules).await?;
+    be_restricted(env, &[])?;
+    env.install("app-service")?;
+    env.host.resume().await?;
+    env.namespace.apply(app("web")).await?;
+    let object = env.stalled("AppService", "web", "ChildrenUnknown").await?;
     let message = condition(&object, "Stalled")["message"].to_string();
     ensure!(message.contains("deployments.apps"), "it does not say what is denied: {message}");
-    let (code, body) = scene.host.get("health", "/readyz").await?;
+    let (code, body) = env.host.get("health", "/readyz").await?;
     ensure!(code == 503 && body.contains("Deployment"), "/readyz says {code} {body}");
-    ensure!(scene.namespace.list("Service").await?.is_empty(), "a child was created without knowing the others");
+    ensure!(env.namespace.list("Service").await?.is_empty(), "a child was created without knowing the others");
     rules.push(rule("apps", "deployments", "get list watch"));
-    allow(scene, &rules).await?;
-    scene.at_rest("web").await?;
+    allow(env, &rules).await?;
+    env.at_rest("web").await?;
     eventually(PATIENCE, "the host to be ready", async || {
-        let (code, body) = scene.host.get("health", "/readyz").await?;
+        let (code, body) = env.host.get("health", "/readyz").await?;
         Ok(Look::of(code == 200, body))
     })
     .await
 }
 
 /// What tells it of children to prune later comes before the first child.
-async fn without_its_record_of_kinds_the_host_makes_no_child(scene: &mut Scene) -> Result<()> {
+async fn without_its_record_of_kinds_the_host_makes_no_child(env: &mut TestEnv) -> Result<()> {
     let mut rules = vec![
         rule("apps.example.com", "*", "*"),
         rule("apps", "*", "*"),
         rule("", "services", "*"),
         rule("", "events", "*"),
     ];
-    allow(scene, &rules).await?;
-    be_restricted(scene, &[])?;
-    scene.install("app-service")?;
-    scene.host.resume().await?;
-    scene.namespace.apply(app("web")).await?;
+    allow(env, &rules).await?;
+    be_restricted(env, &[])?;
+    env.install("app-service")?;
+    env.host.resume().await?;
+    env.namespace.apply(app("web")).await?;
     eventually(PATIENCE, "the host to say what it may not do", async || {
-        let (code, body) = scene.host.get("health", "/readyz").await?;
+        let (code, body) = env.host.get("health", "/readyz").await?;
         Ok(Look::of(code == 503 && body.contains("'pilothouse-kinds'") && body.contains("configmaps"), body))
     })
     .await?;
-    ensure!(scene.namespace.list("Service").await?.is_empty(), "a child was created without a record of its kind");
+    ensure!(env.namespace.list("Service").await?.is_empty(), "a child was created without a record of its kind");
     rules.push(rule("", "configmaps", "get create patch"));
-    allow(scene, &rules).await?;
-    scene.at_rest("web").await?;
-    let record = scene.namespace.get("ConfigMap", "pilothouse-kinds").await?.context("there is no record")?;
-    let kinds = &record["data"][format!("{}_AppService.apps.example.com", scene.namespace.name)];
+    allow(env, &rules).await?;
+    env.at_rest("web").await?;
+    let record = env.namespace.get("ConfigMap", "pilothouse-kinds").await?.context("there is no record")?;
+    let kinds = &record["data"][format!("{}_AppService.apps.example.com", env.namespace.name)];
     ensure!(*kinds == "apps/v1 Deployment\nv1 Service\n", "{record}");
     Ok(())
 }
 
 /// The host is a user who may do nothing but what the test allows, and its own namespace is the test's.
-pub fn be_restricted(scene: &mut Scene, arguments: &[&str]) -> Result<()> {
-    let kubeconfig = scene.cluster.plane.kubeconfig_for(RESTRICTED)?;
-    let own = scene.namespace.name.clone();
-    scene.set_up_host(|setup| {
+pub fn be_restricted(env: &mut TestEnv, arguments: &[&str]) -> Result<()> {
+    let kubeconfig = env.cluster.plane.kubeconfig_for(RESTRICTED)?;
+    let own = env.namespace.name.clone();
+    env.set_up_host(|setup| {
         setup.kubeconfig = kubeconfig;
         setup.arguments = arguments.iter().map(ToString::to_string).collect();
         setup.arguments.extend(["--host-namespace".to_owned(), own]);
@@ -157,8 +157,8 @@ pub fn be_restricted(scene: &mut Scene, arguments: &[&str]) -> Result<()> {
 }
 
 /// Allows the restricted user exactly this in the test's namespace.
-pub async fn allow(scene: &Scene, rules: &[PolicyRule]) -> Result<()> {
-    let (client, namespace) = (scene.namespace.client(), &*scene.namespace.name);
+pub async fn allow(env: &TestEnv, rules: &[PolicyRule]) -> Result<()> {
+    let (client, namespace) = (env.namespace.client(), &*env.namespace.name);
     let apply = PatchParams::apply("tests").force();
     let meta = json!({"name": "host", "namespace": namespace});
     let (group, version) = ("rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1");

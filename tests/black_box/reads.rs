@@ -11,8 +11,8 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app},
     suite::{Suite, heavy, tests},
+    test_env::{TestEnv, app},
 };
 
 /// Changes of one object.
@@ -30,46 +30,45 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// `app-service` reads the spec. Annotations are no news to it; an image is.
-async fn a_change_of_other_fields_does_not_call_it(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    scene.reconcile_often("web", 2).await?;
-    let before = scene.calls("app-service").await?;
-    scene.reconcile_often("web", TIMES).await?;
-    let after = scene.calls("app-service").await?;
+async fn a_change_of_other_fields_does_not_call_it(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    env.reconcile_often("web", 2).await?;
+    let before = env.calls("app-service").await?;
+    env.reconcile_often("web", TIMES).await?;
+    let after = env.calls("app-service").await?;
     ensure!(after == before, "{} calls for {TIMES} annotations", after - before);
-    let skipped = scene.metrics().await?.sum("pilothouse_plugin_calls_skipped_total", &[("plugin", "app-service")]);
+    let skipped = env.metrics().await?.sum("pilothouse_plugin_calls_skipped_total", &[("plugin", "app-service")]);
     ensure!(skipped >= TIMES as f64, "{skipped} calls were left out");
-    scene.namespace.patch("AppService", "web", json!({"spec": {"image": "example.com/web:2"}})).await?;
+    env.namespace.patch("AppService", "web", json!({"spec": {"image": "example.com/web:2"}})).await?;
     let runs =
         |deployment: &Value| deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/web:2";
-    scene.namespace.until("Deployment", "web", "to get the new image", runs).await?;
-    scene.at_rest("web").await
+    env.namespace.until("Deployment", "web", "to get the new image", runs).await?;
+    env.at_rest("web").await
 }
 
 /// `app-service` reads nothing of its Service. (A Deployment's generation goes up with any annotation, and that is read.)
-async fn a_child_that_changes_where_it_does_not_look_does_not_call_it(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    let touched = async |turn: usize| {
-        scene.reconciled_after("app-service", async || scene.touch("Service", "web", turn).await).await
-    };
+async fn a_child_that_changes_where_it_does_not_look_does_not_call_it(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    let touched =
+        async |turn: usize| env.reconciled_after("app-service", async || env.touch("Service", "web", turn).await).await;
     // The answer is asked for until it has once been compared with what is there.
     touched(TIMES).await?;
-    let (calls, writes) = (scene.calls("app-service").await?, scene.host_writes().await?.len());
+    let (calls, writes) = (env.calls("app-service").await?, env.host_writes().await?.len());
     for turn in 0..TIMES {
         touched(turn).await?;
     }
-    let after = scene.calls("app-service").await?;
+    let after = env.calls("app-service").await?;
     ensure!(after == calls, "{} calls for {TIMES} annotations", after - calls);
-    let writes = scene.host_writes().await?.len() - writes;
+    let writes = env.host_writes().await?.len() - writes;
     ensure!(writes == 0, "{writes} writes for annotations of others");
     Ok(())
 }
 
 /// Whatever the plugin reads, its children stay as it wants them.
-async fn a_child_that_it_does_not_look_at_is_kept_as_it_said(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
+async fn a_child_that_it_does_not_look_at_is_kept_as_it_said(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
     for turn in 0..2 {
-        scene.reconciled_after("app-service", async || scene.touch("Service", "web", turn).await).await?;
+        env.reconciled_after("app-service", async || env.touch("Service", "web", turn).await).await?;
         for (pointer, change) in [
             (
                 "/spec/selector/app.kubernetes.io~1name",
@@ -81,49 +80,48 @@ async fn a_child_that_it_does_not_look_at_is_kept_as_it_said(scene: &mut Scene) 
             ),
             ("/metadata/labels/app.kubernetes.io~1name", json!({"metadata": {"labels": null}})),
         ] {
-            scene.namespace.patch("Service", "web", change).await?;
+            env.namespace.patch("Service", "web", change).await?;
             let put_right = |service: &Value| service.pointer(pointer).is_some_and(|name| name == "web");
-            scene.namespace.until("Service", "web", &format!("to have its {pointer} put right"), put_right).await?;
+            env.namespace.until("Service", "web", &format!("to have its {pointer} put right"), put_right).await?;
         }
-        let before = scene.namespace.get("Service", "web").await?.context("there is no Service")?;
-        scene.namespace.delete("Service", "web").await?;
+        let before = env.namespace.get("Service", "web").await?.context("there is no Service")?;
+        env.namespace.delete("Service", "web").await?;
         let is_another = |service: &Value| service["metadata"]["uid"] != before["metadata"]["uid"];
-        scene.namespace.until("Service", "web", "to be made anew", is_another).await?;
+        env.namespace.until("Service", "web", "to be made anew", is_another).await?;
     }
     Ok(())
 }
 
 /// With nobody who makes anything of the Deployment there is one call: the children that it makes have nothing in them for the
 /// plugin to read, so what it said stands. The status that comes of it is not shown to the plugin, so its echo is not either.
-async fn the_echo_of_its_own_status_does_not_call_it(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::with(Parts::Api).await?).await?;
-    install_crd(&scene.namespace.client(), &artifacts::repository().join("crds/appservices.apps.example.com.yaml"))
+async fn the_echo_of_its_own_status_does_not_call_it(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    install_crd(&env.namespace.client(), &artifacts::repository().join("crds/appservices.apps.example.com.yaml"))
         .await?;
-    scene.start(&["app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
+    env.start(&["app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
     let reported = |web: &Value| web["status"]["observedGeneration"] == 1;
-    scene.namespace.until("AppService", "web", "to be reported on", reported).await?;
-    scene.reconcile_often("web", 2).await?;
-    let calls = scene.calls("app-service").await?;
+    env.namespace.until("AppService", "web", "to be reported on", reported).await?;
+    env.reconcile_often("web", 2).await?;
+    let calls = env.calls("app-service").await?;
     ensure!(calls == 1.0, "{calls} calls");
     Ok(())
 }
 
 /// The plugin is not shown its status, but the host answers for it.
-async fn a_status_that_somebody_edits_is_put_right(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    scene.reconcile_often("web", 1).await?;
+async fn a_status_that_somebody_edits_is_put_right(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    env.reconcile_often("web", 1).await?;
     for (edit, what) in [
         (json!({"status": {"readyReplicas": 77}}), "its own field"),
         (json!({"status": {"conditions": []}}), "its conditions"),
         (json!({"status": null}), "everything"),
     ] {
         let edit = Patch::Merge(edit);
-        scene.namespace.api("AppService")?.patch_status("web", &PatchParams::default(), &edit).await?;
+        env.namespace.api("AppService")?.patch_status("web", &PatchParams::default(), &edit).await?;
         let put_right =
             |web: &Value| web["status"]["readyReplicas"] == 3 && condition(web, "Ready")["status"] == "True";
-        scene
-            .namespace
+        env.namespace
             .until("AppService", "web", &format!("to be put right after an edit of {what}"), put_right)
             .await?;
     }

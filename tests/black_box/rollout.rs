@@ -8,8 +8,8 @@ use pilothouse_tests::cluster::{PATIENCE, condition, revision};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app},
     suite::{Suite, tests},
+    test_env::{TestEnv, app},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -17,27 +17,27 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// Two rollouts, of an image and of more replicas.
-async fn ready_waits_for_the_rollout(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    let mut history = History::begin(scene).await?;
+async fn ready_waits_for_the_rollout(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    let mut history = History::begin(env).await?;
     for spec in [json!({"image": "example.com/web:2"}), json!({"replicas": 5})] {
-        let edited = scene.namespace.patch("AppService", "web", json!({"spec": spec})).await?;
+        let edited = env.namespace.patch("AppService", "web", json!({"spec": spec})).await?;
         history.until_ready(edited["metadata"]["generation"].as_i64()).await?;
-        history.ensure_ready_is_true(scene).await?;
+        history.ensure_ready_is_true(env).await?;
     }
     Ok(())
 }
 
 /// What a script does: apply, then wait. It never goes on while the old version is served.
-async fn kubectl_waits_for_the_generation_that_was_applied(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
+async fn kubectl_waits_for_the_generation_that_was_applied(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
     for image in ["example.com/web:1", "example.com/web:2", "example.com/web:3"] {
         let mut app = app("web");
         app["spec"]["image"] = image.into();
-        scene.namespace.apply(app).await?;
+        env.namespace.apply(app).await?;
         let waited_for = |app: &Value| kubectl_wait(app, "Ready");
-        scene.namespace.until("AppService", "web", "to meet condition=Ready", waited_for).await?;
-        let deployment = scene.namespace.get("Deployment", "web").await?.context("no Deployment")?;
+        env.namespace.until("AppService", "web", "to meet condition=Ready", waited_for).await?;
+        let deployment = env.namespace.get("Deployment", "web").await?.context("no Deployment")?;
         let (spec, status) = (&deployment["spec"]["template"]["spec"], &deployment["status"]);
         ensure!(spec["containers"][0]["image"] == image, "another image is served: {deployment}");
         ensure!(status["observedGeneration"] == deployment["metadata"]["generation"], "not observed: {deployment}");
@@ -72,11 +72,8 @@ struct Versions {
 }
 
 impl History {
-    async fn begin(scene: &Scene) -> Result<Self> {
-        Ok(Self {
-            apps: Versions::of(scene, "AppService").await?,
-            deployments: Versions::of(scene, "Deployment").await?,
-        })
+    async fn begin(env: &TestEnv) -> Result<Self> {
+        Ok(Self { apps: Versions::of(env, "AppService").await?, deployments: Versions::of(env, "Deployment").await? })
     }
 
     /// Follows the object until it is ready for a generation, and the Deployment until that moment.
@@ -93,8 +90,8 @@ impl History {
     }
 
     /// Wherever the object says that it is ready, the Deployment of that moment is rolled out for its spec.
-    async fn ensure_ready_is_true(&mut self, scene: &Scene) -> Result<()> {
-        self.deployments.until(scene.namespace.get("Deployment", "web").await?.context("no Deployment")?).await?;
+    async fn ensure_ready_is_true(&mut self, env: &TestEnv) -> Result<()> {
+        self.deployments.until(env.namespace.get("Deployment", "web").await?.context("no Deployment")?).await?;
         for app in self.apps.seen.iter().filter(|app| is_ready(app)) {
             if observed(app) != app["metadata"]["generation"].as_i64() {
                 continue; // It says so of an earlier generation.
@@ -121,8 +118,8 @@ impl History {
 }
 
 impl Versions {
-    async fn of(scene: &Scene, kind: &str) -> Result<Self> {
-        let api = scene.namespace.api(kind)?;
+    async fn of(env: &TestEnv, kind: &str) -> Result<Self> {
+        let api = env.namespace.api(kind)?;
         let now = api.get("web").await?;
         let from = now.metadata.resource_version.clone().context("no resource version")?;
         let events = api.watch(&WatchParams::default().fields("metadata.name=web"), &from).await?.boxed();

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::{
     copies,
-    scene::{Scene, app, misbehaver},
     suite::{Suite, heavy},
+    test_env::{TestEnv, app, misbehaver},
 };
 
 /// Objects at rest.
@@ -52,32 +52,32 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn two_thousand_objects_at_rest_cost_nothing(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::with(Parts::Api).await?).await?;
-    copies::define(scene, 0, &["v1"]).await?;
+async fn two_thousand_objects_at_rest_cost_nothing(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    copies::define(env, 0, &["v1"]).await?;
     let objects: Vec<_> = (0..OBJECTS).map(|object| (0, object)).collect();
-    many(&objects, async |object| apply(scene, *object, "one").await).await?;
-    scene.start(&["copies"]).await?;
+    many(&objects, async |object| apply(env, *object, "one").await).await?;
+    env.start(&["copies"]).await?;
     // A child and a status each.
-    until(scene, "all objects to be made real", |host| writes(host) >= 2.0 * OBJECTS as f64).await?;
-    let made = scene.metrics().await?;
+    until(env, "all objects to be made real", |host| writes(host) >= 2.0 * OBJECTS as f64).await?;
+    let made = env.metrics().await?;
     ensure!(writes(&made) == 2.0 * OBJECTS as f64, "{} writes", writes(&made));
 
     // A restart asks the plugin about every object once, and finds nothing to do.
-    scene.host.stop().await?;
-    set_up_host(scene, &["--resync", "5s"])?;
-    scene.start(&["copies"]).await?;
-    until(scene, "a restart to be over", |host| calls(host) >= OBJECTS as f64).await?;
+    env.host.stop().await?;
+    set_up_host(env, &["--resync", "5s"])?;
+    env.start(&["copies"]).await?;
+    until(env, "a restart to be over", |host| calls(host) >= OBJECTS as f64).await?;
     // A resync and one more: nothing has changed, so nobody is asked.
-    until(scene, "two resyncs", |host| skipped(host) >= 2.0 * OBJECTS as f64).await?;
-    let rest = scene.metrics().await?;
+    until(env, "two resyncs", |host| skipped(host) >= 2.0 * OBJECTS as f64).await?;
+    let rest = env.metrics().await?;
     ensure!(calls(&rest) == OBJECTS as f64, "{} calls of a plugin that knows all", calls(&rest));
     ensure!(writes(&rest) == 0.0 && reads(&rest) < OWN_READS, "{} writes, {} reads", writes(&rest), reads(&rest));
 
     // A touch is something new to the plugin, but not to the cluster.
-    many(&objects, async |object| touch(scene, *object).await).await?;
-    until(scene, "all touches to be seen", |host| calls(host) >= 2.0 * OBJECTS as f64).await?;
-    let touched = scene.metrics().await?;
+    many(&objects, async |object| touch(env, *object).await).await?;
+    until(env, "all touches to be seen", |host| calls(host) >= 2.0 * OBJECTS as f64).await?;
+    let touched = env.metrics().await?;
     ensure!(
         writes(&touched) == 0.0 && reads(&touched) < OWN_READS,
         "{} writes, {} reads",
@@ -87,29 +87,29 @@ async fn two_thousand_objects_at_rest_cost_nothing(scene: &mut Scene) -> Result<
     Ok(())
 }
 
-async fn a_hundred_plugins_share_what_they_can(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::with(Parts::Api).await?).await?;
-    set_up_host(scene, &[])?;
+async fn a_hundred_plugins_share_what_they_can(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    set_up_host(env, &[])?;
     let folder = tempfile::tempdir()?;
     let original = fs::read(artifacts::guest("copies")?)?;
     for number in 0..PLUGINS {
         let plugin = folder.path().join("copy.wasm");
         fs::write(&plugin, copy(&original, number))?;
-        scene.host.install(&plugin, &format!("copy-{number:03}.wasm"))?;
-        copies::define(scene, number, &["v1"]).await?;
+        env.host.install(&plugin, &format!("copy-{number:03}.wasm"))?;
+        copies::define(env, number, &["v1"]).await?;
     }
     let objects: Vec<_> =
         (0..PLUGINS).flat_map(|plugin| (0..OBJECTS_EACH).map(move |object| (plugin, object))).collect();
-    many(&objects, async |object| apply(scene, *object, "one").await).await?;
-    scene.host.resume().await?;
+    many(&objects, async |object| apply(env, *object, "one").await).await?;
+    env.host.resume().await?;
     // A debug build compiles each for most of a second.
-    until(scene, "all plugins to be loaded", |host| loaded(host) == PLUGINS as f64).await?;
-    scene.host.ready().await?;
-    until_all_say(scene, "one").await?;
-    many(&objects, async |object| apply(scene, *object, "two").await).await?;
-    until_all_say(scene, "two").await?;
+    until(env, "all plugins to be loaded", |host| loaded(host) == PLUGINS as f64).await?;
+    env.host.ready().await?;
+    until_all_say(env, "one").await?;
+    many(&objects, async |object| apply(env, *object, "two").await).await?;
+    until_all_say(env, "two").await?;
 
-    let host = scene.metrics().await?;
+    let host = env.metrics().await?;
     // Per plugin: which kinds its group has, a list and a watch of its objects, its record. One watch of children for all.
     let most = 4.0 * PLUGINS as f64 + OWN_READS;
     ensure!(reads(&host) <= most, "{} reads: something is watched more than once", reads(&host));
@@ -120,23 +120,23 @@ async fn a_hundred_plugins_share_what_they_can(scene: &mut Scene) -> Result<()> 
 
 /// A plugin that computes a second for each of its objects, which all wait; the calls of it are counted that end between a
 /// change of the other plugin's only object and the write of its child.
-async fn five_thousand_waiting_objects_delay_no_other_plugin(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::quiet().await?).await?;
-    set_up_host(scene, &[])?;
-    scene.start(&["app-service", "misbehaver"]).await?;
+async fn five_thousand_waiting_objects_delay_no_other_plugin(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::quiet().await?).await?;
+    set_up_host(env, &[])?;
+    env.start(&["app-service", "misbehaver"]).await?;
     let names: Vec<_> = (0..WAITING).map(|number| format!("waiting-{number}")).collect();
-    many(&names, async |name| scene.namespace.apply(misbehaver(name, "loop")).await.map(drop)).await?;
-    scene.namespace.apply(app("web")).await?;
+    many(&names, async |name| env.namespace.apply(misbehaver(name, "loop")).await.map(drop)).await?;
+    env.namespace.apply(app("web")).await?;
     let mut between = Vec::new();
     for number in 0..CHANGES {
-        let before = scene.metrics().await?;
+        let before = env.metrics().await?;
         let waiting = before.sum("workqueue_depth", &[("name", "misbehaver")]);
         ensure!(waiting > 0.9 * WAITING as f64, "only {waiting} objects wait");
         let image = format!("example.com/web:{number}");
-        scene.namespace.patch("AppService", "web", json!({"spec": {"image": image}})).await?;
+        env.namespace.patch("AppService", "web", json!({"spec": {"image": image}})).await?;
         let has_it = |child: &Value| child["spec"]["template"]["spec"]["containers"][0]["image"] == *image;
-        scene.namespace.until("Deployment", "web", "to have the image", has_it).await?;
-        between.push(calls_of(&scene.metrics().await?, "misbehaver") - calls_of(&before, "misbehaver"));
+        env.namespace.until("Deployment", "web", "to have the image", has_it).await?;
+        between.push(calls_of(&env.metrics().await?, "misbehaver") - calls_of(&before, "misbehaver"));
     }
     eprintln!("calls of a plugin with {WAITING} waiting objects before another plugin's only one: {between:?}");
     ensure!(between.iter().all(|calls| *calls <= A_FEW), "more than a few calls went before: {between:?}");
@@ -144,16 +144,16 @@ async fn five_thousand_waiting_objects_delay_no_other_plugin(scene: &mut Scene) 
 }
 
 /// A host whose watches last longer than the test: their renewal is a read.
-fn set_up_host(scene: &mut Scene, more: &[&str]) -> Result<()> {
+fn set_up_host(env: &mut TestEnv, more: &[&str]) -> Result<()> {
     let arguments = ["--watch-renewal", "290s"].iter().chain(more).map(ToString::to_string).collect();
-    scene.set_up_host(|setup| setup.arguments = arguments)
+    env.set_up_host(|setup| setup.arguments = arguments)
 }
 
 /// Waits until the child of every object says what the object says.
-async fn until_all_say(scene: &Scene, value: &str) -> Result<()> {
+async fn until_all_say(env: &TestEnv, value: &str) -> Result<()> {
     let says = |child: &&Value| child["data"]["spec"].as_str().is_some_and(|spec| spec.contains(value));
     eventually(LONG, &format!("all children to say {value}"), async || {
-        let children = scene.namespace.list("ConfigMap").await?.iter().filter(says).count();
+        let children = env.namespace.list("ConfigMap").await?.iter().filter(says).count();
         Ok(Look::of(children == PLUGINS * OBJECTS_EACH, format!("{children} children")))
     })
     .await
@@ -165,7 +165,7 @@ fn copy(original: &[u8], number: usize) -> Vec<u8> {
     copies::replaced(&named, "Copy000", &format!("Copy{number:03}"))
 }
 
-async fn apply(scene: &Scene, (plugin, object): (usize, usize), value: &str) -> Result<()> {
+async fn apply(env: &TestEnv, (plugin, object): (usize, usize), value: &str) -> Result<()> {
     let name = format!("object-{plugin}-{object}");
     let body = json!({
         "apiVersion": "copies.pilothouse.dev/v1",
@@ -174,15 +174,15 @@ async fn apply(scene: &Scene, (plugin, object): (usize, usize), value: &str) -> 
         "spec": {"value": value},
     });
     let parameters = PatchParams::apply("user").force();
-    copies::api(scene, plugin, "v1").patch(&name, &parameters, &Patch::Apply(body)).await?;
+    copies::api(env, plugin, "v1").patch(&name, &parameters, &Patch::Apply(body)).await?;
     Ok(())
 }
 
 /// Sets an annotation that nobody cares about.
-async fn touch(scene: &Scene, (plugin, object): (usize, usize)) -> Result<()> {
+async fn touch(env: &TestEnv, (plugin, object): (usize, usize)) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": "yes"}}});
     let name = format!("object-{plugin}-{object}");
-    copies::api(scene, plugin, "v1").patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    copies::api(env, plugin, "v1").patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
 }
 
@@ -191,9 +191,9 @@ async fn many<T>(items: &[T], work: impl AsyncFn(&T) -> Result<()>) -> Result<()
     stream::iter(items).map(|item| work(item)).buffer_unordered(PARALLEL).try_collect().await
 }
 
-async fn until(scene: &Scene, what: &str, holds: impl Fn(&Samples) -> bool) -> Result<()> {
+async fn until(env: &TestEnv, what: &str, holds: impl Fn(&Samples) -> bool) -> Result<()> {
     eventually(LONG, what, async || {
-        let host = scene.metrics().await?;
+        let host = env.metrics().await?;
         let seen = BTreeMap::from([
             ("writes", writes(&host)),
             ("calls", calls(&host)),

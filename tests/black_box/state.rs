@@ -41,7 +41,7 @@ impl States {
             for object in namespace.list(kind).await? {
                 let words = Words::of(&namespace.name, Some(&object));
                 owners.insert(words.uid.clone(), words.clone());
-                of.insert(words.name.clone(), State { object: Some(told(&object, &words)?), ..State::default() });
+                of.insert(words.name.clone(), State { object: Some(reported(&object, &words)?), ..State::default() });
             }
         }
         let mut left_over = Vec::new();
@@ -66,7 +66,7 @@ impl State {
         let words = Words { name: String::new(), ..Words::of(&namespace.name, object.as_ref()) };
         let alike = |(key, child)| Ok((key, alike(child, &words)?));
         let children = children(namespace).await?.into_iter().map(alike).collect::<Result<_>>()?;
-        Ok(Self { object: object.map(|object| told(&object, &words)).transpose()?, children })
+        Ok(Self { object: object.map(|object| reported(&object, &words)).transpose()?, children })
     }
 
     /// Kinds and names of what is there.
@@ -118,12 +118,12 @@ async fn children(namespace: &Namespace) -> Result<BTreeMap<String, Value>> {
 }
 
 /// What an object says: what is wanted, what is reported, and whether that is about what is wanted.
-fn told(object: &Value, words: &Words) -> Result<Value> {
+fn reported(object: &Value, words: &Words) -> Result<Value> {
     let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
     let finalizers = &object["metadata"]["finalizers"];
-    let told =
+    let reported =
         json!({"spec": object["spec"], "status": object["status"], "finalizers": finalizers, "current": current});
-    alike(told, words)
+    alike(reported, words)
 }
 
 /// A value without times and versions, and with other words in the place of those that are different each time.

@@ -1,4 +1,4 @@
-//! Runs the tests: one control plane for all of them, started when the first test wants it; a runtime, a scene and a
+//! Runs the tests: one control plane for all of them, started when the first test wants it; a runtime, an environment and a
 //! thorough message on failure for each. Knows nothing of what is tested.
 
 use std::{
@@ -11,7 +11,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use pilothouse_tests::cluster::Cluster;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::scene::Scene;
+use crate::test_env::TestEnv;
 
 /// Tests at once where the command line does not say. They mostly wait, so it is more than there are processors.
 const THREADS: usize = 6;
@@ -83,7 +83,7 @@ impl Suite {
     /// Adds a test.
     pub fn test<F>(&mut self, module: &str, name: &str, weight: Weight, test: F)
     where
-        F: AsyncFnOnce(&mut Scene) -> Result<()> + Send + 'static,
+        F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
     {
         let subject = module.split_once("::").map_or(module, |(_, subject)| subject);
         let name = format!("{subject}::{name}");
@@ -154,7 +154,7 @@ impl Shared {
                 let cluster = Arc::into_inner(cluster).context("a test still uses it")?;
                 runtime.block_on(cluster.stop())
             }
-            // Each test has told that it did not start.
+            // Each test has reported that it did not start.
             Some(Err(_)) | None => Ok(()),
         }
     }
@@ -163,15 +163,15 @@ impl Shared {
 /// Runs one test in a runtime and a namespace of its own.
 fn play<F>(shared: &Shared, name: &str, test: F) -> Result<()>
 where
-    F: AsyncFnOnce(&mut Scene) -> Result<()>,
+    F: AsyncFnOnce(&mut TestEnv) -> Result<()>,
 {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let cluster = shared.cluster()?;
     runtime.block_on(async {
-        let mut scene = Scene::new(cluster, name).await?;
-        match test(&mut scene).await {
+        let mut env = TestEnv::new(cluster, name).await?;
+        match test(&mut env).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(anyhow!("{error:#}\n{}", scene.account().await)),
+            Err(error) => Err(anyhow!("{error:#}\n{}", env.account().await)),
         }
     })
 }

@@ -17,8 +17,8 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app, misbehaver},
     suite::{Suite, tests, timed},
+    test_env::{TestEnv, app, misbehaver},
 };
 
 /// How soon a new version must have reached every object, but for the time that this machine takes to compile it.
@@ -40,35 +40,35 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn a_new_version_reaches_every_object_within_two_seconds(scene: &mut Scene) -> Result<()> {
+async fn a_new_version_reaches_every_object_within_two_seconds(env: &mut TestEnv) -> Result<()> {
     // A cache of its own: the new version is compiled, as it is at the first time anywhere.
     let cache = tempfile::tempdir()?;
-    scene.set_up_host(|setup| setup.cache = cache.path().join("compiled"))?;
-    scene.start(&["app-service"]).await?;
-    let names = scene.many_at_rest(OBJECTS).await?;
+    env.set_up_host(|setup| setup.cache = cache.path().join("compiled"))?;
+    env.start(&["app-service"]).await?;
+    let names = env.many_at_rest(OBJECTS).await?;
     let loading = async || {
         let loads = [("plugin", "app-service")];
-        Ok::<_, anyhow::Error>(scene.metrics().await?.sum("pilothouse_plugin_load_seconds_sum", &loads))
+        Ok::<_, anyhow::Error>(env.metrics().await?.sum("pilothouse_plugin_load_seconds_sum", &loads))
     };
     let before = loading().await?;
     let installed = Instant::now();
-    replace_with_next(scene)?;
+    replace_with_next(env)?;
     for name in &names {
-        scene.namespace.until("Deployment", name, "to have the marks of the new version", is_next).await?;
+        env.namespace.until("Deployment", name, "to have the marks of the new version", is_next).await?;
     }
     let took = installed.elapsed();
     let compiled = Duration::from_secs_f64(loading().await? - before);
     eprintln!("a new version reached {OBJECTS} objects in {took:?}, {compiled:?} of them to compile it");
     ensure!(took < SWAP + compiled, "the swap took {took:?}, {compiled:?} of them to compile");
     for name in &names {
-        scene.at_rest(name).await?;
+        env.at_rest(name).await?;
     }
     Ok(())
 }
 
 /// Each replacement is refused with a message of its own, and the version that works goes on.
-async fn a_broken_version_changes_nothing(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
+async fn a_broken_version_changes_nothing(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
     let good = fs::read(artifacts::guest("app-service-next")?)?;
     let broken = [
         ("garbage", b"this is not WebAssembly".to_vec(), "not a whole WebAssembly file"),
@@ -83,55 +83,55 @@ async fn a_broken_version_changes_nothing(scene: &mut Scene) -> Result<()> {
     for (number, (what, bytes, message)) in broken.iter().enumerate() {
         let file = folder.path().join("broken.wasm");
         fs::write(&file, bytes)?;
-        scene.host.install(&file, "app-service.wasm")?;
-        failed_loads(scene, number + 1).await.with_context(|| format!("the replacement is {what}"))?;
-        scene.host.logged(message).await?;
-        works_as_before(scene).await.with_context(|| format!("the replacement is {what}"))?;
+        env.host.install(&file, "app-service.wasm")?;
+        failed_loads(env, number + 1).await.with_context(|| format!("the replacement is {what}"))?;
+        env.host.logged(message).await?;
+        works_as_before(env).await.with_context(|| format!("the replacement is {what}"))?;
     }
-    ensure!(scene.host.get("health", "/readyz").await?.0 == 200, "the host is not ready though a version works");
-    replace_with_next(scene)?;
-    scene.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
-    scene.at_rest("web").await
+    ensure!(env.host.get("health", "/readyz").await?.0 == 200, "the host is not ready though a version works");
+    replace_with_next(env)?;
+    env.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
+    env.at_rest("web").await
 }
 
 /// A plain copy is seen half-written: the first half is refused, the whole is taken.
-async fn a_half_written_file_changes_nothing(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
+async fn a_half_written_file_changes_nothing(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
     let good = fs::read(artifacts::guest("app-service-next")?)?;
-    let file = scene.host.plugins().join("app-service.wasm");
+    let file = env.host.plugins().join("app-service.wasm");
     fs::write(&file, &good[..good.len() / 2])?;
-    failed_loads(scene, 1).await?;
-    works_as_before(scene).await?;
+    failed_loads(env, 1).await?;
+    works_as_before(env).await?;
     fs::write(&file, &good)?;
-    scene.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
+    env.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
     Ok(())
 }
 
-async fn a_removed_plugin_rests_until_it_is_back(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver", "app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
-    scene.at_rest("web").await?;
-    fs::remove_file(scene.host.plugins().join("app-service.wasm"))?;
-    scene.host.logged("plugin removed").await?;
-    let before = scene.reconciles("app-service").await?;
-    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+async fn a_removed_plugin_rests_until_it_is_back(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver", "app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
+    env.at_rest("web").await?;
+    fs::remove_file(env.host.plugins().join("app-service.wasm"))?;
+    env.host.logged("plugin removed").await?;
+    let before = env.reconciles("app-service").await?;
+    env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
     // The host goes on with the other plugin, and has seen what came later.
-    scene.namespace.apply(misbehaver("other", "well")).await?;
-    scene.namespace.until("ConfigMap", "other", "to be created", |_| true).await?;
-    ensure!(scene.reconciles("app-service").await? == before, "it was reconciled without its plugin");
-    let deployment = scene.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
+    env.namespace.apply(misbehaver("other", "well")).await?;
+    env.namespace.until("ConfigMap", "other", "to be created", |_| true).await?;
+    ensure!(env.reconciles("app-service").await? == before, "it was reconciled without its plugin");
+    let deployment = env.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
     ensure!(deployment["spec"]["replicas"] == 3, "somebody still works: {deployment}");
-    let loaded = scene.metrics().await?.has("pilothouse_plugin_loaded", &[("plugin", "app-service")]);
+    let loaded = env.metrics().await?.has("pilothouse_plugin_loaded", &[("plugin", "app-service")]);
     ensure!(!loaded, "the metrics still show the plugin");
-    scene.install("app-service")?;
+    env.install("app-service")?;
     let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 4;
-    scene.namespace.until("Deployment", "web", "to have 4 replicas", scaled).await?;
+    env.namespace.until("Deployment", "web", "to have 4 replicas", scaled).await?;
     Ok(())
 }
 
 /// The kubelet updates a mounted ConfigMap by renaming one symlink; no file of the directory itself changes.
-async fn a_mounted_config_map_is_followed(scene: &mut Scene) -> Result<()> {
-    let folder = scene.host.plugins();
+async fn a_mounted_config_map_is_followed(env: &mut TestEnv) -> Result<()> {
+    let folder = env.host.plugins();
     let publish = |revision: &str, plugin: &Path| -> Result<()> {
         let data = folder.join(revision);
         fs::create_dir(&data)?;
@@ -141,35 +141,35 @@ async fn a_mounted_config_map_is_followed(scene: &mut Scene) -> Result<()> {
     };
     publish("..2026_01", &artifacts::plugin("app-service")?)?;
     std::os::unix::fs::symlink("..data/app-service.wasm", folder.join("app-service.wasm"))?;
-    scene.host.resume().await?;
-    scene.host.ready().await?;
-    scene.namespace.apply(app("web")).await?;
-    scene.at_rest("web").await?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    env.namespace.apply(app("web")).await?;
+    env.at_rest("web").await?;
     let published = Instant::now();
     publish("..2026_02", &artifacts::guest("app-service-next")?)?;
     fs::remove_dir_all(folder.join("..2026_01"))?;
-    scene.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
+    env.namespace.until("Deployment", "web", "to have the marks of the new version", is_next).await?;
     eprintln!("a symlink swap took {:?}", published.elapsed());
-    scene.at_rest("web").await
+    env.at_rest("web").await
 }
 
 /// Two files that are the same plugin would undo each other's work for ever: the second one is refused.
-async fn two_files_of_one_plugin_are_not_mixed(scene: &mut Scene) -> Result<()> {
-    scene.start_with_web().await?;
-    scene.host.install(&artifacts::guest("app-service-next")?, "other.wasm")?;
-    failed_loads(scene, 1).await?;
-    works_as_before(scene).await?;
-    let deployment = scene.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
+async fn two_files_of_one_plugin_are_not_mixed(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    env.host.install(&artifacts::guest("app-service-next")?, "other.wasm")?;
+    failed_loads(env, 1).await?;
+    works_as_before(env).await?;
+    let deployment = env.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
     ensure!(!is_next(&deployment), "the second file works: {deployment}");
     // When the first one goes, its place is free.
-    fs::remove_file(scene.host.plugins().join("app-service.wasm"))?;
-    scene.namespace.until("Deployment", "web", "to have the marks of the other file", is_next).await?;
+    fs::remove_file(env.host.plugins().join("app-service.wasm"))?;
+    env.namespace.until("Deployment", "web", "to have the marks of the other file", is_next).await?;
     Ok(())
 }
 
 /// Puts the next version in the place of the plugin `app-service`.
-fn replace_with_next(scene: &Scene) -> Result<()> {
-    scene.host.install(&artifacts::guest("app-service-next")?, "app-service.wasm")
+fn replace_with_next(env: &TestEnv) -> Result<()> {
+    env.host.install(&artifacts::guest("app-service-next")?, "app-service.wasm")
 }
 
 fn is_next(deployment: &Value) -> bool {
@@ -179,27 +179,27 @@ fn is_next(deployment: &Value) -> bool {
 }
 
 /// Drift is still repaired, by the version from before.
-async fn works_as_before(scene: &Scene) -> Result<()> {
-    scene.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 1}})).await?;
+async fn works_as_before(env: &TestEnv) -> Result<()> {
+    env.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 1}})).await?;
     let repaired = |deployment: &Value| deployment["spec"]["replicas"] == 3;
-    let deployment = scene.namespace.until("Deployment", "web", "to be repaired", repaired).await?;
+    let deployment = env.namespace.until("Deployment", "web", "to be repaired", repaired).await?;
     ensure!(!is_next(&deployment), "another version works: {deployment}");
     Ok(())
 }
 
 /// The guest `forgetful` is a version of `misbehaver` that looks nothing up; `sextet` has ConfigMaps too. Of children, only
 /// what carries the host's label is watched, once for both plugins.
-async fn a_watch_that_nobody_uses_any_more_ends(scene: &mut Scene) -> Result<()> {
+async fn a_watch_that_nobody_uses_any_more_ends(env: &mut TestEnv) -> Result<()> {
     const ALL: &str = "";
     const CHILDREN: &str = "pilothouse.dev/plugin";
-    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
-    scene.start(&["misbehaver", "sextet"]).await?;
+    let proxy = env.behind_proxy(&env.upstream().await?).await?;
+    env.start(&["misbehaver", "sextet"]).await?;
     watched(&proxy, [&[ALL, CHILDREN], &[ALL], &[CHILDREN]]).await?;
-    scene.replace("misbehaver", "forgetful")?;
+    env.replace("misbehaver", "forgetful")?;
     watched(&proxy, [&[CHILDREN], &[ALL], &[CHILDREN]]).await?;
-    fs::remove_file(scene.host.plugins().join("misbehaver.wasm"))?;
+    fs::remove_file(env.host.plugins().join("misbehaver.wasm"))?;
     watched(&proxy, [&[CHILDREN], &[], &[CHILDREN]]).await?;
-    scene.install("misbehaver")?;
+    env.install("misbehaver")?;
     watched(&proxy, [&[ALL, CHILDREN], &[ALL], &[CHILDREN]]).await
 }
 
@@ -214,9 +214,9 @@ async fn watched(proxy: &Proxy, selectors: [&[&str]; 3]) -> Result<()> {
 }
 
 /// Waits until so many plugins have been refused since the host started.
-async fn failed_loads(scene: &Scene, number: usize) -> Result<()> {
+async fn failed_loads(env: &TestEnv, number: usize) -> Result<()> {
     eventually(PATIENCE, &format!("{number} refused plugins"), async || {
-        let failed = scene.metrics().await?.sum("pilothouse_plugin_load_failures_total", &[]);
+        let failed = env.metrics().await?.sum("pilothouse_plugin_load_failures_total", &[]);
         Ok(Look::of(failed >= number as f64, failed))
     })
     .await

@@ -14,47 +14,47 @@ use serde_json::{Value, json};
 
 use crate::{
     copies,
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
     tests!(suite, an_object_is_one_in_all_versions);
 }
 
-async fn an_object_is_one_in_all_versions(scene: &mut Scene) -> Result<()> {
-    copies::define(scene, 0, &["v1", "v2"]).await?;
+async fn an_object_is_one_in_all_versions(env: &mut TestEnv) -> Result<()> {
+    copies::define(env, 0, &["v1", "v2"]).await?;
     let first = fs::read(artifacts::guest("copies")?)?;
-    install(scene, &first)?;
-    scene.start(&[]).await?;
+    install(env, &first)?;
+    env.start(&[]).await?;
 
     // The plugin reconciles v1, and somebody writes v2.
-    apply(scene, "v2", "one").await?;
-    let child = until_child_says(scene, "one").await?;
-    until_ready(scene, 1).await?;
-    apply(scene, "v2", "two").await?;
-    ensure!(uid(&until_child_says(scene, "two").await?) == uid(&child), "another child in the place of the first");
-    until_ready(scene, 2).await?;
+    apply(env, "v2", "one").await?;
+    let child = until_child_says(env, "one").await?;
+    until_ready(env, 1).await?;
+    apply(env, "v2", "two").await?;
+    ensure!(uid(&until_child_says(env, "two").await?) == uid(&child), "another child in the place of the first");
+    until_ready(env, 2).await?;
 
     // Its next version reconciles v2, and somebody still writes v1. The child stays, and names its owner as it is known now.
-    install(scene, &copies::replaced(&first, "copies.pilothouse.dev/v1", "copies.pilothouse.dev/v2"))?;
+    install(env, &copies::replaced(&first, "copies.pilothouse.dev/v1", "copies.pilothouse.dev/v2"))?;
     let owner = |child: &Value| child["metadata"]["ownerReferences"][0]["apiVersion"] == "copies.pilothouse.dev/v2";
-    let followed = scene.namespace.until("ConfigMap", "web", "to follow its owner's version", owner).await?;
+    let followed = env.namespace.until("ConfigMap", "web", "to follow its owner's version", owner).await?;
     ensure!(uid(&followed) == uid(&child), "another child after the swap");
-    apply(scene, "v1", "three").await?;
-    ensure!(uid(&until_child_says(scene, "three").await?) == uid(&child), "another child in the place of the first");
-    until_ready(scene, 3).await
+    apply(env, "v1", "three").await?;
+    ensure!(uid(&until_child_says(env, "three").await?) == uid(&child), "another child in the place of the first");
+    until_ready(env, 3).await
 }
 
 /// Puts the plugin in the place of what was there before.
-fn install(scene: &Scene, bytes: &[u8]) -> Result<()> {
+fn install(env: &TestEnv, bytes: &[u8]) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let plugin = folder.path().join("copy.wasm");
     fs::write(&plugin, bytes)?;
-    scene.host.install(&plugin, "copy.wasm")
+    env.host.install(&plugin, "copy.wasm")
 }
 
-async fn apply(scene: &Scene, version: &str, value: &str) -> Result<()> {
+async fn apply(env: &TestEnv, version: &str, value: &str) -> Result<()> {
     let body = json!({
         "apiVersion": format!("copies.pilothouse.dev/{version}"),
         "kind": "Copy000",
@@ -62,7 +62,7 @@ async fn apply(scene: &Scene, version: &str, value: &str) -> Result<()> {
         "spec": {"value": value},
     });
     // As kubectl's merge patch does, whichever version had it before.
-    let api = copies::api(scene, 0, version);
+    let api = copies::api(env, 0, version);
     match api.get_opt("web").await? {
         Some(_) => api.patch("web", &PatchParams::default(), &Patch::Merge(body)).await?,
         None => api.create(&Default::default(), &serde_json::from_value(body)?).await?,
@@ -70,15 +70,15 @@ async fn apply(scene: &Scene, version: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-async fn until_child_says(scene: &Scene, value: &str) -> Result<Value> {
+async fn until_child_says(env: &TestEnv, value: &str) -> Result<Value> {
     let says = |child: &Value| child["data"]["spec"].as_str().is_some_and(|spec| spec.contains(value));
-    scene.namespace.until("ConfigMap", "web", &format!("to say {value}"), says).await
+    env.namespace.until("ConfigMap", "web", &format!("to say {value}"), says).await
 }
 
 /// Waits until the object is ready in its present generation.
-async fn until_ready(scene: &Scene, generation: i64) -> Result<()> {
+async fn until_ready(env: &TestEnv, generation: i64) -> Result<()> {
     eventually(PATIENCE, &format!("generation {generation} to be ready"), async || {
-        let object = serde_json::to_value(copies::api(scene, 0, "v1").get("web").await?)?;
+        let object = serde_json::to_value(copies::api(env, 0, "v1").get("web").await?)?;
         let ready = condition(&object, "Ready");
         Ok(Look::of(ready["status"] == "True" && ready["observedGeneration"] == generation, object))
     })

@@ -1,8 +1,8 @@
 //! Crashes: a host that is killed before or after any of its writes leaves nothing behind that the next one does not put
-//! right. Every story is told once undisturbed and then once for each point at which the host can crash.
+//! right. Every scenario is run once undisturbed and then once for each point at which the host can crash.
 
 mod run;
-mod story;
+mod scenario;
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use pilothouse_tests::{
 
 use self::{
     run::{End, Point, crashed, overtaken, undisturbed},
-    story::{STORIES, Story},
+    scenario::{SCENARIOS, Scenario},
 };
 use crate::{
-    scene::Scene,
     suite::{Suite, heavy},
+    test_env::TestEnv,
 };
 
-/// Stories that are told at once. They mostly wait.
+/// Scenarios that run at once. They mostly wait.
 const AT_ONCE: usize = 16;
 
 pub fn register(suite: &mut Suite) {
@@ -30,15 +30,16 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// On a control plane where nobody but the host writes: how often it writes is the same each time.
-async fn every_crash_ends_as_if_there_had_been_none(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::quiet().await?).await?;
-    let (cluster, upstream) = (&scene.cluster, &scene.upstream().await?);
-    let ends = stream::iter(&STORIES).map(|story| undisturbed(cluster, upstream, story));
+async fn every_crash_ends_as_if_there_had_been_none(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::quiet().await?).await?;
+    let (cluster, upstream) = (&env.cluster, &env.upstream().await?);
+    let ends = stream::iter(&SCENARIOS).map(|scenario| undisturbed(cluster, upstream, scenario));
     let ends: Vec<_> = ends.buffered(AT_ONCE).try_collect().await?;
-    let points = STORIES.iter().zip(&ends).flat_map(|(story, end)| points(end).map(move |point| (story, end, point)));
-    let tried = points.map(|(story, end, point)| async move {
-        crashed(cluster, upstream, story, point, end).await?;
-        Ok::<_, anyhow::Error>(story.name)
+    let points =
+        SCENARIOS.iter().zip(&ends).flat_map(|(scenario, end)| points(end).map(move |point| (scenario, end, point)));
+    let tried = points.map(|(scenario, end, point)| async move {
+        crashed(cluster, upstream, scenario, point, end).await?;
+        Ok::<_, anyhow::Error>(scenario.name)
     });
     let tried: Vec<_> = stream::iter(tried).buffer_unordered(AT_ONCE).try_collect().await?;
     report(&ends, &tried)?;
@@ -47,9 +48,9 @@ async fn every_crash_ends_as_if_there_had_been_none(scene: &mut Scene) -> Result
 
 /// Lets each write of each update arrive after the next host has gone on with something else: what it does is undone.
 async fn late_writes_are_undone(cluster: &Arc<Cluster>, upstream: &Upstream, ends: &[End]) -> Result<()> {
-    let updates = STORIES.iter().zip(ends).filter(|(story, _)| story.is_update());
-    let late = updates.flat_map(|(story, end)| (1..=end.writes.len()).map(move |write| (story, write)));
-    let tried = late.map(|(story, write)| overtaken(cluster, upstream, story, write));
+    let updates = SCENARIOS.iter().zip(ends).filter(|(scenario, _)| scenario.is_update());
+    let late = updates.flat_map(|(scenario, end)| (1..=end.writes.len()).map(move |write| (scenario, write)));
+    let tried = late.map(|(scenario, write)| overtaken(cluster, upstream, scenario, write));
     let tried: Vec<_> = stream::iter(tried).buffer_unordered(AT_ONCE).try_collect().await?;
     let taken = tried.iter().filter(|taken| **taken).count();
     eprintln!("late writes: {}, of which {taken} were taken and undone", tried.len());
@@ -57,7 +58,7 @@ async fn late_writes_are_undone(cluster: &Arc<Cluster>, upstream: &Upstream, end
     Ok(())
 }
 
-/// Every point at which the host can crash in a story.
+/// Every point at which the host can crash in a scenario.
 fn points(end: &End) -> impl Iterator<Item = Point> {
     let writes = 1..=end.writes.len();
     writes.flat_map(|write| [Moment::Before, Moment::After].map(|moment| Point { write, moment }))
@@ -65,11 +66,11 @@ fn points(end: &End) -> impl Iterator<Item = Point> {
 
 /// Tells how many points were tried, and that it is all of them.
 fn report(ends: &[End], tried: &[&str]) -> Result<()> {
-    let counts = STORIES.iter().zip(ends).map(|(Story { name, .. }, end)| {
+    let counts = SCENARIOS.iter().zip(ends).map(|(Scenario { name, .. }, end)| {
         (name, tried.iter().filter(|tried| tried == &name).count(), end.writes.len() * 2)
     });
-    let told: Vec<_> = counts.clone().map(|(name, tried, all)| format!("{name} {tried} of {all}")).collect();
-    eprintln!("crash points tried: {}", told.join(", "));
+    let points: Vec<_> = counts.clone().map(|(name, tried, all)| format!("{name} {tried} of {all}")).collect();
+    eprintln!("crash points tried: {}", points.join(", "));
     for (name, tried, all) in counts {
         ensure!(tried == all && all > 0, "{name}: {tried} of {all} crash points tried");
     }

@@ -2,7 +2,7 @@
 //! with the same spec (the method of Acto). The histories are random; the same seed makes the same ones.
 
 mod steps;
-mod theatre;
+mod workload;
 
 use anyhow::{Context, Result};
 use fastrand::Rng;
@@ -11,11 +11,11 @@ use pilothouse_tests::cluster::Cluster;
 
 use self::{
     steps::History,
-    theatre::{Event, Theatre},
+    workload::{Event, Workload},
 };
 use crate::{
-    scene::Scene,
     suite::{Suite, heavy},
+    test_env::TestEnv,
 };
 
 /// Histories in all, shared out among the hosts.
@@ -35,21 +35,21 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// On a control plane where nobody else writes, so that nobody else can be the cause of a difference.
-async fn whatever_happened_the_end_is_that_of_a_fresh_object(scene: &mut Scene) -> Result<()> {
-    scene.move_to(Cluster::quiet().await?).await?;
+async fn whatever_happened_the_end_is_that_of_a_fresh_object(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::quiet().await?).await?;
     let seed = seed()?;
     eprintln!("{HISTORIES} histories with {SEED}={seed}");
     let mut rng = Rng::with_seed(seed);
-    let mut theatres = Vec::new();
+    let mut workloads = Vec::new();
     for host in 0..HOSTS {
         let histories = (host..HISTORIES).step_by(HOSTS);
         let histories = histories.map(|number| History::random(&mut rng, format!("object-{number:03}"))).collect();
         let events = (0..EVENTS).map(|_| Event::random(&mut rng)).collect();
-        theatres.push(Theatre::open(&scene.cluster, &format!("history {host}"), histories, events).await?);
+        workloads.push(Workload::start(&env.cluster, &format!("history {host}"), histories, events).await?);
     }
-    let played = stream::iter(theatres).map(|mut theatre| async move { theatre.perform().await });
-    let played = played.buffer_unordered(HOSTS).try_collect::<()>().await;
-    played.with_context(|| format!("to have these histories again, set {SEED}={seed}"))
+    let ran = stream::iter(workloads).map(|mut workload| async move { workload.run().await });
+    let ran = ran.buffer_unordered(HOSTS).try_collect::<()>().await;
+    ran.with_context(|| format!("to have these histories again, set {SEED}={seed}"))
 }
 
 fn seed() -> Result<u64> {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{begin, change, deletes, ready, returns_to, start, state, stays_quiet};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
@@ -27,9 +27,9 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn watches_that_are_cut_and_refused_go_on(scene: &mut Scene) -> Result<()> {
-    let proxy = start(scene).await?;
-    let before = state(scene).await?;
+async fn watches_that_are_cut_and_refused_go_on(env: &mut TestEnv) -> Result<()> {
+    let proxy = start(env).await?;
+    let before = state(env).await?;
     for (port, refusal) in
         [(81, None), (82, Some(StatusCode::SERVICE_UNAVAILABLE)), (80, Some(StatusCode::TOO_MANY_REQUESTS))]
     {
@@ -37,72 +37,72 @@ async fn watches_that_are_cut_and_refused_go_on(scene: &mut Scene) -> Result<()>
             proxy.watches().refuse(status);
         }
         proxy.watches().cut();
-        scene.namespace.delete("ConfigMap", "web-a").await?;
-        scene.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
+        env.namespace.delete("ConfigMap", "web-a").await?;
+        env.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
         proxy.watches().admit();
-        change(scene, port).await?;
-        scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+        change(env, port).await?;
+        env.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
-    returns_to(scene, &before).await?;
-    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
-    stays_quiet(scene, &proxy).await
+    returns_to(env, &before).await?;
+    ensure!(deletes(env).await?.is_empty(), "it deleted: {:#?}", env.host_writes().await?);
+    stays_quiet(env, &proxy).await
 }
 
 /// The API server no longer knows what was before now, and says so in either way. What went meanwhile is noticed.
-async fn a_forgotten_past_is_listed_anew(scene: &mut Scene) -> Result<()> {
-    let proxy = start(scene).await?;
-    let before = state(scene).await?;
+async fn a_forgotten_past_is_listed_anew(env: &mut TestEnv) -> Result<()> {
+    let proxy = start(env).await?;
+    let before = state(env).await?;
     for (port, expiry) in [(81, Expiry::Event), (80, Expiry::Answer)] {
-        let touched = scene.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
-        scene.namespace.delete("ConfigMap", "web-a").await?;
+        let touched = env.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
+        env.namespace.delete("ConfigMap", "web-a").await?;
         proxy.watches().forget_before(revision(&touched)? + 1, expiry);
         proxy.watches().cut();
-        change(scene, port).await?;
-        scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+        change(env, port).await?;
+        env.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
-    returns_to(scene, &before).await?;
-    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
-    stays_quiet(scene, &proxy).await
+    returns_to(env, &before).await?;
+    ensure!(deletes(env).await?.is_empty(), "it deleted: {:#?}", env.host_writes().await?);
+    stays_quiet(env, &proxy).await
 }
 
 /// As an API server does that has lost its own connection, or begins anew.
-async fn a_stream_that_says_that_the_past_is_gone_is_followed_anew(scene: &mut Scene) -> Result<()> {
-    let proxy = start(scene).await?;
-    let before = state(scene).await?;
+async fn a_stream_that_says_that_the_past_is_gone_is_followed_anew(env: &mut TestEnv) -> Result<()> {
+    let proxy = start(env).await?;
+    let before = state(env).await?;
     for (port, status) in [(81, StatusCode::GONE), (80, StatusCode::INTERNAL_SERVER_ERROR)] {
         for resource in ["sextets", "configmaps"] {
             proxy.watches().say_failure(resource, status);
         }
-        change(scene, port).await?;
-        scene.namespace.delete("ConfigMap", "web-a").await?;
-        scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+        change(env, port).await?;
+        env.namespace.delete("ConfigMap", "web-a").await?;
+        env.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
-    returns_to(scene, &before).await?;
-    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
-    stays_quiet(scene, &proxy).await
+    returns_to(env, &before).await?;
+    ensure!(deletes(env).await?.is_empty(), "it deleted: {:#?}", env.host_writes().await?);
+    stays_quiet(env, &proxy).await
 }
 
 /// The stream stays open and brings nothing, not even the API server's bookmarks.
-async fn a_watch_that_has_fallen_silent_is_renewed(scene: &mut Scene) -> Result<()> {
-    let proxy = scene.behind_proxy_with(&scene.upstream().await?, &["--watch-renewal", "1s"]).await?;
-    begin(scene).await?;
+async fn a_watch_that_has_fallen_silent_is_renewed(env: &mut TestEnv) -> Result<()> {
+    let proxy = env.behind_proxy_with(&env.upstream().await?, &["--watch-renewal", "1s"]).await?;
+    begin(env).await?;
     for resource in ["sextets", "configmaps"] {
         proxy.watches().stall(resource);
     }
-    scene.namespace.delete("ConfigMap", "web-a").await?;
-    scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
-    change(scene, 81).await?;
-    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
-    stays_quiet(scene, &proxy).await
+    env.namespace.delete("ConfigMap", "web-a").await?;
+    env.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+    change(env, 81).await?;
+    ensure!(deletes(env).await?.is_empty(), "it deleted: {:#?}", env.host_writes().await?);
+    stays_quiet(env, &proxy).await
 }
 
 /// Objects whose fields have the wrong types, and what is no object at all.
-async fn malformed_objects_end_no_watch(scene: &mut Scene) -> Result<()> {
-    let proxy = start(scene).await?;
-    let before = state(scene).await?;
+async fn malformed_objects_end_no_watch(env: &mut TestEnv) -> Result<()> {
+    let proxy = start(env).await?;
+    let before = state(env).await?;
     let object = |name: &str, spec: Value| {
         let metadata = json!({
-            "name": name, "namespace": scene.namespace.name, "uid": "odd", "resourceVersion": "1000000000",
+            "name": name, "namespace": env.namespace.name, "uid": "odd", "resourceVersion": "1000000000",
             "labels": 5, "annotations": [], "ownerReferences": {}, "finalizers": "none", "generation": "first",
         });
         json!({"apiVersion": "test.pilothouse.dev/v1", "kind": "Sextet", "metadata": metadata, "spec": spec})
@@ -117,39 +117,39 @@ async fn malformed_objects_end_no_watch(scene: &mut Scene) -> Result<()> {
         for resource in ["sextets", "configmaps"] {
             proxy.watches().say(resource, "ADDED", &odd);
         }
-        change(scene, port).await?;
-        scene.namespace.delete("ConfigMap", "web-a").await?;
-        scene.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
+        change(env, port).await?;
+        env.namespace.delete("ConfigMap", "web-a").await?;
+        env.namespace.until("ConfigMap", "web-a", "to be made anew", |_| true).await?;
     }
-    returns_to(scene, &before).await
+    returns_to(env, &before).await
 }
 
 /// A child is changed and goes, and its watch, which lists anew meanwhile, tells of no change; only then the host hears the
 /// answer to its write.
-async fn a_child_that_goes_between_a_write_and_its_answer_is_made_anew(scene: &mut Scene) -> Result<()> {
-    let proxy = scene.behind_proxy_with(&scene.upstream().await?, &["--watch-renewal", "2s"]).await?;
-    begin(scene).await?;
+async fn a_child_that_goes_between_a_write_and_its_answer_is_made_anew(env: &mut TestEnv) -> Result<()> {
+    let proxy = env.behind_proxy_with(&env.upstream().await?, &["--watch-renewal", "2s"]).await?;
+    begin(env).await?;
     proxy.watches().freeze("configmaps");
     proxy.writes().hold(2, Moment::After);
-    scene.namespace.patch("Sextet", "web", json!({"spec": {"data": {"tempo": "presto"}}})).await?;
+    env.namespace.patch("Sextet", "web", json!({"spec": {"data": {"tempo": "presto"}}})).await?;
     proxy.writes().until_held().await?;
     proxy.watches().refuse(StatusCode::SERVICE_UNAVAILABLE);
     proxy.watches().cut();
     watches_are_open(&proxy, false).await?;
     let written = proxy.writes().seen().pop().context("nothing was written")?;
     let name = written.strip_prefix("PATCH configmaps ").with_context(|| format!("not a ConfigMap: {written}"))?;
-    let last = scene.namespace.get("ConfigMap", name).await?.context("it is not there")?;
-    scene.namespace.delete("ConfigMap", name).await?;
+    let last = env.namespace.get("ConfigMap", name).await?.context("it is not there")?;
+    env.namespace.delete("ConfigMap", name).await?;
     proxy.watches().forget_before(revision(&last)? + 1, Expiry::Answer);
     proxy.watches().thaw();
     proxy.watches().admit();
     watches_are_open(&proxy, true).await?;
-    proxy.writes().tell()?;
+    proxy.writes().release_answer()?;
     let is_new = |child: &Value| child["data"] == json!({"tempo": "presto"});
-    scene.namespace.until("ConfigMap", name, "to be made anew", is_new).await?;
-    ready(scene).await?;
-    ensure!(deletes(scene).await?.is_empty(), "it deleted: {:#?}", scene.host_writes().await?);
-    stays_quiet(scene, &proxy).await
+    env.namespace.until("ConfigMap", name, "to be made anew", is_new).await?;
+    ready(env).await?;
+    ensure!(deletes(env).await?.is_empty(), "it deleted: {:#?}", env.host_writes().await?);
+    stays_quiet(env, &proxy).await
 }
 
 async fn watches_are_open(proxy: &Proxy, are_open: bool) -> Result<()> {

@@ -13,9 +13,9 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, sextet},
     state::State,
     suite::Suite,
+    test_env::{TestEnv, sextet},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -24,59 +24,59 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// Brings a `Sextet` to rest behind a proxy.
-async fn start(scene: &mut Scene) -> Result<Proxy> {
-    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
-    begin(scene).await?;
+async fn start(env: &mut TestEnv) -> Result<Proxy> {
+    let proxy = env.behind_proxy(&env.upstream().await?).await?;
+    begin(env).await?;
     Ok(proxy)
 }
 
-async fn begin(scene: &mut Scene) -> Result<()> {
-    scene.start(&["sextet"]).await?;
-    scene.namespace.apply(sextet("web")).await?;
-    ready(scene).await
+async fn begin(env: &mut TestEnv) -> Result<()> {
+    env.start(&["sextet"]).await?;
+    env.namespace.apply(sextet("web")).await?;
+    ready(env).await
 }
 
-async fn ready(scene: &Scene) -> Result<()> {
+async fn ready(env: &TestEnv) -> Result<()> {
     eventually(PATIENCE, "the object to be ready", async || {
-        let state = state(scene).await?;
+        let state = state(env).await?;
         Ok(Look::of(state.is_ready(), state))
     })
     .await
 }
 
-async fn state(scene: &Scene) -> Result<State> {
-    State::of(&scene.namespace, "Sextet", "web").await
+async fn state(env: &TestEnv) -> Result<State> {
+    State::of(&env.namespace, "Sextet", "web").await
 }
 
 /// The host's deletes, from the audit log.
-async fn deletes(scene: &Scene) -> Result<Vec<String>> {
-    Ok(scene.host_writes().await?.into_iter().filter(|write| write.starts_with("delete")).collect())
+async fn deletes(env: &TestEnv) -> Result<Vec<String>> {
+    Ok(env.host_writes().await?.into_iter().filter(|write| write.starts_with("delete")).collect())
 }
 
 /// Changes a field, and waits until the child that it ends up in has changed.
-async fn change(scene: &Scene, port: u16) -> Result<()> {
-    scene.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
+async fn change(env: &TestEnv, port: u16) -> Result<()> {
+    env.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
     let changed = |service: &Value| service["spec"]["ports"][0]["port"] == port;
-    scene.namespace.until("Service", "web-s", &format!("to have port {port}"), changed).await?;
+    env.namespace.until("Service", "web-s", &format!("to have port {port}"), changed).await?;
     Ok(())
 }
 
-async fn returns_to(scene: &Scene, before: &State) -> Result<()> {
+async fn returns_to(env: &TestEnv, before: &State) -> Result<()> {
     let what = format!("the state from before, {before:?}");
     eventually(PATIENCE, &what, async || {
-        let state = state(scene).await?;
+        let state = state(env).await?;
         Ok(Look::of(state == *before, state))
     })
     .await
 }
 
 /// Whatever the host still has to do, it has done after two more reconciles; a third writes nothing.
-async fn stays_quiet(scene: &Scene, proxy: &Proxy) -> Result<()> {
+async fn stays_quiet(env: &TestEnv, proxy: &Proxy) -> Result<()> {
     for turn in 0..2 {
-        scene.reconciled_after("sextet", async || scene.touch("Sextet", "web", turn).await).await?;
+        env.reconciled_after("sextet", async || env.touch("Sextet", "web", turn).await).await?;
     }
     let before = proxy.writes().seen();
-    scene.reconciled_after("sextet", async || scene.touch("Sextet", "web", "last").await).await?;
+    env.reconciled_after("sextet", async || env.touch("Sextet", "web", "last").await).await?;
     ensure!(proxy.writes().seen() == before, "it goes on writing: {:#?}", proxy.writes().seen());
     Ok(())
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::words::{JOB, exit, has, job, metric, named, only_pods, pods, runs, start_running, succeed, text};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
@@ -21,79 +21,79 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// Worker 0 succeeds, worker 1 has failed, worker 2 still runs.
-async fn the_policy_says_which_pods_stay(scene: &mut Scene) -> Result<()> {
-    scene.start(&["training-job"]).await?;
+async fn the_policy_says_which_pods_stay(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
     for (name, policy) in [("none", "None"), ("running", "Running"), ("all", "All")] {
         let spec = json!({"framework": "tensorflow", "workers": 3, "runPolicy": {"cleanPodPolicy": policy}});
-        scene.namespace.apply(named(name, spec)).await?;
+        env.namespace.apply(named(name, spec)).await?;
     }
     for name in ["none", "running", "all"] {
-        runs(scene, name).await?;
-        exit(scene, &format!("{name}-worker-1"), 1).await?;
+        runs(env, name).await?;
+        exit(env, &format!("{name}-worker-1"), 1).await?;
         let failed = |job: &Value| job["status"]["failed"] == 1;
-        scene.namespace.until("TrainingJob", name, "to know that a worker failed", failed).await?;
-        exit(scene, &format!("{name}-worker-0"), 0).await?;
-        has(scene, name, "Succeeded", "TrainingJobSucceeded").await?;
+        env.namespace.until("TrainingJob", name, "to know that a worker failed", failed).await?;
+        exit(env, &format!("{name}-worker-0"), 0).await?;
+        has(env, name, "Succeeded", "TrainingJobSucceeded").await?;
     }
-    only_pods(scene, &["none-worker-0", "none-worker-1", "none-worker-2", "running-worker-0", "running-worker-1"])
+    only_pods(env, &["none-worker-0", "none-worker-1", "none-worker-2", "running-worker-0", "running-worker-1"])
         .await?;
     for (name, has_service) in [("none", true), ("running", false), ("all", false)] {
         if has_service {
-            scene.namespace.until("Service", name, "to stay", |_| true).await?;
+            env.namespace.until("Service", name, "to stay", |_| true).await?;
         } else {
-            scene.namespace.until_gone("Service", name).await?;
+            env.namespace.until_gone("Service", name).await?;
         }
-        let job = scene.namespace.get("TrainingJob", name).await?.context("the job is gone")?;
+        let job = env.namespace.get("TrainingJob", name).await?.context("the job is gone")?;
         let workers = job["status"]["workerStatuses"].as_array().map(Vec::len);
         ensure!(workers == Some(3), "{name} has forgotten its workers: {}", job["status"]);
     }
     Ok(())
 }
 
-async fn a_job_fails_at_its_deadline(scene: &mut Scene) -> Result<()> {
+async fn a_job_fails_at_its_deadline(env: &mut TestEnv) -> Result<()> {
     const LIMIT: i64 = 3;
-    start_running(scene, json!({"runPolicy": {"activeDeadlineSeconds": LIMIT}})).await?;
-    let job = has(scene, JOB, "Failed", "DeadlineExceeded").await?;
+    start_running(env, json!({"runPolicy": {"activeDeadlineSeconds": LIMIT}})).await?;
+    let job = has(env, JOB, "Failed", "DeadlineExceeded").await?;
     let took = seconds(&job, "completionTime")? - seconds(&job, "startTime")?;
     // A machine that is busy may be late, but never early.
     ensure!((LIMIT..LIMIT + 3).contains(&took), "it failed after {took} s");
-    only_pods(scene, &[]).await?;
-    ensure!(metric(scene, "training_jobs_failed_total").await? == 1.0, "not counted");
+    only_pods(env, &[]).await?;
+    ensure!(metric(env, "training_jobs_failed_total").await? == 1.0, "not counted");
     Ok(())
 }
 
-async fn a_job_goes_with_all_that_it_made_when_its_time_to_live_is_over(scene: &mut Scene) -> Result<()> {
+async fn a_job_goes_with_all_that_it_made_when_its_time_to_live_is_over(env: &mut TestEnv) -> Result<()> {
     const LIFE: i64 = 3;
-    scene.start(&["training-job"]).await?;
+    env.start(&["training-job"]).await?;
     let spec = json!({"hyperparameters": {"rate": 0.1}, "runPolicy": {"ttlSecondsAfterFinished": LIFE}});
-    scene.namespace.apply(job(spec)).await?;
-    runs(scene, JOB).await?;
-    succeed(scene).await?;
+    env.namespace.apply(job(spec)).await?;
+    runs(env, JOB).await?;
+    succeed(env).await?;
     let says_when = |job: &Value| job["status"]["expirationTime"].is_string();
-    let ended = scene.namespace.until("TrainingJob", JOB, "to say when it goes", says_when).await?;
+    let ended = env.namespace.until("TrainingJob", JOB, "to say when it goes", says_when).await?;
     let over = seconds(&ended, "completionTime")? + LIFE;
     ensure!(seconds(&ended, "expirationTime")? == over, "{}", ended["status"]);
-    ensure!(pods(scene).await?.len() == 2, "its Pods go at once");
-    scene.namespace.until_gone("TrainingJob", JOB).await?;
+    ensure!(pods(env).await?.len() == 2, "its Pods go at once");
+    env.namespace.until_gone("TrainingJob", JOB).await?;
     ensure!(Timestamp::now().as_second() >= over, "it is early");
-    ensure!(pods(scene).await?.is_empty(), "Pods are left");
+    ensure!(pods(env).await?.is_empty(), "Pods are left");
     for (kind, name) in [("Service", JOB), ("ConfigMap", "mnist-hyperparameters")] {
-        ensure!(scene.namespace.get(kind, name).await?.is_none(), "a {kind} is left");
+        ensure!(env.namespace.get(kind, name).await?.is_none(), "a {kind} is left");
     }
     Ok(())
 }
 
-async fn a_time_to_live_can_change_until_it_is_over(scene: &mut Scene) -> Result<()> {
-    start_running(scene, json!({"runPolicy": {"ttlSecondsAfterFinished": 3600}})).await?;
-    succeed(scene).await?;
+async fn a_time_to_live_can_change_until_it_is_over(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({"runPolicy": {"ttlSecondsAfterFinished": 3600}})).await?;
+    succeed(env).await?;
     let says_when = |job: &Value| job["status"]["expirationTime"].is_string();
-    scene.namespace.until("TrainingJob", JOB, "to say when it goes", says_when).await?;
-    scene.host.stop().await?;
+    env.namespace.until("TrainingJob", JOB, "to say when it goes", says_when).await?;
+    env.host.stop().await?;
     let shorter = json!({"spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}});
-    scene.namespace.patch("TrainingJob", JOB, shorter).await?;
-    scene.host.resume().await?;
-    scene.namespace.until_gone("TrainingJob", JOB).await?;
-    only_pods(scene, &[]).await
+    env.namespace.patch("TrainingJob", JOB, shorter).await?;
+    env.host.resume().await?;
+    env.namespace.until_gone("TrainingJob", JOB).await?;
+    only_pods(env, &[]).await
 }
 
 fn seconds(job: &Value, field: &str) -> Result<i64> {

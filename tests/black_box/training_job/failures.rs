@@ -4,10 +4,10 @@ use anyhow::{Result, ensure};
 use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
-use super::words::{JOB, exit, has, metric, only_pods, pods, runs, start_running, told_times, uids};
+use super::words::{JOB, exit, has, has_events, metric, only_pods, pods, runs, start_running, uids};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 const FAILING: &str = "mnist-worker-1";
@@ -23,50 +23,50 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn an_exit_code_of_the_program_is_final(scene: &mut Scene) -> Result<()> {
-    start_running(scene, policy(json!({"restartPolicy": "ExitCode"}))).await?;
-    exit(scene, FAILING, 1).await?;
-    fails_for_good(scene, 1).await
+async fn an_exit_code_of_the_program_is_final(env: &mut TestEnv) -> Result<()> {
+    start_running(env, policy(json!({"restartPolicy": "ExitCode"}))).await?;
+    exit(env, FAILING, 1).await?;
+    fails_for_good(env, 1).await
 }
 
-async fn no_failure_is_retried(scene: &mut Scene) -> Result<()> {
-    start_running(scene, policy(json!({"restartPolicy": "Never"}))).await?;
-    exit(scene, FAILING, 137).await?;
-    fails_for_good(scene, 137).await
+async fn no_failure_is_retried(env: &mut TestEnv) -> Result<()> {
+    start_running(env, policy(json!({"restartPolicy": "Never"}))).await?;
+    exit(env, FAILING, 137).await?;
+    fails_for_good(env, 137).await
 }
 
-async fn an_exit_code_of_a_signal_is_retried(scene: &mut Scene) -> Result<()> {
-    start_running(scene, policy(json!({"restartPolicy": "ExitCode", "restartScope": "Worker"}))).await?;
-    let before = pods(scene).await?;
-    exit(scene, FAILING, 137).await?;
-    restarted(scene, 1).await?;
-    let after = pods(scene).await?;
+async fn an_exit_code_of_a_signal_is_retried(env: &mut TestEnv) -> Result<()> {
+    start_running(env, policy(json!({"restartPolicy": "ExitCode", "restartScope": "Worker"}))).await?;
+    let before = pods(env).await?;
+    exit(env, FAILING, 137).await?;
+    restarted(env, 1).await?;
+    let after = pods(env).await?;
     ensure!(before["mnist-worker-0"]["metadata"]["uid"] == after["mnist-worker-0"]["metadata"]["uid"], "not only it");
     ensure!(before[FAILING]["metadata"]["uid"] != after[FAILING]["metadata"]["uid"], "it is the same Pod");
-    is_told(scene, 137).await
+    is_reported(env, 137).await
 }
 
-async fn any_failure_is_retried_with_the_whole_job(scene: &mut Scene) -> Result<()> {
-    start_running(scene, json!({"workers": 3})).await?;
-    let before = uids(&pods(scene).await?);
-    exit(scene, FAILING, 1).await?;
-    restarted(scene, 1).await?;
-    ensure!(before.is_disjoint(&uids(&pods(scene).await?)), "a worker goes on alone");
-    is_told(scene, 1).await
+async fn any_failure_is_retried_with_the_whole_job(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({"workers": 3})).await?;
+    let before = uids(&pods(env).await?);
+    exit(env, FAILING, 1).await?;
+    restarted(env, 1).await?;
+    ensure!(before.is_disjoint(&uids(&pods(env).await?)), "a worker goes on alone");
+    is_reported(env, 1).await
 }
 
 /// What still runs is stopped, though Pods are kept otherwise.
-async fn the_backoff_limit_ends_the_job(scene: &mut Scene) -> Result<()> {
-    start_running(scene, policy(json!({"restartPolicy": "OnFailure", "backoffLimit": 1}))).await?;
-    exit(scene, FAILING, 2).await?;
-    restarted(scene, 1).await?;
-    exit(scene, FAILING, 2).await?;
-    let job = has(scene, JOB, "Failed", "BackoffLimitExceeded").await?;
+async fn the_backoff_limit_ends_the_job(env: &mut TestEnv) -> Result<()> {
+    start_running(env, policy(json!({"restartPolicy": "OnFailure", "backoffLimit": 1}))).await?;
+    exit(env, FAILING, 2).await?;
+    restarted(env, 1).await?;
+    exit(env, FAILING, 2).await?;
+    let job = has(env, JOB, "Failed", "BackoffLimitExceeded").await?;
     ensure!(job["status"]["phase"] == "Failed" && job["status"]["restartCount"] == 1, "{}", job["status"]);
     let message = condition(&job, "Failed")["message"].to_string();
     ensure!(message.contains("backoffLimit of 1") && message.contains("exit code 2"), "{message}");
-    only_pods(scene, &[FAILING]).await?;
-    ensure!(metric(scene, "training_jobs_failed_total").await? == 1.0, "not counted as failed");
+    only_pods(env, &[FAILING]).await?;
+    ensure!(metric(env, "training_jobs_failed_total").await? == 1.0, "not counted as failed");
     Ok(())
 }
 
@@ -75,9 +75,9 @@ fn policy(policy: Value) -> Value {
 }
 
 /// Waits until the job has failed, and sees that nothing was retried.
-async fn fails_for_good(scene: &Scene, code: u8) -> Result<()> {
-    let before = uids(&pods(scene).await?);
-    let job = has(scene, JOB, "Failed", "TrainingJobFailed").await?;
+async fn fails_for_good(env: &TestEnv, code: u8) -> Result<()> {
+    let before = uids(&pods(env).await?);
+    let job = has(env, JOB, "Failed", "TrainingJobFailed").await?;
     let status = &job["status"];
     ensure!(status["phase"] == "Failed" && status["completionTime"].is_string(), "{status}");
     ensure!(status["restartCount"] == 0 && condition(&job, "Restarting").is_null(), "{status}");
@@ -86,44 +86,44 @@ async fn fails_for_good(scene: &Scene, code: u8) -> Result<()> {
     ensure!(condition(&job, "Reconciling").is_null(), "{status}");
     let message = condition(&job, "Failed")["message"].to_string();
     ensure!(message.contains(&format!("{FAILING} (exit code {code})")), "{message}");
-    ensure!(before == uids(&pods(scene).await?), "Pods were replaced");
-    scene.event("TrainingJob", JOB, "TrainingJobFailed").await?;
-    exit_is_told(scene, code).await?;
+    ensure!(before == uids(&pods(env).await?), "Pods were replaced");
+    env.event("TrainingJob", JOB, "TrainingJobFailed").await?;
+    exit_is_reported(env, code).await?;
     for (name, expected) in [
         ("training_jobs_failed_total", 1.0),
         ("training_jobs_restarted_total", 0.0),
         ("training_job_duration_seconds_count", 1.0),
     ] {
-        let found = metric(scene, name).await?;
+        let found = metric(env, name).await?;
         ensure!(found == expected, "{name} is {found}");
     }
     Ok(())
 }
 
 /// Waits until all workers run after so many restarts.
-async fn restarted(scene: &Scene, times: u64) -> Result<()> {
+async fn restarted(env: &TestEnv, times: u64) -> Result<()> {
     let counted = |job: &Value| {
         let status = &job["status"];
         status["restartCount"] == times && condition(job, "Restarting")["status"] == "False"
     };
-    scene.namespace.until("TrainingJob", JOB, "to have restarted", counted).await?;
-    let job = runs(scene, JOB).await?;
+    env.namespace.until("TrainingJob", JOB, "to have restarted", counted).await?;
+    let job = runs(env, JOB).await?;
     ensure!(condition(&job, "Restarting")["status"] == "False", "{}", job["status"]);
     ensure!(job["status"]["restartCount"] == times, "{}", job["status"]);
     Ok(())
 }
 
-async fn is_told(scene: &Scene, code: u8) -> Result<()> {
-    exit_is_told(scene, code).await?;
-    told_times(scene, JOB, "TrainingJobRestarting", 1).await?;
-    let restarts = metric(scene, "training_jobs_restarted_total").await?;
+async fn is_reported(env: &TestEnv, code: u8) -> Result<()> {
+    exit_is_reported(env, code).await?;
+    has_events(env, JOB, "TrainingJobRestarting", 1).await?;
+    let restarts = metric(env, "training_jobs_restarted_total").await?;
     ensure!(restarts == 1.0, "{restarts} restarts are counted");
     Ok(())
 }
 
-async fn exit_is_told(scene: &Scene, code: u8) -> Result<()> {
-    let event = scene.event("TrainingJob", JOB, "ExitedWithCode").await?;
-    let expected = format!("Pod {}.{FAILING} exited with code {code}", scene.namespace.name);
+async fn exit_is_reported(env: &TestEnv, code: u8) -> Result<()> {
+    let event = env.event("TrainingJob", JOB, "ExitedWithCode").await?;
+    let expected = format!("Pod {}.{FAILING} exited with code {code}", env.namespace.name);
     ensure!(event["message"] == expected && event["type"] == "Warning" && event["count"] == 1, "{event}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Gang scheduling: told where the scheduler's kind is missing, and held until the scheduler lets the group in. One test,
+//! Gang scheduling: reported where the scheduler's kind is missing, and held until the scheduler lets the group in. One test,
 //! for a kind is installed for all.
 
 use anyhow::{Result, ensure};
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::words::{JOB, job, pods, runs, waits};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
@@ -20,51 +20,51 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// The simulated node only knows the default scheduler, so that stands in for Volcano's.
-async fn a_gang_waits_for_its_scheduler_and_then_to_be_let_in(scene: &mut Scene) -> Result<()> {
-    scene.start(&["training-job"]).await?;
+async fn a_gang_waits_for_its_scheduler_and_then_to_be_let_in(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
     let gang = json!({"scheduler": "volcano", "schedulerName": "default-scheduler", "queue": "research"});
     let resources = json!({"requests": {"cpu": "500m"}});
-    scene.namespace.apply(job(json!({"workers": 3, "gangScheduling": gang, "resources": resources}))).await?;
-    let told = waits(scene, JOB, "GangSchedulerNotInstalled").await?;
-    let message = condition(&told, "Ready")["message"].to_string();
+    env.namespace.apply(job(json!({"workers": 3, "gangScheduling": gang, "resources": resources}))).await?;
+    let reported = waits(env, JOB, "GangSchedulerNotInstalled").await?;
+    let message = condition(&reported, "Ready")["message"].to_string();
     ensure!(message.contains("scheduling.volcano.sh/v1beta1 PodGroup"), "{message}");
-    ensure!(scene.namespace.list("Service").await?.is_empty(), "a Service was made");
-    no_pods(scene).await?;
+    ensure!(env.namespace.list("Service").await?.is_empty(), "a Service was made");
+    no_pods(env).await?;
 
     let crd = artifacts::repository().join("tests/black_box/training_job/podgroups.yaml");
-    install_crd(&scene.namespace.client(), &crd).await?;
+    install_crd(&env.namespace.client(), &crd).await?;
     let asks = |group: &Value| {
         let asked = json!({"minMember": 3, "minResources": {"cpu": "1500m"}, "queue": "research"});
         group["spec"] == asked
     };
-    scene.namespace.until("PodGroup", JOB, "to ask for all", asks).await?;
-    waits(scene, JOB, "WaitingForPodGroup").await?;
-    no_pods(scene).await?;
-    phase(scene, "Pending").await?;
-    scene.reconciled_after("training-job", async || scene.touch("TrainingJob", JOB, "pending").await).await?;
-    no_pods(scene).await?;
+    env.namespace.until("PodGroup", JOB, "to ask for all", asks).await?;
+    waits(env, JOB, "WaitingForPodGroup").await?;
+    no_pods(env).await?;
+    phase(env, "Pending").await?;
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", JOB, "pending").await).await?;
+    no_pods(env).await?;
 
-    phase(scene, "Inqueue").await?;
-    runs(scene, JOB).await?;
-    for pod in pods(scene).await?.values() {
+    phase(env, "Inqueue").await?;
+    runs(env, JOB).await?;
+    for pod in pods(env).await?.values() {
         let group = &pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"];
         ensure!(*group == JOB && pod["spec"]["schedulerName"] == "default-scheduler", "{pod}");
     }
-    scene.namespace.delete("TrainingJob", JOB).await?;
-    scene.namespace.until_gone("TrainingJob", JOB).await?;
-    ensure!(scene.namespace.get("PodGroup", JOB).await?.is_none(), "the PodGroup is left");
-    no_pods(scene).await
+    env.namespace.delete("TrainingJob", JOB).await?;
+    env.namespace.until_gone("TrainingJob", JOB).await?;
+    ensure!(env.namespace.get("PodGroup", JOB).await?.is_none(), "the PodGroup is left");
+    no_pods(env).await
 }
 
-async fn no_pods(scene: &Scene) -> Result<()> {
-    let pods = pods(scene).await?;
+async fn no_pods(env: &TestEnv) -> Result<()> {
+    let pods = pods(env).await?;
     ensure!(pods.is_empty(), "there are Pods: {:?}", pods.keys());
     Ok(())
 }
 
 /// Says how the group is, as Volcano does.
-async fn phase(scene: &Scene, phase: &str) -> Result<()> {
+async fn phase(env: &TestEnv, phase: &str) -> Result<()> {
     let status = Patch::Merge(json!({"status": {"phase": phase}}));
-    scene.namespace.api("PodGroup")?.patch_status(JOB, &PatchParams::default(), &status).await?;
+    env.namespace.api("PodGroup")?.patch_status(JOB, &PatchParams::default(), &status).await?;
     Ok(())
 }

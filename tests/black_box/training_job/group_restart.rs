@@ -8,10 +8,10 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, counts, exit, metric, pods, runs, told, uids};
+use super::words::{JOB, counts, events, exit, metric, pods, runs, uids};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 const WORKERS: usize = 4;
@@ -26,53 +26,53 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn a_host_killed_before_it_says_that_it_restarts_restarts_once(scene: &mut Scene) -> Result<()> {
-    killed_at(scene, 1, Moment::Before, 1.0).await
+async fn a_host_killed_before_it_says_that_it_restarts_restarts_once(env: &mut TestEnv) -> Result<()> {
+    killed_at(env, 1, Moment::Before, 1.0).await
 }
 
 /// The first host did not hear that its status was taken, so it did not count, and the second one must not.
-async fn a_host_killed_as_it_says_that_it_restarts_restarts_once(scene: &mut Scene) -> Result<()> {
-    killed_at(scene, 1, Moment::After, 0.0).await
+async fn a_host_killed_as_it_says_that_it_restarts_restarts_once(env: &mut TestEnv) -> Result<()> {
+    killed_at(env, 1, Moment::After, 0.0).await
 }
 
 /// The status is the first write, and then each worker is deleted.
-async fn a_host_killed_among_removals_leaves_no_old_worker(scene: &mut Scene) -> Result<()> {
-    killed_at(scene, 1 + WORKERS / 2, Moment::Before, 0.0).await
+async fn a_host_killed_among_removals_leaves_no_old_worker(env: &mut TestEnv) -> Result<()> {
+    killed_at(env, 1 + WORKERS / 2, Moment::Before, 0.0).await
 }
 
-async fn a_host_killed_among_new_workers_makes_the_others(scene: &mut Scene) -> Result<()> {
-    killed_at(scene, 1 + WORKERS + WORKERS / 2, Moment::After, 0.0).await
+async fn a_host_killed_among_new_workers_makes_the_others(env: &mut TestEnv) -> Result<()> {
+    killed_at(env, 1 + WORKERS + WORKERS / 2, Moment::After, 0.0).await
 }
 
 /// Kills the host at one of the writes that follow the failure of a worker. `counted` is what the next host counts.
-async fn killed_at(scene: &mut Scene, write: usize, moment: Moment, counted: f64) -> Result<()> {
-    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
-    super::words::start_running(scene, json!({"workers": WORKERS})).await?;
-    let before = uids(&pods(scene).await?);
-    kill_in_restart(scene, &proxy, write, moment).await?;
-    scene.host.resume().await?;
+async fn killed_at(env: &mut TestEnv, write: usize, moment: Moment, counted: f64) -> Result<()> {
+    let proxy = env.behind_proxy(&env.upstream().await?).await?;
+    super::words::start_running(env, json!({"workers": WORKERS})).await?;
+    let before = uids(&pods(env).await?);
+    kill_in_restart(env, &proxy, write, moment).await?;
+    env.host.resume().await?;
     let restarted = |job: &Value| {
         let status = &job["status"];
         status["restartCount"] == 1 && condition(job, "Restarting")["status"] == "False"
     };
-    scene.namespace.until("TrainingJob", JOB, "to have restarted", restarted).await?;
-    let job = runs(scene, JOB).await?;
+    env.namespace.until("TrainingJob", JOB, "to have restarted", restarted).await?;
+    let job = runs(env, JOB).await?;
     ensure!(job["status"]["restartCount"] == 1, "{}", job["status"]);
-    let after = pods(scene).await?;
+    let after = pods(env).await?;
     ensure!(after.len() == WORKERS && before.is_disjoint(&uids(&after)), "{:?}", after.keys());
-    let restarts = metric(scene, "training_jobs_restarted_total").await?;
+    let restarts = metric(env, "training_jobs_restarted_total").await?;
     ensure!(restarts == counted, "the next host counts {restarts} restarts");
-    let told = told(scene, JOB).await?;
-    ensure!(counts(&told).get("TrainingJobRestarting").is_none_or(|times| *times == 1), "{told:?}");
+    let events = events(env, JOB).await?;
+    ensure!(counts(&events).get("TrainingJobRestarting").is_none_or(|times| *times == 1), "{events:?}");
     Ok(())
 }
 
-async fn kill_in_restart(scene: &mut Scene, proxy: &Proxy, write: usize, moment: Moment) -> Result<()> {
+async fn kill_in_restart(env: &mut TestEnv, proxy: &Proxy, write: usize, moment: Moment) -> Result<()> {
     let writes = proxy.writes();
     writes.hold(write, moment);
-    exit(scene, "mnist-worker-2", 137).await?;
+    exit(env, "mnist-worker-2", 137).await?;
     writes.until_held().await?;
-    scene.host.kill().await?;
+    env.host.kill().await?;
     writes.count();
     Ok(())
 }

@@ -9,10 +9,10 @@ use kube::api::{Patch, PatchParams};
 use pilothouse_tests::cluster::{HOST_USER, condition};
 use serde_json::{Value, json};
 
-use super::words::{JOB, job, runs, told_times};
+use super::words::{JOB, has_events, job, runs};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests, timed},
+    test_env::TestEnv,
 };
 
 const WORKERS: usize = 100;
@@ -31,64 +31,64 @@ const NEWS: usize = 3;
 
 pub fn register(suite: &mut Suite) {
     timed!(suite, a_hundred_workers_are_made_soon);
-    tests!(suite, workers_that_start_one_by_one_are_told_once_a_second);
+    tests!(suite, workers_that_start_one_by_one_are_reported_once_a_second);
 }
 
-async fn a_hundred_workers_are_made_soon(scene: &mut Scene) -> Result<()> {
-    scene.start(&["training-job"]).await?;
+async fn a_hundred_workers_are_made_soon(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
     let asked = Timestamp::now();
-    scene.namespace.apply(job(json!({"workers": WORKERS, "hyperparameters": {"rate": 0.1}}))).await?;
-    let running = runs(scene, JOB).await?;
+    env.namespace.apply(job(json!({"workers": WORKERS, "hyperparameters": {"rate": 0.1}}))).await?;
+    let running = runs(env, JOB).await?;
     let ran = Duration::try_from(Timestamp::now().duration_since(asked))?;
-    let writes = scene.timed_writes_of(HOST_USER).await?;
+    let writes = env.timed_writes_of(HOST_USER).await?;
     let pods: Vec<_> = writes.iter().filter(|(_, write)| write.starts_with("patch pods/")).collect();
     ensure!(pods.len() == WORKERS, "{} writes of {WORKERS} Pods", pods.len());
     let (last, _) = pods.iter().max_by_key(|(at, _)| at).context("no Pod was made")?;
     let made = Duration::try_from(last.duration_since(asked))?;
-    let (shown, written) = (shown(scene, &running).await?, status_writes(scene).await?);
+    let (shown, written) = (shown(env, &running).await?, status_writes(env).await?);
     eprintln!(
-        "{WORKERS} workers: all made after {made:?}, all told as running after {ran:?}, with {written} status writes; the \
+        "{WORKERS} workers: all made after {made:?}, all reported as running after {ran:?}, with {written} status writes; the \
          plugin is shown {shown} bytes"
     );
     ensure!(made < MADE, "it took {made:?}");
     ensure!(shown < REQUEST, "{shown} bytes cross to the plugin");
-    told_times(scene, JOB, "WorkersCreated", 1).await
+    has_events(env, JOB, "WorkersCreated", 1).await
 }
 
 /// No node takes them, so the test says when each of them runs.
-async fn workers_that_start_one_by_one_are_told_once_a_second(scene: &mut Scene) -> Result<()> {
-    scene.start(&["training-job"]).await?;
-    scene.namespace.apply(job(json!({"workers": WORKERS, "nodeSelector": {"no-node": "has-this"}}))).await?;
+async fn workers_that_start_one_by_one_are_reported_once_a_second(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
+    env.namespace.apply(job(json!({"workers": WORKERS, "nodeSelector": {"no-node": "has-this"}}))).await?;
     let all_wait = |job: &Value| {
         let workers = job["status"]["workerStatuses"].as_array();
         workers.is_some_and(|workers| workers.iter().all(|worker| worker["reason"] == "Unschedulable"))
     };
-    scene.namespace.until("TrainingJob", JOB, "to say that all its workers wait", all_wait).await?;
-    let (before, began) = (status_writes(scene).await?, Instant::now());
+    env.namespace.until("TrainingJob", JOB, "to say that all its workers wait", all_wait).await?;
+    let (before, began) = (status_writes(env).await?, Instant::now());
     let mut clock = tokio::time::interval(APART);
-    let pods = scene.namespace.api("Pod")?;
+    let pods = env.namespace.api("Pod")?;
     for number in 0..WORKERS {
         clock.tick().await;
         let running = Patch::Merge(json!({"status": {"phase": "Running"}}));
         pods.patch_status(&format!("{JOB}-worker-{number}"), &PatchParams::default(), &running).await?;
     }
-    let job = runs(scene, JOB).await?;
-    let (written, took) = (status_writes(scene).await? - before, began.elapsed());
+    let job = runs(env, JOB).await?;
+    let (written, took) = (status_writes(env).await? - before, began.elapsed());
     eprintln!("{WORKERS} workers that start within {took:?}: {written} status writes");
     ensure!(written <= usize::try_from(took.as_secs())? + NEWS, "{written} status writes in {took:?}");
     ensure!(condition(&job, "Throttled").is_null(), "it is slowed down: {}", job["status"]["conditions"]);
     Ok(())
 }
 
-async fn status_writes(scene: &Scene) -> Result<usize> {
-    Ok(scene.host_writes().await?.iter().filter(|write| write.contains("trainingjobs/status")).count())
+async fn status_writes(env: &TestEnv) -> Result<usize> {
+    Ok(env.host_writes().await?.iter().filter(|write| write.contains("trainingjobs/status")).count())
 }
 
 /// How many bytes of JSON the job and its children are, as the host keeps them.
-async fn shown(scene: &Scene, job: &Value) -> Result<usize> {
+async fn shown(env: &TestEnv, job: &Value) -> Result<usize> {
     let mut all = vec![job.clone()];
     for kind in ["Pod", "Service", "ConfigMap"] {
-        all.extend(scene.namespace.list(kind).await?);
+        all.extend(env.namespace.list(kind).await?);
     }
     for object in &mut all {
         object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields"));

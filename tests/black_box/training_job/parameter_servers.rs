@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 
 use super::words::{environment, pods, start_running};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
     tests!(suite, members_know_each_other_and_who_they_are);
 }
 
-async fn members_know_each_other_and_who_they_are(scene: &mut Scene) -> Result<()> {
+async fn members_know_each_other_and_who_they_are(env: &mut TestEnv) -> Result<()> {
     let spec = json!({"framework": "tensorflow", "workers": 2, "parameterServers": 1, "gpuPerWorker": 1});
-    start_running(scene, spec).await?;
-    let address = |member: &str| format!("mnist-{member}.mnist.{}.svc:2222", scene.namespace.name);
+    start_running(env, spec).await?;
+    let address = |member: &str| format!("mnist-{member}.mnist.{}.svc:2222", env.namespace.name);
     let cluster = json!({"worker": [address("worker-0"), address("worker-1")], "ps": [address("ps-0")]});
-    let pods = pods(scene).await?;
+    let pods = pods(env).await?;
     ensure!(pods.len() == 3, "{:?}", pods.keys());
     for (member, role, index, gpus) in
         [("worker-0", "worker", 0, json!("1")), ("worker-1", "worker", 1, json!("1")), ("ps-0", "ps", 0, Value::Null)]

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::words::{exit, named, pods, runs};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 /// Jobs by the number of their case: what they are, which Pods end with which exit code, one after the other, and the
@@ -36,36 +36,36 @@ pub fn register(suite: &mut Suite) {
     tests!(suite, jobs_come_to_the_phase_of_their_case);
 }
 
-async fn jobs_come_to_the_phase_of_their_case(scene: &mut Scene) -> Result<()> {
-    scene.start(&["training-job"]).await?;
+async fn jobs_come_to_the_phase_of_their_case(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
     for (name, (workers, servers, policy), ..) in CASES {
         let spec = json!({
             "framework": "tensorflow", "workers": workers, "parameterServers": servers, "successPolicy": policy,
         });
-        scene.namespace.apply(named(name, spec)).await?;
+        env.namespace.apply(named(name, spec)).await?;
     }
     for (name, _, exits, reached) in CASES {
-        runs(scene, name).await?;
+        runs(env, name).await?;
         for (member, code) in exits {
-            ends(scene, &format!("{name}-{member}"), name, *code).await?;
+            ends(env, &format!("{name}-{member}"), name, *code).await?;
         }
         let phase = |job: &Value| job["status"]["phase"] == reached;
-        scene.namespace.until("TrainingJob", name, &format!("to be {reached} after {exits:?}"), phase).await?;
+        env.namespace.until("TrainingJob", name, &format!("to be {reached} after {exits:?}"), phase).await?;
     }
-    let left = pods(scene).await?.len();
+    let left = pods(env).await?.len();
     let made: u32 = CASES.iter().map(|(_, (workers, servers, _), ..)| workers + servers).sum();
     ensure!(left == usize::try_from(made)?, "{left} of {made} Pods are left, though nobody asked for that");
     Ok(())
 }
 
 /// Lets a Pod end, and waits until its job knows it: what comes next comes next to the job, too.
-async fn ends(scene: &Scene, pod: &str, job: &str, code: u8) -> Result<()> {
-    exit(scene, pod, code).await?;
+async fn ends(env: &TestEnv, pod: &str, job: &str, code: u8) -> Result<()> {
+    exit(env, pod, code).await?;
     let word = if code == 0 { "Succeeded" } else { "Failed" };
     let knows = |job: &Value| {
         let members = ["workerStatuses", "parameterServerStatuses"].map(|list| job["status"][list].as_array());
         members.into_iter().flatten().flatten().any(|found| found["podName"] == pod && found["status"] == word)
     };
-    scene.namespace.until("TrainingJob", job, &format!("to know the end of {pod}"), knows).await?;
+    env.namespace.until("TrainingJob", job, &format!("to know the end of {pod}"), knows).await?;
     Ok(())
 }

@@ -16,8 +16,8 @@ use tokio::process::Command;
 
 use super::words::{JOB, environment, exit, has, pods, start_running};
 use crate::{
-    scene::Scene,
     suite::{Suite, heavy},
+    test_env::TestEnv,
 };
 
 const WORKERS: usize = 4;
@@ -32,13 +32,13 @@ pub fn register(suite: &mut Suite) {
     heavy!(suite, real_workers_meet_by_the_environment_of_their_pods);
 }
 
-async fn real_workers_meet_by_the_environment_of_their_pods(scene: &mut Scene) -> Result<()> {
+async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -> Result<()> {
     let Some(python) = artifacts::torch() else {
         eprintln!("skipped: there is no PyTorch in target/torch; scripts/torch.sh gets one");
         return Ok(());
     };
-    start_running(scene, json!({"workers": WORKERS, "port": free_port()?})).await?;
-    let pods: Vec<Value> = pods(scene).await?.into_values().collect();
+    start_running(env, json!({"workers": WORKERS, "port": free_port()?})).await?;
+    let pods: Vec<Value> = pods(env).await?.into_values().collect();
     ensure!(pods.len() == WORKERS, "{} Pods", pods.len());
     let program = artifacts::repository().join("tests/black_box/training_job/all_reduce.py");
     let plain = vec![program.into_os_string().into_string().ok().context("a path that is no text")?];
@@ -54,9 +54,9 @@ async fn real_workers_meet_by_the_environment_of_their_pods(scene: &mut Scene) -
     }
     // What the processes did, the Pods do, and the job has succeeded.
     for number in 0..WORKERS {
-        exit(scene, &format!("{JOB}-worker-{number}"), 0).await?;
+        exit(env, &format!("{JOB}-worker-{number}"), 0).await?;
     }
-    has(scene, JOB, "Succeeded", "TrainingJobSucceeded").await?;
+    has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
     Ok(())
 }
 

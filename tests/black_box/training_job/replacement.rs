@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::words::{JOB, environment, pods, runs, start_running, told_times, uids};
+use super::words::{JOB, environment, has_events, pods, runs, start_running, uids};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 /// The one that is deleted.
@@ -23,37 +23,37 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// The others are not disturbed.
-async fn a_worker_that_is_deleted_comes_back_as_who_it_was(scene: &mut Scene) -> Result<()> {
-    start_running(scene, json!({"workers": 3, "runPolicy": {"restartScope": "Worker"}})).await?;
-    let before = pods(scene).await?;
-    delete_and_wait(scene).await?;
-    let after = pods(scene).await?;
+async fn a_worker_that_is_deleted_comes_back_as_who_it_was(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({"workers": 3, "runPolicy": {"restartScope": "Worker"}})).await?;
+    let before = pods(env).await?;
+    delete_and_wait(env).await?;
+    let after = pods(env).await?;
     is_who_it_was(&before[LOST], after.get(LOST).context("it is not there")?)?;
     let stay: BTreeSet<_> = uids(&before).intersection(&uids(&after)).cloned().collect();
     ensure!(stay.len() == 2, "another worker was disturbed");
-    nothing_is_counted(scene).await?;
-    told_times(scene, JOB, "SuccessfulCreatePod", 1).await
+    nothing_is_counted(env).await?;
+    has_events(env, JOB, "SuccessfulCreatePod", 1).await
 }
 
-async fn workers_that_cannot_go_on_without_each_other_all_come_back(scene: &mut Scene) -> Result<()> {
-    start_running(scene, json!({"workers": 3})).await?;
-    let before = pods(scene).await?;
-    delete_and_wait(scene).await?;
-    let after = pods(scene).await?;
+async fn workers_that_cannot_go_on_without_each_other_all_come_back(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({"workers": 3})).await?;
+    let before = pods(env).await?;
+    delete_and_wait(env).await?;
+    let after = pods(env).await?;
     ensure!(uids(&before).is_disjoint(&uids(&after)), "a worker goes on alone");
     for (name, pod) in &before {
         is_who_it_was(pod, after.get(name).with_context(|| format!("no {name}"))?)?;
     }
-    nothing_is_counted(scene).await
+    nothing_is_counted(env).await
 }
 
 /// Waits until all workers run again.
-async fn delete_and_wait(scene: &Scene) -> Result<()> {
-    let gone = &pods(scene).await?[LOST]["metadata"]["uid"];
-    scene.namespace.delete("Pod", LOST).await?;
+async fn delete_and_wait(env: &TestEnv) -> Result<()> {
+    let gone = &pods(env).await?[LOST]["metadata"]["uid"];
+    env.namespace.delete("Pod", LOST).await?;
     let is_new = |pod: &Value| pod["metadata"]["uid"] != *gone;
-    scene.namespace.until("Pod", LOST, "to come back", is_new).await?;
-    runs(scene, JOB).await?;
+    env.namespace.until("Pod", LOST, "to come back", is_new).await?;
+    runs(env, JOB).await?;
     Ok(())
 }
 
@@ -68,8 +68,8 @@ fn is_who_it_was(before: &Value, after: &Value) -> Result<()> {
 }
 
 /// A Pod that somebody deletes is no failure of the job's.
-async fn nothing_is_counted(scene: &Scene) -> Result<()> {
-    let job = scene.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
+async fn nothing_is_counted(env: &TestEnv) -> Result<()> {
+    let job = env.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
     ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
     Ok(())
 }

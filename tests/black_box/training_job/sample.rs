@@ -6,10 +6,10 @@ use anyhow::{Result, ensure};
 use pilothouse_tests::{artifacts, cluster::condition};
 use serde_json::{Value, json};
 
-use super::words::{claim, counts, environment, has, metric, pods, runs, succeed, told, waits};
+use super::words::{claim, counts, environment, events, has, metric, pods, runs, succeed, waits};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 const NAME: &str = "mnist-training";
@@ -21,29 +21,29 @@ pub fn register(suite: &mut Suite) {
     tests!(suite, the_sample_runs_to_its_end_and_is_counted_once);
 }
 
-async fn the_sample_runs_to_its_end_and_is_counted_once(scene: &mut Scene) -> Result<()> {
-    *scene = Scene::new(scene.cluster.clone(), NAMESPACE).await?;
-    scene.start(&["training-job"]).await?;
-    scene.namespace.apply(sample()?).await?;
-    waits_for_its_claim(scene).await?;
-    claim(scene, "training-data-pvc").await?;
-    let running = runs(scene, NAME).await?;
-    is_told_as_running(&running)?;
-    workers_know_each_other(scene).await?;
-    its_service_is_headless(scene).await?;
-    succeed(scene).await?;
-    let ended = has(scene, NAME, "Succeeded", "TrainingJobSucceeded").await?;
-    is_told_as_succeeded(&ended, &running)?;
-    scene.event("TrainingJob", NAME, "TrainingJobSucceeded").await?;
-    everything_is_told_once(scene).await?;
-    everything_is_counted(scene, 1.0).await?;
+async fn the_sample_runs_to_its_end_and_is_counted_once(env: &mut TestEnv) -> Result<()> {
+    *env = TestEnv::new(env.cluster.clone(), NAMESPACE).await?;
+    env.start(&["training-job"]).await?;
+    env.namespace.apply(sample()?).await?;
+    waits_for_its_claim(env).await?;
+    claim(env, "training-data-pvc").await?;
+    let running = runs(env, NAME).await?;
+    is_reported_as_running(&running)?;
+    workers_know_each_other(env).await?;
+    its_service_is_headless(env).await?;
+    succeed(env).await?;
+    let ended = has(env, NAME, "Succeeded", "TrainingJobSucceeded").await?;
+    is_reported_as_succeeded(&ended, &running)?;
+    env.event("TrainingJob", NAME, "TrainingJobSucceeded").await?;
+    everything_is_reported_once(env).await?;
+    everything_is_counted(env, 1.0).await?;
 
-    scene.host.stop().await?;
-    scene.host.resume().await?;
-    scene.host.ready().await?;
-    scene.reconciled_after("training-job", async || scene.touch("TrainingJob", NAME, "again").await).await?;
-    everything_is_told_once(scene).await?;
-    everything_is_counted(scene, 0.0).await
+    env.host.stop().await?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", NAME, "again").await).await?;
+    everything_is_reported_once(env).await?;
+    everything_is_counted(env, 0.0).await
 }
 
 fn sample() -> Result<Value> {
@@ -52,17 +52,17 @@ fn sample() -> Result<Value> {
 }
 
 /// Nothing is made for it before the claim is there.
-async fn waits_for_its_claim(scene: &Scene) -> Result<()> {
-    let job = waits(scene, NAME, "ClaimNotFound").await?;
+async fn waits_for_its_claim(env: &TestEnv) -> Result<()> {
+    let job = waits(env, NAME, "ClaimNotFound").await?;
     let message = &condition(&job, "Ready")["message"];
     ensure!(message.to_string().contains("'training-data-pvc'"), "it does not name the claim: {message}");
     for kind in ["Pod", "Service"] {
-        ensure!(scene.namespace.list(kind).await?.is_empty(), "a {kind} was made");
+        ensure!(env.namespace.list(kind).await?.is_empty(), "a {kind} was made");
     }
     Ok(())
 }
 
-fn is_told_as_running(job: &Value) -> Result<()> {
+fn is_reported_as_running(job: &Value) -> Result<()> {
     let status = &job["status"];
     ensure!(status["startTime"].is_string() && status.get("completionTime").is_none(), "{status}");
     is(job, &[("Created", "True"), ("Running", "True"), ("Ready", "True")])?;
@@ -76,8 +76,8 @@ fn is_told_as_running(job: &Value) -> Result<()> {
     Ok(())
 }
 
-async fn workers_know_each_other(scene: &Scene) -> Result<()> {
-    let pods = pods(scene).await?;
+async fn workers_know_each_other(env: &TestEnv) -> Result<()> {
+    let pods = pods(env).await?;
     ensure!(pods.len() == 4, "{:?}", pods.keys());
     for (number, (name, pod)) in pods.iter().enumerate() {
         ensure!(*name == format!("{NAME}-worker-{number}"), "{name}");
@@ -111,15 +111,15 @@ async fn workers_know_each_other(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-async fn its_service_is_headless(scene: &Scene) -> Result<()> {
-    let service = scene.namespace.get("Service", NAME).await?.unwrap_or_default();
+async fn its_service_is_headless(env: &TestEnv) -> Result<()> {
+    let service = env.namespace.get("Service", NAME).await?.unwrap_or_default();
     let spec = &service["spec"];
     ensure!(spec["clusterIP"] == "None" && spec["publishNotReadyAddresses"] == true, "{service}");
     ensure!(spec["selector"] == json!({"ml.example.com/job-name": NAME}), "{service}");
     Ok(())
 }
 
-fn is_told_as_succeeded(job: &Value, before: &Value) -> Result<()> {
+fn is_reported_as_succeeded(job: &Value, before: &Value) -> Result<()> {
     let status = &job["status"];
     ensure!(status["phase"] == "Succeeded" && status["succeeded"] == 4, "{status}");
     ensure!(status["startTime"] == before["status"]["startTime"], "the start has moved: {status}");
@@ -137,18 +137,18 @@ fn is(job: &Value, expected: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-async fn everything_is_told_once(scene: &Scene) -> Result<()> {
-    let mut told = told(scene, NAME).await?;
+async fn everything_is_reported_once(env: &TestEnv) -> Result<()> {
+    let mut events = events(env, NAME).await?;
     // When the claim is bound to its volume is up to others; until then the scheduler has something to say.
-    told.retain(|told| told.reason != "Unschedulable");
+    events.retain(|event| event.reason != "Unschedulable");
     let once = [("TrainingJobCreated", 1), ("TrainingJobSucceeded", 1), ("WorkersCreated", 1)];
-    ensure!(counts(&told) == BTreeMap::from(once), "{told:?}");
-    let workers = told.iter().find(|told| told.reason == "WorkersCreated");
-    ensure!(workers.is_some_and(|told| told.message == "Created 4 worker pods"), "{told:?}");
+    ensure!(counts(&events) == BTreeMap::from(once), "{events:?}");
+    let workers = events.iter().find(|event| event.reason == "WorkersCreated");
+    ensure!(workers.is_some_and(|event| event.message == "Created 4 worker pods"), "{events:?}");
     Ok(())
 }
 
-async fn everything_is_counted(scene: &Scene, times: f64) -> Result<()> {
+async fn everything_is_counted(env: &TestEnv, times: f64) -> Result<()> {
     for (name, expected) in [
         ("training_jobs_created_total", times),
         ("training_jobs_succeeded_total", times),
@@ -156,11 +156,11 @@ async fn everything_is_counted(scene: &Scene, times: f64) -> Result<()> {
         ("training_jobs_failed_total", 0.0),
         ("training_jobs_restarted_total", 0.0),
     ] {
-        let found = metric(scene, name).await?;
+        let found = metric(env, name).await?;
         ensure!(found == expected, "{name} is {found} in the place of {expected}");
     }
     let labels = [("namespace", NAMESPACE), ("framework", "pytorch")];
-    let found = scene.metrics().await?.sum("training_jobs_succeeded_total", &labels);
+    let found = env.metrics().await?.sum("training_jobs_succeeded_total", &labels);
     ensure!(found == times, "not counted by namespace and framework");
     Ok(())
 }

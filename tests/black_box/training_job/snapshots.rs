@@ -5,40 +5,40 @@ use serde_json::{Value, json};
 
 use super::words::{JOB, job, pods, runs, uids};
 use crate::{
-    scene::Scene,
     suite::{Suite, tests},
+    test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
     tests!(suite, edits_of_a_config_map_do_not_disturb_a_running_job);
 }
 
-async fn edits_of_a_config_map_do_not_disturb_a_running_job(scene: &mut Scene) -> Result<()> {
-    scene.start(&["training-job"]).await?;
-    scene.namespace.apply(settings("first")).await?;
+async fn edits_of_a_config_map_do_not_disturb_a_running_job(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
+    env.namespace.apply(settings("first")).await?;
     let from = json!({"configMapKeyRef": {"name": "settings", "key": "mode"}});
     let spec = json!({
         "configMaps": [{"name": "settings", "mountPath": "/etc/settings"}], "env": [{"name": "MODE", "valueFrom": from}],
     });
-    scene.namespace.apply(job(spec)).await?;
-    runs(scene, JOB).await?;
-    let before = pods(scene).await?;
+    env.namespace.apply(job(spec)).await?;
+    runs(env, JOB).await?;
+    let before = pods(env).await?;
     for pod in before.values() {
         refers_to_the_copy(pod)?;
     }
-    scene.namespace.apply(settings("second")).await?;
-    unmoved(scene, "an edit").await?;
-    scene.namespace.delete("ConfigMap", "settings").await?;
-    unmoved(scene, "the end").await?;
-    ensure!(uids(&before) == uids(&pods(scene).await?), "Pods were replaced");
+    env.namespace.apply(settings("second")).await?;
+    unmoved(env, "an edit").await?;
+    env.namespace.delete("ConfigMap", "settings").await?;
+    unmoved(env, "the end").await?;
+    ensure!(uids(&before) == uids(&pods(env).await?), "Pods were replaced");
 
     // A worker that comes back gets what the others have.
-    scene.namespace.delete("Pod", "mnist-worker-1").await?;
+    env.namespace.delete("Pod", "mnist-worker-1").await?;
     let is_new = |pod: &Value| pod["metadata"]["uid"] != before["mnist-worker-1"]["metadata"]["uid"];
-    let back = scene.namespace.until("Pod", "mnist-worker-1", "to come back", is_new).await?;
+    let back = env.namespace.until("Pod", "mnist-worker-1", "to come back", is_new).await?;
     refers_to_the_copy(&back)?;
-    runs(scene, JOB).await?;
-    unmoved(scene, "the end of a worker").await
+    runs(env, JOB).await?;
+    unmoved(env, "the end of a worker").await
 }
 
 fn settings(mode: &str) -> Value {
@@ -56,9 +56,9 @@ fn refers_to_the_copy(pod: &Value) -> Result<()> {
 }
 
 /// The job has been reconciled since, and its copy is as it was.
-async fn unmoved(scene: &Scene, by: &str) -> Result<()> {
-    scene.reconciled_after("training-job", async || scene.touch("TrainingJob", JOB, by).await).await?;
-    let copy = scene.namespace.get("ConfigMap", "mnist-snapshot-settings").await?.context("the copy is gone")?;
+async fn unmoved(env: &TestEnv, by: &str) -> Result<()> {
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", JOB, by).await).await?;
+    let copy = env.namespace.get("ConfigMap", "mnist-snapshot-settings").await?.context("the copy is gone")?;
     ensure!(copy["data"] == json!({"mode": "first"}) && copy["immutable"] == true, "{by} of the ConfigMap: {copy}");
     Ok(())
 }

@@ -14,14 +14,14 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::test_env::TestEnv;
 
 /// The name of the job of a test that has one.
 pub const JOB: &str = "mnist";
 
 /// An Event on a job: its reason, its message, and how often it came.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Told {
+pub struct EventRecord {
     /// One word.
     pub reason: String,
     /// A sentence.
@@ -50,14 +50,14 @@ pub fn named(name: &str, spec: Value) -> Value {
 }
 
 /// Starts the host with the plugin, submits the test's job and waits until all its workers run.
-pub async fn start_running(scene: &mut Scene, spec: Value) -> Result<Value> {
-    scene.start(&["training-job"]).await?;
-    scene.namespace.apply(job(spec)).await?;
-    runs(scene, JOB).await
+pub async fn start_running(env: &mut TestEnv, spec: Value) -> Result<Value> {
+    env.start(&["training-job"]).await?;
+    env.namespace.apply(job(spec)).await?;
+    runs(env, JOB).await
 }
 
 /// Waits until all workers of a job run.
-pub async fn runs(scene: &Scene, name: &str) -> Result<Value> {
+pub async fn runs(env: &TestEnv, name: &str) -> Result<Value> {
     let all_run = |job: &Value| {
         let status = &job["status"];
         status["phase"] == "Running"
@@ -65,25 +65,25 @@ pub async fn runs(scene: &Scene, name: &str) -> Result<Value> {
             && condition(job, "Running")["status"] == "True"
             && is_current(job)
     };
-    scene.namespace.until("TrainingJob", name, "to run with all its workers", all_run).await
+    env.namespace.until("TrainingJob", name, "to run with all its workers", all_run).await
 }
 
 /// Waits until a job has a condition with a reason.
-pub async fn has(scene: &Scene, name: &str, condition_type: &str, reason: &str) -> Result<Value> {
+pub async fn has(env: &TestEnv, name: &str, condition_type: &str, reason: &str) -> Result<Value> {
     let holds = |job: &Value| {
         let found = condition(job, condition_type);
         found["status"] == "True" && found["reason"] == reason && is_current(job)
     };
-    scene.namespace.until("TrainingJob", name, &format!("to be {condition_type} for {reason}"), holds).await
+    env.namespace.until("TrainingJob", name, &format!("to be {condition_type} for {reason}"), holds).await
 }
 
 /// Waits until a job says that it is not ready for a reason.
-pub async fn waits(scene: &Scene, name: &str, reason: &str) -> Result<Value> {
+pub async fn waits(env: &TestEnv, name: &str, reason: &str) -> Result<Value> {
     let holds = |job: &Value| {
         let ready = condition(job, "Ready");
         ready["status"] == "False" && ready["reason"] == reason && is_current(job)
     };
-    scene.namespace.until("TrainingJob", name, &format!("to wait for {reason}"), holds).await
+    env.namespace.until("TrainingJob", name, &format!("to wait for {reason}"), holds).await
 }
 
 /// Whether a status is about the spec.
@@ -92,15 +92,15 @@ fn is_current(job: &Value) -> bool {
 }
 
 /// All Pods of the namespace, by name.
-pub async fn pods(scene: &Scene) -> Result<BTreeMap<String, Value>> {
-    let pods = scene.namespace.list("Pod").await?;
+pub async fn pods(env: &TestEnv) -> Result<BTreeMap<String, Value>> {
+    let pods = env.namespace.list("Pod").await?;
     pods.into_iter().map(|pod| Ok((text(&pod["metadata"]["name"])?, pod))).collect()
 }
 
 /// Waits until there are exactly these Pods, none of them on its way out.
-pub async fn only_pods(scene: &Scene, names: &[&str]) -> Result<()> {
+pub async fn only_pods(env: &TestEnv, names: &[&str]) -> Result<()> {
     eventually(PATIENCE, &format!("only the Pods {names:?}"), async || {
-        let pods = pods(scene).await?;
+        let pods = pods(env).await?;
         let stay = pods.values().all(|pod| pod["metadata"].get("deletionTimestamp").is_none());
         Ok(Look::of(stay && pods.keys().eq(names), pods.keys()))
     })
@@ -120,31 +120,31 @@ pub fn environment(pod: &Value) -> BTreeMap<&str, &str> {
 }
 
 /// Lets the container of a running Pod end with an exit code.
-pub async fn exit(scene: &Scene, pod: &str, code: u8) -> Result<()> {
-    scene.namespace.patch("Pod", pod, json!({"metadata": {"annotations": {EXIT: code.to_string()}}})).await?;
+pub async fn exit(env: &TestEnv, pod: &str, code: u8) -> Result<()> {
+    env.namespace.patch("Pod", pod, json!({"metadata": {"annotations": {EXIT: code.to_string()}}})).await?;
     Ok(())
 }
 
 /// Lets all Pods of the namespace end well.
-pub async fn succeed(scene: &Scene) -> Result<()> {
-    for pod in pods(scene).await?.keys() {
-        exit(scene, pod, 0).await?;
+pub async fn succeed(env: &TestEnv) -> Result<()> {
+    for pod in pods(env).await?.keys() {
+        exit(env, pod, 0).await?;
     }
     Ok(())
 }
 
 /// Makes a claim and the volume that it is bound to.
-pub async fn claim(scene: &Scene, name: &str) -> Result<()> {
-    let volume = format!("{}-{name}", scene.namespace.name);
+pub async fn claim(env: &TestEnv, name: &str) -> Result<()> {
+    let volume = format!("{}-{name}", env.namespace.name);
     let (modes, size) = (json!(["ReadWriteMany"]), json!({"storage": "1Gi"}));
     let persistent = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume},
         "spec": {
             "accessModes": modes, "capacity": size, "hostPath": {"path": "/nowhere"}, "storageClassName": "",
-            "claimRef": {"namespace": scene.namespace.name, "name": name},
+            "claimRef": {"namespace": env.namespace.name, "name": name},
         },
     });
-    let volumes: Api<DynamicObject> = cluster::api(&scene.namespace.client(), "PersistentVolume", None)?;
+    let volumes: Api<DynamicObject> = cluster::api(&env.namespace.client(), "PersistentVolume", None)?;
     volumes.patch(&volume, &PatchParams::apply("user"), &Patch::Apply(persistent)).await?;
     // A claim whose volume is not known yet is looked at again after 15 s.
     eventually(PATIENCE, "the volume to be known", async || {
@@ -156,45 +156,45 @@ pub async fn claim(scene: &Scene, name: &str) -> Result<()> {
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
         "spec": {"accessModes": modes, "resources": {"requests": size}, "storageClassName": "", "volumeName": volume},
     });
-    scene.namespace.apply(claim).await?;
+    env.namespace.apply(claim).await?;
     Ok(())
 }
 
 /// The Events on a job that do not come from the host's own writes, in no order.
-pub async fn told(scene: &Scene, name: &str) -> Result<Vec<Told>> {
-    let events = scene.namespace.list("Event").await?;
+pub async fn events(env: &TestEnv, name: &str) -> Result<Vec<EventRecord>> {
+    let events = env.namespace.list("Event").await?;
     let of_job = events.iter().filter(|event| event["involvedObject"]["kind"] == "TrainingJob");
     let of_job = of_job.filter(|event| event["involvedObject"]["name"] == name);
-    let mut told: Vec<_> = of_job
+    let mut events: Vec<_> = of_job
         .map(|event| {
             let (reason, message) = (text(&event["reason"])?, text(&event["message"])?);
-            Ok(Told { reason, message, count: event["count"].as_i64().unwrap_or_default() })
+            Ok(EventRecord { reason, message, count: event["count"].as_i64().unwrap_or_default() })
         })
         .collect::<Result<_>>()?;
-    told.sort();
-    Ok(told)
+    events.sort();
+    Ok(events)
 }
 
 /// The reasons of Events, and how often each came.
-pub fn counts(told: &[Told]) -> BTreeMap<&str, i64> {
-    told.iter().fold(BTreeMap::new(), |mut counts, told| {
-        *counts.entry(told.reason.as_str()).or_default() += told.count;
+pub fn counts(events: &[EventRecord]) -> BTreeMap<&str, i64> {
+    events.iter().fold(BTreeMap::new(), |mut counts, event| {
+        *counts.entry(event.reason.as_str()).or_default() += event.count;
         counts
     })
 }
 
 /// Waits until Events of a reason have come so often: they are written after the status that they go with.
-pub async fn told_times(scene: &Scene, name: &str, reason: &str, times: i64) -> Result<()> {
+pub async fn has_events(env: &TestEnv, name: &str, reason: &str, times: i64) -> Result<()> {
     eventually(PATIENCE, &format!("{times} Events {reason}"), async || {
-        let told = told(scene, name).await?;
-        Ok(Look::of(counts(&told).get(reason) == Some(&times), told))
+        let events = events(env, name).await?;
+        Ok(Look::of(counts(&events).get(reason) == Some(&times), events))
     })
     .await
 }
 
 /// Waits until the host has nothing to do, and tells its metrics by name: those of the plugin.
-pub async fn metric(scene: &Scene, name: &str) -> Result<f64> {
-    Ok(scene.metrics_at_rest().await?.sum(name, &[]))
+pub async fn metric(env: &TestEnv, name: &str) -> Result<f64> {
+    Ok(env.metrics_at_rest().await?.sum(name, &[]))
 }
 
 /// A text.

@@ -22,7 +22,7 @@ use crate::{
 pub enum Moment {
     /// Before the API server sees it. It never will, unless the write is released.
     Before,
-    /// After the API server has answered, before the host hears of it. It never will, unless it is told.
+    /// After the API server has answered, before the host hears of it. It never will, unless it is released.
     After,
 }
 
@@ -42,7 +42,7 @@ struct Inner {
     /// The write that is held before the API server sees it.
     held: Option<BoxFuture<'static, Result<Response>>>,
     /// Lets the host hear the answer that is held.
-    tell: Option<oneshot::Sender<()>>,
+    release_answer: Option<oneshot::Sender<()>>,
 }
 
 /// What becomes of a write.
@@ -81,11 +81,11 @@ impl Writes {
     ///
     /// # Errors
     /// Where none was held, or the host no longer waits for it.
-    pub fn tell(&self) -> Result<()> {
+    pub fn release_answer(&self) -> Result<()> {
         let mut inner = self.inner();
         inner.hold = None;
-        let told = inner.tell.take().context("no answer was held")?.send(());
-        told.map_err(|()| anyhow!("the host no longer waits for the answer"))
+        let released = inner.release_answer.take().context("no answer was held")?.send(());
+        released.map_err(|()| anyhow!("the host no longer waits for the answer"))
     }
 
     /// What has been written: `PATCH configmaps web`.
@@ -124,15 +124,15 @@ impl Writes {
         }
         let under_way = UnderWay(self);
         let answer = forward.await;
-        // Who sees that it is held can tell it.
-        let told = matches!(course, Course::HeldAfter).then(|| {
-            let (tell, told) = oneshot::channel();
-            self.inner().tell = Some(tell);
-            told
+        // Who sees that it is held can release its answer.
+        let released = matches!(course, Course::HeldAfter).then(|| {
+            let (sender, released) = oneshot::channel();
+            self.inner().release_answer = Some(sender);
+            released
         });
         drop(under_way);
-        if let Some(told) = told
-            && told.await.is_err()
+        if let Some(released) = released
+            && released.await.is_err()
         {
             return pending().await;
         }

@@ -1,4 +1,4 @@
-//! The demo's hands in the cluster: what a person does with kubectl, in the namespace `default`. It knows no story.
+//! What the demo does in the cluster, as a person does it with kubectl, in the namespace `default`. It knows no scenario.
 
 use anyhow::{Context, Result};
 use kube::{
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::follow::Follow;
 
-/// Where the story plays.
+/// Where the scenario runs.
 pub const NAMESPACE: &str = "default";
 
-/// A client with the verbs that the story uses.
+/// A client with the verbs that the scenario uses.
 pub struct Cluster {
     client: Client,
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// How long the host may take to log what it has done.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What every line has, and what the story does not need to repeat.
+/// What every line has, and what the scenario does not need to repeat.
 const LEFT_OUT: [&str; 5] = ["timestamp", "level", "message", "span", "spans"];
 
 /// All lines, readable.

@@ -65,7 +65,7 @@ async fn run(arguments: Arguments) -> Result<ExitCode> {
             None => say("nothing runs"),
         },
         Command::Status => match Files::find(&folder)? {
-            Some(files) if status::tell(&files).await? => {}
+            Some(files) if status::report(&files).await? => {}
             _ => return Ok(ExitCode::from(3)),
         },
     }

@@ -8,7 +8,7 @@ use crate::{addresses::Addresses, files::Files, http, process, record::Record};
 ///
 /// # Errors
 /// Where the folder cannot be read.
-pub async fn tell(files: &Files) -> Result<bool> {
+pub async fn report(files: &Files) -> Result<bool> {
     let control_plane = pilothouse_control_plane::status(&files.control_plane()).await?;
     for part in &control_plane.parts {
         print(&part.part.to_string(), part.pid, part.ready);

@@ -39,7 +39,7 @@ pub async fn up(files: &Files) -> Result<()> {
     plugins::install(files)?;
     let pid = host(files, done, &kubeconfig).await?;
     let addresses = ready(pid, files).await?;
-    tell(addresses, files, &kubeconfig);
+    print(addresses, files, &kubeconfig);
     Ok(())
 }
 
@@ -119,7 +119,7 @@ async fn ready(pid: u32, files: &Files) -> Result<Addresses> {
 }
 
 /// How to go on. Standard output has nothing but the line for the shell.
-fn tell(addresses: Addresses, files: &Files, kubeconfig: &Path) {
+fn print(addresses: Addresses, files: &Files, kubeconfig: &Path) {
     say(&format!(
         "
 ready. Log: {}

@@ -1,4 +1,4 @@
-//! How the demo speaks: numbered steps, the commands a person would type, facts with their times, and log lines.
+//! What the demo prints: numbered steps, the commands a person would type, facts with their times, and log lines.
 //! Colours only on a terminal. It decides nothing and asks nothing.
 
 use std::{
@@ -13,15 +13,15 @@ const GREEN: &str = "\x1b[32m";
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
 
-/// Writes the story to standard output.
-pub struct Narrator {
+/// Writes the scenario to standard output.
+pub struct Printer {
     colours: bool,
     steps: usize,
     started: Instant,
 }
 
-impl Narrator {
-    /// A story that begins now.
+impl Printer {
+    /// A scenario that begins now.
     pub fn new() -> Self {
         let colours = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         Self { colours, steps: 0, started: Instant::now() }
@@ -61,7 +61,7 @@ impl Narrator {
         self.line(&self.painted(DIM, format!("   host log | {line}")))
     }
 
-    /// How long the story has taken so far.
+    /// How long the scenario has taken so far.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -70,7 +70,7 @@ impl Narrator {
         if self.colours { format!("{colour}{text}{RESET}") } else { text }
     }
 
-    /// Flushed, because the story is watched as it happens, also through a pipe.
+    /// Flushed, because the scenario is watched as it happens, also through a pipe.
     fn line(&self, text: &str) -> Result<()> {
         let mut out = stdout().lock();
         writeln!(out, "{}", text.trim_end())?;

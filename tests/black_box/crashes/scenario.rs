@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{app, sextet},
     state::State,
+    test_env::{app, sextet},
     training_job::words,
 };
 
@@ -22,7 +22,7 @@ pub enum Step {
 }
 
 /// Steps, during the last of which the host crashes.
-pub struct Story {
+pub struct Scenario {
     /// What it is called.
     pub name: &'static str,
     /// The kind of the object.
@@ -35,23 +35,23 @@ pub struct Story {
     pub before: &'static [Step],
     /// What does not.
     pub step: Step,
-    /// Whether the story has reached its end: what it is about can be seen there.
+    /// Whether the scenario has reached its end: what it is about can be seen there.
     pub ends: fn(&State) -> bool,
 }
 
-impl Story {
+impl Scenario {
     /// Whether the last step only changes the object, so that what was before can be asked for again.
     pub fn is_update(&self) -> bool {
         matches!((self.before, self.step), ([Step::Apply(_)], Step::Apply(_)))
     }
 }
 
-/// The name of the object in every story.
+/// The name of the object in every scenario.
 pub const NAME: &str = "web";
 
-/// All stories. Deleting an `AppService` is none: its host writes nothing then. A `Farewell` has a finalizer.
-pub static STORIES: [Story; 14] = [
-    Story {
+/// All scenarios. Deleting an `AppService` is none: its host writes nothing then. A `Farewell` has a finalizer.
+pub static SCENARIOS: [Scenario; 14] = [
+    Scenario {
         name: "AppService create",
         kind: "AppService",
         plugin: "app-service",
@@ -60,7 +60,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Apply(first_app),
         ends: |state| state.names().into_iter().eq(["Deployment/web", "Service/web"]),
     },
-    Story {
+    Scenario {
         name: "AppService update",
         kind: "AppService",
         plugin: "app-service",
@@ -69,7 +69,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Apply(second_app),
         ends: |state| state.children["Deployment/web"]["spec"]["replicas"] == 5,
     },
-    Story {
+    Scenario {
         name: "AppService swap",
         kind: "AppService",
         plugin: "app-service",
@@ -81,7 +81,7 @@ pub static STORIES: [Story; 14] = [
             annotations["apps.example.com/revision"] == "2"
         },
     },
-    Story {
+    Scenario {
         name: "Sextet create",
         kind: "Sextet",
         plugin: "sextet",
@@ -90,7 +90,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Apply(first_sextet),
         ends: |state| state.names().into_iter().eq(ALL_SIX),
     },
-    Story {
+    Scenario {
         name: "Sextet update that drops children",
         kind: "Sextet",
         plugin: "sextet",
@@ -102,7 +102,7 @@ pub static STORIES: [Story; 14] = [
             state.names().into_iter().eq(left) && state.children["ConfigMap/web-a"]["data"]["tempo"] == "presto"
         },
     },
-    Story {
+    Scenario {
         name: "Sextet swap that drops a kind",
         kind: "Sextet",
         plugin: "sextet",
@@ -114,7 +114,7 @@ pub static STORIES: [Story; 14] = [
             state.names().into_iter().eq(left)
         },
     },
-    Story {
+    Scenario {
         name: "Sextet swap that adds a kind",
         kind: "Sextet",
         plugin: "sextet",
@@ -123,7 +123,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Swap("sextet"),
         ends: |state| state.names().into_iter().eq(ALL_SIX),
     },
-    Story {
+    Scenario {
         name: "Sextet delete",
         kind: "Sextet",
         plugin: "sextet",
@@ -132,7 +132,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Delete,
         ends: |state| state.object.is_none() && state.children.is_empty(),
     },
-    Story {
+    Scenario {
         name: "Farewell create",
         kind: "Farewell",
         plugin: "farewell",
@@ -141,7 +141,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Apply(farewell),
         ends: |state| state.names().into_iter().eq(["ConfigMap/web"]),
     },
-    Story {
+    Scenario {
         name: "Farewell delete",
         kind: "Farewell",
         plugin: "farewell",
@@ -150,7 +150,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Delete,
         ends: |state| state.object.is_none() && state.children.is_empty(),
     },
-    Story {
+    Scenario {
         name: "TrainingJob create",
         kind: "TrainingJob",
         plugin: "training-job",
@@ -159,7 +159,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Apply(training_job),
         ends: |state| state.names().into_iter().eq(ALL_OF_A_JOB) && state.is_ready(),
     },
-    Story {
+    Scenario {
         name: "TrainingJob restart",
         kind: "TrainingJob",
         plugin: "training-job",
@@ -171,7 +171,7 @@ pub static STORIES: [Story; 14] = [
             restarts.is_some_and(|restarts| restarts == 1) && state.is_ready()
         },
     },
-    Story {
+    Scenario {
         name: "TrainingJob end",
         kind: "TrainingJob",
         plugin: "training-job",
@@ -180,7 +180,7 @@ pub static STORIES: [Story; 14] = [
         step: Step::Pod("web-worker-0", succeeded_pod),
         ends: |state| state.names().into_iter().eq(["ConfigMap/web-hyperparameters", "Pod/web-worker-0"]),
     },
-    Story {
+    Scenario {
         name: "TrainingJob delete",
         kind: "TrainingJob",
         plugin: "training-job",

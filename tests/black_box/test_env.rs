@@ -24,7 +24,7 @@ const SHOWN: [&str; 8] =
     ["AppService", "Misbehaver", "Scripted", "Sextet", "TrainingJob", "Deployment", "Service", "Pod"];
 
 /// A namespace and a host in it. The host does not run yet when a test begins.
-pub struct Scene {
+pub struct TestEnv {
     /// The control plane, shared with other tests unless the test moved to one of its own.
     pub cluster: Arc<Cluster>,
     /// The test's namespace.
@@ -33,7 +33,7 @@ pub struct Scene {
     pub host: Host,
 }
 
-impl Scene {
+impl TestEnv {
     /// Makes the namespace.
     pub async fn new(cluster: Arc<Cluster>, test: &str) -> Result<Self> {
         let namespace = cluster.namespace(test).await?;
@@ -60,7 +60,7 @@ impl Scene {
         self.behind_proxy_with(upstream, &[]).await
     }
 
-    /// As [`Scene::behind_proxy`], for a host with these arguments.
+    /// As [`TestEnv::behind_proxy`], for a host with these arguments.
     pub async fn behind_proxy_with(&mut self, upstream: &Upstream, arguments: &[&str]) -> Result<Proxy> {
         let proxy = Proxy::start(upstream.clone(), &self.namespace.name).await?;
         self.set_up_host(|setup| {
@@ -260,7 +260,7 @@ pub async fn at_rest(host: &Host, patience: Duration) -> Result<Samples> {
         Ok(Look::of(waiting == 0.0 && working == 0.0, (waiting, working)))
     })
     .await?;
-    // What ended while they were read may be told as it was before.
+    // What ended while they were read may be reported as it was before.
     read().await
 }
 

@@ -7,8 +7,8 @@ use pilothouse_tests::{artifacts, cluster::condition};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, app, is_ready, misbehaver},
     suite::{Suite, tests, timed},
+    test_env::{TestEnv, app, is_ready, misbehaver},
 };
 
 /// Objects on which a plugin hangs.
@@ -33,9 +33,9 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-async fn a_child_of_another_controller_is_not_taken_and_outlives_the_object(scene: &mut Scene) -> Result<()> {
+async fn a_child_of_another_controller_is_not_taken_and_outlives_the_object(env: &mut TestEnv) -> Result<()> {
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "their-owner"}});
-    let owner = scene.namespace.apply(owner).await?;
+    let owner = env.namespace.apply(owner).await?;
     let reference = json!([{
         "apiVersion": "v1", "kind": "ConfigMap", "name": "their-owner", "uid": owner["metadata"]["uid"], "controller": true,
     }]);
@@ -43,65 +43,65 @@ async fn a_child_of_another_controller_is_not_taken_and_outlives_the_object(scen
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "shared", "ownerReferences": reference}, "data": {"whose": "theirs"},
     });
-    scene.namespace.apply(theirs).await?;
-    scene.start(&["misbehaver"]).await?;
-    scene.namespace.apply(misbehaver("shared", "well")).await?;
-    scene.stalled("Misbehaver", "shared", "NameConflict").await?;
-    scene.namespace.delete("Misbehaver", "shared").await?;
-    scene.namespace.until_gone("Misbehaver", "shared").await?;
+    env.namespace.apply(theirs).await?;
+    env.start(&["misbehaver"]).await?;
+    env.namespace.apply(misbehaver("shared", "well")).await?;
+    env.stalled("Misbehaver", "shared", "NameConflict").await?;
+    env.namespace.delete("Misbehaver", "shared").await?;
+    env.namespace.until_gone("Misbehaver", "shared").await?;
     // Whatever the host had to do about the end of the object, it has done once another object is ready.
-    scene.namespace.apply(misbehaver("other", "well")).await?;
-    scene.namespace.until("Misbehaver", "other", "to be ready", is_ready).await?;
-    let still = scene.namespace.get("ConfigMap", "shared").await?.context("it was deleted")?;
+    env.namespace.apply(misbehaver("other", "well")).await?;
+    env.namespace.until("Misbehaver", "other", "to be ready", is_ready).await?;
+    let still = env.namespace.get("ConfigMap", "shared").await?.context("it was deleted")?;
     ensure!(still["data"]["whose"] == "theirs" && still["metadata"]["ownerReferences"] == reference, "{still}");
     Ok(())
 }
 
-async fn a_refused_child_costs_no_good_one_and_the_old_condition_does_not_stand(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
-    scene.namespace.apply(misbehaver("web", "several")).await?;
-    scene.namespace.until("Misbehaver", "web", "to be ready", is_ready).await?;
-    scene.namespace.patch("Misbehaver", "web", json!({"spec": {"act": "refused-child"}})).await?;
-    let object = scene.stalled("Misbehaver", "web", "ChildInvalid").await?;
+async fn a_refused_child_costs_no_good_one_and_the_old_condition_does_not_stand(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    env.namespace.apply(misbehaver("web", "several")).await?;
+    env.namespace.until("Misbehaver", "web", "to be ready", is_ready).await?;
+    env.namespace.patch("Misbehaver", "web", json!({"spec": {"act": "refused-child"}})).await?;
+    let object = env.stalled("Misbehaver", "web", "ChildInvalid").await?;
     ensure!(condition(&object, "Ready")["observedGeneration"] == object["metadata"]["generation"], "{object}");
     for name in ["web-0", "web-1", "web-2"] {
-        ensure!(scene.namespace.get("ConfigMap", name).await?.is_some(), "{name} was deleted before all was applied");
+        ensure!(env.namespace.get("ConfigMap", name).await?.is_some(), "{name} was deleted before all was applied");
     }
     Ok(())
 }
 
-async fn users_are_not_kept_waiting_by_a_host_that_is_down(scene: &mut Scene) -> Result<()> {
-    scene.start(&["app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
-    scene.at_rest("web").await?;
-    scene.host.kill().await?;
-    scene.namespace.patch("AppService", "web", json!({"spec": {"replicas": 2}})).await?;
-    scene.namespace.apply(app("other")).await?;
-    scene.namespace.delete("AppService", "web").await?;
-    scene.namespace.until_gone("AppService", "web").await?;
-    scene.namespace.until_gone("Deployment", "web").await?;
+async fn users_are_not_kept_waiting_by_a_host_that_is_down(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
+    env.at_rest("web").await?;
+    env.host.kill().await?;
+    env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 2}})).await?;
+    env.namespace.apply(app("other")).await?;
+    env.namespace.delete("AppService", "web").await?;
+    env.namespace.until_gone("AppService", "web").await?;
+    env.namespace.until_gone("Deployment", "web").await?;
     Ok(())
 }
 
-async fn a_plugin_that_hangs_delays_neither_others_nor_its_own_fix(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver", "app-service"]).await?;
-    scene.namespace.apply(app("web")).await?;
-    scene.at_rest("web").await?;
-    let alone = latency(scene, 1).await?;
+async fn a_plugin_that_hangs_delays_neither_others_nor_its_own_fix(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver", "app-service"]).await?;
+    env.namespace.apply(app("web")).await?;
+    env.at_rest("web").await?;
+    let alone = latency(env, 1).await?;
     for number in 0..HANGING {
-        scene.namespace.apply(misbehaver(&format!("hanging-{number}"), "loop")).await?;
+        env.namespace.apply(misbehaver(&format!("hanging-{number}"), "loop")).await?;
     }
-    scene.stalled("Misbehaver", "hanging-0", "PluginDeadlineExceeded").await?;
-    let beside = latency(scene, 100).await?;
+    env.stalled("Misbehaver", "hanging-0", "PluginDeadlineExceeded").await?;
+    let beside = latency(env, 100).await?;
     eprintln!("a change reaches its child in {alone:?} alone, in {beside:?} beside {HANGING} hanging objects");
     ensure!(beside < alone + LATER, "{beside:?} in the place of {alone:?}");
 
     // The guest `forgetful` is another version of the plugin, and hangs on nothing.
-    scene.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
-    scene.host.logged("\"version\":\"9.0.0\"").await?;
+    env.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
+    env.host.logged("\"version\":\"9.0.0\"").await?;
     let loaded = Instant::now();
     for number in 0..HANGING {
-        scene.namespace.until("Misbehaver", &format!("hanging-{number}"), "to be ready", is_ready).await?;
+        env.namespace.until("Misbehaver", &format!("hanging-{number}"), "to be ready", is_ready).await?;
     }
     let took = loaded.elapsed();
     eprintln!("the version that does not hang had acted on all {HANGING} objects after {took:?}");
@@ -110,14 +110,14 @@ async fn a_plugin_that_hangs_delays_neither_others_nor_its_own_fix(scene: &mut S
 }
 
 /// The median time from a change of an AppService to its Deployment.
-async fn latency(scene: &Scene, first: usize) -> Result<Duration> {
+async fn latency(env: &TestEnv, first: usize) -> Result<Duration> {
     let mut times = Vec::new();
     for number in first..first + CHANGES {
         let image = format!("example.com/web:{number}");
         let changed = Instant::now();
-        scene.namespace.patch("AppService", "web", json!({"spec": {"image": image}})).await?;
+        env.namespace.patch("AppService", "web", json!({"spec": {"image": image}})).await?;
         let has_it = |child: &Value| child["spec"]["template"]["spec"]["containers"][0]["image"] == *image;
-        scene.namespace.until("Deployment", "web", "to have the image", has_it).await?;
+        env.namespace.until("Deployment", "web", "to have the image", has_it).await?;
         times.push(changed.elapsed());
     }
     times.sort();

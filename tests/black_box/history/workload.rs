@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::steps::{History, Step};
 use crate::{
-    scene::{Scene, at_rest},
     state::{State, States},
+    test_env::{TestEnv, at_rest},
 };
 
 /// Histories of one host that go on at once.
@@ -48,8 +48,8 @@ pub enum Version {
 }
 
 /// A host, its objects, and what is to happen to them.
-pub struct Theatre {
-    scene: Scene,
+pub struct Workload {
+    env: TestEnv,
     /// What happens to the objects.
     pub histories: Vec<History>,
     /// What happens to the host meanwhile, evenly spread.
@@ -86,22 +86,27 @@ impl Version {
     }
 }
 
-impl Theatre {
+impl Workload {
     /// Starts a host in a namespace of its own.
-    pub async fn open(cluster: &Arc<Cluster>, name: &str, histories: Vec<History>, events: Vec<Event>) -> Result<Self> {
-        let mut scene = Scene::new(cluster.clone(), name).await?;
-        scene.start(&PLUGINS.map(|(plugin, _)| plugin)).await?;
-        Ok(Self { scene, histories, events })
+    pub async fn start(
+        cluster: &Arc<Cluster>,
+        name: &str,
+        histories: Vec<History>,
+        events: Vec<Event>,
+    ) -> Result<Self> {
+        let mut env = TestEnv::new(cluster.clone(), name).await?;
+        env.start(&PLUGINS.map(|(plugin, _)| plugin)).await?;
+        Ok(Self { env, histories, events })
     }
 
-    /// The whole piece; a failure shows the end of the host's log.
-    pub async fn perform(&mut self) -> Result<()> {
-        let done = self.acts().await;
-        done.with_context(|| format!("the host's log ends with\n{}", self.scene.end_of_log()))
+    /// Runs everything; a failure shows the end of the host's log.
+    pub async fn run(&mut self) -> Result<()> {
+        let done = self.run_to_the_end().await;
+        done.with_context(|| format!("the host's log ends with\n{}", self.env.end_of_log()))
     }
 
-    async fn acts(&mut self) -> Result<()> {
-        self.play().await?;
+    async fn run_to_the_end(&mut self) -> Result<()> {
+        self.run_events().await?;
         self.converge().await?;
         let more = self.reconcile_all().await?;
         ensure!(more.is_empty(), "a new host finds more to write: {more:#?}");
@@ -109,8 +114,8 @@ impl Theatre {
     }
 
     /// Lets everything happen, and creates beside every object another one with its last spec.
-    async fn play(&mut self) -> Result<()> {
-        let Scene { namespace, host, .. } = &mut self.scene;
+    async fn run_events(&mut self) -> Result<()> {
+        let TestEnv { namespace, host, .. } = &mut self.env;
         let namespace = &*namespace;
         let all: usize = self.histories.iter().map(|history| history.steps.len()).sum();
         let taken = Cell::new(0);
@@ -146,7 +151,7 @@ impl Theatre {
         fresh.buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
         self.versions_are_at_work().await?;
         // To compare hundreds of objects over and over while they change would take longer.
-        at_rest(&self.scene.host, PATIENCE).await.map(drop)
+        at_rest(&self.env.host, PATIENCE).await.map(drop)
     }
 
     /// Waits until the versions that came last are at work.
@@ -159,7 +164,7 @@ impl Theatre {
             let version = swaps.next().unwrap_or(Version::First).number();
             eventually(PATIENCE, &format!("version {version} of {plugin}"), async || {
                 let labels = [("plugin", plugin), ("version", version)];
-                Ok(Look::of(self.scene.metrics().await?.sum("pilothouse_plugin_loaded", &labels) == 1.0, labels))
+                Ok(Look::of(self.env.metrics().await?.sum("pilothouse_plugin_loaded", &labels) == 1.0, labels))
             })
             .await?;
         }
@@ -170,8 +175,8 @@ impl Theatre {
     async fn converge(&self) -> Result<()> {
         let converged = eventually(PATIENCE, "every object to be like a fresh one", async || {
             let different = self.different().await?;
-            let told: String = different.into_values().collect();
-            Ok(if told.is_empty() { Look::Found(()) } else { Look::NotYet(told) })
+            let reported: String = different.into_values().collect();
+            Ok(if reported.is_empty() { Look::Found(()) } else { Look::NotYet(reported) })
         });
         let Err(error) = converged.await else { return Ok(()) };
         let names: Vec<_> = self.different().await?.into_keys().collect();
@@ -182,12 +187,12 @@ impl Theatre {
 
     /// The objects that are not like their fresh ones, with what happened to them.
     async fn different(&self) -> Result<BTreeMap<String, String>> {
-        let States { of, left_over } = States::of(&self.scene.namespace, &PLUGINS.map(|(_, kind)| kind)).await?;
+        let States { of, left_over } = States::of(&self.env.namespace, &PLUGINS.map(|(_, kind)| kind)).await?;
         let left_over = left_over.into_iter().map(|child| (child.clone(), format!("{child} belongs to nobody\n")));
         let different = self.histories.iter().filter_map(|history| {
             let (old, fresh) = (of.get(&history.name), of.get(&fresh_name(history)));
-            let told = || (history.name.clone(), format!("{history}became {old:?}\ninstead of {fresh:?}\n"));
-            differs(old, fresh).then(told)
+            let reported = || (history.name.clone(), format!("{history}became {old:?}\ninstead of {fresh:?}\n"));
+            differs(old, fresh).then(reported)
         });
         Ok(left_over.chain(different).collect())
     }
@@ -195,12 +200,12 @@ impl Theatre {
     /// Starts the host anew, and waits until it has reconciled every object: it finds nothing to do.
     async fn reconcile_all(&mut self) -> Result<Vec<String>> {
         let before = self.writes().await?;
-        self.scene.host.stop().await?;
-        self.scene.host.resume().await?;
+        self.env.host.stop().await?;
+        self.env.host.resume().await?;
         for (plugin, kind) in PLUGINS {
-            let objects = self.scene.namespace.list(kind).await?.len();
+            let objects = self.env.namespace.list(kind).await?.len();
             eventually(PATIENCE, "a reconcile of every object", async || {
-                let reconciles = self.scene.reconciles(plugin).await?;
+                let reconciles = self.env.reconciles(plugin).await?;
                 Ok(Look::of(reconciles >= objects as f64, reconciles))
             })
             .await?;
@@ -210,7 +215,7 @@ impl Theatre {
 
     /// Everything that the host wrote for objects.
     async fn writes(&self) -> Result<Vec<String>> {
-        let writes = self.scene.host_writes().await?.into_iter();
+        let writes = self.env.host_writes().await?.into_iter();
         Ok(writes.filter(|write| !write.contains("pilothouse-kinds") && !write.contains(" events/ ")).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! What the story plays on: a control plane, a host and a client, all of the demo's own. Dropping it kills them; no
+//! What the scenario runs on: a control plane, a host and a client, all of the demo's own. Dropping it kills them; no
 //! process and no file of it stays.
 
 use anyhow::Result;
@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 use crate::cluster::Cluster;
 
-/// The stage. Fields are dropped in this order: the host before what it works on, the files last.
-pub struct Stage {
+/// The environment. Fields are dropped in this order: the host before what it works on, the files last.
+pub struct Environment {
     /// The host.
     pub host: Host,
     /// The client.
@@ -20,7 +20,7 @@ pub struct Stage {
     pub folder: TempDir,
 }
 
-impl Stage {
+impl Environment {
     /// Stops everything in good order.
     ///
     /// # Errors

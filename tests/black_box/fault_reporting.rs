@@ -13,11 +13,11 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{Scene, is_ready, misbehaver},
     suite::{Suite, tests},
+    test_env::{TestEnv, is_ready, misbehaver},
 };
 
-/// Acts and the reasons under which they are told. The denied write is in `permissions`.
+/// Acts and the reasons under which they are reported. The denied write is in `permissions`.
 const FAULTS: [(&str, &str); 5] = [
     ("refused-child", "ChildInvalid"),
     ("name-taken", "NameConflict"),
@@ -33,38 +33,38 @@ const SLOW: Duration = Duration::from_millis(200);
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        faults_are_told_everywhere,
+        faults_are_reported_everywhere,
         a_fault_that_goes_on_is_one_event_with_a_count,
         events_are_in_the_order_in_which_things_happened,
         events_that_wait_are_written_before_the_end,
     );
 }
 
-async fn faults_are_told_everywhere(scene: &mut Scene) -> Result<()> {
-    begin(scene).await?;
+async fn faults_are_reported_everywhere(env: &mut TestEnv) -> Result<()> {
+    begin(env).await?;
     for (act, reason) in FAULTS {
-        everywhere(scene, ("Misbehaver", act), ("misbehaver", "0.1.0"), reason).await?;
+        is_reported_everywhere(env, ("Misbehaver", act), ("misbehaver", "0.1.0"), reason).await?;
     }
     Ok(())
 }
 
 /// Each object is touched until its Event says that it has happened again, in another second than the first time.
-async fn a_fault_that_goes_on_is_one_event_with_a_count(scene: &mut Scene) -> Result<()> {
-    begin(scene).await?;
+async fn a_fault_that_goes_on_is_one_event_with_a_count(env: &mut TestEnv) -> Result<()> {
+    begin(env).await?;
     for (act, reason) in FAULTS {
-        let first = scene.event("Misbehaver", act, reason).await?;
+        let first = env.event("Misbehaver", act, reason).await?;
         let mut turn = 0;
         eventually(PATIENCE, &format!("{reason} to be counted again"), async || {
             turn += 1;
-            scene.touch("Misbehaver", act, turn).await?;
-            let event = scene.event("Misbehaver", act, reason).await?;
+            env.touch("Misbehaver", act, turn).await?;
+            let event = env.event("Misbehaver", act, reason).await?;
             ensure!(event["metadata"]["uid"] == first["metadata"]["uid"], "another Event: {event}");
             ensure!(event["firstTimestamp"] == first["firstTimestamp"], "it began again: {event}");
             let again = event["count"].as_i64() >= Some(2);
             Ok(Look::of(again && event["lastTimestamp"].as_str() > event["firstTimestamp"].as_str(), event))
         })
         .await?;
-        let events = scene.namespace.list("Event").await?;
+        let events = env.namespace.list("Event").await?;
         let same = events.iter().filter(|event| event["involvedObject"]["name"] == act && event["reason"] == reason);
         ensure!(same.count() == 1, "more than one Event of {reason}: {events:#?}");
     }
@@ -72,20 +72,20 @@ async fn a_fault_that_goes_on_is_one_event_with_a_count(scene: &mut Scene) -> Re
 }
 
 /// What `kubectl get events --sort-by=.lastTimestamp` does: every Event has one, and the latest comes last.
-async fn events_are_in_the_order_in_which_things_happened(scene: &mut Scene) -> Result<()> {
-    scene.start(&["misbehaver"]).await?;
+async fn events_are_in_the_order_in_which_things_happened(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
     let names = ["second-in-the-alphabet", "first-in-the-alphabet", "third-in-the-alphabet"];
     for name in names {
-        scene.namespace.apply(misbehaver(name, "invalid")).await?;
-        let event = scene.event("Misbehaver", name, "Invalid").await?;
-        let told: Timestamp = event["lastTimestamp"].as_str().context("no lastTimestamp")?.parse()?;
+        env.namespace.apply(misbehaver(name, "invalid")).await?;
+        let event = env.event("Misbehaver", name, "Invalid").await?;
+        let reported: Timestamp = event["lastTimestamp"].as_str().context("no lastTimestamp")?.parse()?;
         eventually(PATIENCE, "another second", async || {
             let now = Timestamp::now();
-            Ok(Look::of(now.as_second() > told.as_second(), now))
+            Ok(Look::of(now.as_second() > reported.as_second(), now))
         })
         .await?;
     }
-    let mut events = scene.namespace.list("Event").await?;
+    let mut events = env.namespace.list("Event").await?;
     ensure!(events.iter().all(|event| event["lastTimestamp"].is_string()), "one cannot be sorted: {events:#?}");
     events.sort_by_key(|event| event["lastTimestamp"].as_str().map(str::to_owned));
     let sorted: Vec<_> = events.iter().filter_map(|event| event["involvedObject"]["name"].as_str()).collect();
@@ -94,36 +94,36 @@ async fn events_are_in_the_order_in_which_things_happened(scene: &mut Scene) -> 
 }
 
 /// Events are written one after the other in the background; the host is asked to end long before the last one is.
-async fn events_that_wait_are_written_before_the_end(scene: &mut Scene) -> Result<()> {
-    let proxy = scene.behind_proxy(&scene.upstream().await?).await?;
+async fn events_that_wait_are_written_before_the_end(env: &mut TestEnv) -> Result<()> {
+    let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.faults().delay(Method::POST, "events", SLOW);
-    scene.start(&["misbehaver"]).await?;
+    env.start(&["misbehaver"]).await?;
     for number in 0..LAST {
-        scene.namespace.apply(misbehaver(&format!("proud-{number}"), "warning")).await?;
+        env.namespace.apply(misbehaver(&format!("proud-{number}"), "warning")).await?;
     }
     for number in 0..LAST {
-        scene.namespace.until("Misbehaver", &format!("proud-{number}"), "to be ready", is_ready).await?;
+        env.namespace.until("Misbehaver", &format!("proud-{number}"), "to be ready", is_ready).await?;
     }
-    scene.host.stop().await?;
-    let events = scene.namespace.list("Event").await?;
+    env.host.stop().await?;
+    let events = env.namespace.list("Event").await?;
     ensure!(events.len() == LAST, "{} of {LAST} Events were written", events.len());
     Ok(())
 }
 
 /// Starts the host with an object for each fault.
-async fn begin(scene: &mut Scene) -> Result<()> {
+async fn begin(env: &mut TestEnv) -> Result<()> {
     let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "taken"}});
-    scene.namespace.apply(theirs).await?;
-    scene.start(&["misbehaver"]).await?;
+    env.namespace.apply(theirs).await?;
+    env.start(&["misbehaver"]).await?;
     for (act, _) in FAULTS {
-        scene.namespace.apply(misbehaver(act, act)).await?;
+        env.namespace.apply(misbehaver(act, act)).await?;
     }
     Ok(())
 }
 
-/// Waits until a fault is told of an object in all places where somebody may look: the same in all of them.
-pub async fn everywhere(
-    scene: &Scene,
+/// Waits until a fault is reported of an object in all places where somebody may look: the same in all of them.
+pub async fn is_reported_everywhere(
+    env: &TestEnv,
     (kind, name): (&str, &str),
     (plugin, version): (&str, &str),
     reason: &str,
@@ -132,8 +132,8 @@ pub async fn everywhere(
         let ready = condition(object, "Ready");
         ready["status"] == "False" && ready["reason"] == reason
     };
-    let object = scene.namespace.until(kind, name, &format!("to be not ready for {reason}"), says).await?;
-    let event = scene.event(kind, name, reason).await?;
+    let object = env.namespace.until(kind, name, &format!("to be not ready for {reason}"), says).await?;
+    let event = env.event(kind, name, reason).await?;
     ensure!(event["type"] == "Warning", "no warning: {event}");
     ensure!(event["involvedObject"]["uid"] == object["metadata"]["uid"], "of another object: {event}");
     for timestamp in ["firstTimestamp", "lastTimestamp"] {
@@ -142,14 +142,14 @@ pub async fn everywhere(
     let message = event["message"].as_str().filter(|message| !message.is_empty()).context("no message")?;
     let shown = condition(&object, "Ready")["message"].as_str().context("no message")?;
     ensure!(shown.contains(message), "the condition says {shown:?}, and the Event {message:?}");
-    let counted = scene.metrics().await?.sum("pilothouse_faults_total", &[("plugin", plugin), ("reason", reason)]);
+    let counted = env.metrics().await?.sum("pilothouse_faults_total", &[("plugin", plugin), ("reason", reason)]);
     ensure!(counted >= 1.0, "{reason} is not counted");
 
     let identity = json!({
         "name": "reconcile", "plugin": plugin, "version": version,
-        "object": format!("{}/{name}", scene.namespace.name),
+        "object": format!("{}/{name}", env.namespace.name),
     });
-    let log = scene.host.log();
+    let log = env.host.log();
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let line = lines.into_iter().find(|line| line["reason"] == reason && line["span"] == identity);
     let line = line.with_context(|| format!("no line in the log tells of {reason} with {identity}"))?;

@@ -6,31 +6,31 @@ use anyhow::Result;
 use pilothouse_tests::wait::{Look, eventually};
 
 use super::{HELLO, SHOP};
-use crate::{cluster::ready, follow::PATIENCE, narrator::Narrator, stage::Stage};
+use crate::{cluster::ready, environment::Environment, follow::PATIENCE, printer::Printer};
 
 /// Plays the step.
 ///
 /// # Errors
 /// What did not happen.
-pub async fn object(narrator: &mut Narrator, stage: &mut Stage) -> Result<()> {
-    narrator.step("An object is deleted: its children are collected")?;
-    let cluster = &stage.cluster;
+pub async fn object(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
+    printer.step("An object is deleted: its children are collected")?;
+    let cluster = &environment.cluster;
     let mut deployment = cluster.follow("Deployment", SHOP).await?;
     let mut service = cluster.follow("Service", SHOP).await?;
-    narrator.command("kubectl delete appservice shop")?;
+    printer.command("kubectl delete appservice shop")?;
     let before = Instant::now();
     cluster.delete("AppService", SHOP).await?;
     service.until_gone().await?;
-    narrator.took("service/shop", "gone", before.elapsed())?;
+    printer.took("service/shop", "gone", before.elapsed())?;
     deployment.until_gone().await?;
-    narrator.took("deployment/shop", "gone", before.elapsed())?;
+    printer.took("deployment/shop", "gone", before.elapsed())?;
     eventually(PATIENCE, "the pods of 'shop' to be gone", async || {
         let pods = cluster.names_of("Pod", SHOP).await?;
         Ok(Look::of(pods.is_empty(), pods))
     })
     .await?;
-    narrator.took("its pods", "gone", before.elapsed())?;
+    printer.took("its pods", "gone", before.elapsed())?;
     let other = cluster.get("Deployment", HELLO).await?;
-    narrator.fact("deployment/hello", format!("{} ready, not touched", ready(&other)))?;
+    printer.fact("deployment/hello", format!("{} ready, not touched", ready(&other)))?;
     Ok(())
 }
