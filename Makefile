@@ -19,7 +19,13 @@ help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
 .PHONY: demo
-demo: programs plugins ## Play the story of one plugin on a real API server, and leave nothing running
+demo: ## Play the story of one plugin on a real API server, and leave nothing running
+	@scripts/prepare.sh
+	@echo 'demo: 1/3 building the host and the demo; the first time takes some minutes' >&2
+	@cargo build --locked --workspace --bin pilothouse --bin demo
+	@echo 'demo: 2/3 building the plugin app-service, and the next version of it' >&2
+	@plugins/build.sh plugins/app-service tests/guests/app-service-next >&2
+	@echo 'demo: 3/3 playing; the first time it fetches or builds a control plane' >&2
 	@$(BIN)/demo
 
 .PHONY: test
@@ -28,22 +34,30 @@ test: ## Check format and lints, and run all tests
 	@scripts/test.sh
 
 .PHONY: up
-up: programs plugins ## Start a control plane and a host with plugins, and leave them running
+up: ## Start a control plane and a host with plugins, and leave them running
+	@scripts/prepare.sh
+	@cargo build --locked --workspace --bin pilothouse --bin local
+	@plugins/build.sh >&2
 	@$(BIN)/local up --dir '$(STATE)'
 
 .PHONY: down
 down: ## Stop what `make up` started
-	@if [ -d '$(STATE)' ]; then $(MAKE) programs && $(BIN)/local down --dir '$(STATE)'; else echo 'nothing runs'; fi
+	@if [ -d '$(STATE)' ]; then $(MAKE) local && $(BIN)/local down --dir '$(STATE)'; else echo 'nothing runs'; fi
 
 .PHONY: status
-status: programs ## Say what of `make up` runs
+status: local ## Say what of `make up` runs
 	@$(BIN)/local status --dir '$(STATE)'
 
+.PHONY: local
+local:
+	@scripts/prepare.sh
+	@cargo build --locked --workspace --bin local
+
 .PHONY: plugins
-plugins: ## Build the plugins to target/plugins, and those of the tests to target/guests
+plugins: ## Build the plugins to target/plugins, those of the tests to target/guests, the examples to target/examples
 	@scripts/prepare.sh
 	@plugins/build.sh >&2
-	@plugins/build.sh tests/guests/*/ >&2
+	@plugins/build.sh tests/guests/*/ examples/*/ >&2
 
 .PHONY: programs
 programs: ## Build the host, the demo and the control plane

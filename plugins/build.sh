@@ -3,7 +3,8 @@
 #
 #   plugins/build.sh [-o FOLDER] [CRATE_FOLDER...]
 #
-# Without crate folders: all reference plugins, to target/plugins. Crates under tests/guests go to target/guests.
+# Without crate folders: all reference plugins, to target/plugins. Crates under tests/guests go to target/guests, those
+# under examples to target/examples.
 # -o puts all of them into one folder. A file is touched only if its content changes.
 # WASM_COMPILER=debian takes Debian's compiler even where rustup has the target.
 set -euo pipefail
@@ -16,7 +17,7 @@ output=
 while getopts o:h option; do
   case $option in
     o) output=$OPTARG ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -84,16 +85,19 @@ else
 fi
 
 cd "$root"
-(unset RUSTFLAGS && CARGO_TARGET_DIR=$build_root cargo build --quiet --package pilothouse-pack)
+# As a part of the whole workspace, so that it shares what is built for the other programs.
+(unset RUSTFLAGS && CARGO_TARGET_DIR=$build_root cargo build --quiet --workspace --bin pilothouse-pack)
 for crate in "${crates[@]}"; do
   crate=$(cd "$crate" && pwd)
   name=$(sed -n 's/^name = "\(.*\)"/\1/p' "$crate/Cargo.toml" | head -1)
   case $crate in
     */tests/guests/*) folder=${output:-$build_root/guests} ;;
+    */examples/*) folder=${output:-$build_root/examples} ;;
     *) folder=${output:-$build_root/plugins} ;;
   esac
+  say "$name"
   # One crate at a time, and only it as a dynamic library: a plugin may build upon another plugin's crate, in which case
   # that one is an ordinary library without exports.
-  compile --quiet --profile plugin --target $target --package "$name" --lib --crate-type cdylib
+  compile --quiet --locked --profile plugin --target $target --manifest-path "$crate/Cargo.toml" --lib --crate-type cdylib
   "$build_root/debug/pilothouse-pack" "$build_root/wasm/$target/plugin/${name//-/_}.wasm" -o "$folder/$name.wasm"
 done

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=7
+phases=8
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.
@@ -25,6 +25,14 @@ phase "format" cargo fmt --all --check
 phase "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
 phase "programs" cargo build --locked --workspace --bins
 phase "plugins and test guests" make --no-print-directory plugins
+# Outside the workspace, as a user's plugin is: with a target folder of its own, for its settings are its own, too.
+example() {
+  cargo fmt --check --manifest-path examples/greeting/Cargo.toml &&
+    CARGO_PROFILE_DEV_DEBUG=none CARGO_TARGET_DIR=$target/example \
+      cargo test --quiet --locked --manifest-path examples/greeting/Cargo.toml
+}
+
+phase "the example's own tests" example
 # Without it, the test of real workers is skipped and says so.
 pytorch() { scripts/torch.sh || echo "there is none for this machine"; }
 

@@ -1,5 +1,7 @@
 //! Plugins that finalize: their objects are held until the plugin is done, and others' finalizers are left alone.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use axum::http::{Request, header::CONTENT_TYPE};
 use kube::api::{DeleteParams, PropagationPolicy};
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     suite::{Suite, tests},
-    test_env::TestEnv,
+    test_env::{TestEnv, config_map, is_ready, returning, scripted},
 };
 
 /// The finalizer of the plugin `farewell`.
@@ -19,6 +21,9 @@ const OURS: &str = "pilothouse.dev/farewell";
 
 /// Somebody else's.
 const THEIRS: &str = "example.com/theirs";
+
+/// How long the end of a namespace may take: its controller looks at it again later and later.
+const NAMESPACE_PATIENCE: Duration = Duration::from_secs(90);
 
 pub fn register(suite: &mut Suite) {
     tests!(
@@ -31,6 +36,8 @@ pub fn register(suite: &mut Suite) {
         finalizers_of_others_are_left_alone,
         plugins_that_do_not_finalize_hold_nothing,
         an_object_whose_plugin_is_gone_can_be_let_go,
+        a_namespace_that_is_being_terminated_is_not_held_by_a_cleanup_that_cannot_be,
+        a_cleanup_that_is_refused_elsewhere_holds_its_object,
     );
 }
 
@@ -181,6 +188,52 @@ async fn an_object_whose_plugin_is_gone_can_be_let_go(env: &mut TestEnv) -> Resu
     take_off(env, 0).await?;
     env.namespace.until_gone("Farewell", "guest").await?;
     env.namespace.until_gone("ConfigMap", "guest").await
+}
+
+/// Nothing can be created in it any more, so the plugin could wait for its child for ever.
+async fn a_namespace_that_is_being_terminated_is_not_held_by_a_cleanup_that_cannot_be(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted-finalizing"]).await?;
+    env.namespace.apply(scripted("web", cleaning_up(config_map("cleanup", json!({}))))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.namespace.delete("Namespace", &env.namespace.name).await?;
+    env.namespace.until_gone("Scripted", "web").await?;
+    env.namespace.until_gone_within(NAMESPACE_PATIENCE, "Namespace", &env.namespace.name).await?;
+    let labels = [("plugin", "scripted-finalizing"), ("reason", "CleanupAbandoned")];
+    let abandoned = env.metrics_at_rest().await?.sum("pilothouse_faults_total", &labels);
+    ensure!(abandoned >= 1.0, "it is not counted");
+    let log = env.host.log();
+    let line = log.lines().find(|line| line.contains("CleanupAbandoned")).context("it is not in the log")?;
+    ensure!(line.contains("WARN") && line.contains("ConfigMap 'cleanup'"), "{line}");
+    Ok(())
+}
+
+/// Only the end of the namespace is a reason to give up.
+async fn a_cleanup_that_is_refused_elsewhere_holds_its_object(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted-finalizing"]).await?;
+    let refused = config_map("cleanup", json!({"not a key": "x"}));
+    env.namespace.apply(scripted("web", cleaning_up(refused))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.namespace.delete("Scripted", "web").await?;
+    env.stalled("Scripted", "web", "ChildInvalid").await?;
+    let calls = env.calls("scripted-finalizing").await?;
+    env.touch("Scripted", "web", "again").await?;
+    eventually(PATIENCE, "another try", async || {
+        let now = env.calls("scripted-finalizing").await?;
+        Ok(Look::of(now > calls, now))
+    })
+    .await?;
+    let held = env.namespace.get("Scripted", "web").await?.context("it was let go")?;
+    ensure!(held["metadata"]["finalizers"] == json!(["pilothouse.dev/scripted-finalizing"]), "{held}");
+    env.namespace.patch("Scripted", "web", json!({"spec": {"finalize": null}})).await?;
+    env.namespace.until_gone("Scripted", "web").await
+}
+
+/// A spec without children, whose plugin wants one while its object is being deleted, and waits for it.
+fn cleaning_up(child: Value) -> Value {
+    let mut spec = returning([]);
+    let wait = json!({"reason": "CleaningUp", "message": "waits for its cleanup", "seconds": 300});
+    spec["finalize"] = json!({"verdict": {"wait": wait}, "children": [{"object": child}]});
+    spec
 }
 
 /// `kubectl patch --type=json -p='[{"op": "remove", "path": "/metadata/finalizers/INDEX"}]'`.

@@ -6,14 +6,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use pilothouse_tests::{
-    cluster::{PATIENCE, condition},
+    cluster::{Awaited, PATIENCE, condition},
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
 use crate::{
     suite::{Suite, tests, timed},
-    test_env::{TestEnv, misbehaver},
+    test_env::{TestEnv, answering, config_map, deployment, misbehaver},
 };
 
 /// How many repairs a fight may cost before the host tells that it slows down: a burst of 60, and some slow ones.
@@ -28,6 +28,7 @@ pub fn register(suite: &mut Suite) {
         suite,
         a_fight_over_a_child_is_slowed_down_reported_and_forgotten,
         a_plugin_that_asks_to_be_asked_at_once_is_slowed_down,
+        a_plugin_that_never_returns_the_same_children_is_named,
         a_plugin_that_does_not_read_the_clock_is_not_asked_again,
     );
 }
@@ -80,6 +81,26 @@ async fn a_plugin_that_asks_to_be_asked_at_once_is_slowed_down(env: &mut TestEnv
     env.namespace.patch("Misbehaver", "restless", json!({"spec": {"act": "well"}})).await?;
     let well = |object: &Value| object["status"]["acted"] == "well" && condition(object, "Throttled").is_null();
     env.namespace.until("Misbehaver", "restless", "to be well", well).await?;
+    Ok(())
+}
+
+/// It counts up with each call. The Deployment's own controller answers each write with one of its own, and is blameless.
+async fn a_plugin_that_never_returns_the_same_children_is_named(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let next = json!({"$next": "count", "at": "/data/count"});
+    let mut web = deployment("web", json!({"name": "web", "image": "example.com/web:1"}));
+    web["metadata"]["annotations"] = json!({"count": next});
+    let children = [config_map("count", json!({"count": next})), web].map(|child| json!({"object": child}));
+    env.namespace.apply(answering("restless", json!({"children": children}))).await?;
+    // Each of its calls is followed by several writes.
+    let (patience, what) = (2 * PATIENCE, "to be throttled");
+    let object = env
+        .namespace
+        .until_within(patience, &Awaited { kind: "Scripted", name: "restless", what }, is_throttled)
+        .await?;
+    let message = condition(&object, "Throttled")["message"].as_str().context("no message")?;
+    ensure!(message.contains("its plugin returns other children again and again"), "others are blamed: {message}");
+    ensure!(!message.contains("somebody else"), "others are blamed, too: {message}");
     Ok(())
 }
 

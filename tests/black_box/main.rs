@@ -1,10 +1,15 @@
 //! The black-box tests: one binary, one control plane, a namespace and a host per test, run in parallel. Each file holds
 //! one subject; `suite` runs them, `test_env` is what a test sees.
 
+mod adoption;
+mod answer_validation;
 mod changes;
 mod children;
+mod cluster_scope;
 mod command;
 mod command_line;
+mod conditions;
+mod configuration;
 mod conflicts;
 mod copies;
 mod crashes;
@@ -12,23 +17,32 @@ mod credentials;
 mod deletion;
 mod deployed_rights;
 mod drift;
+mod drift_lists;
+mod failed_writes;
 mod fault_reporting;
 mod finalizer;
+mod free_fields;
 mod history;
 mod hot_loops;
 mod http;
+mod kind_identity;
 mod leadership;
+mod log;
 mod lookups;
 mod mass_deletion;
 mod measurements;
 mod metrics;
 mod misbehaviour;
 mod outages;
+mod ownership;
 mod permissions;
 mod pitfalls;
 mod pruning;
 mod quiet;
 mod reads;
+mod refused_writes;
+mod render;
+mod revisions;
 mod rollout;
 mod scale;
 mod stale;
@@ -52,8 +66,12 @@ fn main() -> ExitCode {
     pitfalls::register(&mut suite);
     children::register(&mut suite);
     drift::register(&mut suite);
+    drift_lists::register(&mut suite);
+    free_fields::register(&mut suite);
     scale::register(&mut suite);
     conflicts::register(&mut suite);
+    ownership::register(&mut suite);
+    adoption::register(&mut suite);
     quiet::register(&mut suite);
     reads::register(&mut suite);
     changes::register(&mut suite);
@@ -66,8 +84,15 @@ fn main() -> ExitCode {
     verdicts::register(&mut suite);
     lookups::register(&mut suite);
     versions::register(&mut suite);
+    kind_identity::register(&mut suite);
+    cluster_scope::register(&mut suite);
     fault_reporting::register(&mut suite);
+    conditions::register(&mut suite);
+    log::register(&mut suite);
+    refused_writes::register(&mut suite);
+    failed_writes::register(&mut suite);
     misbehaviour::register(&mut suite);
+    answer_validation::register(&mut suite);
     permissions::register(&mut suite);
     deployed_rights::register(&mut suite);
     startup::register(&mut suite);
@@ -82,5 +107,7 @@ fn main() -> ExitCode {
     measurements::register(&mut suite);
     training_job::register(&mut suite);
     command_line::register(&mut suite);
+    render::register(&mut suite);
+    configuration::register(&mut suite);
     suite.run()
 }

@@ -2,12 +2,11 @@
 //! version of the status that the API server ever served, beside the Deployment of the same moment.
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt, TryStreamExt, stream::BoxStream};
-use kube::api::{DynamicObject, WatchEvent, WatchParams};
 use pilothouse_tests::cluster::{PATIENCE, condition, revision};
 use serde_json::{Value, json};
 
 use crate::{
+    revisions::Revisions,
     suite::{Suite, tests},
     test_env::{TestEnv, app},
 };
@@ -61,19 +60,14 @@ fn kubectl_wait(object: &Value, name: &str) -> bool {
 
 /// All versions of the object and of its Deployment, as watches bring them.
 struct History {
-    apps: Versions,
-    deployments: Versions,
-}
-
-/// All versions of one object from some moment on.
-struct Versions {
-    events: BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>,
-    seen: Vec<Value>,
+    apps: Revisions,
+    deployments: Revisions,
 }
 
 impl History {
     async fn begin(env: &TestEnv) -> Result<Self> {
-        Ok(Self { apps: Versions::of(env, "AppService").await?, deployments: Versions::of(env, "Deployment").await? })
+        let apps = Revisions::of(env, "AppService", "web").await?;
+        Ok(Self { apps, deployments: Revisions::of(env, "Deployment", "web").await? })
     }
 
     /// Follows the object until it is ready for a generation, and the Deployment until that moment.
@@ -91,14 +85,14 @@ impl History {
 
     /// Wherever the object says that it is ready, the Deployment of that moment is rolled out for its spec.
     async fn ensure_ready_is_true(&mut self, env: &TestEnv) -> Result<()> {
-        self.deployments.until(env.namespace.get("Deployment", "web").await?.context("no Deployment")?).await?;
-        for app in self.apps.seen.iter().filter(|app| is_ready(app)) {
+        self.deployments.until(&env.namespace.get("Deployment", "web").await?.context("no Deployment")?).await?;
+        for app in self.apps.seen().iter().filter(|app| is_ready(app)) {
             if observed(app) != app["metadata"]["generation"].as_i64() {
                 continue; // It says so of an earlier generation.
             }
             let moment = revision(app)?;
             let earlier = |deployment: &&Value| revision(deployment).is_ok_and(|at| at < moment);
-            let deployment = self.deployments.seen.iter().rfind(earlier);
+            let deployment = self.deployments.seen().iter().rfind(earlier);
             let deployment = deployment.context("no Deployment before the object was ready")?;
             let (spec, status) = (&deployment["spec"], &deployment["status"]);
             let container = &spec["template"]["spec"]["containers"][0];
@@ -112,44 +106,6 @@ impl History {
             let old = number("replicas") - number("updatedReplicas");
             let done = number("readyReplicas") - old;
             ensure!(Some(done) >= wanted.as_i64(), "ready before all replicas were: {app}\n{deployment}");
-        }
-        Ok(())
-    }
-}
-
-impl Versions {
-    async fn of(env: &TestEnv, kind: &str) -> Result<Self> {
-        let api = env.namespace.api(kind)?;
-        let now = api.get("web").await?;
-        let from = now.metadata.resource_version.clone().context("no resource version")?;
-        let events = api.watch(&WatchParams::default().fields("metadata.name=web"), &from).await?.boxed();
-        Ok(Self { events, seen: vec![serde_json::to_value(now)?] })
-    }
-
-    fn latest(&self) -> Option<&Value> {
-        self.seen.last()
-    }
-
-    async fn next(&mut self) -> Result<()> {
-        let event = self.events.try_next().await?.context("the watch ended")?;
-        self.take(event)
-    }
-
-    /// Follows the watch until it has brought this version.
-    async fn until(&mut self, version: Value) -> Result<()> {
-        let revision_wanted = revision(&version)?;
-        let follow = async {
-            while self.latest().map(revision).transpose()? < Some(revision_wanted) {
-                self.next().await?;
-            }
-            Ok(())
-        };
-        tokio::time::timeout(PATIENCE, follow).await.context("the watch is behind")?
-    }
-
-    fn take(&mut self, event: WatchEvent<DynamicObject>) -> Result<()> {
-        if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
-            self.seen.push(serde_json::to_value(object)?);
         }
         Ok(())
     }

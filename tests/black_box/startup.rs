@@ -1,6 +1,9 @@
 //! A host that cannot work yet: it runs, says at `/readyz` what it waits for, and begins by itself.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
 use pilothouse_control_plane::Parts;
@@ -20,6 +23,13 @@ use crate::{
 /// The CRD of the kind that is missing here or there.
 const APP_SERVICES: &str = "crds/appservices.apps.example.com.yaml";
 
+/// The kind that no cluster has, which `misbehaver` looks up.
+const ABSENT: &str = "absent.pilothouse.dev/v1";
+
+/// Questions for a kind that is not there, and the least time that they take: the pauses grow from 1 s to 10 s.
+const PROBES: f64 = 5.0;
+const PROBES_TAKE: Duration = Duration::from_secs(8);
+
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
@@ -31,6 +41,8 @@ pub fn register(suite: &mut Suite) {
         a_child_kind_that_can_be_asked_for_may_be_missing,
         a_kind_without_a_status_is_reported,
         a_missing_child_kind_is_named_and_noticed_when_it_comes,
+        a_kind_that_is_only_looked_up_may_be_missing,
+        a_missing_kind_is_asked_for_ever_less_often,
     );
 }
 
@@ -159,6 +171,40 @@ async fn a_missing_child_kind_is_named_and_noticed_when_it_comes(env: &mut TestE
     fs::write(file.path(), absent().to_string())?;
     install_crd(&env.namespace.client(), file.path()).await?;
     env.namespace.until("Misbehaver", "hopeful", "to be ready", is_ready).await?;
+    Ok(())
+}
+
+/// The plugin can do without, or says so itself: whoever installs it has nothing to mend, and reads about it once.
+async fn a_kind_that_is_only_looked_up_may_be_missing(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    env.namespace.apply(misbehaver("content", "well")).await?;
+    env.namespace.until("Misbehaver", "content", "to be ready", is_ready).await?;
+    let lines = env.log_lines();
+    let about: Vec<_> = lines.iter().filter(|line| line.to_string().contains(ABSENT)).collect();
+    ensure!(about.len() == 1, "not one line, but {about:#?}");
+    ensure!(about[0]["level"] == "INFO", "it is more than information: {about:#?}");
+    let warnings: Vec<_> = lines.iter().filter(|line| line["level"] == "WARN").collect();
+    ensure!(warnings.is_empty(), "the host warns: {warnings:#?}");
+    Ok(())
+}
+
+/// Nobody may ever install it.
+async fn a_missing_kind_is_asked_for_ever_less_often(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    // Nothing else that the host reads is missing once it is ready.
+    let probes = async || {
+        let absent = [("method", "GET"), ("code", "404")];
+        Ok::<_, anyhow::Error>(env.metrics().await?.sum("rest_client_requests_total", &absent))
+    };
+    let before = probes().await?;
+    let began = Instant::now();
+    eventually(PATIENCE, &format!("{PROBES} more questions"), async || {
+        let now = probes().await?;
+        Ok(Look::of(now >= before + PROBES, now))
+    })
+    .await?;
+    let took = began.elapsed();
+    ensure!(took >= PROBES_TAKE, "it was asked for {PROBES} times within {took:?}");
     Ok(())
 }
 

@@ -143,6 +143,11 @@ impl TestEnv {
         Ok(self.metrics().await?.sum("pilothouse_plugin_calls_total", &[("plugin", plugin)]))
     }
 
+    /// How many repairs of drift the host has counted for a plugin, once it is at rest.
+    pub async fn drift_repaired(&self, plugin: &str) -> Result<f64> {
+        Ok(self.metrics_at_rest().await?.sum("pilothouse_drift_repaired_total", &[("plugin", plugin)]))
+    }
+
     /// Makes a change that must be followed by a reconcile of the plugin, and waits for its end.
     pub async fn reconciled_after(&self, plugin: &str, change: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         let before = self.reconciles(plugin).await?;
@@ -242,6 +247,11 @@ impl TestEnv {
         format!("{}\nthe host's writes: {writes:#?}\nthe host's log:\n{log}", lines.join("\n"))
     }
 
+    /// The lines of the host's log since its last start.
+    pub fn log_lines(&self) -> Vec<Value> {
+        self.host.log().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
     /// The last lines of the host's log, whenever it started.
     pub fn end_of_log(&self) -> String {
         let log = self.host.whole_log();
@@ -302,6 +312,31 @@ pub fn scripted(name: &str, spec: Value) -> Value {
         "metadata": {"name": name},
         "spec": spec,
     })
+}
+
+/// A `Scripted` whose plugin returns this answer.
+pub fn answering(name: &str, response: Value) -> Value {
+    scripted(name, json!({"response": response}))
+}
+
+/// A `Deployment` as a child that a plugin returns: no replicas, and one container.
+pub fn deployment(name: &str, container: Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}},
+        },
+    })
+}
+
+/// A spec of a `Scripted` whose plugin returns these children and nothing else.
+pub fn returning(children: impl IntoIterator<Item = Value>) -> Value {
+    let children: Vec<_> = children.into_iter().map(|object| json!({"object": object})).collect();
+    json!({"response": {"children": children}})
 }
 
 /// A `ConfigMap` as a child that a plugin returns.

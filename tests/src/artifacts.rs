@@ -39,6 +39,14 @@ pub fn guest(name: &str) -> Result<PathBuf> {
     existing(target().join("guests").join(format!("{name}.wasm")), "make plugins")
 }
 
+/// A built plugin of the examples: `greeting`.
+///
+/// # Errors
+/// Where it is not built.
+pub fn example(name: &str) -> Result<PathBuf> {
+    existing(target().join("examples").join(format!("{name}.wasm")), "make plugins")
+}
+
 /// A built plugin of the repository or of the tests.
 ///
 /// # Errors

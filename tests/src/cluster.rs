@@ -27,7 +27,7 @@ pub const HOST_USER: &str = "host";
 pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests know: version, kind, plural.
-const KINDS: [(&str, &str, &str); 27] = [
+const KINDS: [(&str, &str, &str); 28] = [
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
@@ -44,6 +44,7 @@ const KINDS: [(&str, &str, &str); 27] = [
     ("rbac.authorization.k8s.io/v1", "Role", "roles"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
     ("v1", "Service", "services"),
+    ("v1", "Endpoints", "endpoints"),
     ("v1", "ConfigMap", "configmaps"),
     ("v1", "Secret", "secrets"),
     ("v1", "ServiceAccount", "serviceaccounts"),
@@ -56,6 +57,9 @@ const KINDS: [(&str, &str, &str); 27] = [
     ("coordination.k8s.io/v1", "Lease", "leases"),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
 ];
+
+/// Those of them whose objects are in no namespace.
+const CLUSTER_SCOPED: [&str; 4] = ["ClusterScripted", "CustomResourceDefinition", "Namespace", "PersistentVolume"];
 
 /// The CRDs of the repository and of the tests.
 const CRDS: [&str; 8] = [
@@ -200,7 +204,7 @@ pub async fn create_namespace(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A client for one of the known kinds.
+/// A client for one of the known kinds. The namespace does not matter for a kind whose objects are in none.
 ///
 /// # Errors
 /// Where the kind is not known to the tests.
@@ -215,10 +219,21 @@ pub fn api(client: &Client, kind: &str, namespace: Option<&str>) -> Result<Api<D
         kind: (*kind).to_owned(),
         plural: (*plural).to_owned(),
     };
-    Ok(match namespace {
+    Ok(match namespace.filter(|_| !CLUSTER_SCOPED.contains(kind)) {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     })
+}
+
+/// What a test waits for: an object, and in words what shall become of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Awaited<'a> {
+    /// The object's kind.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// What shall become of it, as it goes on from the name: `to be ready`.
+    pub what: &'a str,
 }
 
 impl Namespace {
@@ -232,7 +247,7 @@ impl Namespace {
         self.client.clone()
     }
 
-    /// Objects of a kind in this namespace.
+    /// Objects of a kind in this namespace, or those that are in none.
     ///
     /// # Errors
     /// Where the kind is not known to the tests.
@@ -293,7 +308,7 @@ impl Namespace {
     /// # Errors
     /// The object as it is in the end.
     pub async fn until(&self, kind: &str, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
-        self.until_within(PATIENCE, kind, name, what, holds).await
+        self.until_within(PATIENCE, &Awaited { kind, name, what }, holds).await
     }
 
     /// The same where it may take longer.
@@ -303,11 +318,10 @@ impl Namespace {
     pub async fn until_within(
         &self,
         patience: Duration,
-        kind: &str,
-        name: &str,
-        what: &str,
+        awaited: &Awaited<'_>,
         holds: impl Fn(&Value) -> bool,
     ) -> Result<Value> {
+        let Awaited { kind, name, what } = awaited;
         eventually(patience, &format!("{kind} '{name}' {what}"), async || {
             Ok(match self.get(kind, name).await? {
                 Some(object) if holds(&object) => Look::Found(object),

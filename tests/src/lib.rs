@@ -7,6 +7,8 @@ pub mod artifacts;
 pub mod audit;
 pub mod cluster;
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod guarantees;
 pub mod host;
 pub mod http;
@@ -14,4 +16,6 @@ pub mod lint;
 pub mod metrics;
 pub mod pod;
 pub mod proxy;
+#[cfg(test)]
+mod structure;
 pub mod wait;

@@ -28,6 +28,11 @@ impl KindRef {
         self.api_version.split_once('/').map_or(&self.api_version, |(_, version)| version)
     }
 
+    /// Whether both name the same kind, whatever the version: an object has one identity in all versions of its kind.
+    pub fn is_same_kind(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.group() == other.group()
+    }
+
     /// Whether group, version and kind have the form that the API conventions give them.
     pub fn is_well_formed(&self) -> bool {
         let parts: Vec<_> = self.api_version.split('/').collect();

@@ -220,6 +220,15 @@ impl Manifest {
         if let Some(fault) = self.measurements.iter().find_map(Measurement::fault) {
             return invalid("measurements", &fault);
         }
+        // An object is one in all versions of its kind: two plugins, or one, that own it in two versions undo each other's work.
+        let owned = || self.children.iter().chain([&self.reconciles]);
+        let in_other_version = |kind: &KindRef| owned().find(|other| *other != kind && other.is_same_kind(kind));
+        if let Some((kind, other)) = self.children.iter().find_map(|kind| Some((kind, in_other_version(kind)?))) {
+            return invalid(
+                "children",
+                &format!("`{kind}` and `{other}` are one kind in two versions; name one of them"),
+            );
+        }
         if self.measurements.iter().map(|one| one.name.trim_end_matches("_total")).collect::<BTreeSet<_>>().len()
             != self.measurements.len()
         {

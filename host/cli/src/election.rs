@@ -5,9 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use kube::Config;
 use pilothouse_controller::{
-    client,
+    client::{self, fence::Fence},
+    clock::{Clock, Random},
     host::Host,
-    leader::{self, Election, Fence, Settings},
+    leader::{self, Dependencies, Election, Settings},
 };
 
 use crate::duration::duration;
@@ -52,10 +53,11 @@ impl ElectionArguments {
         if !self.leader_elect {
             return Ok(None);
         }
+        let random = Random::from_system();
         let settings = Settings {
             name: self.leader_elect_lease_name.clone(),
             namespace,
-            identity: leader::identity(&rustix::system::uname().nodename().to_string_lossy()),
+            identity: leader::identity(&rustix::system::uname().nodename().to_string_lossy(), &random),
             duration: self.leader_elect_lease_duration,
             renew_deadline: self.leader_elect_renew_deadline,
             retry_period: self.leader_elect_retry_period,
@@ -63,8 +65,7 @@ impl ElectionArguments {
         let election = Election::new(
             client::lease_client(config, host.metrics().requests())?,
             settings,
-            fence,
-            host.metrics().clone(),
+            Dependencies { fence, metrics: host.metrics().clone(), clock: Clock::system(), random },
         );
         let flags = "--leader-elect-lease-duration, --leader-elect-renew-deadline or --leader-elect-retry-period";
         Ok(Some(election.map_err(|error| anyhow::anyhow!("{error}; change {flags}"))?))

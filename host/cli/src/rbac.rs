@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use pilothouse_controller::rights::{Right, needed, usual_plural};
+use pilothouse_controller::plugin::rights::{Right, needed, usual_plural};
 use pilothouse_engine::Manifest;
 use serde_json::{Value, json};
 

@@ -6,14 +6,20 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use kube::api::ApiResource;
 use pilothouse_controller::{
-    cache::{Incoming, Object},
+    object::{Incoming, Object, describe},
     pipeline::{
-        check::{self, Desired, Scopes},
-        excerpt::Excerpts,
-        observe::Observed,
-        plan::{Normalised, plan},
-        status,
+        check::{self, Children, Desired, DesiredChild, KnownKinds, Owner},
+        conditions::status_word,
+        observe::{LiveChild, Observed},
+        plan::{
+            Experience, Normalised, Recreations,
+            deletion_guard::{self, DeletionContext, DeletionDecision},
+            diff::in_words,
+            plan,
+        },
     },
+    plugin::{NewVersionWindow, projection::Projections},
+    schema::Schema,
 };
 use pilothouse_engine::{
     CallContext, Compiler, Engine, EngineConfig, Limits, Lookups, Manifest, Outcome, Reconciler, Verb,
@@ -72,9 +78,8 @@ impl Render {
         })?;
         let plugin = engine.load(bytes).await.with_context(|| format!("'{}'", self.plugin.display()))?;
         let observed = self.observed(plugin.manifest())?;
-        let config =
-            self.config.as_deref().map(yaml::read).transpose()?.and_then(|documents| documents.into_iter().next());
-        let request = observed.request(&config.unwrap_or_default().to_string());
+        let config = self.config.as_deref().map(yaml::read_one).transpose()?.unwrap_or_default();
+        let request = observed.request(&config.to_string());
         let lookups = FromFile(self.lookups.as_deref().map(yaml::read).transpose()?.unwrap_or_default());
         let context = CallContext { lookups: Arc::new(lookups), now: jiff::Timestamp::now() };
         let call = plugin.call(Verb::Reconcile, request, context).await;
@@ -82,9 +87,21 @@ impl Render {
             Outcome::Response(response) => response,
             failed => bail!("the plugin failed: {failed:?}"),
         };
-        let desired = check::check(plugin.manifest(), &observed.kind, &observed.object, &AllNamespaced, response)?;
-        tell(&desired, &observed);
-        self.print(&desired)
+        let owner = Owner {
+            manifest: plugin.manifest(),
+            kind: &observed.kind,
+            object: &observed.object,
+            schema: None,
+            kinds: &AllNamespaced,
+        };
+        let children = response.children.as_deref().map_or(Children::Leave, Children::Check);
+        let mut desired = check::check(&owner, &response, children)?;
+        let children = desired.children.take_checked();
+        tell(&desired);
+        if let Some(children) = &children {
+            tell_plan(children, &desired, &observed, plugin.digest());
+        }
+        self.print(&desired, children.as_deref().unwrap_or_default())
     }
 
     /// The object and children as a cache would hold them.
@@ -96,26 +113,27 @@ impl Render {
         };
         let found = kind_of(object);
         ensure!(found == kind, "'{}' is a {found}, but the plugin reconciles {kind}", self.object.display());
-        let object = as_served(object.clone())?;
+        let (object, projections) = (as_served(object.clone())?, Projections::declared(manifest));
         let mut children = Vec::new();
         for child in self.children.as_deref().map(yaml::read).transpose()?.unwrap_or_default() {
-            children.push((kind_of(&child), Arc::new(as_served(child)?)));
+            let (kind, object) = (kind_of(&child), Arc::new(as_served(child)?));
+            let projection = projections.of_child(&kind, &object);
+            children.push(LiveChild { kind, object, projection });
         }
-        let excerpts = Excerpts::declared(manifest);
         Ok(Observed {
             kind,
-            excerpt: excerpts.of_object(&object),
+            projection: projections.of_object(&object),
             object: Arc::new(object),
-            child_excerpts: excerpts.of_children(&children),
             children,
             former: Vec::new(),
             kinds: BTreeMap::new(),
+            schema: None,
         })
     }
 
-    fn print(&self, desired: &Desired) -> anyhow::Result<()> {
+    fn print(&self, desired: &Desired, children: &[DesiredChild]) -> anyhow::Result<()> {
         let status = desired.status.clone().filter(|_| self.status).map(|status| json!({"status": status}));
-        let bodies = desired.children.iter().flatten().map(|child| child.body.clone()).chain(status);
+        let bodies = children.iter().map(|child| child.body.clone()).chain(status);
         for body in bodies {
             print!("---\n{}", yaml::print(&body)?);
         }
@@ -123,8 +141,8 @@ impl Render {
     }
 }
 
-/// Tells the verdict, the conditions and the plan.
-fn tell(desired: &Desired, observed: &Observed) {
+/// Tells the verdict, the conditions and the events.
+fn tell(desired: &Desired) {
     match &desired.verdict {
         Verdict::Done => eprintln!("verdict: done"),
         Verdict::Wait(waiting) => {
@@ -134,19 +152,33 @@ fn tell(desired: &Desired, observed: &Observed) {
         Verdict::Invalid(why) => eprintln!("verdict: invalid: {why}"),
     }
     for condition in &desired.conditions {
-        let status = status::word(condition.status);
+        let status = status_word(condition.status);
         eprintln!("condition: {}={status} {}: {}", condition.condition_type, condition.reason, condition.message);
     }
     for event in &desired.events {
         eprintln!("event: {}: {}", event.reason, event.message);
     }
-    let plan = plan(desired.children.clone(), observed, &Normalised::default());
+}
+
+/// Tells what the host would do with the children that are there, as far as it can be told of one object.
+fn tell_plan(children: &[DesiredChild], desired: &Desired, observed: &Observed, digest: &str) {
+    let experience = Experience { normalised: &Normalised::default(), recreations: &Recreations::default() };
+    let plan = plan(children.to_vec(), observed, experience);
     for write in &plan.writes {
-        let fields: Vec<_> = write.cause.differences().iter().map(ToString::to_string).collect();
-        eprintln!("plan: {} {}", write.cause.finding(&write.child.kind.kind), fields.join("; "));
+        let (finding, fields) = (write.cause.finding(&write.child.kind.kind), in_words(write.cause.differences()));
+        eprintln!("plan: {finding} ({}) {fields}", write.cause);
+    }
+    let context = DeletionContext {
+        version: &digest[..digest.floor_char_boundary(12)],
+        on_purpose: desired.removes_many,
+        is_pending: false,
+        new_version: &NewVersionWindow::begin([]),
+    };
+    if let DeletionDecision::HoldBack(why) = deletion_guard::decide(&plan, observed, context) {
+        return eprintln!("plan: hold back {} deletes: the plugin {why}", plan.deletes.len());
     }
     for delete in &plan.deletes {
-        eprintln!("plan: delete {}", check::describe(&delete.kind, &delete.live.name.name));
+        eprintln!("plan: delete {} ({})", describe(&delete.kind, &delete.live.name), delete.cause);
     }
 }
 
@@ -184,9 +216,13 @@ fn as_served(mut object: Value) -> anyhow::Result<Object> {
 /// Without a cluster nobody knows scopes: children are taken for namespaced, as nearly all are.
 struct AllNamespaced;
 
-impl Scopes for AllNamespaced {
+impl KnownKinds for AllNamespaced {
     fn is_namespaced(&self, _: &KindRef) -> Option<bool> {
         Some(true)
+    }
+
+    fn schema(&self, _: &KindRef) -> Option<&Schema> {
+        None
     }
 }
 
@@ -210,7 +246,8 @@ impl Lookups for FromFile {
     }
 
     fn select(&self, kind: &KindRef, namespace: Option<&str>, selector: &str) -> Result<Vec<String>, LookupError> {
-        let selector = pilothouse_controller::selector::Selector::parse(selector).map_err(LookupError::Denied)?;
+        let selector = pilothouse_controller::selector::Selector::parse(selector)
+            .map_err(|error| LookupError::Denied(error.to_string()))?;
         let labels = |object: &Value| {
             let labels = object.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
             labels.iter().filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect()

@@ -1,8 +1,8 @@
 //! `pilothouse run`: the host itself.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use futures::{FutureExt, future::BoxFuture};
 use pilothouse_controller::{
@@ -15,7 +15,7 @@ use pilothouse_controller::{
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cache_dir::CacheDir, duration::duration, election::ElectionArguments, logging::Logging};
+use crate::{cache_dir::CacheDir, duration::duration, election::ElectionArguments, logging::Logging, yaml};
 
 /// Run the host: load the plugins of a directory and reconcile their objects until SIGTERM or SIGINT.
 #[derive(Args)]
@@ -23,6 +23,9 @@ pub struct Run {
     /// Directory with plugins: every *.wasm in it is loaded, and followed while the host runs.
     #[arg(long, env = "PILOTHOUSE_PLUGINS", value_name = "DIR")]
     plugins: PathBuf,
+    /// Configuration of a plugin, handed to it with every request: a YAML or JSON file. Can be given for several plugins.
+    #[arg(long = "config", value_name = "NAME=FILE", value_parser = plugin_config)]
+    configs: Vec<PluginConfig>,
     /// Kubeconfig file. Default: KUBECONFIG, else ~/.kube/config, else the pod's service account.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -92,6 +95,7 @@ impl Run {
                 concurrency: self.concurrency,
                 resync: self.resync,
                 watch_renewal: self.watch_renewal,
+                plugin_configs: self.plugin_configs()?,
                 ..HostConfig::default()
             },
         );
@@ -118,12 +122,38 @@ impl Run {
         Ok(())
     }
 
+    /// Reads the plugins' configurations.
+    fn plugin_configs(&self) -> anyhow::Result<BTreeMap<String, Arc<str>>> {
+        let mut configs = BTreeMap::new();
+        for PluginConfig { plugin, file } in &self.configs {
+            let config = yaml::read_one(file)?.to_string();
+            ensure!(
+                configs.insert(plugin.clone(), config.into()).is_none(),
+                "plugin '{plugin}' has two configurations; give --config {plugin}=FILE once"
+            );
+        }
+        Ok(configs)
+    }
+
     fn engine(&self) -> anyhow::Result<Engine> {
         let program = std::env::current_exe().context("failed to find this program's own file, to compile plugins")?;
         let compiler = Compiler::ChildProcess { program, arguments: vec!["compile".to_owned()] };
         let config = EngineConfig { cache: self.cache_dir.path(), compiler, limits: Limits::default() };
         Ok(Engine::new(config)?)
     }
+}
+
+/// A plugin's configuration, as the command line names it.
+#[derive(Clone, Debug)]
+struct PluginConfig {
+    plugin: String,
+    file: PathBuf,
+}
+
+fn plugin_config(text: &str) -> Result<PluginConfig, &'static str> {
+    let named = text.split_once('=').filter(|(plugin, file)| !plugin.is_empty() && !file.is_empty());
+    let (plugin, file) = named.ok_or("it is not NAME=FILE: a plugin's name and the file with its configuration")?;
+    Ok(PluginConfig { plugin: plugin.to_owned(), file: file.into() })
 }
 
 /// Resolves when somebody asks the process to end.

@@ -6,12 +6,12 @@
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::core::v1::{Event, EventSource, ObjectReference},
+    api::core::v1::{Event as ApiEvent, EventSource, ObjectReference},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::{
@@ -20,9 +20,12 @@ use kube::{
 };
 use pilothouse_engine::contract::{EventType, KindRef};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
-use crate::{cache::Object, client::chain, labels};
+use crate::{clock::Clock, errors::chain, labels, object::Object};
 
 /// Events waiting to be written; more are dropped with a line in the log.
 const WAITING: usize = 4096;
@@ -41,7 +44,7 @@ const LONGEST_MESSAGE: usize = 1024;
 
 /// Something to tell about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Note {
+pub struct Event {
     /// Whether it is worth a warning.
     pub warning: bool,
     /// One CamelCase word.
@@ -50,67 +53,72 @@ pub struct Note {
     pub message: String,
 }
 
-impl Note {
+impl Event {
     /// A warning.
     pub fn warning(reason: &str, message: &str) -> Self {
         Self { warning: true, reason: reason.to_owned(), message: message.to_owned() }
     }
 }
 
-impl From<pilothouse_engine::contract::Event> for Note {
+impl From<pilothouse_engine::contract::Event> for Event {
     fn from(event: pilothouse_engine::contract::Event) -> Self {
         Self { warning: event.event_type == EventType::Warning, reason: event.reason, message: event.message }
     }
 }
 
-/// Takes notes and returns at once.
+/// Takes Events and returns at once.
 #[derive(Clone, Debug)]
-pub struct Recorder(mpsc::Sender<Order>);
+pub struct Recorder {
+    writer: mpsc::Sender<Command>,
+    clock: Clock,
+}
 
 /// What the writer is to do.
 #[derive(Debug)]
-enum Order {
+enum Command {
     /// Write an Event, or count it.
-    Write(Box<Event>),
+    Write(Box<ApiEvent>),
     /// Write everything that waits, then drop this.
     Flush(oneshot::Sender<()>),
 }
 
 impl Recorder {
     /// Starts the writer; it ends when the last recorder is dropped. Needs a tokio runtime.
-    pub fn start(client: Client) -> Self {
+    pub fn start(client: Client, clock: Clock) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING);
         tokio::spawn(Writer { client, written: HashMap::new() }.run(receiver));
-        Self(sender)
+        Self { writer: sender, clock }
     }
 
-    /// Records a note on an object.
-    pub fn record(&self, kind: &KindRef, object: &Object, note: &Note) {
-        if let Err(error) = self.0.try_send(Order::Write(event(kind, object, note).into())) {
-            tracing::warn!(object = %object.name, reason = note.reason, "an event is dropped: {error}");
+    /// Records an Event on an object.
+    pub fn record(&self, kind: &KindRef, object: &Object, event: &Event) {
+        if let Err(error) =
+            self.writer.try_send(Command::Write(api_event(kind, object, event, self.clock.now()).into()))
+        {
+            tracing::warn!(object = %object.name, reason = event.reason, "an event is dropped: {error}");
         }
     }
 
     /// Waits until everything recorded so far is written, counts included.
     pub async fn flush(&self) {
         let (written, done) = oneshot::channel();
-        if self.0.send(Order::Flush(written)).await.is_ok() {
+        if self.writer.send(Command::Flush(written)).await.is_ok() {
             // It ends when the writer drops its part, or is gone itself.
             drop(done.await);
         }
     }
 }
 
-fn event(kind: &KindRef, object: &Object, note: &Note) -> Event {
+fn api_event(kind: &KindRef, object: &Object, event: &Event, now: Timestamp) -> ApiEvent {
     let mut hasher = DefaultHasher::new();
-    (&object.uid, note).hash(&mut hasher);
-    let now = Time(Timestamp::now());
+    (&object.uid, event).hash(&mut hasher);
+    let now = Time(now);
     let cut = |text: &str, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
     let namespace = Some(&*object.name.namespace).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
     let begin = cut(&object.name.name, LONGEST_NAME);
-    Event {
+    ApiEvent {
         metadata: ObjectMeta {
-            // The same note has the same name, also after a restart of the host.
+            // The same Event has the same name, also after a restart of the host.
             name: Some(format!("{}.{:016x}", begin.trim_end_matches(['.', '-']), hasher.finish())),
             namespace: Some(namespace.to_owned()),
             ..Default::default()
@@ -124,9 +132,9 @@ fn event(kind: &KindRef, object: &Object, note: &Note) -> Event {
             resource_version: Some(object.resource_version.to_string()),
             ..Default::default()
         },
-        type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
-        reason: Some(cut(&note.reason, LONGEST_REASON)),
-        message: Some(cut(&note.message, LONGEST_MESSAGE)),
+        type_: Some(if event.warning { "Warning" } else { "Normal" }.to_owned()),
+        reason: Some(cut(&event.reason, LONGEST_REASON)),
+        message: Some(cut(&event.message, LONGEST_MESSAGE)),
         count: Some(1),
         first_timestamp: Some(now.clone()),
         last_timestamp: Some(now),
@@ -152,13 +160,13 @@ struct Written {
 }
 
 impl Writer {
-    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         loop {
             let behind = self.written.values().any(|written| written.behind);
             tokio::select! {
-                order = orders.recv() => match order {
-                    Some(Order::Write(event)) => self.take(*event).await,
-                    Some(Order::Flush(written)) => {
+                command = commands.recv() => match command {
+                    Some(Command::Write(event)) => self.take(*event).await,
+                    Some(Command::Flush(written)) => {
                         self.catch_up(Duration::ZERO).await;
                         drop(written);
                     }
@@ -169,7 +177,7 @@ impl Writer {
         }
     }
 
-    async fn take(&mut self, event: Event) {
+    async fn take(&mut self, event: ApiEvent) {
         let name = event.metadata.name.clone().unwrap_or_default();
         if let Some(written) = self.written.get_mut(&name) {
             written.count += 1;
@@ -180,7 +188,7 @@ impl Writer {
             self.written.clear();
         }
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
-        let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
+        let api = Api::<ApiEvent>::namespaced(self.client.clone(), &namespace);
         let written = match api.create(&PostParams::default(), &event).await {
             Ok(_) => Written { namespace, count: 1, last: event.last_timestamp, at: Instant::now(), behind: false },
             // Written before a restart of the host: go on counting.
@@ -204,7 +212,7 @@ impl Writer {
             if !written.behind || written.at.elapsed() < pause {
                 continue;
             }
-            let api = Api::<Event>::namespaced(self.client.clone(), &written.namespace);
+            let api = Api::<ApiEvent>::namespaced(self.client.clone(), &written.namespace);
             let patch = Patch::Merge(json!({"count": written.count, "lastTimestamp": written.last}));
             if let Err(error) = api.patch(name, &PatchParams::default(), &patch).await {
                 // Expired in the API server: the next repetition is a new Event.
@@ -228,18 +236,20 @@ mod tests {
     #[test]
     fn an_event_is_what_the_api_server_takes_however_long_its_parts_are() {
         let kind = KindRef::new("example.com/v1", "Web");
-        let note = |message: &str| Note::warning(&"R".repeat(200), message);
+        let written = |object: &Object, message: &str| {
+            api_event(&kind, object, &Event::warning(&"R".repeat(200), message), Timestamp::UNIX_EPOCH)
+        };
         for name in ["web".to_owned(), "w".repeat(253), format!("{}.-{}", "w".repeat(234), "w".repeat(17))] {
-            let event = event(&kind, &Object::sample("ns", &name), &note(&"ä".repeat(2000)));
+            let event = written(&Object::sample("ns", &name), &"ä".repeat(2000));
             let given = event.metadata.name.unwrap_or_default();
             assert!(given.len() <= 253 && !given.contains("..") && !given.contains("-."), "{given}");
             assert_eq!(event.reason.map(|reason| reason.len()), Some(LONGEST_REASON));
             assert_eq!(event.message.map(|message| message.len()), Some(LONGEST_MESSAGE));
             assert_eq!(event.involved_object.name, Some(name));
         }
-        let cluster_scoped = event(&kind, &Object::sample("", "web"), &note("x"));
+        let cluster_scoped = written(&Object::sample("", "web"), "x");
         assert_eq!(cluster_scoped.metadata.namespace.as_deref(), Some("default"));
-        let named = |message: &str| event(&kind, &Object::sample("ns", "web"), &note(message)).metadata.name;
+        let named = |message: &str| written(&Object::sample("ns", "web"), message).metadata.name;
         assert_eq!(named("x"), named("x"), "the same again is one Event");
         assert_ne!(named("x"), named("y"));
     }

@@ -2,6 +2,7 @@
 //! runtime; nothing here knows where plugins come from.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,17 +18,15 @@ use tokio::{
 };
 
 use crate::{
-    cache::{Caches, Reach, State, Watched},
+    cache::{Caches, Informer, WatchConfig, WatchState},
+    client::fence::Fence,
+    clock::{Clock, Random},
     events::Recorder,
-    leader::Fence,
     lookups::LookupIndex,
     metrics::Metrics,
-    pipeline::{Pipeline, pace::Pace, trigger::Trigger},
-    plugin::ActivePlugin,
+    pipeline::{Pipeline, state::hot_loop::HotLoops, trigger::Trigger, work_item::Context},
+    plugin::{ActivePlugin, KindsRecord, Registry, SelfCheck, StartingPlugins},
     queue::Queue,
-    record::Record,
-    self_check::SelfCheck,
-    starting::Starting,
 };
 
 /// Parts into which a resync is spread.
@@ -39,7 +38,7 @@ const LAST_EVENTS: Duration = Duration::from_secs(3);
 /// How a host is set up.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// The only namespace that is watched; none for all.
+    /// The only namespace that is informer; none for all.
     pub namespace: Option<String>,
     /// The host's own namespace, where it keeps what must outlive it.
     pub own_namespace: String,
@@ -53,6 +52,12 @@ pub struct HostConfig {
     pub watch_renewal: Duration,
     /// How long reconciles under way may take to end after the host is told to stop.
     pub grace: Duration,
+    /// The configuration of plugins by name, as JSON text.
+    pub plugin_configs: BTreeMap<String, Arc<str>>,
+    /// Tells the time of day.
+    pub clock: Clock,
+    /// Random numbers for delays.
+    pub random: Random,
 }
 
 impl Default for HostConfig {
@@ -67,6 +72,9 @@ impl Default for HostConfig {
             resync: Duration::from_secs(36_000),
             watch_renewal: Duration::from_secs(60),
             grace: Duration::from_secs(25),
+            plugin_configs: BTreeMap::new(),
+            clock: Clock::system(),
+            random: Random::from_system(),
         }
     }
 }
@@ -77,11 +85,12 @@ pub struct Host {
     caches: Caches,
     queue: Arc<Queue>,
     pipeline: Arc<Pipeline>,
+    plugins: Arc<Registry>,
     trigger: Arc<Trigger>,
     metrics: Arc<Metrics>,
-    record: Record,
+    record: KindsRecord,
     rights: Arc<SelfCheck>,
-    starting: Mutex<Starting>,
+    starting: Mutex<StartingPlugins>,
     /// Whether plugins that are there already have yet to be loaded.
     loading: AtomicBool,
 }
@@ -89,23 +98,29 @@ pub struct Host {
 impl Host {
     /// A host without plugins. Needs a tokio runtime.
     pub fn new(client: Client, metrics: Arc<Metrics>, config: HostConfig) -> Arc<Self> {
-        let queue = Arc::new(Queue::new(config.concurrency));
-        let lookups = Arc::new(LookupIndex::default());
-        let pace = Arc::new(Pace::default());
-        let trigger = Arc::new(Trigger::new(queue.clone(), lookups.clone(), pace.clone()));
-        metrics.follow(&queue);
-        let events = Recorder::start(client.clone());
-        let pipeline = Pipeline::new(client.clone(), trigger.clone(), lookups, events, metrics.clone(), pace);
-        let reach = Reach { namespace: config.namespace.as_deref().map(Arc::from), renewal: config.watch_renewal };
-        let record = Record::new(client.clone(), &config.own_namespace, config.namespace.as_deref());
-        let rights = SelfCheck::new(client.clone(), config.namespace.as_deref(), metrics.clone());
+        let queue = Arc::new(Queue::new(config.concurrency, config.random.clone()));
+        let (plugins, lookups) = (Arc::<Registry>::default(), Arc::<LookupIndex>::default());
+        let hot_loops = Arc::<HotLoops>::default();
+        let trigger = Trigger::new(queue.clone(), plugins.clone(), lookups.clone(), hot_loops.clone());
+        let trigger = Arc::new(trigger);
+        metrics.register_queue(&queue);
+        let context = Context {
+            client: client.clone(),
+            lookups,
+            events: Recorder::start(client.clone(), config.clock.clone()),
+            metrics: metrics.clone(),
+            clock: config.clock.clone(),
+        };
+        let namespace = config.namespace.as_deref();
+        let watches = WatchConfig { namespace: namespace.map(Arc::from), renewal: config.watch_renewal };
         Arc::new(Self {
-            record,
-            rights,
-            caches: Caches::new(client, reach, trigger.clone()),
+            record: KindsRecord::new(client.clone(), &config.own_namespace, namespace),
+            rights: SelfCheck::new(client.clone(), namespace, metrics.clone()),
+            caches: Caches::new(client, watches, trigger.clone()),
+            pipeline: Arc::new(Pipeline::new(context, plugins.clone(), hot_loops)),
             config,
             queue,
-            pipeline: Arc::new(pipeline),
+            plugins,
             trigger,
             metrics,
             starting: Mutex::default(),
@@ -141,7 +156,8 @@ impl Host {
             host.metrics.plugin_started(manifest, host.config.concurrency);
             host.queue.open(&manifest.name);
             let mut starting = host.starting();
-            host.trigger.start(plugin);
+            let plugin = host.plugins.start(plugin);
+            host.trigger.plugin_started(&plugin);
             starting.end(&key);
         });
         starting.begin(name, task.abort_handle());
@@ -149,11 +165,12 @@ impl Host {
 
     /// Makes a plugin ready to work: its caches filled, its child kinds recorded. Stands by in between.
     async fn prepare(&self, reconciler: Arc<dyn Reconciler>) -> ActivePlugin {
-        let mut plugin = ActivePlugin::new(reconciler, &self.caches);
+        let config = self.config.plugin_configs.get(&reconciler.manifest().name).cloned();
+        let mut plugin = ActivePlugin::new(reconciler, config.unwrap_or_else(|| "null".into()), &self.caches);
         self.rights.start(&plugin);
         let Manifest { reconciles, children, .. } = plugin.manifest().clone();
         let warm = async {
-            plugin.until_settled().await;
+            plugin.until_ready().await;
             self.starting().warm(&plugin);
             if !self.config.fence.is_open() {
                 tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
@@ -163,11 +180,11 @@ impl Host {
             self.config.fence.until_open().await;
             self.record.add(&reconciles, &children).await
         };
-        let ((), former) = tokio::join!(warm, record);
+        let ((), former, ()) = tokio::join!(warm, record, plugin.log_missing_kinds());
         plugin.watch_former(&former, &self.caches);
-        plugin.until_settled().await;
+        plugin.until_ready().await;
         // While another version was at work, its last calls may still make children.
-        if self.trigger.plugin(&plugin.name).is_none() {
+        if self.plugins.get(&plugin.name).is_none() {
             let pruned = plugin.drop_pruned();
             if !pruned.is_empty() {
                 self.record.remove(&reconciles, &pruned).await;
@@ -178,8 +195,9 @@ impl Host {
 
     /// Takes a plugin out of work. Its objects and their children stay as they are.
     pub fn remove(&self, name: &str) {
-        self.starting().give_up(name);
-        self.trigger.stop(name);
+        self.starting().cancel(name);
+        self.plugins.stop(name);
+        self.trigger.plugin_stopped(name);
         self.pipeline.forget_plugin(name);
         self.metrics.plugin_stopped(name);
         tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
@@ -187,26 +205,26 @@ impl Host {
 
     /// What keeps the host from being ready; nothing when it is.
     pub fn not_ready(&self) -> Vec<String> {
-        let (starting, plugins) = (self.starting(), self.trigger.plugins());
+        let (starting, plugins) = (self.starting(), self.plugins.all());
         // To stand by is all that a host can do that is not the leader.
         let late = if self.config.fence.is_open() { starting.names() } else { starting.cold() };
         let mut reasons: Vec<_> = late.iter().map(|name| format!("plugin '{name}' is starting")).collect();
-        reasons.extend(self.record.trouble());
+        reasons.extend(self.record.problem());
         let loading = self.loading.load(Ordering::Acquire);
         reasons.extend(loading.then(|| "plugins are being loaded".to_owned()));
         if !loading && starting.names().is_empty() && plugins.is_empty() {
             reasons.push("no plugin is loaded".to_owned());
         }
-        let is_needed = |watched: &Arc<Watched>| {
-            let needs = |plugin: &Arc<ActivePlugin>| plugin.needed().any(|needed| Arc::ptr_eq(needed, watched));
-            !late.is_empty() || starting.needs(watched) || plugins.iter().any(needs)
+        let is_needed = |informer: &Arc<Informer>| {
+            let needs = |plugin: &Arc<ActivePlugin>| plugin.required().any(|needed| Arc::ptr_eq(needed, informer));
+            !late.is_empty() || starting.needs(informer) || plugins.iter().any(needs)
         };
-        for watched in self.caches.watches().into_iter().filter(is_needed) {
-            match watched.state() {
-                State::Synced => {}
-                State::Starting => reasons.push(format!("the cache of {} is not filled yet", watched.kind())),
-                State::NotInstalled => reasons.push(format!("{} is not installed", watched.kind())),
-                State::Failing(why) => reasons.push(why),
+        for informer in self.caches.informers().into_iter().filter(is_needed) {
+            match informer.state() {
+                WatchState::Synced => {}
+                WatchState::Starting => reasons.push(format!("the cache of {} is not filled yet", informer.kind())),
+                WatchState::NotInstalled => reasons.push(format!("{} is not installed", informer.kind())),
+                WatchState::Failing(why) => reasons.push(why),
             }
         }
         reasons.sort();
@@ -226,8 +244,8 @@ impl Host {
                     let Some(key) = key else { break };
                     let (pipeline, queue) = (self.pipeline.clone(), self.queue.clone());
                     under_way.spawn(async move {
-                        let (next, pause) = pipeline.reconcile(&key).await;
-                        queue.done(&key, next, pause);
+                        let outcome = pipeline.reconcile(&key, queue.failures(&key)).await;
+                        queue.done(&key, outcome.action, outcome.pause);
                     });
                     while under_way.try_join_next().is_some() {}
                 }
@@ -238,12 +256,12 @@ impl Host {
         if tokio::time::timeout(self.config.grace, ended).await.is_err() {
             tracing::warn!("some reconciles did not end in time; the next host takes them up");
         }
-        if tokio::time::timeout(LAST_EVENTS, self.pipeline.events.flush()).await.is_err() {
+        if tokio::time::timeout(LAST_EVENTS, self.pipeline.flush_events()).await.is_err() {
             tracing::warn!("some Events were not written in time");
         }
     }
 
-    fn starting(&self) -> MutexGuard<'_, Starting> {
+    fn starting(&self) -> MutexGuard<'_, StartingPlugins> {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,6 +16,13 @@ pub const HOST: &str = "pilothouse";
 /// keeping managed fields in memory.
 pub const APPLIED: &str = "pilothouse.dev/applied";
 
+/// Annotation: which object this is, as [`identity`] writes it. What carries another's identity is a copy, and not ours.
+pub const IDENTITY: &str = "pilothouse.dev/identity";
+
+/// Annotation on an object: children that are there already and have no controller, which the host may take for it:
+/// `KIND/NAME`, with commas between.
+pub const ADOPT: &str = "pilothouse.dev/adopt";
+
 /// Annotation: JSON pointers of the fields that are left to others, with spaces between.
 pub const UNMANAGED: &str = "pilothouse.dev/unmanaged";
 
@@ -28,6 +35,12 @@ pub const ALLOW_REMOVAL: &str = "pilothouse.dev/allow-removal";
 
 /// Value of [`ON_REMOVAL`]: the child stays. It has no owner reference, for garbage collection would delete it.
 pub const KEEP: &str = "keep";
+
+/// The value of [`IDENTITY`]: `Deployment.apps/namespace/name`, `ConfigMap/namespace/name`, `Namespace/name`.
+pub fn identity(kind: &str, group: &str, object: &impl std::fmt::Display) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{kind}{dot}{group}/{object}")
+}
 
 /// The field manager of a plugin. At most 128 bytes, for a plugin's name is a DNS label.
 pub fn field_manager(plugin: &str) -> String {

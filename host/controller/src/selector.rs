@@ -14,12 +14,17 @@ enum Requirement {
     Absent(String),
 }
 
+/// A requirement that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the requirement '{0}' of the label selector is malformed")]
+pub struct MalformedRequirement(String);
+
 impl Selector {
     /// Parses a selector; the empty text selects everything.
     ///
     /// # Errors
-    /// A sentence that quotes the requirement that is malformed.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// [`MalformedRequirement`] for the first one.
+    pub fn parse(text: &str) -> Result<Self, MalformedRequirement> {
         let parts = split(text).into_iter().map(str::trim).filter(|part| !part.is_empty());
         parts.map(Requirement::parse).collect::<Result<_, _>>().map(Self)
     }
@@ -31,8 +36,8 @@ impl Selector {
 }
 
 impl Requirement {
-    fn parse(text: &str) -> Result<Self, String> {
-        let malformed = || format!("the requirement '{text}' of the label selector is malformed");
+    fn parse(text: &str) -> Result<Self, MalformedRequirement> {
+        let malformed = || MalformedRequirement(text.to_owned());
         let word = |text: &str| {
             let text = text.trim();
             let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
@@ -90,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matches_as_kubectl_does() -> Result<(), String> {
+    fn matches_as_kubectl_does() -> Result<(), MalformedRequirement> {
         let labels = [("app", "web"), ("tier", "a")].map(|(key, value)| (key.into(), value.into())).into();
         for (selector, expected) in [
             ("", true),

@@ -17,7 +17,7 @@ use crate::{
     Limits, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
     contract::{Request, Response},
     engine::Code,
-    state::State,
+    state::CallState,
 };
 
 /// Which of a plugin's functions is called.
@@ -98,7 +98,7 @@ impl Plugin {
     /// Where the instance cannot be made within the limits.
     pub async fn instantiate(&self) -> wasmtime::Result<()> {
         let code = &self.code;
-        let mut store = code.store(State::new(&code.limits, Arc::new(NoLookups), Timestamp::UNIX_EPOCH, None));
+        let mut store = code.store(CallState::new(&code.limits, Arc::new(NoLookups), Timestamp::UNIX_EPOCH, None));
         let _running = code.shared.ticker.enter()?;
         code.pre.instantiate_async(&mut store).await.map(drop)
     }
@@ -108,7 +108,7 @@ impl Code {
     async fn call(&self, verb: Verb, request: Request, context: CallContext) -> Call {
         let started = Instant::now();
         let seed = self.imports_wasi.then(|| seed(&request));
-        let mut store = self.store(State::new(&self.limits, context.lookups, context.now, seed));
+        let mut store = self.store(CallState::new(&self.limits, context.lookups, context.now, seed));
         let outcome = match self.in_time(self.enter(&mut store, verb, request)).await {
             Some(Ok(response)) => Outcome::Response(response),
             Some(Err(error)) => classify(&error, store.data(), &self.limits),
@@ -132,7 +132,7 @@ impl Code {
         .await
     }
 
-    fn store(&self, state: State) -> Store<State> {
+    fn store(&self, state: CallState) -> Store<CallState> {
         let mut store = Store::new(&self.shared.wasmtime, state);
         store.limiter(|state| &mut state.meter);
         store.set_hostcall_fuel(self.limits.output_bytes);
@@ -150,7 +150,7 @@ impl Code {
         store
     }
 
-    async fn enter(&self, store: &mut Store<State>, verb: Verb, request: Request) -> wasmtime::Result<Response> {
+    async fn enter(&self, store: &mut Store<CallState>, verb: Verb, request: Request) -> wasmtime::Result<Response> {
         let index = match verb {
             Verb::Reconcile => &self.reconcile,
             Verb::Finalize => self.finalize.as_ref().ok_or_else(|| wasmtime::Error::msg("no finalizer is exported"))?,
@@ -172,7 +172,7 @@ fn seed(request: &Request) -> u64 {
 }
 
 /// Why a call failed, from wasmtime's error and what the meter saw.
-fn classify(error: &wasmtime::Error, state: &State, limits: &Limits) -> Outcome {
+fn classify(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Outcome {
     match error.downcast_ref::<wasmtime::Trap>() {
         Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
         Some(_) if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),

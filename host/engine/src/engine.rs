@@ -14,7 +14,7 @@ use wasmtime::{
 
 use crate::{
     CONTRACT_VERSION, CompileError, Compiler, Limits, Manifest, ManifestError, cache::Cache, contract::Imports, digest,
-    epoch::Ticker, precompiled, slow::SlowLane, state::State,
+    epoch::Ticker, precompiled, slow::SlowLane, state::CallState,
 };
 
 /// Calls that may hold an instance at once, over all plugins; more wait for their turn.
@@ -80,7 +80,7 @@ pub struct LoadStats {
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
-    linker: Arc<Linker<State>>,
+    linker: Arc<Linker<CallState>>,
     cache: Arc<Cache>,
     compiler: Compiler,
     limits: Limits,
@@ -107,7 +107,7 @@ pub struct Plugin {
 pub(crate) struct Code {
     pub(crate) shared: Arc<Shared>,
     pub(crate) limits: Limits,
-    pub(crate) pre: InstancePre<State>,
+    pub(crate) pre: InstancePre<CallState>,
     pub(crate) reconcile: ComponentExportIndex,
     pub(crate) finalize: Option<ComponentExportIndex>,
     pub(crate) imports_wasi: bool,
@@ -235,9 +235,9 @@ fn pool() -> PoolingAllocationConfig {
     pool
 }
 
-fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State>> {
+fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = Linker::new(engine);
-    Imports::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
+    Imports::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     Ok(linker)
 }

@@ -1,21 +1,20 @@
 //! What the host keeps for one call while it runs: limits and what they saw, the answers to imports, and a record of
 //! everything the plugin read. Lives as long as the instance, so nothing leaks from one call into the next.
 
-use std::{
-    fmt,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 use wasmtime::{ResourceLimiter, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::{
-    Limits,
+    Fingerprint, Limits,
     contract::{KindRef, LookupError, clock, log, lookup, trap, types},
     wasi,
 };
+
+/// Denials that are kept of one call.
+const MOST_DENIALS: usize = 16;
 
 /// Answers a plugin's lookups. Implementations answer from memory: they run on the call's own thread and must not block.
 pub trait Lookups: Send + Sync {
@@ -74,22 +73,53 @@ pub enum Query {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     /// Lookups in the order they were made, each with the fingerprint of the answer that it got.
-    pub lookups: Vec<(Query, u64)>,
+    pub lookups: Vec<AnsweredLookup>,
     /// Whether it read the clock.
     pub clock_read: bool,
-    /// The kinds whose lookup was denied.
-    pub denied: Vec<KindRef>,
+    /// The lookups that were denied, each kind and reason once.
+    pub denied: Vec<DeniedLookup>,
 }
 
-/// Names a lookup's answer: the same answer has the same fingerprint within a process.
-pub fn fingerprint(answer: &impl fmt::Debug) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{answer:?}").hash(&mut hasher);
-    hasher.finish()
+/// A lookup and what was answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnsweredLookup {
+    /// What was asked.
+    pub query: Query,
+    /// The answer, as [`Query::ask`] names it.
+    pub answer: Fingerprint,
+}
+
+/// A lookup that was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeniedLookup {
+    /// The kind that was asked for.
+    pub kind: KindRef,
+    /// Why, in a sentence for people.
+    pub why: String,
+}
+
+impl Query {
+    /// Names the answer that this query gets now: the same answer has the same fingerprint.
+    pub fn ask(&self, lookups: &dyn Lookups) -> Fingerprint {
+        match self {
+            Self::Get { kind, namespace, name } => named(&lookups.get(kind, namespace.as_deref(), name)),
+            Self::Select { kind, namespace, selector } => named(&lookups.select(kind, namespace.as_deref(), selector)),
+        }
+    }
+
+    /// The kind that is asked for.
+    pub fn kind(&self) -> &KindRef {
+        let (Self::Get { kind, .. } | Self::Select { kind, .. }) = self;
+        kind
+    }
+}
+
+fn named(answer: &impl fmt::Debug) -> Fingerprint {
+    Fingerprint::of(&format!("{answer:?}"))
 }
 
 /// The data of a call's store.
-pub(crate) struct State {
+pub(crate) struct CallState {
     pub(crate) meter: Meter,
     pub(crate) recorded: Recorded,
     pub(crate) logs: wasi::LogBudget,
@@ -101,7 +131,7 @@ pub(crate) struct State {
     table: ResourceTable,
 }
 
-impl State {
+impl CallState {
     pub(crate) fn new(limits: &Limits, lookups: Arc<dyn Lookups>, now: Timestamp, wasi_seed: Option<u64>) -> Self {
         let logs = wasi::LogBudget::new(limits.log_bytes);
         Self {
@@ -125,19 +155,27 @@ impl State {
 
     fn spend_lookup(&mut self, kind: &KindRef) -> Result<(), LookupError> {
         let left = self.lookups_left.checked_sub(1);
-        self.lookups_left = left.ok_or_else(|| LookupError::Denied(format!("too many lookups: {kind}")))?;
+        let spent = left.ok_or_else(|| LookupError::Denied("one call makes too many lookups".to_owned()));
+        self.note_denial(kind, &spent);
+        self.lookups_left = spent?;
         Ok(())
     }
 
-    fn note_denial<T>(&mut self, kind: KindRef, answer: Result<T, LookupError>) -> Result<T, LookupError> {
-        if matches!(answer, Err(LookupError::Denied(_))) {
-            self.recorded.denied.push(kind);
+    fn note_denial<T>(&mut self, kind: &KindRef, answer: &Result<T, LookupError>) {
+        let Err(LookupError::Denied(why)) = answer else { return };
+        let denied = DeniedLookup { kind: kind.clone(), why: why.clone() };
+        if !self.recorded.denied.contains(&denied) && self.recorded.denied.len() < MOST_DENIALS {
+            self.recorded.denied.push(denied);
         }
-        answer
+    }
+
+    fn note_answer<T: fmt::Debug>(&mut self, query: Query, answer: &Result<T, LookupError>) {
+        self.note_denial(&query.kind().clone(), answer);
+        self.recorded.lookups.push(AnsweredLookup { query, answer: named(answer) });
     }
 }
 
-impl lookup::Host for State {
+impl lookup::Host for CallState {
     fn get(
         &mut self,
         kind: types::KindRef,
@@ -147,9 +185,8 @@ impl lookup::Host for State {
         let kind = KindRef::from(kind);
         self.spend_lookup(&kind)?;
         let answer = self.lookups.get(&kind, namespace.as_deref(), &name);
-        let query = Query::Get { kind: kind.clone(), namespace, name };
-        self.recorded.lookups.push((query, fingerprint(&answer)));
-        self.note_denial(kind, answer)
+        self.note_answer(Query::Get { kind, namespace, name }, &answer);
+        answer
     }
 
     fn select(
@@ -161,34 +198,33 @@ impl lookup::Host for State {
         let kind = KindRef::from(kind);
         self.spend_lookup(&kind)?;
         let answer = self.lookups.select(&kind, namespace.as_deref(), &selector);
-        let query = Query::Select { kind: kind.clone(), namespace, selector };
-        self.recorded.lookups.push((query, fingerprint(&answer)));
-        self.note_denial(kind, answer)
+        self.note_answer(Query::Select { kind, namespace, selector }, &answer);
+        answer
     }
 }
 
-impl clock::Host for State {
+impl clock::Host for CallState {
     fn now(&mut self) -> String {
         self.recorded.clock_read = true;
         self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 }
 
-impl log::Host for State {
+impl log::Host for CallState {
     fn write(&mut self, level: log::Level, message: String) {
         self.logs.write(level, &message);
     }
 }
 
-impl trap::Host for State {
+impl trap::Host for CallState {
     fn explain(&mut self, a: u64, b: u64, c: u64, d: u64) {
         self.explanation.add([a, b, c, d]);
     }
 }
 
-impl types::Host for State {}
+impl types::Host for CallState {}
 
-impl WasiView for State {
+impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let (logs, now) = (&self.logs, self.now);
         let ctx = self.wasi.get_or_insert_with(|| wasi::empty(logs, now, 0));

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use futures::{StreamExt, TryStreamExt, stream};
 use pilothouse_tests::{
     artifacts,
-    cluster::{Cluster, Namespace},
+    cluster::{Awaited, Cluster, Namespace},
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -262,7 +262,7 @@ async fn take(namespace: &Namespace, history: &History, step: &Step, spec: &Valu
         Step::Rest => {
             let is_reported =
                 |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
-            namespace.until_within(PATIENCE, kind, name, "to be reported on", is_reported).await?;
+            namespace.until_within(PATIENCE, &Awaited { kind, name, what: "to be reported on" }, is_reported).await?;
         }
     }
     Ok(())

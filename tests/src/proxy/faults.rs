@@ -21,6 +21,8 @@ pub struct Faults {
 enum Fault {
     /// It fails; the API server never sees it.
     Fail(StatusCode),
+    /// So does it, and the next one goes its way.
+    FailOnce(StatusCode),
     /// It reaches the API server so much later.
     Delay(Duration),
     /// Nobody sees it, and nobody answers.
@@ -31,6 +33,11 @@ impl Faults {
     /// Lets requests of a method to a resource fail with a status.
     pub fn fail(&self, method: Method, resource: &str, status: StatusCode) {
         self.go_wrong(method, resource, Fault::Fail(status));
+    }
+
+    /// Lets the next request of a method to a resource fail with a status.
+    pub fn fail_once(&self, method: Method, resource: &str, status: StatusCode) {
+        self.go_wrong(method, resource, Fault::FailOnce(status));
     }
 
     /// Lets requests of a method to a resource take longer.
@@ -50,9 +57,9 @@ impl Faults {
 
     /// Lets a request go its way, or tells how it fails.
     pub(super) async fn pass(&self, target: &Target) -> Result<(), StatusCode> {
-        match self.of(target) {
+        match self.take(target) {
             None => Ok(()),
-            Some(Fault::Fail(status)) => Err(status),
+            Some(Fault::Fail(status) | Fault::FailOnce(status)) => Err(status),
             Some(Fault::Swallow) => pending().await,
             Some(Fault::Delay(by)) => {
                 tokio::time::sleep(by).await;
@@ -61,12 +68,18 @@ impl Faults {
         }
     }
 
-    fn of(&self, target: &Target) -> Option<Fault> {
-        let wrong = self.wrong();
-        let is_meant = |(method, resource, _): &&(Method, String, Fault)| {
+    /// What becomes of a request. What is to happen once has happened then.
+    fn take(&self, target: &Target) -> Option<Fault> {
+        let mut wrong = self.wrong();
+        let is_meant = |(method, resource, _): &(Method, String, Fault)| {
             target.method == *method && target.resource == *resource && !target.is_watch()
         };
-        wrong.iter().find(is_meant).map(|(_, _, fault)| *fault)
+        let place = wrong.iter().position(is_meant)?;
+        let (_, _, fault) = wrong[place];
+        if let Fault::FailOnce(_) = fault {
+            wrong.remove(place);
+        }
+        Some(fault)
     }
 
     fn go_wrong(&self, method: Method, resource: &str, fault: Fault) {

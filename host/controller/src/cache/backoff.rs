@@ -1,14 +1,14 @@
-//! How long a watch that failed waits before it is tried again: as kube-runtime does, but never so long that an API server
-//! which is back is left waiting for half a minute.
+//! How long a failed watch waits before the next attempt: kube-runtime's default backoff with a lower maximum, so that caches
+//! catch up soon after the API server is back. Makes no request.
 
 use std::time::Duration;
 
 use kube::runtime::{utils::Backoff, watcher::DefaultBackoff};
 
-/// The longest pause.
-const LONGEST: Duration = Duration::from_secs(8);
+/// The longest delay.
+const MAX_DELAY: Duration = Duration::from_secs(8);
 
-/// The default pauses, up to the longest.
+/// kube-runtime's default backoff, capped at [`MAX_DELAY`].
 #[derive(Default)]
 pub(super) struct WatchBackoff(DefaultBackoff);
 
@@ -16,7 +16,7 @@ impl Iterator for WatchBackoff {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        self.0.next().map(|pause| pause.min(LONGEST))
+        self.0.next().map(|delay| delay.min(MAX_DELAY))
     }
 }
 
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn pauses_grow_up_to_the_longest() {
         let pauses: Vec<_> = WatchBackoff::default().take(20).collect();
-        assert!(pauses.iter().all(|pause| *pause <= LONGEST) && pauses.last() == Some(&LONGEST), "{pauses:?}");
-        assert!(pauses.first().is_some_and(|first| *first < LONGEST / 2));
+        assert!(pauses.iter().all(|pause| *pause <= MAX_DELAY) && pauses.last() == Some(&MAX_DELAY), "{pauses:?}");
+        assert!(pauses.first().is_some_and(|first| *first < MAX_DELAY / 2));
     }
 }

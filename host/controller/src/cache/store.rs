@@ -1,31 +1,43 @@
-//! One kind's objects in memory, and what this process itself has written but the watch has not brought back yet.
-//! Knows nothing of requests; a [`Change`] is all that comes out.
+//! The objects of one kind in memory: what the watch delivered, and what this process wrote that the watch has not delivered
+//! yet. Makes no request.
+//!
+//! Two sources write into the store, in any order: the watch and the responses to own requests. Three rules keep it right.
+//!
+//! 1. A state replaces another only if its resource version is newer.
+//! 2. An object that this process deleted does not come back: its UID is remembered until the watch confirms the deletion.
+//! 3. The response to a write is dropped if the watch has passed its resource version without knowing the object: somebody else
+//!    deleted the object in the meantime.
+//!
+//! An own write that the watch does not deliver within a limit is overdue ([`Store::has_overdue_write`]); the informer then lists
+//! the kind again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use super::object::{Name, Object};
+use tokio::time::Instant;
 
-/// An object before and after; equal states make no change.
+use crate::object::{Object, ObjectRef};
+
+/// An object before and after a change. Two equal states are no change.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The state known before, none if the object is new.
+    /// The previous state; none if the object is new.
     pub before: Option<Arc<Object>>,
-    /// The state now, none if the object is gone.
+    /// The present state; none if the object is deleted.
     pub after: Option<Arc<Object>>,
 }
 
 impl Change {
-    /// The states that are there, the older first.
+    /// The states that exist, the older one first.
     pub fn states(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.before.iter().chain(self.after.iter())
     }
 }
 
-/// A cache of one kind.
+/// The cached objects of one kind.
 #[derive(Debug, Default)]
 pub struct Store {
     inner: RwLock<Inner>,
@@ -33,42 +45,42 @@ pub struct Store {
 
 #[derive(Debug, Default)]
 struct Inner {
-    objects: BTreeMap<Name, Arc<Object>>,
-    /// Names by the UID of the object they belong to.
-    owned: HashMap<Box<str>, BTreeSet<Name>>,
-    /// Names seen or written since a new listing began; none outside of a listing.
-    listed: Option<HashSet<Name>>,
-    /// UIDs of objects that this process knows to be gone, of which the watch may still bring older states.
-    gone: HashSet<Box<str>>,
-    /// Objects whose latest state is from an answer and which the watch has not brought yet, since when. One that was deleted
-    /// just before a new listing stays here: no event tells of it any more.
-    unconfirmed: HashMap<Name, Instant>,
-    /// The version of the latest state that the watch brought, a deletion's included.
-    reached: Option<Box<str>>,
-    /// Whether one listing is complete.
+    objects: BTreeMap<ObjectRef, Arc<Object>>,
+    /// Names of objects by the UID of their owner.
+    by_owner: HashMap<Box<str>, BTreeSet<ObjectRef>>,
+    /// Names delivered or written since the present listing began; none while no listing is under way.
+    listed: Option<HashSet<ObjectRef>>,
+    /// UIDs of objects that this process knows to be deleted. The watch may still deliver older states of them.
+    deleted_uids: HashSet<Box<str>>,
+    /// Objects whose latest state comes from a response and has not been delivered by the watch, with the time of the response.
+    /// An object that was deleted just before a new listing stays in here, because no event will report its deletion.
+    unconfirmed: HashMap<ObjectRef, Instant>,
+    /// The newest resource version that the watch has delivered, deletions included.
+    latest_version: Option<Box<str>>,
+    /// Whether a listing has been completed.
     synced: bool,
 }
 
 impl Store {
-    /// Whether the store has held a complete listing. Absence means nothing before.
+    /// Whether the store has held a complete listing. Before that, an object that is missing here may still exist.
     pub fn is_synced(&self) -> bool {
         self.read().synced
     }
 
-    /// The object of that name.
-    pub fn get(&self, name: &Name) -> Option<Arc<Object>> {
+    /// The object with this name.
+    pub fn get(&self, name: &ObjectRef) -> Option<Arc<Object>> {
         self.read().objects.get(name).cloned()
     }
 
-    /// All objects that belong to the object with this UID, ordered by name.
+    /// All objects whose owner has this UID, ordered by name.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<Object>> {
         let inner = self.read();
-        let names = inner.owned.get(uid).into_iter().flatten();
+        let names = inner.by_owner.get(uid).into_iter().flatten();
         names.filter_map(|name| inner.objects.get(name).cloned()).collect()
     }
 
-    /// All names, in order.
-    pub fn names(&self) -> Vec<Name> {
+    /// The names of all objects, in order.
+    pub fn names(&self) -> Vec<ObjectRef> {
         self.read().objects.keys().cloned().collect()
     }
 
@@ -88,34 +100,34 @@ impl Store {
         self.len() == 0
     }
 
-    /// A watch brought this state.
-    pub(crate) fn saw(&self, object: Object) -> Option<Change> {
+    /// The watch delivered this state. Returns the change; none if the state is not newer than the known one.
+    pub(crate) fn on_watch_apply(&self, object: Object) -> Option<Change> {
         let mut inner = self.write();
-        inner.reach(&object);
+        inner.advance(&object);
         inner.confirm(&object);
-        inner.put(object)
+        inner.insert_if_newer(object)
     }
 
-    /// A watch saw this object deleted.
-    pub(crate) fn saw_deleted(&self, object: &Object) -> Option<Change> {
+    /// The watch reported the deletion of this object.
+    pub(crate) fn on_watch_delete(&self, object: &Object) -> Option<Change> {
         let mut inner = self.write();
-        inner.reach(object);
-        inner.gone.remove(&object.uid);
-        // A later object of the same name is another one: its own events speak for it.
+        inner.advance(object);
+        inner.deleted_uids.remove(&object.uid);
+        // An object of the same name with another UID is a new one. This deletion is not about it.
         let same = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
         if same { inner.remove(&object.name) } else { None }
     }
 
-    /// A new listing begins.
-    pub(crate) fn listing_begins(&self) {
+    /// A new listing begins. Nothing is removed before it is complete.
+    pub(crate) fn on_list_start(&self) {
         let mut inner = self.write();
         inner.listed = Some(HashSet::new());
-        // What is listed from here on has seen every delete until now.
-        inner.gone.clear();
+        // A list that starts now does not contain what was deleted before.
+        inner.deleted_uids.clear();
     }
 
-    /// The listing is complete: what it did not bring is gone.
-    pub(crate) fn listing_done(&self) -> Vec<Change> {
+    /// The listing is complete: removes the objects that it did not contain.
+    pub(crate) fn on_list_done(&self) -> Vec<Change> {
         let mut inner = self.write();
         inner.synced = true;
         let Some(listed) = inner.listed.take() else { return Vec::new() };
@@ -123,49 +135,50 @@ impl Store {
         gone.iter().filter_map(|name| inner.remove(name)).collect()
     }
 
-    /// The kind is no longer installed: nothing is known until the next complete listing.
-    pub(crate) fn forget(&self) {
+    /// Forgets everything: the kind is no longer installed. The store is not synced until the next complete listing.
+    pub(crate) fn clear(&self) {
         *self.write() = Inner::default();
     }
 
-    /// This process wrote the object and got this state back. Makes no change: who wrote knows. The last states of an object
-    /// can come back after its watch has seen it deleted: they are not taken, or it would be there for ever. A watch that is
-    /// past a state without knowing its object has seen that go, whoever deleted it.
-    pub(crate) fn wrote(&self, object: Object) {
+    /// This process wrote the object and got this state as the response. Returns no change, because the writer knows it already.
+    ///
+    /// A response can arrive after the watch has reported the deletion of the object. It is dropped then: no later event would
+    /// remove the object again.
+    pub(crate) fn record_write(&self, object: Object) {
         let mut inner = self.write();
         let is_known = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
-        if !is_known && (object.deleting || inner.is_past(&object)) {
+        if !is_known && (object.deleting || inner.has_passed(&object)) {
             return;
         }
-        inner.gone.remove(&object.uid);
+        inner.deleted_uids.remove(&object.uid);
         let name = object.name.clone();
-        if inner.put(object).is_some() {
+        if inner.insert_if_newer(object).is_some() {
             inner.unconfirmed.insert(name, Instant::now());
         }
     }
 
-    /// Whether the watch has not brought a write of this process for longer than this. Only a new listing tells what became
-    /// of it: none is missed while there is one.
-    pub(crate) fn misses_a_write(&self, patience: Duration) -> bool {
+    /// Whether the watch has failed to deliver a write of this process for longer than `limit`. Only a new listing can show what
+    /// happened to it. While a listing is under way, no write is overdue.
+    pub(crate) fn has_overdue_write(&self, limit: Duration) -> bool {
         let inner = self.read();
-        inner.listed.is_none() && inner.unconfirmed.values().any(|since| since.elapsed() > patience)
+        inner.listed.is_none() && inner.unconfirmed.values().any(|since| since.elapsed() > limit)
     }
 
-    /// The object is gone, and its watch has yet to say so: until then it is one that is being deleted and held by nobody,
-    /// whatever comes late.
-    pub(crate) fn ended(&self, object: &Object) {
+    /// The object is deleted, but the watch has not reported it yet. Until then the store holds it as terminating and without
+    /// finalizers, and ignores older states of it.
+    pub(crate) fn mark_terminated(&self, object: &Object) {
         let mut inner = self.write();
         if let Some(known) = inner.objects.get(&object.name).filter(|known| known.uid == object.uid) {
             let last = Object { deleting: true, finalizers: Vec::new(), ..(**known).clone() };
-            inner.gone.insert(last.uid.clone());
+            inner.deleted_uids.insert(last.uid.clone());
             inner.objects.insert(last.name.clone(), Arc::new(last));
         }
     }
 
-    /// The object is gone: this process deleted it, or looked for it in vain. Makes no change: who wrote knows.
-    pub(crate) fn removed(&self, object: &Object) {
+    /// The object is deleted: this process deleted it or got a 404 for it. Returns no change, because the caller knows it already.
+    pub(crate) fn record_delete(&self, object: &Object) {
         let mut inner = self.write();
-        inner.gone.insert(object.uid.clone());
+        inner.deleted_uids.insert(object.uid.clone());
         if inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid) {
             inner.remove(&object.name);
         }
@@ -181,14 +194,14 @@ impl Store {
 }
 
 impl Inner {
-    /// Notes how far the watch is.
-    fn reach(&mut self, object: &Object) {
-        if self.reached.as_ref().is_none_or(|reached| object.is_newer_than(reached)) {
-            self.reached = Some(object.resource_version.clone());
+    /// Remembers the newest resource version that the watch has delivered.
+    fn advance(&mut self, object: &Object) {
+        if self.latest_version.as_ref().is_none_or(|latest_version| object.is_newer_than(latest_version)) {
+            self.latest_version = Some(object.resource_version.clone());
         }
     }
 
-    /// Notes that the watch has brought this state of an object, or a later one than the known.
+    /// Marks an own write as delivered if this state is at least as new as the known one.
     fn confirm(&mut self, object: &Object) {
         if self.unconfirmed.is_empty() {
             return;
@@ -199,41 +212,42 @@ impl Inner {
         }
     }
 
-    /// Whether the watch has brought this state, or a later one of any object: it brings them in the order of their versions,
-    /// which a listing does not.
-    fn is_past(&self, object: &Object) -> bool {
-        self.listed.is_none() && self.reached.as_ref().is_some_and(|reached| !object.is_newer_than(reached))
+    /// Whether the watch has delivered this resource version or a later one. Watch events arrive in the order of their resource
+    /// versions; the items of a list do not, so nothing can be said during a listing.
+    fn has_passed(&self, object: &Object) -> bool {
+        self.listed.is_none()
+            && self.latest_version.as_ref().is_some_and(|latest_version| !object.is_newer_than(latest_version))
     }
 
-    /// Takes a state unless a later one is known, be it of another object (UID) of the same name: a watch that is behind
-    /// still tells of the object that was there before.
-    fn put(&mut self, object: Object) -> Option<Change> {
+    /// Stores a state unless a newer one is known, even if that belongs to a new object (another UID) of the same name: a watch
+    /// that lags behind still reports the previous object.
+    fn insert_if_newer(&mut self, object: Object) -> Option<Change> {
         if let Some(listed) = &mut self.listed {
             listed.insert(object.name.clone());
         }
         let known = self.objects.get(&object.name);
         let is_old = known.is_some_and(|known| !object.is_newer_than(&known.resource_version));
-        if is_old || self.gone.contains(&object.uid) {
+        if is_old || self.deleted_uids.contains(&object.uid) {
             return None;
         }
         let before = self.remove(&object.name).and_then(|change| change.before);
         let after = Arc::new(object);
         if let Some(uid) = after.owner_uid() {
-            self.owned.entry(uid.into()).or_default().insert(after.name.clone());
+            self.by_owner.entry(uid.into()).or_default().insert(after.name.clone());
         }
         self.objects.insert(after.name.clone(), after.clone());
         Some(Change { before, after: Some(after) })
     }
 
-    fn remove(&mut self, name: &Name) -> Option<Change> {
+    fn remove(&mut self, name: &ObjectRef) -> Option<Change> {
         let before = self.objects.remove(name)?;
         self.unconfirmed.remove(name);
         if let Some(uid) = before.owner_uid()
-            && let Some(names) = self.owned.get_mut(uid)
+            && let Some(names) = self.by_owner.get_mut(uid)
         {
             names.remove(name);
             if names.is_empty() {
-                self.owned.remove(uid);
+                self.by_owner.remove(uid);
             }
         }
         Some(Change { before: Some(before), after: None })
@@ -243,7 +257,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::object::ControllerRef;
+    use crate::object::ControllerRef;
 
     fn object(name: &str, uid: &str, version: &str, owner: Option<&str>) -> Object {
         Object {
@@ -262,12 +276,12 @@ mod tests {
     #[test]
     fn own_writes_are_read_back_and_their_echo_is_no_change() {
         let store = Store::default();
-        store.saw(object("a", "1", "5", None));
-        store.wrote(object("a", "1", "7", Some("o")));
+        store.on_watch_apply(object("a", "1", "5", None));
+        store.record_write(object("a", "1", "7", Some("o")));
         assert_eq!(store.owned_by("o").len(), 1);
-        assert!(store.saw(object("a", "1", "6", None)).is_none(), "an older state is ignored");
-        assert!(store.saw(object("a", "1", "7", Some("o"))).is_none(), "the echo is no change");
-        assert!(store.saw(object("a", "1", "8", None)).is_some());
+        assert!(store.on_watch_apply(object("a", "1", "6", None)).is_none(), "an older state is ignored");
+        assert!(store.on_watch_apply(object("a", "1", "7", Some("o"))).is_none(), "the echo is no change");
+        assert!(store.on_watch_apply(object("a", "1", "8", None)).is_some());
         assert!(store.owned_by("o").is_empty());
     }
 
@@ -276,13 +290,13 @@ mod tests {
         for known_before in [true, false] {
             let store = Store::default();
             if known_before {
-                store.saw(object("a", "1", "5", Some("o")));
+                store.on_watch_apply(object("a", "1", "5", Some("o")));
             }
-            store.saw(object("a", "1", "7", Some("o")));
-            assert!(store.saw_deleted(&object("a", "1", "8", Some("o"))).is_some());
-            store.wrote(object("a", "1", "7", Some("o")));
+            store.on_watch_apply(object("a", "1", "7", Some("o")));
+            assert!(store.on_watch_delete(&object("a", "1", "8", Some("o"))).is_some());
+            store.record_write(object("a", "1", "7", Some("o")));
             assert!(store.is_empty(), "the watch has seen it go");
-            store.wrote(object("a", "2", "9", Some("o")));
+            store.record_write(object("a", "2", "9", Some("o")));
             assert_eq!(store.len(), 1, "another one is news");
         }
     }
@@ -291,102 +305,102 @@ mod tests {
     fn the_answer_to_a_delete_does_not_bring_back_what_the_watch_saw_go() {
         let terminating = |version| Object { deleting: true, ..object("a", "1", version, Some("o")) };
         let store = Store::default();
-        store.saw(object("a", "1", "5", Some("o")));
-        store.wrote(terminating("6"));
+        store.on_watch_apply(object("a", "1", "5", Some("o")));
+        store.record_write(terminating("6"));
         assert!(store.owned_by("o").iter().all(|known| known.deleting), "it takes its time");
-        assert!(store.saw_deleted(&terminating("7")).is_some());
-        store.wrote(terminating("6"));
+        assert!(store.on_watch_delete(&terminating("7")).is_some());
+        store.record_write(terminating("6"));
         assert!(store.owned_by("o").is_empty(), "the answer came late");
-        store.saw(object("a", "2", "9", Some("o")));
-        store.wrote(terminating("6"));
+        store.on_watch_apply(object("a", "2", "9", Some("o")));
+        store.record_write(terminating("6"));
         assert_eq!(store.owned_by("o").len(), 1, "and is not about its successor");
     }
 
     #[test]
     fn a_write_that_the_watch_never_brings_is_missed_until_a_listing_tells() {
         let store = Store::default();
-        store.wrote(object("a", "1", "5", Some("o")));
-        assert!(store.misses_a_write(Duration::ZERO) && !store.misses_a_write(Duration::from_secs(3_600)));
-        store.saw(object("a", "1", "4", Some("o")));
-        assert!(store.misses_a_write(Duration::ZERO), "an older state tells nothing");
-        store.saw(object("a", "1", "5", Some("o")));
-        assert!(!store.misses_a_write(Duration::ZERO), "its echo");
-        store.wrote(object("a", "1", "5", Some("o")));
-        assert!(!store.misses_a_write(Duration::ZERO), "an answer that tells nothing new");
-        store.wrote(object("a", "1", "7", Some("o")));
-        store.saw(object("a", "1", "8", Some("o")));
-        assert!(!store.misses_a_write(Duration::ZERO), "a later state");
+        store.record_write(object("a", "1", "5", Some("o")));
+        assert!(store.has_overdue_write(Duration::ZERO) && !store.has_overdue_write(Duration::from_secs(3_600)));
+        store.on_watch_apply(object("a", "1", "4", Some("o")));
+        assert!(store.has_overdue_write(Duration::ZERO), "an older state tells nothing");
+        store.on_watch_apply(object("a", "1", "5", Some("o")));
+        assert!(!store.has_overdue_write(Duration::ZERO), "its echo");
+        store.record_write(object("a", "1", "5", Some("o")));
+        assert!(!store.has_overdue_write(Duration::ZERO), "an answer that tells nothing new");
+        store.record_write(object("a", "1", "7", Some("o")));
+        store.on_watch_apply(object("a", "1", "8", Some("o")));
+        assert!(!store.has_overdue_write(Duration::ZERO), "a later state");
 
         // Deleted before the listing, answered during it: no event will come.
-        store.listing_begins();
-        store.wrote(object("b", "2", "9", Some("o")));
-        store.saw(object("a", "1", "8", Some("o")));
-        assert!(store.listing_done().is_empty());
-        assert!(store.misses_a_write(Duration::ZERO));
-        store.listing_begins();
-        store.saw(object("a", "1", "8", Some("o")));
-        assert_eq!(store.listing_done().len(), 1, "now it is known to be gone");
-        assert!(!store.misses_a_write(Duration::ZERO));
+        store.on_list_start();
+        store.record_write(object("b", "2", "9", Some("o")));
+        store.on_watch_apply(object("a", "1", "8", Some("o")));
+        assert!(store.on_list_done().is_empty());
+        assert!(store.has_overdue_write(Duration::ZERO));
+        store.on_list_start();
+        store.on_watch_apply(object("a", "1", "8", Some("o")));
+        assert_eq!(store.on_list_done().len(), 1, "now it is known to be gone");
+        assert!(!store.has_overdue_write(Duration::ZERO));
     }
 
     #[test]
     fn another_object_of_the_same_name_counts_if_it_came_later() {
         let store = Store::default();
-        store.saw(object("a", "1", "3", None));
-        assert!(store.saw(object("a", "2", "9", None)).is_some());
-        assert!(store.saw(object("a", "1", "5", None)).is_none(), "a late word of the first one");
-        assert!(store.saw_deleted(&object("a", "1", "6", None)).is_none(), "a late delete of the first one");
-        assert_eq!(store.get(&Name::new("ns", "a")).map(|known| known.uid.clone()), Some("2".into()));
+        store.on_watch_apply(object("a", "1", "3", None));
+        assert!(store.on_watch_apply(object("a", "2", "9", None)).is_some());
+        assert!(store.on_watch_apply(object("a", "1", "5", None)).is_none(), "a late word of the first one");
+        assert!(store.on_watch_delete(&object("a", "1", "6", None)).is_none(), "a late delete of the first one");
+        assert_eq!(store.get(&ObjectRef::new("ns", "a")).map(|known| known.uid.clone()), Some("2".into()));
     }
 
     #[test]
     fn what_is_gone_stays_gone_whatever_comes_late() {
         let store = Store::default();
         let first = object("a", "1", "3", None);
-        store.saw(first.clone());
-        store.removed(&first);
-        assert!(store.saw(object("a", "1", "4", None)).is_none(), "a word from before its end");
-        assert!(store.saw_deleted(&object("a", "1", "5", None)).is_none(), "nothing new");
-        assert!(store.is_empty() && store.read().gone.is_empty());
-        store.removed(&first);
-        store.wrote(object("a", "1", "6", None));
+        store.on_watch_apply(first.clone());
+        store.record_delete(&first);
+        assert!(store.on_watch_apply(object("a", "1", "4", None)).is_none(), "a word from before its end");
+        assert!(store.on_watch_delete(&object("a", "1", "5", None)).is_none(), "nothing new");
+        assert!(store.is_empty() && store.read().deleted_uids.is_empty());
+        store.record_delete(&first);
+        store.record_write(object("a", "1", "6", None));
         assert_eq!(store.len(), 1, "what was written since is there");
     }
 
     #[test]
     fn what_has_ended_is_there_until_its_watch_says_so() {
         let store = Store::default();
-        store.saw(object("a", "1", "3", None));
-        store.ended(&object("a", "1", "3", None));
-        assert!(store.saw(object("a", "1", "4", None)).is_none(), "a word from before its end");
-        assert!(store.get(&Name::new("ns", "a")).is_some_and(|last| last.deleting));
-        assert!(store.saw_deleted(&object("a", "1", "5", None)).is_some());
-        assert!(store.is_empty() && store.read().gone.is_empty());
+        store.on_watch_apply(object("a", "1", "3", None));
+        store.mark_terminated(&object("a", "1", "3", None));
+        assert!(store.on_watch_apply(object("a", "1", "4", None)).is_none(), "a word from before its end");
+        assert!(store.get(&ObjectRef::new("ns", "a")).is_some_and(|last| last.deleting));
+        assert!(store.on_watch_delete(&object("a", "1", "5", None)).is_some());
+        assert!(store.is_empty() && store.read().deleted_uids.is_empty());
     }
 
     #[test]
     fn a_new_listing_removes_what_it_does_not_bring() {
         let store = Store::default();
         assert!(!store.is_synced());
-        store.listing_begins();
-        store.saw(object("a", "1", "1", None));
-        store.saw(object("b", "2", "2", None));
-        assert!(store.listing_done().is_empty());
+        store.on_list_start();
+        store.on_watch_apply(object("a", "1", "1", None));
+        store.on_watch_apply(object("b", "2", "2", None));
+        assert!(store.on_list_done().is_empty());
         assert!(store.is_synced());
-        store.listing_begins();
-        store.saw(object("b", "2", "2", None));
+        store.on_list_start();
+        store.on_watch_apply(object("b", "2", "2", None));
         assert_eq!(store.len(), 2, "nothing goes before the listing is complete");
-        let gone = store.listing_done();
+        let gone = store.on_list_done();
         assert_eq!(gone.len(), 1);
-        assert_eq!(store.names(), [Name::new("ns", "b")]);
+        assert_eq!(store.names(), [ObjectRef::new("ns", "b")]);
     }
 
     #[test]
     fn what_is_written_during_a_listing_is_not_gone_for_it() {
         let store = Store::default();
-        store.listing_begins();
-        store.wrote(object("a", "1", "5", None));
-        assert!(store.listing_done().is_empty());
+        store.on_list_start();
+        store.record_write(object("a", "1", "5", None));
+        assert!(store.on_list_done().is_empty());
         assert_eq!(store.len(), 1);
     }
 }

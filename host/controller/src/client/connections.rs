@@ -9,17 +9,21 @@ use std::{
 };
 
 use http::Request;
-use hyper_util::client::legacy::{Error, ResponseFuture};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::{Client, Error, ResponseFuture, connect::HttpConnector};
 use kube::client::Body;
 use tower::Service;
 
-use super::{Http, is_watch};
+use super::request::is_watch;
+
+/// One connection, made on its first use.
+pub(super) type Http = Client<HttpsConnector<HttpConnector>, Body>;
 
 /// Watches on the connection that everything else takes, too; it keeps room for writes and reads.
-const BESIDE_OTHERS: usize = 24;
+const WATCHES_ON_FIRST: usize = 24;
 
 /// Watches on each further connection.
-const ON_THEIR_OWN: usize = 80;
+const WATCHES_ON_FURTHER: usize = 80;
 
 /// All connections. Clones are the same connections.
 #[derive(Clone)]
@@ -58,7 +62,7 @@ impl Connections {
 
 /// The connection that a watch takes, by its number.
 fn connection_of(watch: usize) -> usize {
-    watch.checked_sub(BESIDE_OTHERS).map_or(0, |rest| 1 + rest / ON_THEIR_OWN)
+    watch.checked_sub(WATCHES_ON_FIRST).map_or(0, |rest| 1 + rest / WATCHES_ON_FURTHER)
 }
 
 impl Service<Request<Body>> for Connections {
@@ -83,7 +87,7 @@ mod tests {
     fn no_connection_has_more_watches_than_streams() {
         let mut watches = [0; 8];
         (0..500).for_each(|watch| watches[connection_of(watch)] += 1);
-        assert_eq!(watches[0], BESIDE_OTHERS);
-        assert!(watches[1..].iter().all(|count| *count <= ON_THEIR_OWN), "{watches:?}");
+        assert_eq!(watches[0], WATCHES_ON_FIRST);
+        assert!(watches[1..].iter().all(|count| *count <= WATCHES_ON_FURTHER), "{watches:?}");
     }
 }

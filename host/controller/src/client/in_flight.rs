@@ -12,38 +12,38 @@ use http::Request;
 use tokio::sync::Semaphore;
 use tower::{BoxError, Layer, Service};
 
-use super::is_write;
+use super::request::is_write;
 
 /// Writes at once: with the watches beside them fewer than the 100 streams of a connection.
 const WRITES: usize = 48;
 
 /// Puts the limit before a service.
 #[derive(Clone)]
-pub(super) struct InFlight(Arc<Semaphore>);
+pub(super) struct InFlightLimit(Arc<Semaphore>);
 
-impl InFlight {
+impl InFlightLimit {
     /// A limit that nobody uses yet.
     pub(super) fn new() -> Self {
         Self(Arc::new(Semaphore::new(WRITES)))
     }
 }
 
-impl<S> Layer<S> for InFlight {
-    type Service = Limited<S>;
+impl<S> Layer<S> for InFlightLimit {
+    type Service = WithInFlightLimit<S>;
 
-    fn layer(&self, inner: S) -> Limited<S> {
-        Limited { inner, writes: self.0.clone() }
+    fn layer(&self, inner: S) -> WithInFlightLimit<S> {
+        WithInFlightLimit { inner, writes: self.0.clone() }
     }
 }
 
 /// A service behind the limit.
 #[derive(Clone)]
-pub(super) struct Limited<S> {
+pub(super) struct WithInFlightLimit<S> {
     inner: S,
     writes: Arc<Semaphore>,
 }
 
-impl<S, B> Service<Request<B>> for Limited<S>
+impl<S, B> Service<Request<B>> for WithInFlightLimit<S>
 where
     S: Service<Request<B>> + Clone + Send + 'static,
     S::Future: Send,

@@ -7,12 +7,13 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures::FutureExt;
 use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
 use kube::client::Body;
+use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
 /// How long a token is used before its file is read again, as in client-go.

@@ -1,22 +1,22 @@
 //! Leader election by a Lease, as client-go does it: of several hosts one works, the others stand by with plugins loaded
 //! and caches filled. Whoever can no longer renew stops writing and ends before the Lease can go to another.
 
-mod fence;
-mod record;
+mod lease;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, api::PostParams};
+use tokio::time::Instant;
 
-pub use self::fence::{Fence, NotLeading};
-use self::record::Observed;
-use crate::{client::chain, metrics::Metrics};
+use self::lease::ObservedLease;
+use crate::{
+    client::fence::Fence,
+    clock::{Clock, Random},
+    errors::chain,
+    metrics::Metrics,
+};
 
 /// How long a host that stood by lets its caches follow the last writes of the leader before it.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -36,6 +36,19 @@ pub struct Settings {
     pub renew_deadline: Duration,
     /// How often the Lease is renewed, or asked for.
     pub retry_period: Duration,
+}
+
+/// What an election works with besides the API server.
+#[derive(Clone)]
+pub struct Dependencies {
+    /// Opened only while this host leads.
+    pub fence: Fence,
+    /// Tell who leads.
+    pub metrics: Arc<Metrics>,
+    /// Tells the time of day.
+    pub clock: Clock,
+    /// Keeps hosts that began together from asking together.
+    pub random: Random,
 }
 
 /// Durations that let two hosts lead at once, or none for long.
@@ -69,14 +82,14 @@ impl Settings {
 }
 
 /// Names a process on a machine, and no other process: for people the machine, for the rest a number.
-pub fn identity(machine: &str) -> String {
-    format!("{machine}_{:016x}", fastrand::u64(..))
+pub fn identity(machine: &str, random: &Random) -> String {
+    format!("{machine}_{:016x}", random.number())
 }
 
 /// The Lease is another's, or may be soon. Nothing may be written any more.
 #[derive(Debug, thiserror::Error)]
 #[error("lost the Lease '{lease}', so this host ends: {why}")]
-pub struct Lost {
+pub struct LeaseLost {
     lease: String,
     why: String,
 }
@@ -87,17 +100,19 @@ pub struct Election {
     settings: Settings,
     fence: Fence,
     metrics: Arc<Metrics>,
-    observed: Option<Observed>,
+    clock: Clock,
+    random: Random,
+    observed: Option<ObservedLease>,
     /// What was logged last, so that it is not logged again.
-    told: String,
+    last_logged: String,
 }
 
 /// How an attempt to get or to keep the Lease ended.
 enum Attempt {
     /// It is this host's.
-    Ours,
+    Held,
     /// It is somebody else's.
-    Anothers(String),
+    HeldByOther(String),
     /// Nobody knows.
     Failed(String),
 }
@@ -108,23 +123,24 @@ impl Election {
     ///
     /// # Errors
     /// [`SettingsError`] where the durations do not fit each other.
-    pub fn new(client: Client, settings: Settings, fence: Fence, metrics: Arc<Metrics>) -> Result<Self, SettingsError> {
+    pub fn new(client: Client, settings: Settings, surroundings: Dependencies) -> Result<Self, SettingsError> {
         settings.check()?;
-        metrics.leading(&settings.name, false);
+        let Dependencies { fence, metrics, clock, random } = surroundings;
+        metrics.election.register_lease(&settings.name);
         let api = Api::namespaced(client, &settings.namespace);
-        Ok(Self { api, settings, fence, metrics, observed: None, told: String::new() })
+        Ok(Self { api, settings, fence, metrics, clock, random, observed: None, last_logged: String::new() })
     }
 
     /// Stands by until this host leads, then does its work until `stop` resolves and the work has ended, then gives the
     /// Lease back. The fence is open only while this host leads.
     ///
     /// # Errors
-    /// [`Lost`]; the work was dropped then.
+    /// [`LeaseLost`]; the work was dropped then.
     pub async fn lead<'a, W>(
         mut self,
         mut stop: BoxFuture<'a, ()>,
         work: impl FnOnce(BoxFuture<'a, ()>) -> W,
-    ) -> Result<(), Lost>
+    ) -> Result<(), LeaseLost>
     where
         W: Future<Output = ()>,
     {
@@ -132,18 +148,18 @@ impl Election {
             () = &mut stop => return Ok(()),
             renewed = self.acquire() => renewed,
         };
-        if !self.told.is_empty() {
+        if !self.last_logged.is_empty() {
             tokio::time::sleep(SETTLE.min(self.settings.retry_period)).await;
         }
         let lease = self.lease();
         tracing::info!(lease, identity = self.settings.identity, "this host leads");
-        self.metrics.leading(&self.settings.name, true);
+        self.metrics.election.started_leading(&self.settings.name);
         let ended = tokio::select! {
             () = work(stop) => Ok(()),
-            why = self.renew(renewed) => Err(Lost { lease, why }),
+            why = self.renew(renewed) => Err(LeaseLost { lease, why }),
         };
         self.fence.close();
-        self.metrics.leading(&self.settings.name, false);
+        self.metrics.election.stopped_leading(&self.settings.name);
         if ended.is_ok() {
             self.release().await;
         }
@@ -155,18 +171,18 @@ impl Election {
         loop {
             let began = Instant::now();
             let seen = match self.attempt().await {
-                Attempt::Ours => {
+                Attempt::Held => {
                     self.fence.open_until(began + self.settings.renew_deadline);
                     return began;
                 }
-                Attempt::Anothers(holder) => format!("'{holder}' holds it"),
+                Attempt::HeldByOther(holder) => format!("'{holder}' holds it"),
                 Attempt::Failed(why) => why,
             };
-            if seen != self.told {
+            if seen != self.last_logged {
                 tracing::info!(lease = self.lease(), "standing by: {seen}");
-                self.told = seen;
+                self.last_logged = seen;
             }
-            tokio::time::sleep(self.settings.retry_period.mul_f64(0.8 + 0.2 * fastrand::f64())).await;
+            tokio::time::sleep(self.settings.retry_period.mul_f64(0.8 + 0.2 * self.random.fraction())).await;
         }
     }
 
@@ -175,18 +191,18 @@ impl Election {
         let Settings { renew_deadline, retry_period, .. } = self.settings;
         let mut end = renewed + renew_deadline;
         loop {
-            tokio::time::sleep_until((Instant::now() + retry_period).min(end).into()).await;
+            tokio::time::sleep_until((Instant::now() + retry_period).min(end)).await;
             let began = Instant::now();
             // A process that was stopped for long finds the deadline behind it, and must not ask.
             if began >= end {
                 return format!("it was not renewed within {renew_deadline:?}");
             }
-            match tokio::time::timeout_at(end.into(), self.attempt()).await {
-                Ok(Attempt::Ours) => {
+            match tokio::time::timeout_at(end, self.attempt()).await {
+                Ok(Attempt::Held) => {
                     end = began + renew_deadline;
                     self.fence.open_until(end);
                 }
-                Ok(Attempt::Anothers(holder)) => return format!("'{holder}' holds it now"),
+                Ok(Attempt::HeldByOther(holder)) => return format!("'{holder}' holds it now"),
                 Ok(Attempt::Failed(why)) => {
                     tracing::warn!(lease = self.lease(), "failed to renew the Lease, trying again: {why}");
                 }
@@ -197,11 +213,11 @@ impl Election {
 
     /// Gets or keeps the Lease. An attempt that is not answered leaves time for another.
     async fn attempt(&mut self) -> Attempt {
-        let patience = self.settings.renew_deadline / 2;
-        match tokio::time::timeout(patience, self.acquire_or_renew()).await {
+        let timeout = self.settings.renew_deadline / 2;
+        match tokio::time::timeout(timeout, self.acquire_or_renew()).await {
             Ok(Ok(attempt)) => attempt,
             Ok(Err(error)) => Attempt::Failed(self.explain(&error)),
-            Err(_) => Attempt::Failed(format!("the API server did not answer within {patience:?}")),
+            Err(_) => Attempt::Failed(format!("the API server did not answer within {timeout:?}")),
         }
     }
 
@@ -209,58 +225,58 @@ impl Election {
         // The leader knows the Lease as it wrote it itself, so one request is enough.
         if let Some(mine) = self.observed.clone().filter(|observed| observed.holder() == self.settings.identity) {
             match self.write(&mine).await {
-                Ok(()) => return Ok(Attempt::Ours),
+                Ok(()) => return Ok(Attempt::Held),
                 Err(error) => tracing::debug!("the Lease was not as it was written last: {}", chain(&error)),
             }
         }
         let Some(lease) = self.api.get_opt(&self.settings.name).await? else {
             let Settings { name, identity, duration, .. } = &self.settings;
-            let first = record::first(name, identity, *duration, Timestamp::now());
+            let first = lease::new_lease(name, identity, *duration, self.clock.now());
             let created = self.api.create(&PostParams::default(), &first).await?;
-            self.look(created);
-            return Ok(Attempt::Ours);
+            self.observe(created);
+            return Ok(Attempt::Held);
         };
-        let observed = self.look(lease);
+        let observed = self.observe(lease);
         if observed.belongs_to_another(&self.settings.identity, Instant::now()) {
-            return Ok(Attempt::Anothers(observed.holder().to_owned()));
+            return Ok(Attempt::HeldByOther(observed.holder().to_owned()));
         }
         if observed.holder() == self.settings.identity {
-            self.metrics.election_slow_path(&self.settings.name);
+            self.metrics.election.slow_path(&self.settings.name);
         }
         self.write(&observed).await?;
-        Ok(Attempt::Ours)
+        Ok(Attempt::Held)
     }
 
     /// Writes this host's claim over exactly the Lease that was observed.
-    async fn write(&mut self, observed: &Observed) -> kube::Result<()> {
+    async fn write(&mut self, observed: &ObservedLease) -> kube::Result<()> {
         let Settings { name, identity, duration, .. } = &self.settings;
-        let claim = observed.held_by(identity, *duration, Timestamp::now());
+        let claim = observed.held_by(identity, *duration, self.clock.now());
         let written = self.api.replace(name, &PostParams::default(), &claim).await?;
-        self.look(written);
+        self.observe(written);
         Ok(())
     }
 
-    fn look(&mut self, lease: Lease) -> Observed {
-        let observed = Observed::look(self.observed.take(), lease, Instant::now());
+    fn observe(&mut self, lease: Lease) -> ObservedLease {
+        let observed = ObservedLease::observe(self.observed.take(), lease, Instant::now());
         self.observed = Some(observed.clone());
         observed
     }
 
     /// Lets another take the Lease at once. If that fails, the others wait for the Lease to run out.
     async fn release(&self) {
-        let (lease, patience) = (self.lease(), self.settings.renew_deadline / 2);
-        match tokio::time::timeout(patience, self.give_back()).await {
+        let (lease, timeout) = (self.lease(), self.settings.renew_deadline / 2);
+        match tokio::time::timeout(timeout, self.write_release()).await {
             Ok(Ok(())) => tracing::info!(lease, "the Lease is given back"),
             Ok(Err(error)) => tracing::warn!(lease, "failed to give the Lease back: {}", chain(&error)),
-            Err(_) => tracing::warn!(lease, "failed to give the Lease back within {patience:?}"),
+            Err(_) => tracing::warn!(lease, "failed to give the Lease back within {timeout:?}"),
         }
     }
 
-    async fn give_back(&self) -> kube::Result<()> {
+    async fn write_release(&self) -> kube::Result<()> {
         let lease = self.api.get(&self.settings.name).await?;
-        let observed = Observed::look(None, lease, Instant::now());
+        let observed = ObservedLease::observe(None, lease, Instant::now());
         if observed.holder() == self.settings.identity {
-            let released = observed.released(Timestamp::now());
+            let released = observed.released(self.clock.now());
             self.api.replace(&self.settings.name, &PostParams::default(), &released).await?;
         }
         Ok(())

@@ -1,12 +1,12 @@
-//! Prometheus' classic text format, made from OpenMetrics: counters are described under the names of their samples, bounds
-//! of buckets are written as Go writes them, and there is no end mark. Knows no metric by name.
+//! Converts OpenMetrics text into Prometheus' classic text format. There, the description of a counter has the suffix `_total`,
+//! bucket bounds are written as Go writes them, and no `# EOF` line ends the text. Knows no metric by name.
 
 /// Writes an OpenMetrics exposition in the classic format.
 pub(super) fn classic(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);
     let mut lines = open_metrics.lines().peekable();
     while let Some(line) = lines.next() {
-        // A description is followed by the type, which says whether it is of a counter.
+        // `# HELP` comes before `# TYPE`, and only the latter says whether the metric is a counter.
         let counts = line.starts_with("# TYPE ") && line.ends_with(" counter")
             || line.starts_with("# HELP ") && lines.peek().is_some_and(|kind| kind.ends_with(" counter"));
         if counts && let Some((keyword, name, rest)) = parts(line) {
@@ -26,7 +26,7 @@ fn parts(comment: &str) -> Option<(&str, &str, &str)> {
     Some((words.next()?, words.next()?, words.next()?))
 }
 
-/// A line of a bucket: what is before its bound, the bound, the rest. The bound is its first label.
+/// Splits the line of a bucket at its bound, which is the first label.
 fn bucket(line: &str) -> Option<(&str, &str, &str)> {
     let start = line.find("_bucket{le=\"")? + "_bucket{le=\"".len();
     let end = start + line[start..].find('"')?;

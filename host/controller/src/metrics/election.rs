@@ -1,15 +1,16 @@
-//! Leader election, under the names of client-go.
+//! The metrics of leader election, under client-go's names. Takes no part in the election.
 
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
 
-use super::{Metrics, labels::Lease};
+use super::labels::LeaseLabels;
 
-pub(super) struct Election {
-    leading: Family<Lease, Gauge>,
-    slow_paths: Family<Lease, Counter>,
+/// The metrics of the leader election.
+pub struct Election {
+    leading: Family<LeaseLabels, Gauge>,
+    slow_paths: Family<LeaseLabels, Counter>,
 }
 
 impl Election {
@@ -22,16 +23,25 @@ impl Election {
     }
 }
 
-impl Metrics {
-    /// This host leads, or stands by.
-    pub fn leading(&self, lease: &str, leads: bool) {
-        let lease = Lease::new(lease);
-        self.election.leading.get_or_create(&lease).set(leads.into());
-        drop(self.election.slow_paths.get_or_create(&lease));
+impl Election {
+    /// Exposes the metrics of a Lease, with this host as a follower.
+    pub fn register_lease(&self, lease: &str) {
+        drop(self.slow_paths.get_or_create(&LeaseLabels::new(lease)));
+        self.stopped_leading(lease);
     }
 
-    /// The leader had to read its Lease before it could renew it.
-    pub fn election_slow_path(&self, lease: &str) {
-        self.election.slow_paths.get_or_create(&Lease::new(lease)).inc();
+    /// This host became the leader.
+    pub fn started_leading(&self, lease: &str) {
+        self.leading.get_or_create(&LeaseLabels::new(lease)).set(1);
+    }
+
+    /// This host is no longer the leader.
+    pub fn stopped_leading(&self, lease: &str) {
+        self.leading.get_or_create(&LeaseLabels::new(lease)).set(0);
+    }
+
+    /// The leader had to read its Lease before it could renew it (client-go's slow path).
+    pub fn slow_path(&self, lease: &str) {
+        self.slow_paths.get_or_create(&LeaseLabels::new(lease)).inc();
     }
 }

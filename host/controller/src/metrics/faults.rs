@@ -1,13 +1,14 @@
-//! Faults that the host tells on objects, by the reason under which it tells them.
+//! Counts the faults that the host reports on objects, by reason. Decides nothing about them.
 
 use prometheus_client::{
     metrics::{counter::Counter, family::Family},
     registry::Registry,
 };
 
-use super::{Metrics, labels::Told};
+use super::labels::FaultLabels;
 
-/// The reasons that begin at zero: all that `docs/conditions.md` marks as Warning Events. They are the host's words only.
+/// The reasons whose counters start at zero: all Warning Events in `docs/conditions.md`. A reason of a plugin is never a label,
+/// because plugins could create any number of them.
 const REASONS: [&str; 21] = [
     "NameConflict",
     "Forbidden",
@@ -33,7 +34,7 @@ const REASONS: [&str; 21] = [
 ];
 
 /// A counter for each plugin and reason.
-pub(super) struct Faults(Family<Told, Counter>);
+pub struct Faults(Family<FaultLabels, Counter>);
 
 impl Faults {
     pub(super) fn register(registry: &mut Registry) -> Self {
@@ -42,17 +43,17 @@ impl Faults {
         faults
     }
 
-    /// Everything begins at zero.
-    pub(super) fn begin(&self, plugin: &str) {
+    /// Creates a plugin's counters at zero, so that the first fault is an increase.
+    pub(super) fn initialize(&self, plugin: &str) {
         for reason in REASONS {
-            drop(self.0.get_or_create(&Told::new(plugin, reason)));
+            drop(self.0.get_or_create(&FaultLabels::new(plugin, reason)));
         }
     }
 }
 
-impl Metrics {
-    /// A fault is told on an object.
-    pub fn fault(&self, plugin: &str, reason: &str) {
-        self.faults.0.get_or_create(&Told::new(plugin, reason)).inc();
+impl Faults {
+    /// Counts a fault that was reported on an object.
+    pub fn count(&self, plugin: &str, reason: &str) {
+        self.0.get_or_create(&FaultLabels::new(plugin, reason)).inc();
     }
 }

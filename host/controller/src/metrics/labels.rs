@@ -1,118 +1,118 @@
-//! The sets of labels that metrics have. Their values are plugin names and fixed words.
+//! The label sets of the metrics. Values are plugin names and fixed words, so the number of series is bounded.
 
 use prometheus_client::encoding::EncodeLabelSet;
 
-/// A plugin, as controller-runtime names a controller.
+/// Labels of controller-runtime's metrics: the plugin is the controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Controller {
+pub(super) struct ControllerLabels {
     controller: String,
 }
 
-impl Controller {
+impl ControllerLabels {
     pub(super) fn new(plugin: &str) -> Self {
         Self { controller: plugin.to_owned() }
     }
 }
 
-/// A plugin's reconciles of one result.
+/// Labels of the reconciles of a plugin by result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Reconciled {
+pub(super) struct ReconcileLabels {
     controller: String,
     result: &'static str,
 }
 
-impl Reconciled {
+impl ReconcileLabels {
     pub(super) fn new(plugin: &str, result: &'static str) -> Self {
         Self { controller: plugin.to_owned(), result }
     }
 }
 
-/// A plugin's queue. Name and controller are the same, as in controller-runtime.
+/// Labels of a plugin's queue. Name and controller are equal, as in controller-runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Queued {
+pub(super) struct QueueLabels {
     name: String,
     controller: String,
 }
 
-impl Queued {
+impl QueueLabels {
     pub(super) fn new(plugin: &str) -> Self {
         Self { name: plugin.to_owned(), controller: plugin.to_owned() }
     }
 }
 
-/// A plugin.
+/// Labels of a plugin's metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Plugin {
+pub(super) struct PluginLabels {
     plugin: String,
 }
 
-impl Plugin {
+impl PluginLabels {
     pub(super) fn new(plugin: &str) -> Self {
         Self { plugin: plugin.to_owned() }
     }
 }
 
-/// A plugin's calls of one outcome.
+/// Labels of the calls of a plugin by outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Called {
+pub(super) struct CallLabels {
     plugin: String,
     outcome: &'static str,
 }
 
-impl Called {
+impl CallLabels {
     pub(super) fn new(plugin: &str, outcome: &'static str) -> Self {
         Self { plugin: plugin.to_owned(), outcome }
     }
 }
 
-/// A plugin's faults of one reason.
+/// Labels of the faults of a plugin by reason.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Told {
+pub(super) struct FaultLabels {
     plugin: String,
     reason: String,
 }
 
-impl Told {
+impl FaultLabels {
     pub(super) fn new(plugin: &str, reason: &str) -> Self {
         Self { plugin: plugin.to_owned(), reason: reason.to_owned() }
     }
 }
 
-/// A version of a plugin.
+/// Labels of a version of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Version {
+pub(super) struct VersionLabels {
     plugin: String,
     version: String,
 }
 
-impl Version {
+impl VersionLabels {
     pub(super) fn new(plugin: &str, version: &str) -> Self {
         Self { plugin: plugin.to_owned(), version: version.to_owned() }
     }
 }
 
-/// A Lease.
+/// Labels of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Lease {
+pub(super) struct LeaseLabels {
     name: String,
 }
 
-impl Lease {
+impl LeaseLabels {
     pub(super) fn new(name: &str) -> Self {
         Self { name: name.to_owned() }
     }
 }
 
-/// An answer of the API server.
+/// Labels of the requests to the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Answered {
+pub(super) struct RequestLabels {
     pub(super) code: String,
     pub(super) method: String,
     pub(super) host: String,
 }
 
-/// A build of the host.
+/// Labels of a build of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Build {
+pub(super) struct BuildLabels {
     pub(super) version: &'static str,
 }

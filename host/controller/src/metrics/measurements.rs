@@ -1,5 +1,5 @@
-//! The metrics that plugins declare, and the samples that they return. Shown under exactly the declared names, apart from
-//! the host's own. Bounded: a plugin cannot fill the memory with series.
+//! The metrics that plugins declare and the measurements that they return. Exposed under exactly the declared names, which never
+//! collide with the host's own. The number of series is bounded, so a plugin cannot fill the memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,25 +15,27 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{Metrics, labels::Plugin};
+use super::labels::PluginLabels;
 
-/// Series that one metric may have; samples of more are dropped.
-const MOST_SERIES: usize = 1_000;
+/// The most series that one metric may have; measurements for further series are dropped.
+const MAX_SERIES: usize = 1_000;
 
-/// Beginnings of the names of the host's own metrics.
-const OWN: [&str; 6] =
+/// The prefixes of the host's own metrics.
+const OWN_PREFIXES: [&str; 6] =
     ["controller_runtime_", "leader_election_", "pilothouse_", "process_", "rest_client_", "workqueue_"];
 
-/// A plugin declares a metric that cannot be shown beside those that are there.
+/// A plugin declares a metric that collides with an existing one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Collision {
-    /// The name is one that the host keeps for itself.
-    #[error("the metric `{name}` has the name of a metric of the host; names beginning with {OWN:?} are the host's")]
+    /// The name is reserved for the host.
+    #[error(
+        "the metric `{name}` has the name of a metric of the host; names beginning with {OWN_PREFIXES:?} are the host's"
+    )]
     Host {
         /// The metric.
         name: String,
     },
-    /// Another plugin has a metric of that name, which is another one.
+    /// Another plugin declares a different metric with the same name.
     #[error(
         "the metric `{name}` is declared by plugin '{other}' as well, with another kind, other labels or other buckets; \
          rename one, or declare both alike"
@@ -48,27 +50,28 @@ pub enum Collision {
 
 /// The metrics of all plugins.
 #[derive(Debug)]
-pub(super) struct Measurements {
-    state: Mutex<State>,
-    dropped: Family<Plugin, Counter>,
+pub struct Measurements {
+    state: Mutex<MetricsByName>,
+    dropped: Family<PluginLabels, Counter>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// What the plugins that are loaded or at work declare.
+struct MetricsByName {
+    /// The metrics that each loaded or active plugin declares.
     declared: BTreeMap<String, Vec<Measurement>>,
-    /// What is shown, by name.
-    shown: BTreeMap<String, Shown>,
+    /// The exposed metrics, by name.
+    registered: BTreeMap<String, RegisteredMetric>,
 }
 
-/// A metric with its series, by the values of its labels in the order of the declaration.
+/// An exposed metric. Its series are keyed by their label values, in the order of the declaration.
 #[derive(Debug)]
-struct Shown {
+struct RegisteredMetric {
     declared: Measurement,
+    /// The plugins that declare it.
     users: BTreeSet<String>,
     series: BTreeMap<Vec<String>, Series>,
-    /// Whether it was told that there are too many.
-    told: bool,
+    /// Whether the log has said that there are too many series.
+    overflow_logged: bool,
 }
 
 #[derive(Debug)]
@@ -81,73 +84,76 @@ enum Series {
 impl Measurements {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let dropped = Family::default();
-        let help = "Samples of plugins that were dropped, for their metrics have too many series";
+        let help = "Measurements of plugins that were dropped, for their metrics have too many series";
         registry.register("pilothouse_measurements_dropped", help, Family::clone(&dropped));
         Self { state: Mutex::default(), dropped }
     }
 
-    /// A version is at work: what it declares is shown, what only its predecessor declared is not.
-    pub(super) fn begin(&self, manifest: &Manifest) {
-        drop(self.dropped.get_or_create(&Plugin::new(&manifest.name)));
+    /// A version became active: exposes what it declares, and removes what only its predecessor declared.
+    pub(super) fn plugin_started(&self, manifest: &Manifest) {
+        drop(self.dropped.get_or_create(&PluginLabels::new(&manifest.name)));
         let mut state = self.state();
-        state.leave(&manifest.name, &manifest.measurements);
+        state.release(&manifest.name, &manifest.measurements);
         for measurement in &manifest.measurements {
-            let shown = state.shown.entry(measurement.name.clone()).or_insert_with(|| Shown::new(measurement.clone()));
-            if !is_same(&shown.declared, measurement) {
-                *shown = Shown::new(measurement.clone());
+            let registered = state
+                .registered
+                .entry(measurement.name.clone())
+                .or_insert_with(|| RegisteredMetric::new(measurement.clone()));
+            if !is_same(&registered.declared, measurement) {
+                *registered = RegisteredMetric::new(measurement.clone());
             }
-            shown.users.insert(manifest.name.clone());
+            registered.users.insert(manifest.name.clone());
         }
     }
 
-    /// A plugin is gone, and so are its metrics.
-    pub(super) fn end(&self, plugin: &str) {
+    /// A plugin was removed: removes its metrics.
+    pub(super) fn plugin_stopped(&self, plugin: &str) {
         let mut state = self.state();
-        state.leave(plugin, &[]);
+        state.release(plugin, &[]);
         state.declared.remove(plugin);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MetricsByName> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Metrics {
-    /// Keeps the names of a plugin's metrics for it.
+impl Measurements {
+    /// Reserves the names of a plugin's metrics.
     ///
     /// # Errors
-    /// [`Collision`] where one cannot be shown beside those of the host and of other plugins.
+    /// [`Collision`] if a name belongs to the host, or to a different metric of another plugin.
     pub fn reserve(&self, manifest: &Manifest) -> Result<(), Collision> {
-        let mut state = self.measurements.state();
+        let mut state = self.state();
         manifest.measurements.iter().try_for_each(|measurement| state.collision(&manifest.name, measurement))?;
         state.declared.insert(manifest.name.clone(), manifest.measurements.clone());
         Ok(())
     }
 
-    /// Takes the samples of an answer, which was checked.
-    pub fn measured(&self, plugin: &str, samples: &[contract::Measurement]) {
-        if samples.is_empty() {
+    /// Records the measurements of a response that passed the checks.
+    pub fn record(&self, plugin: &str, measurements: &[contract::Measurement]) {
+        if measurements.is_empty() {
             return;
         }
-        let mut state = self.measurements.state();
-        for sample in samples {
-            // A version that was replaced while it was called may have declared others.
-            let Some(shown) = state.shown.get_mut(&sample.name) else { continue };
-            if !shown.take(sample) {
-                self.measurements.dropped.get_or_create(&Plugin::new(plugin)).inc();
-                if !std::mem::replace(&mut shown.told, true) {
-                    let metric = &sample.name;
-                    tracing::warn!(plugin, metric, "more than {MOST_SERIES} series; samples of others are dropped");
+        let mut state = self.state();
+        for measurement in measurements {
+            // A version that was replaced during its call may have declared other metrics.
+            let Some(registered) = state.registered.get_mut(&measurement.name) else { continue };
+            if !registered.record(measurement) {
+                self.dropped.get_or_create(&PluginLabels::new(plugin)).inc();
+                if !std::mem::replace(&mut registered.overflow_logged, true) {
+                    let metric = &measurement.name;
+                    tracing::warn!(plugin, metric, "more than {MAX_SERIES} series; measurements of others are dropped");
                 }
             }
         }
     }
 }
 
-impl State {
+impl MetricsByName {
     fn collision(&self, plugin: &str, measurement: &Measurement) -> Result<(), Collision> {
         let name = || measurement.name.clone();
-        if OWN.iter().any(|own| measurement.name.starts_with(own)) {
+        if OWN_PREFIXES.iter().any(|prefix| measurement.name.starts_with(prefix)) {
             return Err(Collision::Host { name: name() });
         }
         let others = self.declared.iter().filter(|(other, _)| *other != plugin);
@@ -159,36 +165,36 @@ impl State {
         Ok(())
     }
 
-    /// A plugin no longer uses any metrics but these.
-    fn leave(&mut self, plugin: &str, but: &[Measurement]) {
-        self.shown.retain(|_, shown| {
-            if !but.iter().any(|kept| is_same(kept, &shown.declared)) {
-                shown.users.remove(plugin);
+    /// Removes a plugin from the users of all metrics except these, and removes metrics without users.
+    fn release(&mut self, plugin: &str, kept: &[Measurement]) {
+        self.registered.retain(|_, registered| {
+            if !kept.iter().any(|declared| is_same(declared, &registered.declared)) {
+                registered.users.remove(plugin);
             }
-            !shown.users.is_empty()
+            !registered.users.is_empty()
         });
     }
 }
 
-impl Shown {
+impl RegisteredMetric {
     fn new(declared: Measurement) -> Self {
         let mut series = BTreeMap::new();
-        // Without labels there is one series, which begins at zero; what a gauge is, only the plugin knows.
+        // Without labels there is exactly one series. It starts at zero, except for a gauge: only the plugin knows its value.
         if declared.labels.is_empty() && declared.kind != MeasurementKind::Gauge {
             series.insert(Vec::new(), Series::new(&declared));
         }
-        Self { declared, users: BTreeSet::new(), series, told: false }
+        Self { declared, users: BTreeSet::new(), series, overflow_logged: false }
     }
 
-    /// Takes a sample; false if it would be one series too many.
-    fn take(&mut self, sample: &contract::Measurement) -> bool {
+    /// Records a measurement. Returns whether there was room for its series.
+    fn record(&mut self, measurement: &contract::Measurement) -> bool {
         let value =
-            |key: &String| sample.labels.iter().find(|label| label.key == *key).map(|label| label.value.clone());
+            |key: &String| measurement.labels.iter().find(|label| label.key == *key).map(|label| label.value.clone());
         let Some(values) = self.declared.labels.iter().map(value).collect::<Option<Vec<_>>>() else { return true };
-        if self.series.len() >= MOST_SERIES && !self.series.contains_key(&values) {
+        if self.series.len() >= MAX_SERIES && !self.series.contains_key(&values) {
             return false;
         }
-        self.series.entry(values).or_insert_with(|| Series::new(&self.declared)).take(sample.value);
+        self.series.entry(values).or_insert_with(|| Series::new(&self.declared)).observe(measurement.value);
         true
     }
 
@@ -217,7 +223,7 @@ impl Series {
         }
     }
 
-    fn take(&mut self, value: f64) {
+    fn observe(&mut self, value: f64) {
         match self {
             Self::Counter(sum) => *sum += value,
             Self::Gauge(last) => *last = value,
@@ -234,22 +240,22 @@ impl Series {
     }
 }
 
-/// Shows the metrics of all plugins.
+/// Exposes the metrics of all plugins.
 #[derive(Debug)]
-pub(super) struct OfPlugins(pub(super) std::sync::Arc<Measurements>);
+pub(super) struct MeasurementsCollector(pub(super) std::sync::Arc<Measurements>);
 
-impl Collector for OfPlugins {
+impl Collector for MeasurementsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.state().shown.values().try_for_each(|shown| shown.encode(&mut encoder))
+        self.0.state().registered.values().try_for_each(|registered| registered.encode(&mut encoder))
     }
 }
 
-/// The name that a metric's parts share: a counter's is without its end.
+/// The name of the metric family: OpenMetrics leaves out the suffix of a counter.
 fn family(measurement: &Measurement) -> &str {
     measurement.name.strip_suffix("_total").unwrap_or(&measurement.name)
 }
 
-/// Whether two declarations are of one metric. What they say of it may differ.
+/// Whether two declarations describe the same metric. Their help texts may differ.
 fn is_same(a: &Measurement, b: &Measurement) -> bool {
     a.name == b.name && a.kind == b.kind && a.labels == b.labels && a.bounds() == b.bounds()
 }
@@ -257,13 +263,13 @@ fn is_same(a: &Measurement, b: &Measurement) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Format;
+    use crate::metrics::{Format, Metrics};
 
     #[test]
     fn the_hosts_own_names_are_kept_for_it() {
         let exposition = Metrics::new().exposition(Format::Classic);
         let names = exposition.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-        let others: Vec<_> = names.filter(|name| !OWN.iter().any(|own| name.starts_with(own))).collect();
+        let others: Vec<_> = names.filter(|name| !OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))).collect();
         assert!(others.is_empty(), "{others:?}");
     }
 }

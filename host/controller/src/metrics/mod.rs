@@ -1,6 +1,6 @@
-//! Metrics under the names that controller-runtime users already graph, the host's own for plugins, and those that plugins
-//! declare themselves. One file per concern, each with the functions that count it. Every name is explained in
-//! `docs/metrics.md`.
+//! The metrics: those that controller-runtime users already graph, under the same names, the host's own metrics of plugins, and
+//! the metrics that plugins declare. One file per concern, each with its own recording functions. `docs/metrics.md` explains every
+//! name. Decides nothing.
 
 mod classic;
 mod election;
@@ -15,51 +15,53 @@ mod requests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pilothouse_engine::Manifest;
+use pilothouse_engine::{Call, Manifest, Outcome};
 use prometheus_client::{encoding::text::encode, metrics::gauge::Gauge, registry::Registry};
 
-use self::{
+pub use self::{
     election::Election,
     faults::Faults,
-    measurements::{Measurements, OfPlugins},
+    measurements::{Collision, Measurements},
     plugins::Plugins,
-    process::Process,
-    queue::WorkQueue,
     reconciles::Reconciles,
+    requests::{RequestMetrics, WithRequestMetrics},
 };
-pub use self::{
-    measurements::Collision,
-    requests::{Counted, Requests},
-};
+use self::{measurements::MeasurementsCollector, process::ProcessCollector, queue::WorkQueueCollector};
 use crate::queue::Queue;
 
 /// All metrics of the process.
 pub struct Metrics {
     registry: Mutex<Registry>,
-    reconciles: Reconciles,
-    plugins: Plugins,
-    faults: Faults,
-    election: Election,
-    requests: Requests,
-    measurements: Arc<Measurements>,
+    /// Reconciles.
+    pub reconciles: Reconciles,
+    /// Plugins: versions, loads, calls, and repaired drift.
+    pub plugins: Plugins,
+    /// Faults reported on objects.
+    pub faults: Faults,
+    /// Leader election.
+    pub election: Election,
+    /// Requests to the API server.
+    requests: RequestMetrics,
+    /// The metrics that plugins declare.
+    pub measurements: Arc<Measurements>,
 }
 
-/// A way to write metrics down.
+/// A text format for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Prometheus' own text format, which everything reads.
+    /// Prometheus' classic text format, which every scraper reads.
     Classic,
-    /// OpenMetrics, for those that ask for it.
+    /// OpenMetrics, for scrapers that ask for it.
     OpenMetrics,
 }
 
 impl Format {
-    /// The format that a client asks for in its `Accept` header.
+    /// The format for a client with this `Accept` header.
     pub fn accepted(accept: &str) -> Self {
         if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Classic }
     }
 
-    /// What it is called in a `Content-Type` header.
+    /// The value of the `Content-Type` header.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Classic => "text/plain; version=0.0.4; charset=utf-8",
@@ -76,42 +78,50 @@ impl Metrics {
         let plugins = Plugins::register(&mut registry);
         let faults = Faults::register(&mut registry);
         let election = Election::register(&mut registry);
-        let requests = Requests::register(&mut registry);
+        let requests = RequestMetrics::register(&mut registry);
         let measurements = Arc::new(Measurements::register(&mut registry));
-        let build = labels::Build { version: env!("CARGO_PKG_VERSION") };
+        let build = labels::BuildLabels { version: env!("CARGO_PKG_VERSION") };
         let built = prometheus_client::metrics::family::Family::<_, Gauge>::default();
         built.get_or_create(&build).set(1);
         registry.register("pilothouse_build_info", "1, with the version of the host", built);
-        registry.register_collector(Box::new(Process));
-        registry.register_collector(Box::new(OfPlugins(measurements.clone())));
+        registry.register_collector(Box::new(ProcessCollector));
+        registry.register_collector(Box::new(MeasurementsCollector(measurements.clone())));
         Arc::new(Self { registry: Mutex::new(registry), reconciles, plugins, faults, election, requests, measurements })
     }
 
-    /// Shows a queue's numbers too.
-    pub fn follow(&self, queue: &Arc<Queue>) {
-        self.registry().register_collector(Box::new(WorkQueue(queue.clone())));
+    /// Exposes a queue's statistics too.
+    pub fn register_queue(&self, queue: &Arc<Queue>) {
+        self.registry().register_collector(Box::new(WorkQueueCollector(queue.clone())));
     }
 
-    /// Counts requests to the API server.
-    pub fn requests(&self) -> Requests {
+    /// The layer that counts requests to the API server.
+    pub fn requests(&self) -> RequestMetrics {
         self.requests.clone()
     }
 
-    /// A plugin version began to work, in the place of every other version of it, on so many objects at once.
+    /// A plugin's version became active in place of any other, with this concurrency.
     pub fn plugin_started(&self, manifest: &Manifest, concurrency: usize) {
-        self.reconciles.begin(&manifest.name, concurrency);
-        self.plugins.begin(&manifest.name, &manifest.version);
-        self.faults.begin(&manifest.name);
-        self.measurements.begin(manifest);
+        self.reconciles.initialize(&manifest.name, concurrency);
+        self.plugins.version_started(&manifest.name, &manifest.version);
+        self.faults.initialize(&manifest.name);
+        self.measurements.plugin_started(manifest);
     }
 
-    /// A plugin no longer works.
+    /// A plugin was removed.
     pub fn plugin_stopped(&self, plugin: &str) {
-        self.plugins.end(plugin);
-        self.measurements.end(plugin);
+        self.plugins.version_stopped(plugin);
+        self.measurements.plugin_stopped(plugin);
     }
 
-    /// All metrics as they are now.
+    /// A plugin was called.
+    pub fn called(&self, plugin: &str, call: &Call) {
+        self.plugins.called(plugin, &call.outcome, &call.usage);
+        if matches!(call.outcome, Outcome::Deadline(_)) {
+            self.reconciles.timed_out(plugin);
+        }
+    }
+
+    /// The present values of all metrics.
     pub fn exposition(&self, format: Format) -> String {
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &self.registry()) {

@@ -1,4 +1,4 @@
-//! Plugins: their versions, loads, calls, and what the host does for them.
+//! The metrics of plugins: versions, loads, calls, missing rights and repaired drift. Loads and calls nothing.
 
 use std::{
     collections::HashMap,
@@ -11,18 +11,15 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{
-    Metrics,
-    labels::{Called, Plugin, Version},
-};
+use super::labels::{CallLabels, PluginLabels, VersionLabels};
 
-/// Buckets of a call's time: from ten microseconds to the longest deadline.
+/// Buckets for the duration of a call: from ten microseconds to the longest deadline.
 const CALL_SECONDS: [f64; 14] = [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.1, 1.0, 10.0];
 
-/// Buckets of a load's time: from the cache it takes a millisecond, a big component compiles for seconds.
+/// Buckets for the duration of a load: a millisecond from the cache, seconds for the compilation of a big component.
 const LOAD_SECONDS: [f64; 12] = [1e-3, 2e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 120.0];
 
-/// Buckets of a call's memory: from one page of WebAssembly to the limit.
+/// Buckets for the memory of a call: from one WebAssembly page to the limit.
 const MEMORY_BYTES: [f64; 12] = [
     65_536.0,
     131_072.0,
@@ -40,19 +37,20 @@ const MEMORY_BYTES: [f64; 12] = [
 
 const OUTCOMES: [&str; 6] = ["response", "trap", "deadline", "memory_limit", "output_limit", "contract"];
 
-pub(super) struct Plugins {
-    calls: Family<Called, Counter>,
-    call_seconds: Family<Plugin, Histogram>,
-    memory: Family<Plugin, Histogram>,
-    skipped: Family<Plugin, Counter>,
-    loaded: Family<Version, Gauge>,
-    load_seconds: Family<Plugin, Histogram>,
-    compile_seconds: Family<Plugin, Histogram>,
+/// Metrics of plugins.
+pub struct Plugins {
+    calls: Family<CallLabels, Counter>,
+    call_seconds: Family<PluginLabels, Histogram>,
+    memory: Family<PluginLabels, Histogram>,
+    skipped: Family<PluginLabels, Counter>,
+    loaded: Family<VersionLabels, Gauge>,
+    load_seconds: Family<PluginLabels, Histogram>,
+    compile_seconds: Family<PluginLabels, Histogram>,
     load_failures: Counter,
-    swaps: Family<Plugin, Counter>,
-    drift: Family<Plugin, Counter>,
-    rights_missing: Family<Plugin, Gauge>,
-    /// The version at work, by plugin.
+    swaps: Family<PluginLabels, Counter>,
+    drift: Family<PluginLabels, Counter>,
+    rights_missing: Family<PluginLabels, Gauge>,
+    /// The active version of each plugin.
     versions: Mutex<HashMap<String, String>>,
 }
 
@@ -94,12 +92,12 @@ impl Plugins {
         plugins
     }
 
-    /// Everything begins at zero, and a version is at work.
-    pub(super) fn begin(&self, plugin: &str, version: &str) {
+    /// A version became active. Creates the plugin's counters at zero.
+    pub(super) fn version_started(&self, plugin: &str, version: &str) {
         for outcome in OUTCOMES {
-            drop(self.calls.get_or_create(&Called::new(plugin, outcome)));
+            drop(self.calls.get_or_create(&CallLabels::new(plugin, outcome)));
         }
-        let label = Plugin::new(plugin);
+        let label = PluginLabels::new(plugin);
         for family in [&self.call_seconds, &self.memory, &self.load_seconds, &self.compile_seconds] {
             drop(family.get_or_create(&label));
         }
@@ -107,17 +105,17 @@ impl Plugins {
             drop(family.get_or_create(&label));
         }
         drop(self.rights_missing.get_or_create(&label));
-        if self.end(plugin) {
+        if self.version_stopped(plugin) {
             self.swaps.get_or_create(&label).inc();
         }
-        self.loaded.get_or_create(&Version::new(plugin, version)).set(1);
+        self.loaded.get_or_create(&VersionLabels::new(plugin, version)).set(1);
         self.versions().insert(plugin.to_owned(), version.to_owned());
     }
 
-    /// No version is at work; tells whether one was.
-    pub(super) fn end(&self, plugin: &str) -> bool {
+    /// No version is active any more. Returns whether one was.
+    pub(super) fn version_stopped(&self, plugin: &str) -> bool {
         let Some(version) = self.versions().remove(plugin) else { return false };
-        self.loaded.remove(&Version::new(plugin, &version))
+        self.loaded.remove(&VersionLabels::new(plugin, &version))
     }
 
     fn versions(&self) -> MutexGuard<'_, HashMap<String, String>> {
@@ -125,50 +123,47 @@ impl Plugins {
     }
 }
 
-impl Metrics {
+impl Plugins {
     /// A plugin was loaded.
     pub fn loaded(&self, plugin: &str, stats: &LoadStats) {
-        let plugin = Plugin::new(plugin);
-        self.plugins.load_seconds.get_or_create(&plugin).observe(stats.duration.as_secs_f64());
+        let plugin = PluginLabels::new(plugin);
+        self.load_seconds.get_or_create(&plugin).observe(stats.duration.as_secs_f64());
         if let Some(compiling) = stats.compiling {
-            self.plugins.compile_seconds.get_or_create(&plugin).observe(compiling.as_secs_f64());
+            self.compile_seconds.get_or_create(&plugin).observe(compiling.as_secs_f64());
         }
     }
 
     /// A plugin could not be loaded.
     pub fn load_failed(&self) {
-        self.plugins.load_failures.inc();
+        self.load_failures.inc();
     }
 
     /// A plugin was called.
     pub fn called(&self, plugin: &str, outcome: &Outcome, usage: &Usage) {
-        self.plugins.calls.get_or_create(&Called::new(plugin, word(outcome))).inc();
-        let label = Plugin::new(plugin);
-        self.plugins.call_seconds.get_or_create(&label).observe(usage.duration.as_secs_f64());
-        self.plugins.memory.get_or_create(&label).observe(usage.memory_peak as f64);
-        if matches!(outcome, Outcome::Deadline(_)) {
-            self.reconciles.timed_out(plugin);
-        }
+        self.calls.get_or_create(&CallLabels::new(plugin, outcome_label(outcome))).inc();
+        let label = PluginLabels::new(plugin);
+        self.call_seconds.get_or_create(&label).observe(usage.duration.as_secs_f64());
+        self.memory.get_or_create(&label).observe(usage.memory_peak as f64);
     }
 
     /// A plugin was not called, for it would have been asked the same again.
     pub fn call_skipped(&self, plugin: &str) {
-        self.plugins.skipped.get_or_create(&Plugin::new(plugin)).inc();
+        self.skipped.get_or_create(&PluginLabels::new(plugin)).inc();
     }
 
-    /// The host lacks so many rights that the plugin needs.
+    /// The host lacks this many of the rights that the plugin needs.
     pub fn rights_missing(&self, plugin: &str, rights: usize) {
         let rights = i64::try_from(rights).unwrap_or(i64::MAX);
-        self.plugins.rights_missing.get_or_create(&Plugin::new(plugin)).set(rights);
+        self.rights_missing.get_or_create(&PluginLabels::new(plugin)).set(rights);
     }
 
-    /// A child that somebody else had changed was repaired.
+    /// The host repaired a child that somebody else had changed.
     pub fn drift_repaired(&self, plugin: &str) {
-        self.plugins.drift.get_or_create(&Plugin::new(plugin)).inc();
+        self.drift.get_or_create(&PluginLabels::new(plugin)).inc();
     }
 }
 
-fn word(outcome: &Outcome) -> &'static str {
+fn outcome_label(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Response(_) => OUTCOMES[0],
         Outcome::Trap(_) => OUTCOMES[1],

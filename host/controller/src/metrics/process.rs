@@ -1,5 +1,5 @@
-//! The process itself, under the names that all Prometheus clients use. Read from `/proc` when somebody asks; what cannot
-//! be read is left out.
+//! The metrics of the process, under the names that all Prometheus clients use. Read from `/proc` at each scrape; a value that
+//! cannot be read is left out.
 
 use std::fs;
 
@@ -15,24 +15,24 @@ use rustix::{
 };
 
 #[derive(Debug)]
-pub(super) struct Process;
+pub(super) struct ProcessCollector;
 
-/// What `/proc/self/stat` says of the process.
+/// The fields of `/proc/self/stat` that are exposed.
 #[derive(Debug, PartialEq)]
 struct Stat {
     threads: u64,
-    /// When it began, in ticks since the machine did.
+    /// The start of the process, in clock ticks since boot.
     start_ticks: u64,
     virtual_bytes: u64,
     resident_pages: u64,
 }
 
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let mut show = |name: &str, help: &str, metric: &dyn EncodeMetric| {
             metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
         };
-        // `/proc` counts it in hundredths of a second.
+        // Not from `/proc`, which has a resolution of only a hundredth of a second.
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = ConstCounter::new(cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9);
         show("process_cpu_seconds", "Time on processors, user and system.", &cpu)?;
@@ -56,7 +56,8 @@ impl Collector for Process {
 }
 
 impl Stat {
-    /// The name of the program may hold anything, so fields count from the bracket that ends it.
+    /// Parses a line of `/proc/self/stat`. The name of the program may contain anything, so fields are counted from the bracket
+    /// that ends it.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<_> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
@@ -69,7 +70,7 @@ impl Stat {
     }
 }
 
-/// When the machine began, in seconds since 1970.
+/// The time of boot, in seconds since 1970.
 fn boot_time(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
 }

@@ -1,4 +1,4 @@
-//! Reconciles as controller-runtime counts them, under its names and with its buckets.
+//! The metrics of reconciles, under controller-runtime's names and with its buckets. Reconciles nothing.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{Metrics, labels::Controller, labels::Reconciled};
-use crate::queue::Next;
+use super::labels::{ControllerLabels, ReconcileLabels};
+use crate::queue::Action;
 
 /// Buckets of `controller_runtime_reconcile_time_seconds`.
 const SECONDS: [f64; 40] = [
@@ -18,24 +18,26 @@ const SECONDS: [f64; 40] = [
 
 const RESULTS: [&str; 4] = ["success", "error", "requeue", "requeue_after"];
 
-pub(super) struct Reconciles {
-    total: Family<Reconciled, Counter>,
-    errors: Family<Controller, Counter>,
-    terminal_errors: Family<Controller, Counter>,
-    panics: Family<Controller, Counter>,
-    timeouts: Family<Controller, Counter>,
-    seconds: Family<Controller, Histogram>,
-    active: Family<Controller, Gauge>,
-    most_at_once: Family<Controller, Gauge>,
+/// The metrics of reconciles.
+pub struct Reconciles {
+    total: Family<ReconcileLabels, Counter>,
+    errors: Family<ControllerLabels, Counter>,
+    terminal_errors: Family<ControllerLabels, Counter>,
+    panics: Family<ControllerLabels, Counter>,
+    timeouts: Family<ControllerLabels, Counter>,
+    seconds: Family<ControllerLabels, Histogram>,
+    active: Family<ControllerLabels, Gauge>,
+    max_concurrent: Family<ControllerLabels, Gauge>,
 }
 
 impl Reconciles {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let seconds = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        let [errors, terminal_errors, panics, timeouts] = [(); 4].map(|()| Family::<Controller, Counter>::default());
-        let [active, most_at_once] = [(); 2].map(|()| Family::<Controller, Gauge>::default());
+        let [errors, terminal_errors, panics, timeouts] =
+            [(); 4].map(|()| Family::<ControllerLabels, Counter>::default());
+        let [active, max_concurrent] = [(); 2].map(|()| Family::<ControllerLabels, Gauge>::default());
         let total = Family::default();
-        let mut register = |name: &str, help: &str, family: &Family<Controller, Counter>| {
+        let mut register = |name: &str, help: &str, family: &Family<ControllerLabels, Counter>| {
             registry.register(format!("controller_runtime_{name}"), help, family.clone());
         };
         register("reconcile_errors", "Reconciles that failed", &errors);
@@ -46,58 +48,58 @@ impl Reconciles {
         registry.register("controller_runtime_reconcile_time_seconds", "Time of a reconcile", Family::clone(&seconds));
         registry.register("controller_runtime_active_workers", "Reconciles under way", Family::clone(&active));
         let most = "Reconciles of one plugin that may be under way at once";
-        registry.register("controller_runtime_max_concurrent_reconciles", most, Family::clone(&most_at_once));
-        Self { total, errors, terminal_errors, panics, timeouts, seconds, active, most_at_once }
+        registry.register("controller_runtime_max_concurrent_reconciles", most, Family::clone(&max_concurrent));
+        Self { total, errors, terminal_errors, panics, timeouts, seconds, active, max_concurrent }
     }
 
-    /// Everything begins at zero.
-    pub(super) fn begin(&self, plugin: &str, concurrency: usize) {
-        let controller = Controller::new(plugin);
+    /// Creates a plugin's metrics at zero.
+    pub(super) fn initialize(&self, plugin: &str, concurrency: usize) {
+        let controller = ControllerLabels::new(plugin);
         for result in RESULTS {
-            drop(self.total.get_or_create(&Reconciled::new(plugin, result)));
+            drop(self.total.get_or_create(&ReconcileLabels::new(plugin, result)));
         }
         for family in [&self.errors, &self.terminal_errors, &self.panics, &self.timeouts] {
             drop(family.get_or_create(&controller));
         }
         drop(self.seconds.get_or_create(&controller));
         drop(self.active.get_or_create(&controller));
-        self.most_at_once.get_or_create(&controller).set(concurrency.try_into().unwrap_or(i64::MAX));
+        self.max_concurrent.get_or_create(&controller).set(concurrency.try_into().unwrap_or(i64::MAX));
     }
 
     pub(super) fn timed_out(&self, plugin: &str) {
-        self.timeouts.get_or_create(&Controller::new(plugin)).inc();
+        self.timeouts.get_or_create(&ControllerLabels::new(plugin)).inc();
     }
 }
 
-impl Metrics {
-    /// A reconcile began.
-    pub fn began(&self, plugin: &str) {
-        self.reconciles.active.get_or_create(&Controller::new(plugin)).inc();
+impl Reconciles {
+    /// A reconcile started.
+    pub fn started(&self, plugin: &str) {
+        self.active.get_or_create(&ControllerLabels::new(plugin)).inc();
     }
 
-    /// A reconcile ended.
-    pub fn ended(&self, plugin: &str, next: Next, duration: Duration) {
-        let (controller, reconciles) = (Controller::new(plugin), &self.reconciles);
+    /// A reconcile ended, with this action to follow.
+    pub fn ended(&self, plugin: &str, action: Action, duration: Duration) {
+        let controller = ControllerLabels::new(plugin);
         let [success, error, requeue, requeue_after] = RESULTS;
-        let result = match next {
-            Next::Rest => success,
-            Next::Again => requeue,
-            Next::After(_) => requeue_after,
-            Next::GiveUp | Next::Backoff(_) => error,
+        let result = match action {
+            Action::AwaitChange => success,
+            Action::Requeue => requeue,
+            Action::RequeueAfter(_) => requeue_after,
+            Action::Terminal | Action::Backoff(_) => error,
         };
-        reconciles.active.get_or_create(&controller).dec();
-        reconciles.total.get_or_create(&Reconciled::new(plugin, result)).inc();
-        reconciles.seconds.get_or_create(&controller).observe(duration.as_secs_f64());
+        self.active.get_or_create(&controller).dec();
+        self.total.get_or_create(&ReconcileLabels::new(plugin, result)).inc();
+        self.seconds.get_or_create(&controller).observe(duration.as_secs_f64());
         if result == error {
-            reconciles.errors.get_or_create(&controller).inc();
+            self.errors.get_or_create(&controller).inc();
         }
-        if next == Next::GiveUp {
-            reconciles.terminal_errors.get_or_create(&controller).inc();
+        if action == Action::Terminal {
+            self.terminal_errors.get_or_create(&controller).inc();
         }
     }
 
     /// A reconcile ended in a panic.
     pub fn panicked(&self, plugin: &str) {
-        self.reconciles.panics.get_or_create(&Controller::new(plugin)).inc();
+        self.panics.get_or_create(&ControllerLabels::new(plugin)).inc();
     }
 }

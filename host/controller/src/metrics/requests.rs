@@ -1,4 +1,5 @@
-//! Requests to the API server, counted as client-go counts them: one for each answer, and one for each that had none.
+//! Counts requests to the API server as client-go does: by the status code of the response, or as an error without one. Changes
+//! no request.
 
 use std::{
     pin::Pin,
@@ -13,16 +14,17 @@ use prometheus_client::{
 };
 use tower::{Layer, Service};
 
-use super::labels::Answered;
+use super::labels::RequestLabels;
 
-/// The code of a request that was not answered.
-const UNANSWERED: &str = "<error>";
+/// The code of a request without a response, as in client-go.
+const ERROR_CODE: &str = "<error>";
 
-/// Counts requests; a layer just above the connection, where a request has its host. Clones are one count.
+/// The layer that counts requests. It belongs just above the connection, where a request has its host. Clones share their
+/// counters.
 #[derive(Clone, Debug)]
-pub struct Requests(Family<Answered, Counter>);
+pub struct RequestMetrics(Family<RequestLabels, Counter>);
 
-impl Requests {
+impl RequestMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let requests = Self(Family::default());
         let help = "Requests to the API server by answer";
@@ -31,22 +33,22 @@ impl Requests {
     }
 }
 
-impl<S> Layer<S> for Requests {
-    type Service = Counted<S>;
+impl<S> Layer<S> for RequestMetrics {
+    type Service = WithRequestMetrics<S>;
 
-    fn layer(&self, inner: S) -> Counted<S> {
-        Counted { inner, requests: self.clone() }
+    fn layer(&self, inner: S) -> WithRequestMetrics<S> {
+        WithRequestMetrics { inner, requests: self.clone() }
     }
 }
 
 /// A service whose requests are counted.
 #[derive(Clone, Debug)]
-pub struct Counted<S> {
+pub struct WithRequestMetrics<S> {
     inner: S,
-    requests: Requests,
+    requests: RequestMetrics,
 }
 
-impl<S, A, B> Service<Request<A>> for Counted<S>
+impl<S, A, B> Service<Request<A>> for WithRequestMetrics<S>
 where
     S: Service<Request<A>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -63,12 +65,13 @@ where
         let method = request.method().as_str().to_owned();
         let host = request.uri().authority().map(|authority| authority.as_str().to_owned()).unwrap_or_default();
         let requests = self.requests.clone();
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         async move {
-            let answer = answer.await;
-            let code = answer.as_ref().map_or(UNANSWERED.to_owned(), |answer| answer.status().as_u16().to_string());
-            requests.0.get_or_create(&Answered { code, method, host }).inc();
-            answer
+            let response = response.await;
+            let code =
+                response.as_ref().map_or(ERROR_CODE.to_owned(), |response| response.status().as_u16().to_string());
+            requests.0.get_or_create(&RequestLabels { code, method, host }).inc();
+            response
         }
         .boxed()
     }
@@ -84,7 +87,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_counted_by_its_code_and_silence_as_an_error() -> Result<(), Box<dyn std::error::Error>> {
         let mut registry = Registry::default();
-        let requests = Requests::register(&mut registry);
+        let requests = RequestMetrics::register(&mut registry);
         let server = service_fn(|request: Request<()>| async move {
             match request.uri().path() {
                 "/down" => Err("nobody is there"),

@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use pilothouse_engine::contract::{KindRef, Request};
 
 use crate::{
-    cache::{Name, Object, State, Watched},
-    kinds::Installed,
-    pipeline::excerpt::Shown,
-    plugin::ActivePlugin,
+    cache::{Informer, WatchState},
+    kinds::KnownKind,
+    object::{Object, ObjectRef},
+    plugin::{ActivePlugin, projection::Projected},
+    schema::Schema,
 };
 
 /// An object and its children as the caches know them.
@@ -19,15 +20,26 @@ pub struct Observed {
     /// The object.
     pub object: Arc<Object>,
     /// What the plugin is shown of the object, where that is not everything.
-    pub excerpt: Option<String>,
+    pub projection: Option<String>,
     /// Its children, by kind and name.
-    pub children: Vec<(KindRef, Arc<Object>)>,
-    /// What the plugin is shown of each child, in their order.
-    pub child_excerpts: Vec<Shown>,
+    pub children: Vec<LiveChild>,
     /// Its children of kinds that the plugin no longer declares. The plugin does not see them.
-    pub former: Vec<(KindRef, Arc<Object>)>,
-    /// How the API server serves the child kinds that are installed.
-    pub kinds: BTreeMap<KindRef, Arc<Installed>>,
+    pub former: Vec<LiveChild>,
+    /// What is known of the child kinds that are installed.
+    pub kinds: BTreeMap<KindRef, KnownKind>,
+    /// The schema of the object's kind.
+    pub schema: Option<Schema>,
+}
+
+/// A child that is there.
+#[derive(Clone, Debug)]
+pub struct LiveChild {
+    /// Its kind.
+    pub kind: KindRef,
+    /// The child.
+    pub object: Arc<Object>,
+    /// What the plugin is shown of it.
+    pub projection: Projected,
 }
 
 /// Why nothing can be decided now.
@@ -35,66 +47,75 @@ pub struct Observed {
 pub enum Unobserved {
     /// The object is not there: it was deleted.
     Gone,
-    /// The children of a kind are not known; the reason, if the API server gave one.
-    NotSynced(KindRef, Option<String>),
+    /// The children of a kind are not known yet; their cache asks for the object once they are.
+    NotSynced,
+    /// The children of a kind are not known, for the API server does not tell them.
+    Unknown {
+        /// The kind.
+        kind: KindRef,
+        /// Why.
+        why: String,
+    },
 }
 
 /// Reads an object and its children.
 ///
 /// # Errors
 /// [`Unobserved`]; nothing may be written or deleted then.
-pub fn observe(plugin: &ActivePlugin, name: &Name) -> Result<Observed, Unobserved> {
+pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Unobserved> {
     let object = plugin.objects.store().get(name).ok_or(Unobserved::Gone)?;
-    let owned = |kind: &KindRef, watched: &Watched| {
-        let owned = watched.store().owned_by(&object.uid);
-        owned.into_iter().map(|child| (kind.clone(), child)).collect::<Vec<_>>()
+    let owned = |kind: &KindRef, watched: &Informer| {
+        let live = |object: Arc<Object>| {
+            let projection = plugin.projections.of_child(kind, &object);
+            LiveChild { kind: kind.clone(), object, projection }
+        };
+        watched.store().owned_by(&object.uid).into_iter().map(live).collect::<Vec<_>>()
     };
     let (mut children, mut kinds) = (Vec::new(), BTreeMap::new());
     for (kind, watched) in &plugin.children {
         match watched.state() {
-            State::Synced => {}
-            State::NotInstalled => continue,
-            State::Failing(why) => return Err(Unobserved::NotSynced(kind.clone(), Some(why))),
-            State::Starting => return Err(Unobserved::NotSynced(kind.clone(), None)),
+            WatchState::Synced => {}
+            WatchState::NotInstalled => continue,
+            WatchState::Failing(why) => return Err(Unobserved::Unknown { kind: kind.clone(), why }),
+            WatchState::Starting => return Err(Unobserved::NotSynced),
         }
         children.extend(owned(kind, watched));
-        kinds.extend(watched.installed().map(|installed| (kind.clone(), installed)));
+        let known = |installed| KnownKind { installed, schema: watched.schema() };
+        kinds.extend(watched.installed().map(|installed| (kind.clone(), known(installed))));
     }
     // Nothing waits for a former kind: what is not known of it is pruned later.
-    let synced = plugin.former.iter().filter(|(_, watched)| watched.state() == State::Synced);
+    let synced = plugin.former.iter().filter(|(_, watched)| watched.state() == WatchState::Synced);
     let former = synced.flat_map(|(kind, watched)| owned(kind, watched)).collect();
-    let excerpt = plugin.excerpts.of_object(&object);
-    let child_excerpts = plugin.excerpts.of_children(&children);
-    Ok(Observed { kind: plugin.objects.kind().clone(), object, excerpt, children, child_excerpts, former, kinds })
+    let projection = plugin.projections.of_object(&object);
+    let (kind, schema) = (plugin.objects.kind().clone(), plugin.objects.schema());
+    Ok(Observed { kind, object, projection, children, former, kinds, schema })
+}
+
+impl LiveChild {
+    /// What the plugin is shown of it; none: nothing of it.
+    pub fn shown(&self) -> Option<&str> {
+        match &self.projection {
+            Projected::All => Some(&self.object.text),
+            Projected::Part(text) => Some(text),
+            Projected::Nothing => None,
+        }
+    }
 }
 
 impl Observed {
     /// The request that the plugin gets.
     pub fn request(&self, config: &str) -> Request {
+        let shown = self.children.iter().filter(|child| !self.is_released(&child.object));
         Request {
-            object: self.excerpt.as_deref().unwrap_or(&self.object.text).to_owned(),
-            children: self
-                .shown_children()
-                .filter(|(child, _)| !self.is_released(child))
-                .map(|(child, excerpt)| excerpt.unwrap_or(&child.text).to_owned())
-                .collect(),
+            object: self.projection.as_deref().unwrap_or(&self.object.text).to_owned(),
+            children: shown.filter_map(|child| child.shown().map(str::to_owned)).collect(),
             config: config.to_owned(),
         }
     }
 
-    /// The children that the plugin is shown, and what of each where that is not everything.
-    pub fn shown_children(&self) -> impl Iterator<Item = (&Object, Option<&str>)> {
-        let excerpts = self.child_excerpts.iter().chain(std::iter::repeat(&Shown::All));
-        self.children.iter().zip(excerpts).filter_map(|((_, child), excerpt)| match excerpt {
-            Shown::All => Some((&**child, None)),
-            Shown::Part(text) => Some((&**child, Some(&**text))),
-            Shown::Nothing => None,
-        })
-    }
-
-    /// The children but for those that were released.
-    pub fn own(&self) -> impl Iterator<Item = &(KindRef, Arc<Object>)> {
-        self.children.iter().filter(|(_, child)| !self.is_released(child))
+    /// All children that are there: also those of former kinds.
+    pub fn all_children(&self) -> impl Iterator<Item = &LiveChild> {
+        self.children.iter().chain(&self.former)
     }
 
     /// Whether a child was released, for its object is deleted without it: it is nobody's now, and stays as it is.
@@ -102,40 +123,20 @@ impl Observed {
         self.object.deleting && child.controller.is_none() && !child.is_kept()
     }
 
-    /// The child of that kind and name.
-    pub fn child(&self, kind: &KindRef, name: &str) -> Option<&Arc<Object>> {
-        self.children.iter().find(|(of, child)| of == kind && *child.name.name == *name).map(|(_, child)| child)
+    /// The schema of a child kind.
+    pub fn schema_of(&self, kind: &KindRef) -> Option<&Schema> {
+        self.kinds.get(kind).and_then(|known| known.schema.as_ref())
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Names the schemas by which children are checked, but for those that a table has: these do not change.
+    pub fn schemas(&self) -> impl Iterator<Item = (&KindRef, usize)> {
+        let others = self.kinds.iter().filter(|(kind, _)| !Schema::is_built_in(&kind.api_version, &kind.kind));
+        others.filter_map(|(kind, known)| Some((kind, known.schema.as_ref()?.address())))
+    }
 
-    #[test]
-    fn the_plugin_is_shown_the_excerpt_where_there_is_one() {
-        let object = Object { text: "everything".into(), ..Object::sample("ns", "a") };
-        let children = ["b", "c", "d"].map(|name| {
-            (KindRef::new("v1", "Pod"), Arc::new(Object { text: name.into(), ..Object::sample("ns", name) }))
-        });
-        let observed = |excerpt: Option<&str>| Observed {
-            kind: KindRef::new("example.com/v1", "Web"),
-            object: Arc::new(object.clone()),
-            excerpt: excerpt.map(str::to_owned),
-            children: children.to_vec(),
-            child_excerpts: vec![
-                excerpt.map_or(Shown::All, |text| Shown::Part(text.to_owned())),
-                Shown::All,
-                Shown::Nothing,
-            ],
-            former: Vec::new(),
-            kinds: BTreeMap::new(),
-        };
-        for (excerpt, object, children) in
-            [(None, "everything", ["b", "c"]), (Some("a part"), "a part", ["a part", "c"])]
-        {
-            let request = observed(excerpt).request("null");
-            assert_eq!((&*request.object, &*request.children), (object, &children.map(str::to_owned)[..]));
-        }
+    /// The child of that kind, namespace and name. All of a kind are of the one version that the manifest declares.
+    pub fn child(&self, kind: &KindRef, name: &ObjectRef) -> Option<&Arc<Object>> {
+        let is_it = |child: &&LiveChild| child.kind == *kind && child.object.name == *name;
+        self.children.iter().find(is_it).map(|child| &child.object)
     }
 }

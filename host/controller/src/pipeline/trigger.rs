@@ -2,70 +2,48 @@
 //! forgotten, for a reconcile looks at the state alone.
 
 use std::{
-    collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
 use pilothouse_engine::contract::KindRef;
 
+use super::state::hot_loop::HotLoops;
 use crate::{
-    cache::{Change, Name, Object, Scope, Sink},
+    cache::{Change, EventHandler, WatchScope},
     lookups::LookupIndex,
-    pipeline::{check::describe, pace::Pace},
-    plugin::ActivePlugin,
+    object::{Object, ObjectRef, describe},
+    plugin::{ActivePlugin, Registry},
     queue::{Key, Priority, Queue},
 };
 
 /// Turns changes into keys.
 pub struct Trigger {
     queue: Arc<Queue>,
+    plugins: Arc<Registry>,
     lookups: Arc<LookupIndex>,
-    pace: Arc<Pace>,
-    /// The plugins at work, by name.
-    plugins: RwLock<HashMap<Arc<str>, Arc<ActivePlugin>>>,
+    hot_loops: Arc<HotLoops>,
 }
 
 impl Trigger {
-    /// No plugin yet.
-    pub fn new(queue: Arc<Queue>, lookups: Arc<LookupIndex>, pace: Arc<Pace>) -> Self {
-        Self { queue, lookups, pace, plugins: RwLock::default() }
+    /// Puts keys into a queue: those of objects of the plugins at work, and of those who looked something up.
+    pub fn new(queue: Arc<Queue>, plugins: Arc<Registry>, lookups: Arc<LookupIndex>, hot_loops: Arc<HotLoops>) -> Self {
+        Self { queue, plugins, lookups, hot_loops }
     }
 
-    /// The plugin of that name, as it is now.
-    pub fn plugin(&self, name: &str) -> Option<Arc<ActivePlugin>> {
-        self.plugins.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    /// Asks for all objects of a plugin, of which a version has come to work.
+    pub fn plugin_started(&self, plugin: &ActivePlugin) {
+        self.queue.add_all(all_keys(plugin));
     }
 
-    /// All plugins at work.
-    pub fn plugins(&self) -> Vec<Arc<ActivePlugin>> {
-        self.plugins.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    /// Puts a plugin, or a new version of it, to work: all its objects are reconciled.
-    pub fn start(&self, mut plugin: ActivePlugin) {
-        plugin.begin_probation();
-        let plugin = Arc::new(plugin);
-        let mut plugins = self.plugins.write().unwrap_or_else(PoisonError::into_inner);
-        let before = plugins.insert(plugin.name.clone(), plugin.clone());
-        drop(plugins);
-        if let Some(before) = before {
-            before.supersede();
-        }
-        self.queue.add_all(all_keys(&plugin));
-    }
-
-    /// Takes a plugin out of work. Its objects and children stay as they are.
-    pub fn stop(&self, name: &str) {
-        if let Some(plugin) = self.plugins.write().unwrap_or_else(PoisonError::into_inner).remove(name) {
-            plugin.supersede();
-        }
+    /// Forgets what waits of a plugin that has stopped.
+    pub fn plugin_stopped(&self, name: &str) {
         self.queue.forget_plugin(name);
     }
 
     /// The objects whose turn it is to be looked at without a reason: those in one of so many equal parts.
     pub fn resync(&self, part: u64, parts: u64) {
-        for plugin in self.plugins() {
+        for plugin in self.plugins.all() {
             self.queue.add_all(all_keys(&plugin).into_iter().filter(|key| part_of(key, parts) == part));
         }
     }
@@ -83,34 +61,34 @@ impl Trigger {
     }
 
     fn wake(&self, key: Key, kind: &KindRef, source: &Object) {
-        self.pace.woken(&key, || describe(kind, &source.name.name));
+        self.hot_loops.woken(&key, || describe(kind, &source.name));
         self.queue.add(key, Priority::Live);
     }
 
     /// Asks for everything that a synced watch is good for, and for all objects of plugins that have children of the
     /// kind: while it was not synced, nothing could be decided.
-    fn kind_arrived(&self, kind: &KindRef, scope: Scope) {
-        for plugin in self.plugins() {
+    fn kind_arrived(&self, kind: &KindRef, scope: WatchScope) {
+        for plugin in self.plugins.all() {
             let uses = match scope {
-                Scope::All => plugin.objects.kind() == kind,
-                Scope::Children => plugin.child_watch(kind).is_some(),
+                WatchScope::All => plugin.objects.kind() == kind,
+                WatchScope::Children => plugin.child_watch(kind).is_some(),
             };
             if uses {
                 self.queue.add_all(all_keys(&plugin));
             }
         }
-        if scope == Scope::All {
+        if scope == WatchScope::All {
             self.queue.add_all(self.lookups.users_of(kind));
         }
     }
 }
 
-impl Sink for Trigger {
-    fn changed(&self, kind: &KindRef, scope: Scope, change: &Change) {
-        for plugin in self.plugins() {
+impl EventHandler for Trigger {
+    fn changed(&self, kind: &KindRef, scope: WatchScope, change: &Change) {
+        for plugin in self.plugins.all() {
             match scope {
-                Scope::All if plugin.objects.kind() == kind => self.object_changed(&plugin, change),
-                Scope::Children if plugin.child_watch(kind).is_some() => {
+                WatchScope::All if plugin.objects.kind() == kind => self.object_changed(&plugin, change),
+                WatchScope::Children if plugin.child_watch(kind).is_some() => {
                     let parents = change.states().filter_map(|child| Some((parent(&plugin, child)?, child)));
                     parents.for_each(|(key, child)| self.wake(key, kind, child));
                 }
@@ -120,19 +98,19 @@ impl Sink for Trigger {
         change.states().for_each(|object| self.echoed(kind, scope, object));
     }
 
-    fn echoed(&self, kind: &KindRef, scope: Scope, object: &Object) {
-        if scope == Scope::All {
+    fn echoed(&self, kind: &KindRef, scope: WatchScope, object: &Object) {
+        if scope == WatchScope::All {
             let woken = self.lookups.affected(kind, object);
             woken.into_iter().for_each(|key| self.wake(key, kind, object));
         }
     }
 
-    fn synced(&self, kind: &KindRef, scope: Scope) {
+    fn synced(&self, kind: &KindRef, scope: WatchScope) {
         self.kind_arrived(kind, scope);
     }
 }
 
-fn key(plugin: &ActivePlugin, object: &Name) -> Key {
+fn key(plugin: &ActivePlugin, object: &ObjectRef) -> Key {
     Key { plugin: plugin.name.clone(), object: object.clone() }
 }
 
@@ -161,7 +139,7 @@ fn parent(plugin: &ActivePlugin, child: &Object) -> Option<Key> {
     let ours = *owner.kind == *reconciles.kind && group == reconciles.group();
     let namespaced = plugin.objects.installed().is_none_or(|installed| installed.namespaced);
     let namespace = if namespaced { &*child.name.namespace } else { "" };
-    ours.then(|| key(plugin, &Name::new(namespace, &owner.name)))
+    ours.then(|| key(plugin, &ObjectRef::new(namespace, &owner.name)))
 }
 
 #[cfg(test)]
@@ -172,7 +150,7 @@ mod tests {
     fn a_resync_is_spread_over_its_parts() {
         let mut parts = [0; 100];
         for number in 0..10_000 {
-            let key = Key { plugin: "p".into(), object: Name::new("ns", &format!("object-{number}")) };
+            let key = Key { plugin: "p".into(), object: ObjectRef::new("ns", &format!("object-{number}")) };
             let part = part_of(&key, 100);
             assert_eq!(part, part_of(&key, 100), "a key has one turn in a period");
             parts[part as usize] += 1;

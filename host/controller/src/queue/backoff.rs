@@ -1,17 +1,21 @@
-//! How long a key waits after failures: client-go's default rate limiter, with a little chance.
+//! How long a key waits after failures: client-go's default rate limiter with jitter. Pure.
 
 use std::time::Duration;
 
-/// Delay of the first retry of a passing fault, and the longest delay (client-go's default rate limiter).
+/// The delay before the first retry of a transient error, and the longest delay, as in client-go's default rate limiter.
 pub const BACKOFF_FIRST: Duration = Duration::from_millis(5);
-const BACKOFF_LONGEST: Duration = Duration::from_secs(1000);
+const BACKOFF_MAX: Duration = Duration::from_secs(1000);
 
-/// The delay after so many failures in a row: doubling, with up to a tenth more or less so that objects that failed
-/// together do not come back together. `chance` is from 0 to 1.
-pub(super) fn backoff(first: Duration, failures: u32, chance: f64) -> Duration {
+/// The delay after this many failures in a row: it doubles with each.
+pub fn delay_after(first: Duration, failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(31);
-    let delay = first.saturating_mul(1 << doublings).min(BACKOFF_LONGEST);
-    delay.mul_f64(0.9 + 0.2 * chance)
+    first.saturating_mul(1 << doublings).min(BACKOFF_MAX)
+}
+
+/// The same with up to 10 % more or less, so that keys that failed together are not retried together. `jitter` is a random
+/// number from 0 to 1.
+pub(super) fn backoff(first: Duration, failures: u32, jitter: f64) -> Duration {
+    delay_after(first, failures).mul_f64(0.9 + 0.2 * jitter)
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! What waits in the queue, and what goes first.
+//! The keys in the queue and their priorities. Holds no state.
 
 use std::{fmt, sync::Arc};
 
-use crate::cache::Name;
+use crate::object::ObjectRef;
 
-/// An object of a plugin.
+/// An object together with the plugin that reconciles it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The plugin's name.
     pub plugin: Arc<str>,
     /// The object's namespace and name.
-    pub object: Name,
+    pub object: ObjectRef,
 }
 
 impl fmt::Display for Key {
@@ -25,11 +25,11 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What goes first.
+/// How urgent a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Start-up, swaps, resync: many at once, nobody waits for one of them.
+    /// Start, plugin swap or resync: many keys at once, and nobody waits for a particular one.
     Bulk,
-    /// Somebody changed something.
+    /// Something has changed, and somebody may wait for the effect.
     Live,
 }

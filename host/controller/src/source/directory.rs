@@ -11,10 +11,10 @@ use std::{
 };
 
 use notify::{RecursiveMode, Watcher};
-use pilothouse_engine::{Engine, digest};
+use pilothouse_engine::{Engine, LoadError, contract::KindRef, digest};
 use tokio::sync::Notify;
 
-use crate::host::Host;
+use crate::{host::Host, metrics::Collision};
 
 /// Changes within this time are looked at together: copying a file makes many.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -30,6 +30,21 @@ pub struct DirectoryError {
     pub path: PathBuf,
     /// Why.
     pub why: String,
+}
+
+/// Why a file was not loaded.
+#[derive(Debug, thiserror::Error)]
+enum NotLoaded {
+    #[error("failed to read it: {0}")]
+    Read(#[source] io::Error),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Metric(#[from] Collision),
+    #[error("plugin '{name}' is loaded from '{file}' already; remove one", file = file.display())]
+    NameTaken { name: String, file: PathBuf },
+    #[error("{kind} is reconciled by plugin '{plugin}' already; remove one")]
+    KindTaken { kind: KindRef, plugin: String },
 }
 
 /// Loads plugins from a directory and keeps following it.
@@ -55,7 +70,7 @@ struct File {
 #[derive(Clone)]
 struct Served {
     name: String,
-    kind: String,
+    kind: KindRef,
 }
 
 /// What changes when a file is written or replaced.
@@ -151,13 +166,13 @@ impl Directory {
                 }
                 (digest, self.install(&path, before.as_ref(), &bytes).await)
             }
-            Err(error) => (String::new(), Err(format!("failed to read it: {error}"))),
+            Err(error) => (String::new(), Err(NotLoaded::Read(error))),
         };
         let failed = result.is_err();
         let plugin = match result {
             Ok(served) => Some(served),
             Err(why) => {
-                self.host.metrics().load_failed();
+                self.host.metrics().plugins.load_failed();
                 let goes_on = if before.is_some() { "; the version that works goes on" } else { "" };
                 tracing::error!(file = %path.display(), "the plugin was not loaded{goes_on}: {why}");
                 before
@@ -167,13 +182,13 @@ impl Directory {
     }
 
     /// Loads a plugin and puts it to work, in the place of what the file served before.
-    async fn install(&self, path: &Path, before: Option<&Served>, bytes: &[u8]) -> Result<Served, String> {
-        let plugin = self.engine.load(bytes).await.map_err(|error| error.to_string())?;
+    async fn install(&self, path: &Path, before: Option<&Served>, bytes: &[u8]) -> Result<Served, NotLoaded> {
+        let plugin = self.engine.load(bytes).await?;
         let manifest = pilothouse_engine::Reconciler::manifest(&plugin);
-        let served = Served { name: manifest.name.clone(), kind: manifest.reconciles.to_string() };
+        let served = Served { name: manifest.name.clone(), kind: manifest.reconciles.clone() };
         self.free_of_others(path, &served)?;
-        self.host.metrics().reserve(manifest).map_err(|collision| collision.to_string())?;
-        self.host.metrics().loaded(&manifest.name, &plugin.stats);
+        self.host.metrics().measurements.reserve(manifest)?;
+        self.host.metrics().plugins.loaded(&manifest.name, &plugin.stats);
         tracing::info!(
             file = %path.display(), plugin = manifest.name, version = manifest.version, kind = %manifest.reconciles,
             cached = plugin.stats.compiling.is_none(), took = ?plugin.stats.duration, "plugin loaded"
@@ -185,19 +200,15 @@ impl Directory {
         Ok(served)
     }
 
-    /// One plugin per name, and one per kind: two would fight over the same children.
-    fn free_of_others(&self, path: &Path, served: &Served) -> Result<(), String> {
+    /// One plugin per name, and one per kind, whatever the version: two would fight over the same children.
+    fn free_of_others(&self, path: &Path, served: &Served) -> Result<(), NotLoaded> {
         for (other, file) in self.files.iter().filter(|(other, _)| *other != path) {
             let Some(theirs) = &file.plugin else { continue };
             if theirs.name == served.name {
-                return Err(format!(
-                    "plugin '{}' is loaded from '{}' already; remove one",
-                    served.name,
-                    other.display()
-                ));
+                return Err(NotLoaded::NameTaken { name: theirs.name.clone(), file: other.clone() });
             }
-            if theirs.kind == served.kind {
-                return Err(format!("{} is reconciled by plugin '{}' already; remove one", served.kind, theirs.name));
+            if theirs.kind.is_same_kind(&served.kind) {
+                return Err(NotLoaded::KindTaken { kind: served.kind.clone(), plugin: theirs.name.clone() });
             }
         }
         Ok(())

@@ -2,120 +2,98 @@
 
 use std::collections::BTreeSet;
 
-use pilothouse_engine::{
-    Manifest,
-    contract::{Child, ImmutablePolicy, KindRef},
-};
+use pilothouse_engine::contract::{Child, KindRef};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Refusal, Scopes,
+    desired::DesiredChild,
     json::{drop_nulls, parse_object, text},
+    names::{check_metadata, check_name, check_namespace},
+    owner::Owner,
+    ownership, pointer,
+    refusal::{MAX_CHILDREN, Refusal},
+    secret,
 };
-use crate::{cache::Object, labels, pipeline::pointer};
+use crate::{
+    labels,
+    object::{ObjectRef, describe},
+    schema::{Cursor, Schema},
+};
 
-/// The most children one object may have.
-pub(super) const MAX_CHILDREN: usize = 1_000;
-
-/// A child as it shall be applied.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DesiredChild {
-    /// Its kind.
-    pub kind: KindRef,
-    /// Its name.
-    pub name: String,
-    /// Its namespace, empty for a cluster-scoped kind.
-    pub namespace: String,
-    /// The complete body to apply, with owner reference, labels and fingerprint.
-    pub body: Value,
-    /// Fingerprint of the body, also in its annotation [`labels::APPLIED`].
-    pub fingerprint: String,
-    /// What to do when a field cannot change.
-    pub on_immutable: ImmutablePolicy,
-    /// JSON pointers of the fields that are left to others; they are not in the body.
-    pub unmanaged: Vec<String>,
-}
-
-/// The object that the children belong to, and what its plugin declares.
-pub(super) struct Owner<'a> {
-    pub(super) manifest: &'a Manifest,
-    pub(super) kind: &'a KindRef,
-    pub(super) object: &'a Object,
-    pub(super) scopes: &'a dyn Scopes,
-}
-
-impl Owner<'_> {
-    /// Checks and completes all children of an answer.
-    pub(super) fn complete_all(&self, children: Vec<Child>) -> Result<Vec<DesiredChild>, Refusal> {
-        if children.len() > MAX_CHILDREN {
-            return Err(Refusal::TooMany(children.len()));
-        }
-        let mut seen = BTreeSet::new();
-        let mut completed = Vec::with_capacity(children.len());
-        for child in children {
-            let child = self.complete(child)?;
-            if !seen.insert((child.kind.clone(), child.name.clone())) {
-                return Err(Refusal::Duplicate(describe(&child.kind, &child.name)));
-            }
-            completed.push(child);
-        }
-        Ok(completed)
+/// Checks and completes all children of an answer.
+pub(super) fn complete_all(owner: &Owner<'_>, children: &[Child]) -> Result<Vec<DesiredChild>, Refusal> {
+    if children.len() > MAX_CHILDREN {
+        return Err(Refusal::TooMany(children.len()));
     }
+    let mut seen = BTreeSet::new();
+    let mut completed = Vec::with_capacity(children.len());
+    for child in children {
+        let child = complete(owner, child)?;
+        if !seen.insert((child.kind.clone(), child.name.clone())) {
+            return Err(Refusal::Duplicate(describe(&child.kind, &child.name)));
+        }
+        completed.push(child);
+    }
+    Ok(completed)
+}
 
-    fn complete(&self, child: Child) -> Result<DesiredChild, Refusal> {
-        let Child { object, on_immutable, on_removal, unmanaged_fields } = child;
-        let mut body = parse_object("a child", &object)?;
-        let kind = self.declared_kind(&body)?;
-        let name = text(&body, &["metadata", "name"]).filter(|name| !name.is_empty()).ok_or_else(|| {
-            Refusal::Malformed { what: format!("a {kind}"), why: "it has no metadata.name".to_owned() }
+fn complete(owner: &Owner<'_>, child: &Child) -> Result<DesiredChild, Refusal> {
+    let Child { object, on_immutable, on_removal, unmanaged_fields } = child;
+    let mut body = parse_object("a child", object)?;
+    let kind = declared_kind(owner, &body)?;
+    let name = text(&body, &["metadata", "name"]).filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| malformed(format!("a {kind}"), "it has no metadata.name"))?;
+    check_name(&kind, &name)?;
+    let name = ObjectRef::new(&namespace(owner, &body, &kind, &name)?, &name);
+    check_metadata(&body, &describe(&kind, &name))?;
+    let schema = owner.kinds.schema(&kind);
+    drop_nulls(&mut body, schema.map_or_else(Cursor::unknown, Schema::root));
+    body.remove("status");
+    secret::encode_string_data(&kind, &mut body);
+    let mut body = Value::Object(body);
+    for field in unmanaged_fields {
+        pointer::remove(&mut body, field).map_err(|error| {
+            malformed(format!("the unmanaged field '{field}' of {}", describe(&kind, &name)), &error.to_string())
         })?;
-        let namespace = self.namespace(&body, &kind, &name)?;
-        drop_nulls(&mut body);
-        body.remove("status");
-        let mut body = Value::Object(body);
-        for field in &unmanaged_fields {
-            pointer::remove(&mut body, field)
-                .map_err(|why| Refusal::Malformed { what: format!("the unmanaged field '{field}' of {name}"), why })?;
-        }
-        if !unmanaged_fields.is_empty() {
-            body["metadata"]["annotations"][labels::UNMANAGED] = json!(unmanaged_fields.join(" "));
-        }
-        let fingerprint = self.own(&mut body, &namespace, on_removal);
-        Ok(DesiredChild { kind, name, namespace, body, fingerprint, on_immutable, unmanaged: unmanaged_fields })
     }
-
-    fn declared_kind(&self, body: &Map<String, Value>) -> Result<KindRef, Refusal> {
-        let field = |name| text(body, &[name]).unwrap_or_default();
-        let kind = KindRef { api_version: field("apiVersion"), kind: field("kind") };
-        if self.manifest.children.contains(&kind) { Ok(kind) } else { Err(Refusal::UndeclaredKind(kind)) }
+    if !unmanaged_fields.is_empty() {
+        body["metadata"]["annotations"][labels::UNMANAGED] = json!(unmanaged_fields.join(" "));
     }
-
-    fn namespace(&self, body: &Map<String, Value>, kind: &KindRef, name: &str) -> Result<String, Refusal> {
-        let own = &*self.object.name.namespace;
-        let namespaced = self.scopes.is_namespaced(kind).ok_or_else(|| Refusal::KindNotInstalled(kind.clone()))?;
-        if !namespaced {
-            let allowed = own.is_empty();
-            return if allowed { Ok(String::new()) } else { Err(Refusal::ClusterScoped(describe(kind, name))) };
-        }
-        let asked = text(body, &["metadata", "namespace"]);
-        match asked.as_deref() {
-            // A cluster-scoped object says where its children live.
-            Some(namespace) if own.is_empty() => Ok(namespace.to_owned()),
-            None if own.is_empty() => {
-                let why = "its object is cluster-scoped, so it needs a metadata.namespace".to_owned();
-                Err(Refusal::Malformed { what: describe(kind, name), why })
-            }
-            Some(namespace) if namespace != own => {
-                Err(Refusal::ForeignNamespace { child: describe(kind, name), namespace: namespace.to_owned() })
-            }
-            _ => Ok(own.to_owned()),
-        }
-    }
+    let digest = ownership::mark(owner, &mut body, &kind, &name, *on_removal);
+    Ok(DesiredChild { kind, name, body, digest, on_immutable: *on_immutable, unmanaged: unmanaged_fields.clone() })
 }
 
-/// A child in a message: `Deployment 'web'`.
-pub fn describe(kind: &KindRef, name: &str) -> String {
-    format!("{} '{name}'", kind.kind)
+fn malformed(what: String, why: &str) -> Refusal {
+    Refusal::Malformed { what, why: why.to_owned() }
+}
+
+fn declared_kind(owner: &Owner<'_>, body: &Map<String, Value>) -> Result<KindRef, Refusal> {
+    let field = |name| text(body, &[name]).unwrap_or_default();
+    let kind = KindRef { api_version: field("apiVersion"), kind: field("kind") };
+    if owner.manifest.children.contains(&kind) { Ok(kind) } else { Err(Refusal::UndeclaredKind(kind)) }
+}
+
+/// Where a child lives; empty for a cluster-scoped kind.
+fn namespace(owner: &Owner<'_>, body: &Map<String, Value>, kind: &KindRef, name: &str) -> Result<String, Refusal> {
+    let own = &*owner.object.name.namespace;
+    let child = || format!("{} '{name}'", kind.kind);
+    let is_namespaced = owner.kinds.is_namespaced(kind).ok_or_else(|| Refusal::KindNotInstalled(kind.clone()))?;
+    if !is_namespaced {
+        return if own.is_empty() { Ok(String::new()) } else { Err(Refusal::ClusterScoped(child())) };
+    }
+    let asked = body.get("metadata").and_then(|metadata| metadata.get("namespace")).filter(|asked| !asked.is_null());
+    if asked.is_some_and(|asked| !asked.is_string()) {
+        return Err(malformed(child(), "metadata.namespace is not a text"));
+    }
+    match text(body, &["metadata", "namespace"]).filter(|asked| !asked.is_empty()) {
+        // A cluster-scoped object says where its children live.
+        Some(asked) if own.is_empty() => check_namespace(&child(), &asked).map(|()| asked),
+        None if own.is_empty() => {
+            Err(malformed(child(), "its object is cluster-scoped, so it needs a metadata.namespace"))
+        }
+        Some(asked) if asked != own => Err(Refusal::ForeignNamespace { child: child(), namespace: asked }),
+        _ => Ok(own.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +117,12 @@ mod tests {
                 "PluginContractViolated",
             ),
             ("ns", vec![child(secret)], "ChildKindNotDeclared"),
+            ("ns", vec![child(&config_map(r#","labels":"x""#))], "PluginContractViolated"),
+            (
+                "ns",
+                vec![child(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a?dryRun=All"}}"#)],
+                "PluginContractViolated",
+            ),
             ("ns", vec![child(absent)], "ChildKindNotInstalled"),
             ("ns", vec![child(namespace)], "ChildScopeNotAllowed"),
             ("ns", vec![child(&other)], "ChildScopeNotAllowed"),
@@ -152,5 +136,8 @@ mod tests {
         }
         assert!(checked("", vec![child(namespace)]).is_ok(), "a cluster-scoped object may own cluster-scoped children");
         assert!(checked("", vec![child(&other)]).is_ok(), "and namespaced ones that say where they live");
+        let elsewhere = config_map(r#","namespace":"elsewhere""#);
+        let both = checked("", vec![child(&other), child(&elsewhere)]);
+        assert!(both.is_ok(), "one name in two namespaces is two children: {both:?}");
     }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Refusal;
+use super::refusal::Refusal;
+use crate::schema::Cursor;
 
 /// The object that a text holds; `what` names it in the refusal.
 pub(super) fn parse_object(what: &str, text: &str) -> Result<Map<String, Value>, Refusal> {
@@ -20,22 +21,70 @@ pub(super) fn text(body: &Map<String, Value>, path: &[&str]) -> Option<String> {
     parent.get(*last)?.as_str().map(str::to_owned)
 }
 
-/// The host's own fields of a status are not the plugin's to write.
-pub(super) fn without_host_fields(mut status: Map<String, Value>) -> Map<String, Value> {
+/// The host's own fields of a status are not the plugin's to write; `at` is the place of the status in the schema.
+pub(super) fn without_host_fields(mut status: Map<String, Value>, at: Cursor<'_>) -> Map<String, Value> {
     status.remove("conditions");
     status.remove("observedGeneration");
-    drop_nulls(&mut status);
+    drop_nulls(&mut status, at);
     status
 }
 
-/// Server-side apply has no use for nulls: a field that is not there is not applied.
-pub(super) fn drop_nulls(object: &mut Map<String, Value>) {
-    object.retain(|_, value| !value.is_null());
-    for value in object.values_mut() {
-        match value {
-            Value::Object(object) => drop_nulls(object),
-            Value::Array(items) => items.iter_mut().filter_map(Value::as_object_mut).for_each(drop_nulls),
-            _ => {}
+/// Drops the fields that are null: server-side apply has no use for them, a field that is not there is not applied. Where
+/// the schema says that null is a value, it stays.
+pub(super) fn drop_nulls(object: &mut Map<String, Value>, at: Cursor<'_>) {
+    object.retain(|key, value| !value.is_null() || at.field(key).takes_null());
+    for (key, value) in object {
+        drop_nulls_below(value, at.field(key));
+    }
+}
+
+fn drop_nulls_below(value: &mut Value, at: Cursor<'_>) {
+    match value {
+        _ if at.is_free_form() => {}
+        Value::Object(object) => drop_nulls(object, at),
+        Value::Array(items) => items.iter_mut().for_each(|item| drop_nulls_below(item, at.items())),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::samples;
+
+    fn without_nulls(value: &Value, at: Cursor<'_>) -> Value {
+        let mut object = value.as_object().cloned().unwrap_or_default();
+        drop_nulls(&mut object, at);
+        Value::Object(object)
+    }
+
+    #[test]
+    fn nulls_stay_only_where_the_schema_has_a_use_for_them() {
+        let gadget = samples::gadget();
+        let cases = [
+            ("a scalar", json!({"size": null}), json!({})),
+            ("a nullable scalar", json!({"note": null}), json!({"note": null})),
+            ("int or string", json!({"port": null}), json!({})),
+            ("no type at all", json!({"anything": null}), json!({"anything": null})),
+            ("below no type", json!({"anything": {"a": [{"b": null}]}}), json!({"anything": {"a": [{"b": null}]}})),
+            ("an object that preserves unknown fields", json!({"values": null}), json!({})),
+            ("what it knows", json!({"values": {"known": null}}), json!({"values": {}})),
+            ("what it does not know", json!({"values": {"a": null}}), json!({"values": {"a": null}})),
+            ("below that", json!({"values": {"a": {"b": null}}}), json!({"values": {"a": {"b": null}}})),
+            ("a map", json!({"settings": {"a": null, "b": "c"}}), json!({"settings": {"b": "c"}})),
+            ("an element", json!({"routes": [{"host": null}, null]}), json!({"routes": [{}, null]})),
+            ("an undeclared field", json!({"none": {"a": null}}), json!({"none": {}})),
+        ];
+        for (name, spec, expected) in cases {
+            assert_eq!(without_nulls(&json!({"spec": spec}), gadget.root()), json!({"spec": expected}), "{name}");
         }
+    }
+
+    #[test]
+    fn without_a_schema_no_field_is_null() {
+        let value = json!({"a": null, "b": {"c": null, "d": [{"e": null}, [{"f": null}]]}});
+        assert_eq!(without_nulls(&value, Cursor::unknown()), json!({"b": {"d": [{}, [{}]]}}));
     }
 }

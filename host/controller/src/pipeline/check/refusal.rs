@@ -2,7 +2,8 @@
 
 use pilothouse_engine::contract::KindRef;
 
-use super::child::MAX_CHILDREN;
+/// The most children one object may have.
+pub(super) const MAX_CHILDREN: usize = 1_000;
 
 /// Why a response is refused as a whole. Nothing of it is applied.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

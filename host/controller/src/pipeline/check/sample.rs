@@ -7,8 +7,11 @@ use pilothouse_engine::{
     contract::{Child, ImmutablePolicy, KindRef, RemovalPolicy, Response, Verdict},
 };
 
-use super::{DesiredChild, Refusal, check};
-use crate::{cache::Object, kinds::Installed};
+use super::{Children, DesiredChild, DesiredChildren, Owner, Refusal, check};
+use crate::{
+    kinds::{InstalledKind, KnownKind},
+    object::Object,
+};
 
 /// A plugin that may have ConfigMaps, Namespaces and a kind that is not installed.
 fn manifest() -> Manifest {
@@ -17,7 +20,7 @@ fn manifest() -> Manifest {
     Manifest { children, ..Manifest::new("web", "1.0.0", KindRef::new("example.com/v1", "Web")) }
 }
 
-fn scopes() -> BTreeMap<KindRef, Arc<Installed>> {
+fn kinds() -> BTreeMap<KindRef, KnownKind> {
     [("ConfigMap", true), ("Namespace", false)]
         .map(|(kind, namespaced)| {
             let resource = kube::api::ApiResource {
@@ -27,7 +30,8 @@ fn scopes() -> BTreeMap<KindRef, Arc<Installed>> {
                 kind: kind.into(),
                 plural: kind.to_lowercase(),
             };
-            (KindRef::new("v1", kind), Arc::new(Installed { resource, namespaced, has_status: false }))
+            let installed = Arc::new(InstalledKind { resource, namespaced, has_status: false });
+            (KindRef::new("v1", kind), KnownKind { installed, schema: None })
         })
         .into()
 }
@@ -53,8 +57,12 @@ pub(super) fn config_map(extra: &str) -> String {
 
 /// The children of an object of that namespace, checked.
 pub(super) fn checked(namespace: &str, children: Vec<Child>) -> Result<Vec<DesiredChild>, Refusal> {
-    let response = Response { children: Some(children), ..Response::verdict(Verdict::Done) };
-    let kind = KindRef::new("example.com/v1", "Web");
-    let desired = check(&manifest(), &kind, &object(namespace), &scopes(), response)?;
-    Ok(desired.children.unwrap_or_default())
+    let (manifest, kind, object, kinds) =
+        (manifest(), KindRef::new("example.com/v1", "Web"), object(namespace), kinds());
+    let owner = Owner { manifest: &manifest, kind: &kind, object: &object, schema: None, kinds: &kinds };
+    let desired = check(&owner, &Response::verdict(Verdict::Done), Children::Check(&children))?;
+    Ok(match desired.children {
+        DesiredChildren::These(children) => children,
+        DesiredChildren::Leave | DesiredChildren::InSync => Vec::new(),
+    })
 }

@@ -1,0 +1,44 @@
+//! All informers of the process. Starts one when somebody first asks for its kind; never looks at the objects inside.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use kube::Client;
+use pilothouse_engine::contract::KindRef;
+
+use super::{EventHandler, Informer, WatchConfig, WatchScope, informer::InformerParts, schema_reader::SchemaReader};
+
+/// All informers of the process, each shared by everybody who asks for the same kind and scope.
+pub struct Caches {
+    parts: InformerParts,
+    /// Weak, so that an informer ends with its last user.
+    informers: Mutex<HashMap<(KindRef, WatchScope), Weak<Informer>>>,
+}
+
+impl Caches {
+    /// Creates an empty set of informers, all of which will report to `handler`.
+    pub fn new(client: Client, config: WatchConfig, handler: Arc<dyn EventHandler>) -> Self {
+        let schemas = Arc::new(SchemaReader::new(client.clone()));
+        Self { parts: InformerParts { client, schemas, config, handler }, informers: Mutex::default() }
+    }
+
+    /// The informer of a kind, started if nobody uses it yet. Needs a tokio runtime.
+    pub fn informer(&self, kind: &KindRef, scope: WatchScope) -> Arc<Informer> {
+        let mut informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
+        informers.retain(|_, informer| informer.strong_count() > 0);
+        let slot = informers.entry((kind.clone(), scope)).or_default();
+        slot.upgrade().unwrap_or_else(|| {
+            let informer = Informer::start(kind.clone(), scope, self.parts.clone());
+            *slot = Arc::downgrade(&informer);
+            informer
+        })
+    }
+
+    /// All informers that somebody holds.
+    pub fn informers(&self) -> Vec<Arc<Informer>> {
+        let informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
+        informers.values().filter_map(Weak::upgrade).collect()
+    }
+}

@@ -1,0 +1,334 @@
+//! One informer: waits until its kind is installed, lists and watches it, recovers when the stream ends, and notices when the
+//! kind is removed. Writes only into its own store.
+
+use std::{
+    pin::pin,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+    time::Duration,
+};
+
+use futures::StreamExt;
+use kube::{
+    Api, Client,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use pilothouse_engine::contract::KindRef;
+use tokio::{select, sync::watch, task::AbortHandle};
+
+use super::{
+    Change, EventHandler, Store, WatchConfig, WatchScope,
+    backoff::WatchBackoff,
+    schema_cell::{Loaded, SchemaCell},
+    schema_reader::SchemaReader,
+};
+use crate::{
+    errors::{chain, watch_error},
+    kinds::{self, InstalledKind},
+    labels,
+    object::Incoming,
+    schema::Schema,
+};
+
+/// The interval at which the API server is asked for a kind that is not installed: the first one and the longest one.
+const FIRST_PROBE: Duration = Duration::from_secs(1);
+const MAX_PROBE: Duration = Duration::from_secs(10);
+
+/// The factor between two intervals.
+const PROBE_GROWTH: f64 = 1.25;
+
+/// How often a watch is restarted at most.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+
+/// The state of a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchState {
+    /// The API server has not answered yet.
+    Starting,
+    /// The cluster does not have the kind; the informer waits for it.
+    NotInstalled,
+    /// The API server refuses the request or does not answer, for this reason. The informer keeps trying.
+    Failing(String),
+    /// The store has held a complete listing and follows changes.
+    Synced,
+}
+
+/// Where a watch reads from.
+struct Source<'a> {
+    client: &'a Client,
+    api: Api<Incoming>,
+    config: watcher::Config,
+    installed: &'a InstalledKind,
+}
+
+/// What all informers share.
+#[derive(Clone)]
+pub(super) struct InformerParts {
+    pub(super) client: Client,
+    pub(super) schemas: Arc<SchemaReader>,
+    pub(super) config: WatchConfig,
+    pub(super) handler: Arc<dyn EventHandler>,
+}
+
+/// A watched kind with its store, like client-go's informer. Dropping the last reference ends the watch.
+#[derive(Debug)]
+pub struct Informer {
+    shared: Arc<Shared>,
+    task: OnceLock<AbortHandle>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: WatchConfig,
+    kind: KindRef,
+    scope: WatchScope,
+    store: Store,
+    installed: RwLock<Option<Arc<InstalledKind>>>,
+    schema: SchemaCell,
+    state: watch::Sender<WatchState>,
+}
+
+impl Informer {
+    pub(super) fn start(kind: KindRef, scope: WatchScope, parts: InformerParts) -> Arc<Self> {
+        let InformerParts { client, schemas, config, handler } = parts;
+        let shared = Arc::new(Shared {
+            config,
+            kind,
+            scope,
+            store: Store::default(),
+            installed: RwLock::default(),
+            schema: SchemaCell::default(),
+            state: watch::Sender::new(WatchState::Starting),
+        });
+        let task = tokio::spawn(run(client, shared.clone(), schemas, handler)).abort_handle();
+        Arc::new(Self { shared, task: OnceLock::from(task) })
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> &KindRef {
+        &self.shared.kind
+    }
+
+    /// The cached objects. That one is missing means something only once the store is synced.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// How the API server serves the kind; none while it is not installed.
+    pub fn installed(&self) -> Option<Arc<InstalledKind>> {
+        self.shared.installed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The kind's schema; none while it is unknown.
+    pub fn schema(&self) -> Option<Schema> {
+        self.shared.schema.get()
+    }
+
+    /// Requests a check of the schema, because an object has a field that the schema does not declare. The schema is read again
+    /// once the API server has another one.
+    pub fn recheck_schema(&self) {
+        self.shared.schema.recheck();
+    }
+
+    /// The state of the watch.
+    pub fn state(&self) -> WatchState {
+        self.shared.state.borrow().clone()
+    }
+
+    /// Waits until the state of the watch satisfies a condition.
+    pub async fn until(&self, condition: impl FnMut(&WatchState) -> bool) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        if let Err(closed) = self.shared.state.subscribe().wait_for(condition).await {
+            tracing::error!("a watch's state is gone: {closed}");
+        }
+    }
+}
+
+impl Drop for Informer {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+}
+
+async fn run(client: Client, shared: Arc<Shared>, schemas: Arc<SchemaReader>, handler: Arc<dyn EventHandler>) {
+    loop {
+        let installed = Arc::new(shared.await_installed(&client).await);
+        shared.set_installed(Some(installed.clone()));
+        // What is applied follows from the schema of a child kind, so nothing begins without, unless a table has it.
+        if shared.scope == WatchScope::Children && !Schema::is_built_in(&shared.kind.api_version, &shared.kind.kind) {
+            shared.schema.load(&schemas, &shared.kind).await;
+        }
+        select! {
+            () = shared.follow(&client, &installed, &*handler) => {}
+            () = shared.follow_schema(&schemas, &*handler) => {}
+        }
+        tracing::warn!(kind = %shared.kind, "the kind is no longer installed; waiting for it");
+        shared.set_installed(None);
+        shared.schema.clear();
+        shared.store.clear();
+        shared.set_state(WatchState::NotInstalled);
+    }
+}
+
+impl Shared {
+    fn set_state(&self, state: WatchState) {
+        self.state.send_if_modified(|current| {
+            let changed = *current != state;
+            *current = state;
+            changed
+        });
+    }
+
+    fn set_installed(&self, installed: Option<Arc<InstalledKind>>) {
+        *self.installed.write().unwrap_or_else(PoisonError::into_inner) = installed;
+    }
+
+    async fn await_installed(&self, client: &Client) -> InstalledKind {
+        let mut delay = FIRST_PROBE;
+        loop {
+            match kinds::find(client, &self.kind).await {
+                Ok(Some(installed)) => return installed,
+                Ok(None) => {
+                    self.set_state(WatchState::NotInstalled);
+                }
+                Err(error) => {
+                    self.failing(&format!("failed to ask the API server for {}: {}", self.kind, chain(&error)))
+                }
+            }
+            tokio::time::sleep(delay).await;
+            delay = delay.mul_f64(PROBE_GROWTH).min(MAX_PROBE);
+        }
+    }
+
+    fn failing(&self, why: &str) {
+        let state = WatchState::Failing(why.to_owned());
+        if *self.state.borrow() != state {
+            tracing::warn!(kind = %self.kind, "{why}; trying again");
+        }
+        // A synced store stays usable while its watch is broken: it only lags behind.
+        if !self.store.is_synced() {
+            self.set_state(state);
+        }
+    }
+
+    /// Reads the kind's schema once the store is synced, and again when a check was requested and the schema has changed. It is not
+    /// read earlier because other requests of a starting host are more urgent. Never returns.
+    async fn follow_schema(&self, schemas: &SchemaReader, handler: &dyn EventHandler) {
+        let mut synced = self.state.subscribe();
+        if synced.wait_for(|state| *state == WatchState::Synced).await.is_err() {
+            return std::future::pending().await;
+        }
+        if self.schema.get().is_none() {
+            self.schema.load(schemas, &self.kind).await;
+        }
+        loop {
+            self.schema.until_outdated(schemas, &self.kind).await;
+            if self.schema.load(schemas, &self.kind).await == Loaded::Changed {
+                handler.synced(&self.kind, self.scope);
+            }
+        }
+    }
+
+    /// Watches the kind until it is no longer installed.
+    async fn follow(&self, client: &Client, installed: &InstalledKind, handler: &dyn EventHandler) {
+        let api = match self.config.namespace.as_deref().filter(|_| installed.namespaced) {
+            Some(namespace) => Api::<Incoming>::namespaced_with(client.clone(), namespace, &installed.resource),
+            None => Api::all_with(client.clone(), &installed.resource),
+        };
+        let config = watcher::Config::default().timeout(self.config.renewal_seconds());
+        let config = match self.scope {
+            WatchScope::All => config,
+            WatchScope::Children => config.labels(labels::PLUGIN),
+        };
+        let source = Source { client, api, config, installed };
+        loop {
+            let is_installed = select! {
+                is_installed = self.list_and_watch(&source, handler) => is_installed,
+                () = self.until_a_write_is_overdue() => true,
+            };
+            if !is_installed {
+                return;
+            }
+            tokio::time::sleep(RESTART_DELAY).await;
+        }
+    }
+
+    /// Waits until the watch has failed to deliver a write of this process for as long as one watch request lasts.
+    async fn until_a_write_is_overdue(&self) {
+        let limit = Duration::from_secs(self.config.renewal_seconds().into());
+        loop {
+            tokio::time::sleep(limit).await;
+            if self.store.has_overdue_write(limit) {
+                break;
+            }
+        }
+        tracing::warn!(kind = %self.kind, "the watch does not deliver a write of this host; listing again");
+    }
+
+    /// Lists and watches. Returns whether the kind is still installed when that ends.
+    async fn list_and_watch(&self, source: &Source<'_>, handler: &dyn EventHandler) -> bool {
+        let mut stream = pin!(watcher(source.api.clone(), source.config.clone()).backoff(WatchBackoff::default()));
+        while let Some(event) = stream.next().await {
+            let error = match event {
+                Ok(event) => {
+                    self.handle(event, source.installed, handler);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            if code(&error) == Some(404) && matches!(kinds::find(source.client, &self.kind).await, Ok(None)) {
+                return false;
+            }
+            self.failing(&format!("failed to watch {}: {}", self.kind, watch_error(&error)));
+            // 410 Gone: kube's watcher would request the same expired resource version for ever, so a new watcher lists again.
+            if code(&error) == Some(410) {
+                return true;
+            }
+        }
+        true
+    }
+
+    fn handle(&self, event: Event<Incoming>, installed: &InstalledKind, handler: &dyn EventHandler) {
+        let notify = |change: &Change| handler.changed(&self.kind, self.scope, change);
+        match event {
+            Event::Init => self.store.on_list_start(),
+            Event::InitApply(object) | Event::Apply(object) => {
+                let object = object.into_object(&installed.resource);
+                let name = object.name.clone();
+                if let Some(change) = self.store.on_watch_apply(object) {
+                    notify(&change);
+                } else if let Some(known) = self.store.get(&name) {
+                    handler.echoed(&self.kind, self.scope, &known);
+                }
+            }
+            Event::Delete(object) => {
+                if let Some(change) = self.store.on_watch_delete(&object.into_object(&installed.resource)) {
+                    notify(&change);
+                }
+            }
+            Event::InitDone => {
+                self.store.on_list_done().iter().for_each(notify);
+                if *self.state.borrow() != WatchState::Synced {
+                    self.set_state(WatchState::Synced);
+                    tracing::debug!(kind = %self.kind, objects = self.store.len(), "cache synced");
+                    handler.synced(&self.kind, self.scope);
+                }
+            }
+        }
+    }
+}
+
+/// The HTTP status with which the API server refused to list or watch.
+fn code(error: &watcher::Error) -> Option<u16> {
+    let (watcher::Error::InitialListFailed(error)
+    | watcher::Error::WatchStartFailed(error)
+    | watcher::Error::WatchFailed(error)) = error
+    else {
+        return None;
+    };
+    if let kube::Error::Api(status) = error { Some(status.code) } else { None }
+}

@@ -1,0 +1,111 @@
+//! The fence: lets writes to the API server through only while this process may write. Every write of the host passes it
+//! last of all, so that a leader that was stopped or cut off does not write once another may have taken over. Reads always
+//! pass.
+
+use http::Request;
+use tokio::{sync::watch, time::Instant};
+
+use super::request::is_write;
+
+/// Says whether this process may write. Clones are one fence.
+#[derive(Clone, Debug)]
+pub struct Fence(watch::Sender<Permit>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Permit {
+    Always,
+    Until(Instant),
+    Never,
+}
+
+/// A write by a process that is not the leader.
+#[derive(Debug, thiserror::Error)]
+#[error("this host is not the leader, so it does not write")]
+pub struct NotLeading;
+
+impl Fence {
+    /// A fence that is always open: for a host that is alone.
+    pub fn open() -> Self {
+        Self(watch::Sender::new(Permit::Always))
+    }
+
+    /// A fence that is closed until [`Fence::open_until`].
+    pub fn closed() -> Self {
+        Self(watch::Sender::new(Permit::Never))
+    }
+
+    /// Lets a request through, or not.
+    ///
+    /// # Errors
+    /// [`NotLeading`] for a write that is not permitted now.
+    pub fn admit<B>(&self, request: Request<B>) -> Result<Request<B>, NotLeading> {
+        if !is_write(&request) || self.is_open() { Ok(request) } else { Err(NotLeading) }
+    }
+
+    /// Whether writes pass now.
+    pub fn is_open(&self) -> bool {
+        self.permits(Instant::now())
+    }
+
+    /// Waits until writes pass.
+    pub async fn until_open(&self) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        if let Err(closed) = self.0.subscribe().wait_for(|_| self.is_open()).await {
+            tracing::error!("the fence is gone: {closed}");
+        }
+    }
+
+    /// Permits writes until then.
+    pub(crate) fn open_until(&self, end: Instant) {
+        self.0.send_replace(Permit::Until(end));
+    }
+
+    /// Permits no more writes.
+    pub(crate) fn close(&self) {
+        self.0.send_replace(Permit::Never);
+    }
+
+    fn permits(&self, now: Instant) -> bool {
+        match *self.0.borrow() {
+            Permit::Always => true,
+            Permit::Until(end) => now < end,
+            Permit::Never => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn a_permit_to_write_ends_by_itself() {
+        let (fence, now) = (Fence::closed(), Instant::now());
+        assert!(!fence.permits(now));
+        fence.open_until(now + Duration::from_secs(10));
+        assert!(fence.permits(now + Duration::from_secs(9)));
+        assert!(!fence.permits(now + Duration::from_secs(10)));
+        fence.close();
+        assert!(!fence.permits(now));
+        assert!(Fence::open().permits(now));
+    }
+
+    #[test]
+    fn a_closed_fence_stops_writes_alone() {
+        for (method, passes) in [
+            (Method::GET, true),
+            (Method::PATCH, false),
+            (Method::POST, false),
+            (Method::PUT, false),
+            (Method::DELETE, false),
+        ] {
+            let mut request = Request::new(());
+            *request.method_mut() = method.clone();
+            assert_eq!(Fence::closed().admit(request).is_ok(), passes, "{method}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The connections to the API server: one HTTP/2 connection for all watches and writes, without Nagle's delay, with
+//! pings that notice a dead peer and a limit on the time for an answer; another for the Lease. Says in words what is wrong
+//! with a kubeconfig; never retries by itself, but for a token that was replaced.
+
+mod connections;
+pub mod fence;
+mod in_flight;
+mod request;
+mod timeout;
+mod token;
+
+use std::{path::Path, time::Duration};
+
+use http::Request;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioExecutor};
+use kube::{
+    Client, Config,
+    client::{Body, ConfigExt},
+    config::KubeConfigOptions,
+};
+use tower::{BoxError, ServiceBuilder};
+
+pub use self::token::TokenError;
+use self::{connections::Connections, in_flight::InFlightLimit, timeout::RequestTimeout, token::TokenFile};
+use crate::{client::fence::Fence, errors::chain, metrics::RequestMetrics};
+
+/// A silent connection is pinged after this, and dropped when no answer comes in [`PING_TIMEOUT`].
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an answer may take where the configuration does not say (`read_timeout`): the API server's own limit.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Receive window of one stream and of the connection: big enough that a list does not stall behind acknowledgements.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 8 << 20;
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No kubeconfig and not in a cluster, or a file that cannot be read.
+    #[error(
+        "no usable cluster configuration: {0}\nset KUBECONFIG or --kubeconfig to a readable kubeconfig, or run in a \
+         pod with a service account"
+    )]
+    Config(String),
+    /// The configuration's certificates or credentials are not usable.
+    #[error("the cluster configuration cannot be used: {0}")]
+    Setup(#[source] kube::Error),
+    /// The token file is not usable.
+    #[error("the cluster configuration cannot be used: {0}")]
+    Token(#[from] TokenError),
+}
+
+/// Where the cluster is: an explicit kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service
+/// account.
+///
+/// # Errors
+/// [`ClientError::Config`], which says what was tried and what to set.
+pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>) -> Result<Config, ClientError> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+    let problem = |path: &std::path::Path, error: &dyn std::fmt::Display| {
+        ClientError::Config(format!("kubeconfig '{}': {error}", path.display()))
+    };
+    match kubeconfig {
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path).map_err(|error| problem(path, &chain(&error)))?;
+            Config::from_custom_kubeconfig(file, &options).await.map_err(|error| problem(path, &chain(&error)))
+        }
+        None if context.is_some() => {
+            Config::from_kubeconfig(&options).await.map_err(|error| ClientError::Config(chain(&error)))
+        }
+        None => Config::infer().await.map_err(|error| ClientError::Config(chain(&error))),
+    }
+}
+
+/// The client for all watches and writes; a write passes the fence or fails. Connects on first use, so a server that is
+/// down is no error here.
+///
+/// # Errors
+/// [`ClientError::Setup`] where certificates or credentials are not usable.
+pub fn client(config: &Config, requests: RequestMetrics, fence: Fence) -> Result<Client, ClientError> {
+    let connector = connector(config, Versions::All)?;
+    let open = move || {
+        hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+            .timer(hyper_util::rt::TokioTimer::new())
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
+            .http2_keep_alive_while_idle(true)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .build(connector.clone())
+    };
+    assemble(config, requests, fence, Connections::new(open))
+}
+
+/// A client for the Lease alone, which no fence holds. HTTP/1.1: a request that is given up takes its connection with it,
+/// and the next one is not stuck behind it, nor behind any watch.
+///
+/// # Errors
+/// As for [`client`].
+pub fn lease_client(config: &Config, requests: RequestMetrics) -> Result<Client, ClientError> {
+    let connector = connector(config, Versions::Http1)?;
+    let open = move || {
+        hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+            .timer(hyper_util::rt::TokioTimer::new())
+            .build(connector.clone())
+    };
+    assemble(config, requests, Fence::open(), Connections::new(open))
+}
+
+fn assemble(
+    config: &Config,
+    requests: RequestMetrics,
+    fence: Fence,
+    connections: Connections,
+) -> Result<Client, ClientError> {
+    let token = token_file(config).map(TokenFile::open).transpose()?;
+    let other = token.is_none().then(|| config.auth_layer()).transpose().map_err(ClientError::Setup)?;
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(token)
+        .option_layer(other.flatten())
+        .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
+        // The fence comes last: a write that waited for its turn may have lost its permit meanwhile.
+        .layer(InFlightLimit::new())
+        .filter(move |request: Request<Body>| fence.admit(request))
+        .layer(requests)
+        .layer(RequestTimeout::new(config.read_timeout.unwrap_or(REQUEST_TIMEOUT)))
+        .map_err(BoxError::from)
+        .service(connections);
+    Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+/// The token file, if the configuration has nothing that goes before it.
+fn token_file(config: &Config) -> Option<&Path> {
+    let auth = &config.auth_info;
+    let other =
+        auth.auth_provider.is_some() || auth.token.is_some() || (auth.username.is_some() && auth.password.is_some());
+    auth.token_file.as_deref().filter(|_| !other).map(Path::new)
+}
+
+/// Which HTTP versions are offered.
+enum Versions {
+    /// HTTP/2 first; a proxy that speaks only HTTP/1.1 still works.
+    All,
+    /// HTTP/1.1 alone.
+    Http1,
+}
+
+/// The way to the server. kube's own connector offers HTTP/1.1 alone, and delays small packets.
+fn connector(config: &Config, versions: Versions) -> Result<HttpsConnector<HttpConnector>, ClientError> {
+    let mut http = HttpConnector::new();
+    http.set_nodelay(true);
+    http.enforce_http(false);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    let tls = config.rustls_client_config().map_err(ClientError::Setup)?;
+    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().map_err(|error| {
+            ClientError::Config(format!("the tls-server-name '{name}' is not a host name: {error}"))
+        })?;
+        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(match versions {
+        Versions::All => builder.enable_all_versions().wrap_connector(http),
+        Versions::Http1 => builder.enable_http1().wrap_connector(http),
+    })
+}

@@ -1,0 +1,228 @@
+//! Who looked up what, the other way round: which keys a change of an object wakes, also when what was asked for did not
+//! exist. Answers no lookup.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use pilothouse_engine::{Query, contract::KindRef};
+
+use crate::{object::Object, queue::Key, selector::Selector};
+
+/// Who looked up what, the other way round.
+#[derive(Debug, Default)]
+pub struct LookupIndex {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    by_key: HashMap<Key, Vec<Query>>,
+    by_kind: HashMap<KindRef, Waiting>,
+}
+
+/// Who waits for objects of one kind.
+#[derive(Debug, Default)]
+struct Waiting {
+    names: HashMap<String, HashSet<InNamespace>>,
+    selectors: HashMap<String, HashSet<InNamespace>>,
+}
+
+/// A key, and the namespace that it looked into. A cluster-scoped object is in all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct InNamespace {
+    namespace: String,
+    key: Key,
+}
+
+impl LookupIndex {
+    /// Replaces what a key's last reconcile looked up.
+    pub fn record(&self, key: &Key, queries: Vec<Query>) {
+        let mut inner = self.lock();
+        if inner.by_key.get(key).map_or(queries.is_empty(), |known| *known == queries) {
+            return;
+        }
+        inner.forget(key);
+        for query in &queries {
+            inner.index(key, query);
+        }
+        if !queries.is_empty() {
+            inner.by_key.insert(key.clone(), queries);
+        }
+    }
+
+    /// Adds a lookup that is being made, before it is answered.
+    pub fn add(&self, key: &Key, query: Query) {
+        let mut inner = self.lock();
+        if inner.by_key.get(key).is_some_and(|known| known.contains(&query)) {
+            return;
+        }
+        inner.index(key, &query);
+        inner.by_key.entry(key.clone()).or_default().push(query);
+    }
+
+    /// Forgets a key whose object is gone.
+    pub fn forget(&self, key: &Key) {
+        self.lock().forget(key);
+    }
+
+    /// Forgets all keys of a plugin that is gone.
+    pub fn forget_plugin(&self, plugin: &str) {
+        let mut inner = self.lock();
+        let keys: Vec<_> = inner.by_key.keys().filter(|key| &*key.plugin == plugin).cloned().collect();
+        keys.iter().for_each(|key| inner.forget(key));
+    }
+
+    /// The keys that a state of a looked-up object wakes.
+    pub fn affected(&self, kind: &KindRef, object: &Object) -> Vec<Key> {
+        let inner = self.lock();
+        let Some(waiting) = inner.by_kind.get(kind) else { return Vec::new() };
+        let selects = |selector: &str| Selector::parse(selector).is_ok_and(|selector| selector.matches(&object.labels));
+        let by_name = waiting.names.get(&*object.name.name).into_iter().flatten();
+        let by_selector = waiting.selectors.iter().filter(|(selector, _)| selects(selector)).flat_map(|(_, keys)| keys);
+        let in_scope = |looked: &&InNamespace| {
+            object.name.namespace.is_empty()
+                || looked.namespace.is_empty()
+                || *object.name.namespace == *looked.namespace
+        };
+        by_name.chain(by_selector).filter(in_scope).map(|looked| looked.key.clone()).collect()
+    }
+
+    /// All keys that look up objects of a kind.
+    pub fn users_of(&self, kind: &KindRef) -> Vec<Key> {
+        let inner = self.lock();
+        let uses = |queries: &Vec<Query>| queries.iter().any(|query| query.kind() == kind);
+        inner.by_key.iter().filter(|(_, queries)| uses(queries)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn index(&mut self, key: &Key, query: &Query) {
+        let waiting = self.by_kind.entry(query.kind().clone()).or_default();
+        let looked = match query {
+            Query::Get { name, .. } => waiting.names.entry(name.clone()),
+            Query::Select { selector, .. } => waiting.selectors.entry(selector.clone()),
+        };
+        looked.or_default().insert(InNamespace::of(key, query));
+    }
+
+    /// Takes a key out of the places that its own queries name.
+    fn forget(&mut self, key: &Key) {
+        for query in self.by_key.remove(key).unwrap_or_default() {
+            self.remove(key, &query);
+        }
+    }
+
+    fn remove(&mut self, key: &Key, query: &Query) {
+        let Some(waiting) = self.by_kind.get_mut(query.kind()) else { return };
+        let (places, asked) = match query {
+            Query::Get { name, .. } => (&mut waiting.names, name),
+            Query::Select { selector, .. } => (&mut waiting.selectors, selector),
+        };
+        if let Some(keys) = places.get_mut(asked) {
+            keys.remove(&InNamespace::of(key, query));
+            if keys.is_empty() {
+                places.remove(asked);
+            }
+        }
+        if waiting.names.is_empty() && waiting.selectors.is_empty() {
+            self.by_kind.remove(query.kind());
+        }
+    }
+}
+
+impl InNamespace {
+    /// Where a key's query looks.
+    fn of(key: &Key, query: &Query) -> Self {
+        let (Query::Get { namespace, .. } | Query::Select { namespace, .. }) = query;
+        let namespace = namespace.clone().unwrap_or_else(|| key.object.namespace.to_string());
+        Self { namespace, key: key.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::ObjectRef;
+
+    fn key(name: &str) -> Key {
+        Key { plugin: "p".into(), object: ObjectRef::new("ns", name) }
+    }
+
+    fn kind() -> KindRef {
+        KindRef::new("v1", "ConfigMap")
+    }
+
+    fn get(namespace: Option<&str>, name: &str) -> Query {
+        Query::Get { kind: kind(), namespace: namespace.map(str::to_owned), name: name.to_owned() }
+    }
+
+    fn select(selector: &str) -> Query {
+        Query::Select { kind: kind(), namespace: None, selector: selector.to_owned() }
+    }
+
+    fn object(namespace: &str, name: &str, label: &str) -> Object {
+        Object { labels: [("app".into(), label.into())].into(), ..Object::sample(namespace, name) }
+    }
+
+    #[test]
+    fn a_change_wakes_those_who_looked_also_for_what_was_not_there() {
+        let index = LookupIndex::default();
+        index.record(&key("by-name"), vec![get(None, "settings")]);
+        index.record(&key("elsewhere"), vec![get(Some("other"), "settings")]);
+        index.record(&key("by-selector"), vec![select("app=web")]);
+        let woken = |object: Object| {
+            let mut names: Vec<_> =
+                index.affected(&kind(), &object).iter().map(|key| key.object.name.to_string()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(woken(object("ns", "settings", "db")), ["by-name"]);
+        assert_eq!(woken(object("other", "settings", "web")), ["elsewhere"]);
+        assert_eq!(woken(object("ns", "settings", "web")), ["by-name", "by-selector"]);
+        assert_eq!(
+            woken(object("", "settings", "db")),
+            ["by-name", "elsewhere"],
+            "cluster-scoped objects are everywhere"
+        );
+        assert!(index.affected(&KindRef::new("v1", "Secret"), &object("ns", "settings", "web")).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_longer_looked_up_wakes_nobody() {
+        let index = LookupIndex::default();
+        index.record(&key("a"), vec![get(None, "one"), select("app")]);
+        index.record(&key("a"), vec![get(None, "two")]);
+        assert!(index.affected(&kind(), &object("ns", "one", "x")).is_empty());
+        assert_eq!(index.users_of(&kind()), [key("a")]);
+        index.forget(&key("a"));
+        assert!(index.users_of(&kind()).is_empty());
+        assert!(index.lock().by_kind.is_empty(), "nothing is left behind");
+    }
+
+    #[test]
+    fn a_lookup_counts_from_the_moment_it_is_made() {
+        let index = LookupIndex::default();
+        index.add(&key("a"), get(None, "one"));
+        index.add(&key("a"), get(None, "one"));
+        assert_eq!(index.affected(&kind(), &object("ns", "one", "x")), [key("a")]);
+        index.record(&key("a"), Vec::new());
+        assert!(index.affected(&kind(), &object("ns", "one", "x")).is_empty(), "the call made other lookups");
+    }
+
+    #[test]
+    fn a_plugin_that_is_gone_leaves_nothing_behind() {
+        let index = LookupIndex::default();
+        index.record(&key("a"), vec![get(None, "one"), select("app"), get(Some("other"), "one")]);
+        index.forget_plugin("another");
+        assert_eq!(index.users_of(&kind()), [key("a")]);
+        index.forget_plugin("p");
+        let inner = index.lock();
+        assert!(inner.by_kind.is_empty() && inner.by_key.is_empty());
+    }
+}

@@ -1,0 +1,459 @@
+//! An object as the caches hold it: its JSON text, compact and without what nobody here reads, and the few fields that
+//! the host itself needs. Never fails on an object that is merely odd: whatever the API server serves can be held.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{
+    Resource,
+    api::{ApiResource, ObjectMeta},
+};
+use pilothouse_engine::{Fingerprint, contract::KindRef};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{
+    labels,
+    raw_json::{RawFields, RawKey, push_field},
+};
+
+/// The annotation in which `kubectl apply` keeps a second copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Names an object of a kind that is known from elsewhere.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRef {
+    /// Empty for a cluster-scoped object.
+    pub namespace: Arc<str>,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+}
+
+impl ObjectRef {
+    /// Names an object.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    /// `namespace/name`, or `name` alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+    }
+}
+
+impl fmt::Debug for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// An object in a message: `Deployment 'web'`.
+pub fn describe(kind: &KindRef, name: &ObjectRef) -> String {
+    format!("{} '{}'", kind.kind, name.name)
+}
+
+/// The owner reference that has `controller: true`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerRef {
+    /// Group and version of the owner.
+    pub api_version: Box<str>,
+    /// Kind of the owner.
+    pub kind: Box<str>,
+    /// Name of the owner.
+    pub name: Box<str>,
+    /// UID of the owner.
+    pub uid: Box<str>,
+}
+
+/// A cached object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Its namespace and name.
+    pub name: ObjectRef,
+    /// `metadata.uid`.
+    pub uid: Box<str>,
+    /// `metadata.resourceVersion`.
+    pub resource_version: Box<str>,
+    /// `metadata.generation`, 0 where the kind has none.
+    pub generation: i64,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// `metadata.finalizers`.
+    pub finalizers: Vec<Box<str>>,
+    /// Who controls it.
+    pub controller: Option<ControllerRef>,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<Box<str>, Box<str>>,
+    /// Whether its annotation [`labels::IDENTITY`] names this very object. A copy carries the identity of its original.
+    pub has_own_identity: bool,
+    /// The whole object as compact JSON, without `metadata.managedFields` and kubectl's last-applied annotation.
+    pub text: Box<str>,
+}
+
+impl Object {
+    /// UID of the object it belongs to: its controller, or where it has none, the one the host's label names. The label alone
+    /// proves nothing: users copy children, and controllers copy labels (those of a Service to its Endpoints).
+    pub fn owner_uid(&self) -> Option<&str> {
+        let label = || self.labels.get(labels::OWNER_UID).filter(|_| self.has_own_identity);
+        self.controller.as_ref().map_or_else(label, |owner| Some(&owner.uid)).map(|uid| &**uid)
+    }
+
+    /// Names this state of this object among all states of all objects.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&(&self.uid, &self.resource_version))
+    }
+
+    /// The text of its status.
+    pub fn status_text(&self) -> Option<&str> {
+        #[derive(Deserialize)]
+        struct Read<'t> {
+            #[serde(borrow)]
+            status: Option<&'t RawValue>,
+        }
+        serde_json::from_str::<Read<'_>>(&self.text).ok()?.status.map(RawValue::get)
+    }
+
+    /// Its status; an object without a readable one has an empty one.
+    pub fn status(&self) -> Map<String, Value> {
+        self.status_text().and_then(|status| serde_json::from_str(status).ok()).unwrap_or_default()
+    }
+
+    /// Whether its spec is the one that its status was last reported for.
+    pub fn is_observed(&self) -> bool {
+        self.status().get("observedGeneration").and_then(Value::as_i64) == Some(self.generation)
+    }
+
+    /// Whether it stays once it is no longer wanted.
+    pub fn is_kept(&self) -> bool {
+        self.annotation(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP)
+    }
+
+    /// The text at a JSON pointer, none where there is no text or the object cannot be read.
+    pub fn text_at(&self, pointer: &str) -> Option<String> {
+        let object: Value = serde_json::from_str(&self.text).ok()?;
+        object.pointer(pointer)?.as_str().map(str::to_owned)
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Read {
+            metadata: Annotated,
+        }
+        #[derive(Deserialize)]
+        struct Annotated {
+            #[serde(default)]
+            annotations: BTreeMap<String, String>,
+        }
+        // An object whose annotations are not texts has none.
+        serde_json::from_str::<Read>(&self.text).ok()?.metadata.annotations.remove(key)
+    }
+
+    /// Whether this is the last state of an object, as the answer to its deletion shows it: it is being deleted, no finalizer
+    /// holds it, and nobody is given time to end it.
+    pub fn is_over(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Read {
+            metadata: Grace,
+        }
+        #[derive(Deserialize)]
+        struct Grace {
+            #[serde(rename = "deletionGracePeriodSeconds")]
+            seconds: Option<i64>,
+        }
+        let grace = || serde_json::from_str::<Read>(&self.text).ok().and_then(|read| read.metadata.seconds);
+        self.deleting && self.finalizers.is_empty() && grace() == Some(0)
+    }
+
+    /// Whether this is a later state than one with `other` as its resource version. Versions that are not numbers
+    /// cannot be compared; what comes later counts as later.
+    pub fn is_newer_than(&self, other: &str) -> bool {
+        match (self.resource_version.parse::<u64>(), other.parse::<u64>()) {
+            (Ok(mine), Ok(theirs)) => mine > theirs,
+            _ => *self.resource_version != *other,
+        }
+    }
+}
+
+/// An object on its way from the API server into a cache.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// Of this, only what [`Resource`] asks for is filled.
+    metadata: ObjectMeta,
+    fields: Fields,
+    /// The text after kind and version: lists leave these out, so they are put in front later.
+    rest: String,
+}
+
+impl Incoming {
+    /// The object to cache, as one of `resource`'s kind.
+    pub fn into_object(self, resource: &ApiResource) -> Object {
+        let Self { metadata, fields, rest } = self;
+        let Fields { deleting, finalizers, controller, labels, identity } = fields;
+        let head = format!(r#"{{"apiVersion":"{}","kind":"{}""#, resource.api_version, resource.kind);
+        let mut text = String::with_capacity(head.len() + rest.len() + 1);
+        text.push_str(&head);
+        text.push_str(&rest);
+        text.push('}');
+        let boxed = |text: Option<String>| text.unwrap_or_default().into_boxed_str();
+        let name = ObjectRef::new(&metadata.namespace.unwrap_or_default(), &metadata.name.unwrap_or_default());
+        let own = || labels::identity(&resource.kind, &resource.group, &name);
+        Object {
+            has_own_identity: identity.is_some_and(|identity| *identity == *own()),
+            name,
+            uid: boxed(metadata.uid),
+            resource_version: boxed(metadata.resource_version),
+            generation: metadata.generation.unwrap_or_default(),
+            deleting,
+            finalizers,
+            controller,
+            labels,
+            text: text.into_boxed_str(),
+        }
+    }
+}
+
+impl Resource for Incoming {
+    type DynamicType = ApiResource;
+    type Scope = kube::core::DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.kind).into()
+    }
+    fn group(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.group).into()
+    }
+    fn version(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.version).into()
+    }
+    fn api_version(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.api_version).into()
+    }
+    fn plural(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        (&resource.plural).into()
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl<'de> Deserialize<'de> for Incoming {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Parts;
+        impl<'de> Visitor<'de> for Parts {
+            type Value = Incoming;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a Kubernetes object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Incoming, A::Error> {
+                let (mut metadata, mut others) = (RawFields::default(), RawFields::default());
+                while let Some(RawKey(key)) = map.next_key()? {
+                    match &*key {
+                        "apiVersion" | "kind" => drop(map.next_value::<IgnoredAny>()?),
+                        "metadata" => metadata = map.next_value()?,
+                        _ => others.0.push((key, map.next_value()?)),
+                    }
+                }
+                metadata.0.retain(|(key, _)| key != "managedFields");
+                Ok(Incoming::of(&metadata, &others))
+            }
+        }
+        deserializer.deserialize_map(Parts)
+    }
+}
+
+impl Incoming {
+    fn of(metadata: &RawFields<'_>, others: &RawFields<'_>) -> Self {
+        let length = metadata.length() + others.length() + r#","metadata":{}"#.len();
+        let mut incoming =
+            Self { metadata: ObjectMeta::default(), fields: Fields::default(), rest: String::with_capacity(length) };
+        push_field(&mut incoming.rest, "metadata", "{");
+        for (key, value) in &metadata.0 {
+            let shortened = without_last_applied(key, value);
+            push_field(&mut incoming.rest, key, shortened.as_deref().unwrap_or(value.get()));
+            incoming.take(key, value);
+        }
+        incoming.rest.push('}');
+        others.0.iter().for_each(|(key, value)| push_field(&mut incoming.rest, key, value.get()));
+        incoming
+    }
+
+    /// Takes one field of the metadata if the host needs it. One of an unexpected shape is ignored.
+    fn take(&mut self, key: &str, value: &RawValue) {
+        let Self { metadata, fields, .. } = self;
+        match key {
+            "name" => metadata.name = read(value),
+            "namespace" => metadata.namespace = read(value),
+            "uid" => metadata.uid = read(value),
+            "resourceVersion" => metadata.resource_version = read(value),
+            "generation" => metadata.generation = read(value),
+            "deletionTimestamp" => fields.deleting = read::<Time>(value).is_some(),
+            "labels" => fields.labels = read(value).unwrap_or_default(),
+            "annotations" if value.get().contains(labels::IDENTITY) => {
+                fields.identity = read::<Annotations>(value).and_then(|annotations| annotations.identity);
+            }
+            "finalizers" => fields.finalizers = read(value).unwrap_or_default(),
+            "ownerReferences" => {
+                let owners = read::<Vec<OwnerReference>>(value).unwrap_or_default();
+                fields.controller = owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| {
+                    let OwnerReference { api_version, kind, name, uid, controller: _ } = owner;
+                    ControllerRef { api_version, kind, name, uid }
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Annotations without kubectl's, where they have it.
+fn without_last_applied(key: &str, value: &RawValue) -> Option<String> {
+    let has = key == "annotations" && value.get().contains(LAST_APPLIED);
+    let mut annotations = has.then(|| read::<BTreeMap<String, String>>(value).unwrap_or_default())?;
+    annotations.remove(LAST_APPLIED);
+    Some(serde_json::to_string(&annotations).unwrap_or_else(|_| "{}".to_owned()))
+}
+
+/// What the host needs of an object's metadata besides its names.
+#[derive(Clone, Debug, Default)]
+struct Fields {
+    deleting: bool,
+    finalizers: Vec<Box<str>>,
+    controller: Option<ControllerRef>,
+    labels: BTreeMap<Box<str>, Box<str>>,
+    identity: Option<Box<str>>,
+}
+
+/// Of the annotations, what the host needs of every object.
+#[derive(Deserialize)]
+struct Annotations {
+    #[serde(rename = "pilothouse.dev/identity")]
+    identity: Option<Box<str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnerReference {
+    #[serde(default)]
+    api_version: Box<str>,
+    #[serde(default)]
+    kind: Box<str>,
+    #[serde(default)]
+    name: Box<str>,
+    #[serde(default)]
+    uid: Box<str>,
+    #[serde(default)]
+    controller: Option<bool>,
+}
+
+fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
+    serde_json::from_str(value.get()).ok()
+}
+
+#[cfg(test)]
+impl Object {
+    /// An object of that name with nothing in it, for tests to change.
+    pub(crate) fn sample(namespace: &str, name: &str) -> Self {
+        Self {
+            name: ObjectRef::new(namespace, name),
+            uid: format!("uid-of-{name}").into(),
+            resource_version: "1".into(),
+            generation: 1,
+            deleting: false,
+            finalizers: Vec::new(),
+            controller: None,
+            labels: BTreeMap::new(),
+            has_own_identity: false,
+            text: "{}".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource() -> ApiResource {
+        ApiResource {
+            group: "apps".into(),
+            version: "v1".into(),
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
+            plural: "deployments".into(),
+        }
+    }
+
+    fn object(text: &str) -> serde_json::Result<Object> {
+        Ok(serde_json::from_str::<Incoming>(text)?.into_object(&resource()))
+    }
+
+    #[test]
+    fn is_over_when_nothing_and_nobody_holds_it() -> serde_json::Result<()> {
+        let deleted = r#""deletionTimestamp":"2026-01-01T00:00:00Z""#;
+        for (metadata, expected) in [
+            (format!(r#"{deleted},"deletionGracePeriodSeconds":0"#), true),
+            (format!(r#"{deleted},"deletionGracePeriodSeconds":30"#), false),
+            (format!(r#"{deleted},"deletionGracePeriodSeconds":0,"finalizers":["a/b"]"#), false),
+            (deleted.to_owned(), false),
+            (r#""generation":1"#.to_owned(), false),
+        ] {
+            let object =
+                object(&format!(r#"{{"metadata":{{"name":"a","uid":"u","resourceVersion":"7",{metadata}}}}}"#))?;
+            assert_eq!(object.is_over(), expected, "{metadata}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn keeps_everything_but_what_nobody_reads() -> serde_json::Result<()> {
+        let object = object(
+            r#"{"metadata":{"name":"web","namespace":"shop","uid":"u1","resourceVersion":"7","generation":2,
+                "labels":{"a":"b"},"managedFields":[{"manager":"m"}],
+                "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","keep":"\"x\""},
+                "ownerReferences":[{"apiVersion":"v1","kind":"A","name":"a","uid":"1"},
+                    {"apiVersion":"e/v1","kind":"B","name":"b","uid":"2","controller":true}]},
+                "spec":{"replicas":3},"odd \"key\"":[1, 2]}"#,
+        )?;
+        let text: serde_json::Value = serde_json::from_str(&object.text)?;
+        assert_eq!(text["apiVersion"], "apps/v1");
+        assert_eq!(text["kind"], "Deployment");
+        assert_eq!(text["spec"]["replicas"], 3);
+        assert_eq!(text["odd \"key\""][1], 2);
+        assert_eq!(text["metadata"]["annotations"], serde_json::json!({"keep": "\"x\""}));
+        assert_eq!(text["metadata"].get("managedFields"), None);
+        assert_eq!(object.name.to_string(), "shop/web");
+        assert_eq!((object.generation, object.deleting), (2, false));
+        assert_eq!(object.controller.map(|owner| owner.uid), Some("2".into()));
+        assert_eq!(object.labels.get("a"), Some(&"b".into()));
+        Ok(())
+    }
+
+    #[test]
+    fn holds_odd_objects_without_failing() -> serde_json::Result<()> {
+        for text in [
+            "{}",
+            r#"{"metadata":{}}"#,
+            r#"{"metadata":{"name":5,"labels":"x","ownerReferences":{},"generation":"y","annotations":null}}"#,
+            r#"{"kind":"Other","metadata":{"name":"a","deletionTimestamp":"not a time"}}"#,
+        ] {
+            let object = object(text)?;
+            serde_json::from_str::<serde_json::Value>(&object.text)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn compares_versions_as_numbers_where_they_are() -> serde_json::Result<()> {
+        let nine = object(r#"{"metadata":{"resourceVersion":"9"}}"#)?;
+        assert!(!nine.is_newer_than("10") && !nine.is_newer_than("9") && nine.is_newer_than("8"));
+        assert!(nine.is_newer_than("abc"));
+        Ok(())
+    }
+}

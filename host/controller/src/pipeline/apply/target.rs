@@ -1,0 +1,80 @@
+//! The place of a child in the API server and in the cache. Decides nothing about what is written there.
+
+use std::sync::Arc;
+
+use kube::Api;
+use pilothouse_engine::contract::KindRef;
+
+use super::{
+    applier::Applier,
+    delete::{Precondition, exactly},
+    failure::{Failure, FailureReason},
+};
+use crate::{
+    cache::{Informer, Store},
+    kinds::InstalledKind,
+    object::{Incoming, Object, ObjectRef, describe},
+    schema::Schema,
+};
+
+/// A place to write to.
+pub(super) struct Target<'a> {
+    pub(super) api: Api<Incoming>,
+    pub(super) installed: Arc<InstalledKind>,
+    pub(super) store: &'a Store,
+    /// The kind's schema, where it is known.
+    pub(super) schema: Option<Schema>,
+}
+
+impl<'a> Target<'a> {
+    /// The place of a child.
+    pub(super) fn of(applier: &Applier<'a>, kind: &KindRef, name: &ObjectRef) -> Result<Self, Failure> {
+        let watched = applier.plugin.child_watch(kind);
+        watched.and_then(|watched| Self::in_watch(applier, watched, name)).ok_or_else(|| {
+            let message = format!("failed to write {}: {kind} is not installed in this cluster", describe(kind, name));
+            Failure::new(FailureReason::ChildKindNotInstalled, message)
+        })
+    }
+
+    /// The place of the object itself; none where its kind is not installed any more.
+    pub(super) fn of_object(applier: &Applier<'a>) -> Option<Self> {
+        Self::in_watch(applier, &applier.plugin.objects, &applier.object.name)
+    }
+
+    fn in_watch(applier: &Applier<'a>, watched: &'a Informer, name: &ObjectRef) -> Option<Self> {
+        let installed = watched.installed()?;
+        let api = installed.api(applier.client, &name.namespace);
+        Some(Self { api, installed, store: watched.store(), schema: watched.schema() })
+    }
+
+    /// Reads what is there, not from a cache.
+    pub(super) async fn read(&self, name: &str) -> Result<Option<Object>, kube::Error> {
+        let found = self.api.get_opt(name).await?;
+        Ok(found.map(|incoming| incoming.into_object(&self.installed.resource)))
+    }
+
+    /// Reads what is there in the place of a child, for the cache.
+    pub(super) async fn read_anew(&self, known: &Object) -> Result<(), kube::Error> {
+        match self.read(&known.name.name).await? {
+            Some(found) => self.store.record_write(found),
+            None => self.store.record_delete(known),
+        }
+        Ok(())
+    }
+
+    /// Deletes exactly this object; one that is gone or replaced already is no error.
+    pub(super) async fn delete(&self, live: &Object) -> Result<(), kube::Error> {
+        match exactly(&self.api, &self.installed.resource, live, Precondition::SameObject).await {
+            Ok(Some(terminating)) => {
+                self.store.record_write(terminating);
+                Ok(())
+            }
+            Ok(None) => {
+                self.store.record_delete(live);
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => self.read_anew(live).await,
+            Err(error) => Err(error),
+        }
+    }
+}

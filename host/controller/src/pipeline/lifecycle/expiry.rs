@@ -1,0 +1,135 @@
+//! Objects whose time is over, in a field that the plugin's manifest names: they are deleted, exactly as they were seen, so that
+//! somebody who gives one more time at that moment is heard. What that means for children is up to owner references and
+//! finalizers, as with any deletion.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use pilothouse_engine::Manifest;
+
+use super::managed;
+use crate::{
+    object::Object,
+    pipeline::apply::{
+        Failure, FailureReason,
+        delete::{Precondition, exactly},
+    },
+    plugin::ActivePlugin,
+    queue::Action,
+};
+
+/// How long an object lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Until somebody deletes it.
+    Unlimited,
+    /// So much longer.
+    Left(Duration),
+    /// No longer.
+    Over,
+}
+
+/// How long an object lives that is not being deleted already, and that nobody else manages.
+pub fn lifetime(object: &Object, manifest: &Manifest, now: Timestamp) -> Lifetime {
+    let pointer =
+        manifest.expires.as_deref().filter(|_| !object.deleting && !managed::is_managed_elsewhere(object, manifest));
+    let Some(pointer) = pointer else { return Lifetime::Unlimited };
+    // What is no time names none.
+    let end = object.text_at(pointer).and_then(|end| end.parse::<Timestamp>().ok());
+    match end.map(|end| Duration::try_from(end.duration_since(now))) {
+        None => Lifetime::Unlimited,
+        Some(Ok(left)) if !left.is_zero() => Lifetime::Left(left),
+        Some(_) => Lifetime::Over,
+    }
+}
+
+/// When an object is looked at again that lives so long. What failed keeps its delay.
+pub fn action_until(action: Action, lifetime: Lifetime) -> Action {
+    match (action, lifetime) {
+        (Action::Backoff(_) | Action::Requeue, _) | (_, Lifetime::Unlimited) => action,
+        (Action::RequeueAfter(asked), Lifetime::Left(left)) => Action::RequeueAfter(asked.min(left)),
+        (Action::AwaitChange | Action::Terminal, Lifetime::Left(left)) => Action::RequeueAfter(left),
+        (_, Lifetime::Over) => Action::Requeue,
+    }
+}
+
+/// Deletes an object.
+///
+/// # Errors
+/// [`Failure`] where the API server does not do it.
+pub async fn delete(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
+    let Some(installed) = plugin.objects.installed() else {
+        let message = format!("{} is not installed any more", plugin.objects.kind());
+        return Err(Failure::new(FailureReason::NotFound, message));
+    };
+    let api = installed.api(client, &object.name.namespace);
+    let store = plugin.objects.store();
+    match exactly(&api, &installed.resource, object, Precondition::SameState).await {
+        Ok(Some(terminating)) => {
+            store.record_write(terminating);
+            Ok(())
+        }
+        Ok(None) => {
+            store.mark_terminated(object);
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            store.mark_terminated(object);
+            Ok(())
+        }
+        Err(error) => Err(Failure::of(&error, "delete", &object.name.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pilothouse_engine::contract::KindRef;
+    use serde_json::json;
+
+    use super::*;
+
+    fn manifest(expires: Option<&str>) -> Manifest {
+        let (expires, managed_by) = (expires.map(str::to_owned), Some("/managedBy".to_owned()));
+        Manifest { expires, managed_by, ..Manifest::new("web", "1", KindRef::new("example.com/v1", "Web")) }
+    }
+
+    #[test]
+    fn an_object_lives_until_the_time_that_it_names_and_not_a_second_longer() -> Result<(), jiff::Error> {
+        let (field, now) = (Some("/status/end"), "2026-01-01T00:00:10Z".parse()?);
+        let soon = Lifetime::Left(Duration::from_secs(5));
+        for (expires, end, manager, deleting, expected) in [
+            (field, json!("2026-01-01T00:00:15Z"), "pilothouse.dev/web", false, soon),
+            (field, json!("2026-01-01T00:00:10Z"), "pilothouse.dev/web", false, Lifetime::Over),
+            (field, json!("2025-01-01T00:00:00Z"), "pilothouse.dev/web", false, Lifetime::Over),
+            (field, json!("2025-01-01T00:00:00Z"), "pilothouse.dev/web", true, Lifetime::Unlimited),
+            (field, json!("2025-01-01T00:00:00Z"), "example.com/other", false, Lifetime::Unlimited),
+            (field, json!("never"), "pilothouse.dev/web", false, Lifetime::Unlimited),
+            (field, json!(null), "pilothouse.dev/web", false, Lifetime::Unlimited),
+            (None, json!("2025-01-01T00:00:00Z"), "pilothouse.dev/web", false, Lifetime::Unlimited),
+        ] {
+            let text = json!({"managedBy": manager, "status": {"end": end}}).to_string().into();
+            let object = Object { text, deleting, ..Object::sample("ns", "a") };
+            assert_eq!(lifetime(&object, &manifest(expires), now), expected, "{expires:?} {end} {manager} {deleting}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn it_is_looked_at_when_its_time_is_over_at_the_latest() {
+        let (left, second) = (Duration::from_millis(300), Duration::from_secs(1));
+        let soon = Lifetime::Left(left);
+        for (asked, life, expected) in [
+            (Action::AwaitChange, Lifetime::Unlimited, Action::AwaitChange),
+            (Action::AwaitChange, soon, Action::RequeueAfter(left)),
+            (Action::Terminal, soon, Action::RequeueAfter(left)),
+            (Action::RequeueAfter(second), soon, Action::RequeueAfter(left)),
+            (Action::RequeueAfter(left / 3), soon, Action::RequeueAfter(left / 3)),
+            (Action::AwaitChange, Lifetime::Over, Action::Requeue),
+            (Action::Backoff(second), Lifetime::Over, Action::Backoff(second)),
+            (Action::Backoff(second), soon, Action::Backoff(second)),
+        ] {
+            assert_eq!(action_until(asked, life), expected, "{asked:?} {life:?}");
+        }
+    }
+}

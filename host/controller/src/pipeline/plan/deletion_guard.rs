@@ -1,0 +1,156 @@
+//! The guard against mass deletion: holds deletes back that are more likely a plugin's mistake than anybody's wish, until
+//! somebody confirms them. Looks at plans only; deletes nothing and calls nobody.
+
+use tokio::time::Instant;
+
+use super::Plan;
+use crate::{
+    labels,
+    object::Object,
+    pipeline::observe::Observed,
+    plugin::{ActivePlugin, FEW_OBJECTS, NewVersionVerdict, NewVersionWindow},
+};
+
+/// Objects with fewer children can lose most of them at once: that is an ordinary change.
+const FEW_CHILDREN: usize = 10;
+
+/// What becomes of a plan's deletes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeletionDecision {
+    /// They are carried out.
+    Allow,
+    /// They wait until the other objects have been looked at.
+    Postpone,
+    /// They are left until somebody confirms them; why, as it goes on from "the plugin".
+    HoldBack(String),
+}
+
+/// What the guard needs to know besides plan and state.
+#[derive(Clone, Copy, Debug)]
+pub struct DeletionContext<'a> {
+    /// Names the plugin's version; the annotation [`labels::ALLOW_REMOVAL`] confirms with it.
+    pub version: &'a str,
+    /// Whether the plugin says that it removes many on purpose.
+    pub on_purpose: bool,
+    /// Whether a plan for the object's present generation has been reported, but not carried out yet.
+    pub is_pending: bool,
+    /// The version's first time at work.
+    pub new_version: &'a NewVersionWindow,
+}
+
+/// Decides about the deletes of a plan.
+pub fn decide(plan: &Plan, observed: &Observed, context: DeletionContext<'_>) -> DeletionDecision {
+    let DeletionContext { version, on_purpose, is_pending, new_version } = context;
+    let object = &observed.object;
+    let (lost, all) = (plan.deletes.len(), removable(observed));
+    let is_suspicious =
+        lost > 0 && !on_purpose && !is_pending && object.is_observed() && !is_confirmed(object, version);
+    let of_version = new_version.judge(&object.name, is_suspicious && lost == all, Instant::now());
+    if !is_suspicious {
+        return DeletionDecision::Allow;
+    }
+    if all >= FEW_CHILDREN && lost * 2 > all {
+        let why = format!("would remove {lost} of {all} children of an object that has not changed");
+        return DeletionDecision::HoldBack(why);
+    }
+    match of_version {
+        NewVersionVerdict::Fine => DeletionDecision::Allow,
+        NewVersionVerdict::TooEarly => DeletionDecision::Postpone,
+        NewVersionVerdict::EmptiesMany => DeletionDecision::HoldBack(format!(
+            "would remove all children, as of more than {FEW_OBJECTS} other objects, right after the plugin's version \
+             came to work"
+        )),
+    }
+}
+
+/// How many children could be removed at most.
+fn removable(observed: &Observed) -> usize {
+    observed.all_children().filter(|child| !child.object.deleting && !child.object.is_kept()).count()
+}
+
+fn is_confirmed(object: &Object, version: &str) -> bool {
+    object.annotation(labels::ALLOW_REMOVAL).is_some_and(|confirmed| confirmed == version)
+}
+
+/// The command that confirms deletes which are held back.
+pub fn how_to_confirm(plugin: &ActivePlugin, object: &Object) -> String {
+    let confirmation = format!("{}={}", labels::ALLOW_REMOVAL, plugin.short_digest());
+    format!("{} --overwrite (or --all in the place of the name)", plugin.how_to_annotate(object, &confirmation))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use pilothouse_engine::contract::KindRef;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        pipeline::{
+            observe::LiveChild,
+            plan::{Delete, DeleteCause},
+        },
+        plugin::projection::Projected,
+    };
+
+    fn observed(children: usize, text: &serde_json::Value) -> Observed {
+        let kind = KindRef::new("v1", "ConfigMap");
+        let child = |number| LiveChild {
+            kind: kind.clone(),
+            object: Arc::new(Object::sample("ns", &format!("child-{number}"))),
+            projection: Projected::All,
+        };
+        Observed {
+            kind: KindRef::new("example.com/v1", "Web"),
+            object: Arc::new(Object { generation: 7, text: text.to_string().into(), ..Object::sample("ns", "a") }),
+            projection: None,
+            children: (0..children).map(child).collect(),
+            former: Vec::new(),
+            kinds: BTreeMap::new(),
+            schema: None,
+        }
+    }
+
+    /// A plan that deletes the first children.
+    fn plan(observed: &Observed, lost: usize) -> Plan {
+        let lost = observed.children.iter().take(lost);
+        let delete = |child: &LiveChild| Delete {
+            kind: child.kind.clone(),
+            live: child.object.clone(),
+            cause: DeleteCause::NotReturned,
+        };
+        let deletes = lost.map(delete).collect();
+        Plan { deletes, ..Plan::default() }
+    }
+
+    #[test]
+    fn most_of_many_children_of_an_unchanged_object_are_held_back() {
+        let unchanged = json!({"status": {"observedGeneration": 7}});
+        let changed = json!({"status": {"observedGeneration": 6}});
+        let confirm = |version| {
+            json!({
+                "metadata": {"annotations": {labels::ALLOW_REMOVAL: version}},
+                "status": {"observedGeneration": 7},
+            })
+        };
+        let cases = [
+            ("more than half of ten", 10, 6, &unchanged, false, false, true),
+            ("half", 10, 5, &unchanged, false, false, false),
+            ("all of nine", 9, 9, &unchanged, false, false, false),
+            ("changed object", 10, 10, &changed, false, false, false),
+            ("never reported", 10, 10, &json!({}), false, false, false),
+            ("on purpose", 10, 10, &unchanged, true, false, false),
+            ("a failed change", 10, 10, &unchanged, false, true, false),
+            ("confirmed", 10, 10, &confirm("v1"), false, false, false),
+            ("confirmed for another version", 10, 10, &confirm("v0"), false, false, true),
+        ];
+        for (name, all, lost, object, on_purpose, is_pending, held) in cases {
+            let observed = observed(all, object);
+            let new_version = &NewVersionWindow::begin([]);
+            let context = DeletionContext { version: "v1", on_purpose, is_pending, new_version };
+            let decision = decide(&plan(&observed, lost), &observed, context);
+            assert_eq!(matches!(decision, DeletionDecision::HoldBack(_)), held, "{name}: {decision:?}");
+        }
+    }
+}

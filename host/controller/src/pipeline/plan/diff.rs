@@ -1,0 +1,636 @@
+//! Whether a live object has the fields that are desired. Only fields that are desired count: what others add is theirs,
+//! except inside a value that is ours as a whole, such as an atomic list. The schema says which lists are keyed and where
+//! there are quantities, which the API server normalises; what it does not say shows up as a difference that an apply does
+//! not remove, which the plan remembers. Pure.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::schema::{Cursor, Keys, ListType, Schema, plain, pointer};
+
+/// A field in which the live object differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Where, as a JSON pointer.
+    pub path: String,
+    /// What it shall be; null if it shall not be there.
+    pub desired: Value,
+    /// What it is; null if it is not there.
+    pub live: Value,
+}
+
+/// The longest a value is printed.
+const PRINTED: usize = 60;
+
+impl std::fmt::Display for Difference {
+    /// `/spec/replicas is 1, shall be 3`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let short = |value: &Value| {
+            let text = value.to_string();
+            if text.len() <= PRINTED { text } else { format!("{}…", &text[..text.floor_char_boundary(PRINTED)]) }
+        };
+        match (&self.live, &self.desired) {
+            (Value::Null, desired) => write!(f, "{} is missing, shall be {}", self.path, short(desired)),
+            (live, Value::Null) => write!(f, "{} is {}, shall not be there", self.path, short(live)),
+            (live, _) => write!(f, "{} is {}, shall be {}", self.path, short(live), short(&self.desired)),
+        }
+    }
+}
+
+/// Finds all desired fields that a live object does not have as desired. Without a schema, what is known of core kinds
+/// counts.
+pub fn differences(desired: &Value, live: &Value, schema: Option<&Schema>) -> Vec<Difference> {
+    let text = |field| desired.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let schema = schema.unwrap_or_else(|| Schema::built_in(api_version, kind));
+    let mut comparison = Comparison {
+        path: Vec::new(),
+        found: Vec::new(),
+        drops_empty_maps: schema.drops_empty_maps(),
+        additions: if (api_version, kind) == ("v1", "Pod") { Additions::Stay } else { Additions::Differ },
+    };
+    comparison.value(desired, Some(live), Place { at: schema.root(), owned: Owned::Fields });
+    comparison.found
+}
+
+/// As many differences as are worth showing.
+const SHOWN: usize = 10;
+
+/// Differences in one line: `/spec/replicas is 1, shall be 3; /spec/paused is missing, shall be true`.
+pub fn in_words(differences: &[Difference]) -> String {
+    let mut words: Vec<_> = differences.iter().take(SHOWN).map(ToString::to_string).collect();
+    if let Some(more) = differences.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        words.push(format!("and {more} more"));
+    }
+    words.join("; ")
+}
+
+struct Comparison<'a> {
+    path: Vec<Cow<'a, str>>,
+    found: Vec<Difference>,
+    drops_empty_maps: bool,
+    additions: Additions,
+}
+
+/// What is made of something that others put into a value that is ours as a whole.
+#[derive(Clone, Copy, PartialEq)]
+enum Additions {
+    /// It is a difference: an apply takes it away.
+    Differ,
+    /// It stays. Admission plugins complete a Pod's selectors and affinities, and nobody can change them afterwards.
+    Stay,
+}
+
+/// Where a comparison is.
+#[derive(Clone, Copy)]
+struct Place<'s> {
+    at: Cursor<'s>,
+    owned: Owned,
+}
+
+/// How much of a value is ours, who desire some of it.
+#[derive(Clone, Copy, PartialEq)]
+enum Owned {
+    /// The fields that are desired.
+    Fields,
+    /// All of it: it is in an atomic list or map.
+    Whole,
+}
+
+impl<'s> Place<'s> {
+    /// A place below this one.
+    fn below(self, at: Cursor<'s>) -> Self {
+        Self { at, owned: if at.is_atomic() { Owned::Whole } else { self.owned } }
+    }
+}
+
+impl<'a> Comparison<'a> {
+    fn value(&mut self, desired: &'a Value, live: Option<&'a Value>, place: Place<'_>) {
+        match (desired, live) {
+            (Value::Object(desired), Some(Value::Object(live))) => self.object(desired, live, place),
+            (Value::Array(desired), Some(Value::Array(live))) => self.list(desired, live, place),
+            (Value::Object(desired), None) if desired.is_empty() && self.omits_empty(place.at) => {}
+            (Value::Array(desired), None) if desired.is_empty() => {}
+            // What server-side apply leaves where the last entry went; nothing empty takes its place.
+            (Value::Object(desired), Some(Value::Null)) if desired.is_empty() => {}
+            (Value::Array(desired), Some(Value::Null)) if desired.is_empty() => {}
+            (Value::Null, None) => {}
+            (desired, Some(live)) if desired == live || self.same_quantity(desired, live, place.at) => {}
+            (desired, live) => self.differ(desired, live),
+        }
+    }
+
+    fn object(&mut self, desired: &'a Map<String, Value>, live: &'a Map<String, Value>, place: Place<'_>) {
+        for (key, value) in desired {
+            self.step(key, |this| this.value(value, live.get(key), place.below(place.at.field(key))));
+        }
+        if place.owned == Owned::Whole && self.additions == Additions::Differ {
+            let added =
+                live.iter().filter(|(key, value)| !desired.contains_key(*key) && self.is_added(key, value, place.at));
+            for (key, value) in added.collect::<Vec<_>>() {
+                self.step(key, |this| this.differ(&Value::Null, Some(value)));
+            }
+        }
+    }
+
+    /// Whether somebody put a field into an object that is ours as a whole. Scalars of a struct may be defaults.
+    fn is_added(&self, key: &str, value: &Value, at: Cursor<'_>) -> bool {
+        if at.is_map() {
+            // Admission plugins put nodes' labels into selectors; an apply would not take them away for long.
+            return !value.is_null() && self.path.last().is_none_or(|field| field != "nodeSelector");
+        }
+        let field = at.field(key);
+        let says_something = match value {
+            Value::Object(value) => !value.is_empty(),
+            Value::Array(value) => !value.is_empty(),
+            _ => false,
+        };
+        says_something && field.is_known() && !field.is_defaulted()
+    }
+
+    fn list(&mut self, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
+        match place.at.list_type() {
+            ListType::Map(keys) if desired.iter().all(|item| keys.are_in(item)) => {
+                self.keyed(keys, desired, live, place);
+            }
+            ListType::Set => self.set(desired, live, place),
+            _ => self.sequence(desired, live, place),
+        }
+    }
+
+    fn keyed(&mut self, keys: Keys<'_>, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
+        if self.has_more(desired, live, place) {
+            return self.differ_as_lists(desired, live);
+        }
+        for item in desired {
+            let same = live.iter().find(|other| keys.same(item, other));
+            self.step(keys.title(item), |this| this.value(item, same, place.below(place.at.items())));
+        }
+    }
+
+    fn set(&mut self, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
+        if self.has_more(desired, live, place) {
+            return self.differ_as_lists(desired, live);
+        }
+        for item in desired.iter().filter(|item| !live.contains(item)) {
+            self.step(plain(item), |this| this.differ(item, None));
+        }
+    }
+
+    /// Whether somebody added elements to a list that is ours as a whole.
+    fn has_more(&self, desired: &[Value], live: &[Value], place: Place<'_>) -> bool {
+        place.owned == Owned::Whole && self.additions == Additions::Differ && live.len() > desired.len()
+    }
+
+    fn sequence(&mut self, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
+        if desired.len() != live.len() {
+            return self.differ_as_lists(desired, live);
+        }
+        for (index, (desired, live)) in desired.iter().zip(live).enumerate() {
+            let element = Place { at: place.at.items(), owned: Owned::Whole };
+            self.step(index.to_string(), |this| this.value(desired, Some(live), element));
+        }
+    }
+
+    /// Goes one step down, and up again.
+    fn step(&mut self, key: impl Into<Cow<'a, str>>, compare: impl FnOnce(&mut Self)) {
+        self.path.push(key.into());
+        compare(self);
+        self.path.pop();
+    }
+
+    fn differ(&mut self, desired: &Value, live: Option<&Value>) {
+        let live = live.cloned().unwrap_or_default();
+        self.found.push(Difference { path: pointer(&self.path), desired: desired.clone(), live });
+    }
+
+    fn differ_as_lists(&mut self, desired: &[Value], live: &[Value]) {
+        let (desired, live) = (Value::Array(desired.to_vec()), Value::Array(live.to_vec()));
+        self.found.push(Difference { path: pointer(&self.path), desired, live });
+    }
+
+    /// Maps that the API server leaves out when they are empty.
+    fn omits_empty(&self, at: Cursor<'_>) -> bool {
+        let by_name = ["labels", "annotations", "matchLabels", "nodeSelector", "data"];
+        self.drops_empty_maps && at.is_map() || self.path.last().is_some_and(|field| by_name.contains(&&**field))
+    }
+
+    /// Whether two values are the same quantity where there are quantities: `1000m` comes back as `1`.
+    fn same_quantity(&self, desired: &Value, live: &Value, at: Cursor<'_>) -> bool {
+        let holds = if at.is_known() { at.is_quantity() } else { self.is_named_as_quantity() };
+        holds && quantity(desired).zip(quantity(live)).is_some_and(|(desired, live)| desired == live)
+    }
+
+    /// Whether a field has the name of one that holds quantities.
+    fn is_named_as_quantity(&self) -> bool {
+        const MAPS: [&str; 10] = [
+            "limits",
+            "requests",
+            "capacity",
+            "hard",
+            "overhead",
+            "default",
+            "defaultRequest",
+            "allocatable",
+            "max",
+            "min",
+        ];
+        const FIELDS: [&str; 4] = ["sizeLimit", "averageValue", "storage", "divisor"];
+        let parent = self.path.len().checked_sub(2).and_then(|parent| self.path.get(parent));
+        parent.is_some_and(|parent| MAPS.contains(&&**parent))
+            || self.path.last().is_some_and(|field| FIELDS.contains(&&**field))
+    }
+}
+
+/// A quantity in thousandths (`resource.Quantity`'s notation), if it is one. Exponents beyond f64's exact range and
+/// fractions of a thousandth compare as text, which at worst costs one apply that changes nothing.
+fn quantity(value: &Value) -> Option<i128> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-' || c == '+')).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let scale: i128 = match suffix {
+        "m" => 1,
+        "" => 1_000,
+        "k" => 1_000_000,
+        "M" => 1_000_000_000,
+        "G" => 1_000_000_000_000,
+        "T" => 1_000_000_000_000_000,
+        "P" => 1_000_000_000_000_000_000,
+        "Ki" => 1_000 << 10,
+        "Mi" => 1_000 << 20,
+        "Gi" => 1_000 << 30,
+        "Ti" => 1_000 << 40,
+        "Pi" => 1_000 << 50,
+        _ => return None,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let sign = if whole.starts_with('-') { -1 } else { 1 };
+    let divisor = 10i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let fraction = if fraction.is_empty() { 0 } else { fraction.parse::<i128>().ok()? };
+    let value = whole.parse::<i128>().ok()?.checked_mul(divisor)?.checked_add(sign * fraction)?.checked_mul(scale)?;
+    (value % divisor == 0).then_some(value / divisor)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::samples;
+
+    /// What a difference is about: desired and live spec of a kind, and the pointers below the spec.
+    struct Case(&'static str, &'static str, Value, Value, &'static [&'static str]);
+
+    fn object(kind: &str, spec: &Value) -> Value {
+        let api_version = match kind {
+            "Gadget" => "example.com/v1",
+            "NetworkPolicy" => "networking.k8s.io/v1",
+            "Deployment" | "StatefulSet" => "apps/v1",
+            _ => "v1",
+        };
+        json!({"apiVersion": api_version, "kind": kind, "spec": spec})
+    }
+
+    fn paths(desired: &Value, live: &Value, schema: Option<&Schema>) -> Vec<String> {
+        let found = differences(desired, live, schema).into_iter();
+        found.map(|found| found.path.strip_prefix("/spec").unwrap_or(&found.path).to_owned()).collect()
+    }
+
+    fn schema_of(object: &Value) -> Schema {
+        samples::schema(object["apiVersion"].as_str().unwrap_or(""), object["kind"].as_str().unwrap_or(""))
+    }
+
+    impl Case {
+        fn holds_with(&self, schema: Option<&Schema>) {
+            let Self(name, kind, desired, live, expected) = self;
+            let (desired, live) = (object(kind, desired), object(kind, live));
+            assert_eq!(paths(&desired, &live, schema), *expected, "{kind}, a schema: {}: {name}", schema.is_some());
+        }
+
+        fn schema(&self) -> Schema {
+            schema_of(&object(self.1, &Value::Null))
+        }
+    }
+
+    #[test]
+    fn sees_drift_in_desired_fields_and_leaves_others_alone() {
+        let pod = |container: Value| json!({"template": {"spec": {"containers": [container]}}});
+        let template = |spec: Value| json!({"template": {"spec": spec}});
+        let cases = [
+            Case("equal", "Deployment", json!({"replicas": 1}), json!({"replicas": 1}), &[]),
+            Case("added by others", "Deployment", json!({"replicas": 1}), json!({"replicas": 1, "paused": true}), &[]),
+            Case("changed", "Deployment", json!({"replicas": 3}), json!({"replicas": 1}), &["/replicas"]),
+            Case("missing", "Deployment", json!({"template": {}}), json!({}), &["/template"]),
+            Case(
+                "labels",
+                "Deployment",
+                json!({"template": {"metadata": {"labels": {"a/b": "x"}}}}),
+                json!({"template": {"metadata": {"labels": {"c": "y"}}}}),
+                &["/template/metadata/labels/a~1b"],
+            ),
+            Case(
+                "empty labels",
+                "Deployment",
+                json!({"template": {"metadata": {"labels": {}}}}),
+                json!({"template": {"metadata": {}}}),
+                &[],
+            ),
+            Case("an empty list", "Deployment", pod(json!({"name": "a", "args": []})), pod(json!({"name": "a"})), &[]),
+            Case(
+                "an empty struct that matters",
+                "Deployment",
+                template(json!({"volumes": [{"name": "a", "emptyDir": {}}]})),
+                template(json!({"volumes": [{"name": "a"}]})),
+                &["/template/spec/volumes/a/emptyDir"],
+            ),
+            Case(
+                "a map whose last entry went",
+                "Deployment",
+                template(json!({"nodeSelector": {}})),
+                template(json!({"nodeSelector": null})),
+                &[],
+            ),
+            Case(
+                "a default port protocol",
+                "Deployment",
+                pod(json!({"name": "a", "ports": [{"containerPort": 80}]})),
+                pod(json!({"name": "a", "ports": [{"containerPort": 80, "protocol": "TCP"}]})),
+                &[],
+            ),
+            Case(
+                "another container port",
+                "Deployment",
+                pod(json!({"name": "a", "ports": [{"containerPort": 80}]})),
+                pod(json!({"name": "a", "ports": [{"containerPort": 81}]})),
+                &["/template/spec/containers/a/ports/80"],
+            ),
+            Case(
+                "a port that others add",
+                "Deployment",
+                pod(json!({"name": "a", "ports": [{"containerPort": 80}]})),
+                pod(json!({"name": "a", "ports": [{"containerPort": 81}, {"containerPort": 80}]})),
+                &[],
+            ),
+            Case(
+                "an injected sidecar",
+                "Deployment",
+                pod(json!({"name": "a", "image": "x"})),
+                template(json!({"containers": [{"name": "proxy"}, {"name": "a", "image": "x"}]})),
+                &[],
+            ),
+            Case(
+                "the order of arguments",
+                "Deployment",
+                pod(json!({"name": "a", "args": ["a", "b"]})),
+                pod(json!({"name": "a", "args": ["b", "a"]})),
+                &["/template/spec/containers/a/args/0", "/template/spec/containers/a/args/1"],
+            ),
+            Case(
+                "fewer arguments",
+                "Deployment",
+                pod(json!({"name": "a", "args": ["a"]})),
+                pod(json!({"name": "a", "args": ["a", "b"]})),
+                &["/template/spec/containers/a/args"],
+            ),
+            Case(
+                "a quantity in other words",
+                "Deployment",
+                pod(json!({"name": "a", "resources": {"limits": {"cpu": "1000m"}}})),
+                pod(json!({"name": "a", "resources": {"limits": {"cpu": "1"}}})),
+                &[],
+            ),
+            Case(
+                "another quantity",
+                "Deployment",
+                pod(json!({"name": "a", "resources": {"limits": {"cpu": "2"}}})),
+                pod(json!({"name": "a", "resources": {"limits": {"cpu": "1"}}})),
+                &["/template/spec/containers/a/resources/limits/cpu"],
+            ),
+            Case(
+                "a text that is no quantity",
+                "Deployment",
+                pod(json!({"name": "a", "env": [{"name": "limits", "value": "1000m"}]})),
+                pod(json!({"name": "a", "env": [{"name": "limits", "value": "1"}]})),
+                &["/template/spec/containers/a/env/limits/value"],
+            ),
+            Case(
+                "a port that others add to a Service",
+                "Service",
+                json!({"ports": [{"port": 80}]}),
+                json!({"ports": [{"port": 80, "protocol": "TCP"}, {"port": 81}]}),
+                &[],
+            ),
+            Case(
+                "the other protocol of a port",
+                "Service",
+                json!({"ports": [{"port": 53, "protocol": "UDP", "name": "dns"}]}),
+                json!({"ports": [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP", "name": "dns"}]}),
+                &[],
+            ),
+            Case(
+                "a label that others add to the selector of a Service",
+                "Service",
+                json!({"selector": {"app": "a"}}),
+                json!({"selector": {"app": "a", "none": "matches"}}),
+                &["/selector/none"],
+            ),
+            Case(
+                "a node label that an admission plugin adds",
+                "Pod",
+                json!({"nodeSelector": {"disk": "fast"}}),
+                json!({"nodeSelector": {"disk": "fast", "zone": "a"}}),
+                &[],
+            ),
+            Case(
+                "a port that others add to a rule",
+                "NetworkPolicy",
+                json!({"ingress": [{"ports": [{"port": 80}]}]}),
+                json!({"ingress": [{"ports": [{"port": 80, "protocol": "TCP"}, {"port": 22}]}]}),
+                &["/ingress/0/ports"],
+            ),
+            Case(
+                "a default in a rule",
+                "NetworkPolicy",
+                json!({"ingress": [{"ports": [{"port": 80}]}]}),
+                json!({"ingress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}),
+                &[],
+            ),
+            Case(
+                "a label that others add to the selector of a policy for all Pods",
+                "NetworkPolicy",
+                json!({"podSelector": {}}),
+                json!({"podSelector": {"matchLabels": {"app": "none"}}}),
+                &["/podSelector/matchLabels"],
+            ),
+        ];
+        for case in cases {
+            case.holds_with(Some(&case.schema()));
+            case.holds_with(None);
+        }
+    }
+
+    #[test]
+    fn a_schema_tells_more_than_the_names_of_fields() {
+        let claims = |status: Value| json!({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": []}, "status": status}]});
+        let cases = [
+            Case(
+                "a set in another order",
+                "Gadget",
+                json!({"tags": ["a", "b"]}),
+                json!({"tags": ["b", "x", "a"]}),
+                &[],
+            ),
+            Case("an element of a set", "Gadget", json!({"tags": ["a", "b"]}), json!({"tags": ["b"]}), &["/tags/a"]),
+            Case("a map", "Gadget", json!({"settings": {"a": "b"}}), json!({"settings": {"a": "b", "c": "d"}}), &[]),
+            Case(
+                "a pin",
+                "Gadget",
+                json!({"pinned": {"a": "b"}}),
+                json!({"pinned": {"a": "b", "c": "d"}}),
+                &["/pinned/c"],
+            ),
+            Case(
+                "an element by two keys",
+                "Gadget",
+                json!({"listeners": [{"port": 1, "tls": true}]}),
+                json!({"listeners": [{"host": "*", "port": 2}, {"host": "*", "port": 1, "tls": false}]}),
+                &["/listeners/1/tls"],
+            ),
+            Case("no quantity", "Gadget", json!({"cpu": "1000m"}), json!({"cpu": "1"}), &["/cpu"]),
+            Case("an empty map", "Gadget", json!({"settings": {}}), json!({}), &["/settings"]),
+            Case("null as a value", "Gadget", json!({"anything": null}), json!({"anything": 1}), &["/anything"]),
+            Case("null as no value", "Gadget", json!({"anything": null}), json!({}), &[]),
+            Case(
+                "a list that others add inside an atomic one",
+                "Gadget",
+                json!({"routes": [{"host": "a"}]}),
+                json!({"routes": [{"host": "a", "backends": ["evil"], "paths": ["/"]}]}),
+                &["/routes/0/backends"],
+            ),
+            Case(
+                "a label that others add inside an atomic one",
+                "Gadget",
+                json!({"routes": [{"labels": {"a": "b"}}]}),
+                json!({"routes": [{"labels": {"a": "b", "c": "d"}}]}),
+                &["/routes/0/labels/c"],
+            ),
+            Case(
+                "what the API server fills in inside an atomic list",
+                "StatefulSet",
+                json!({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": []}}]}),
+                claims(json!({"phase": "Pending"})),
+                &[],
+            ),
+            Case(
+                "an empty map of a Go type",
+                "Deployment",
+                json!({"template": {"spec": {"containers": [{"name": "a", "resources": {"limits": {}}}]}}}),
+                json!({"template": {"spec": {"containers": [{"name": "a", "resources": {}}]}}}),
+                &[],
+            ),
+        ];
+        for case in cases {
+            case.holds_with(Some(&case.schema()));
+        }
+    }
+
+    #[test]
+    fn finds_all_differences_and_shows_some() {
+        let container = |image: &str, value: &Value| {
+            let env: Vec<_> = (0..20).map(|index| json!({"name": format!("E{index}"), "value": value})).collect();
+            object(
+                "Deployment",
+                &json!({"template": {"spec": {"containers": [{"name": "a", "env": env, "image": image}]}}}),
+            )
+        };
+        let found = differences(&container("good", &json!("")), &container("evil", &json!("x")), None);
+        assert_eq!(found.len(), 21);
+        assert!(found.iter().any(|found| found.path.ends_with("/image")));
+        let words = in_words(&found);
+        assert!(words.ends_with("; and 11 more"), "{words}");
+        assert_eq!(in_words(&found[20..]), r#"/spec/template/spec/containers/a/image is "evil", shall be "good""#);
+    }
+
+    #[test]
+    fn a_value_equals_itself() {
+        let (deployment, gadget) = (samples::schema("apps/v1", "Deployment"), samples::gadget());
+        let mut random = samples::Random::new(3);
+        for _ in 0..500 {
+            let value = random.value(6);
+            for schema in [Some(&deployment), Some(&gadget), None] {
+                assert_eq!(differences(&value, &value, schema), [], "{value}");
+            }
+        }
+    }
+
+    #[test]
+    fn whichever_leaf_others_change_is_found() {
+        let desired = [
+            object(
+                "Deployment",
+                &json!({"replicas": 2, "selector": {"matchLabels": {"app": "a"}}, "template": {
+                    "metadata": {"labels": {"app": "a"}},
+                    "spec": {"nodeSelector": {"disk": "fast"}, "containers": [
+                        {"name": "a", "image": "x", "args": ["1", "2"], "env": [{"name": "A", "value": "1"}],
+                         "ports": [{"name": "http", "containerPort": 80}], "resources": {"limits": {"cpu": "1"}}},
+                        {"name": "b", "image": "y"},
+                    ]},
+                }}),
+            ),
+            object(
+                "Gadget",
+                &json!({"size": "1", "port": 80, "note": "n", "values": {"known": "a", "deep": [{"b": 1}]},
+                    "anything": [[1]], "tags": ["a", "b"], "settings": {"a": "b"}, "pinned": {"a": "b"},
+                    "routes": [{"host": "a", "paths": ["/x"]}], "listeners": [{"host": "h", "port": 1, "tls": true}]}),
+            ),
+        ];
+        for desired in desired {
+            let schema = schema_of(&desired);
+            for leaf in leaves(&desired, "") {
+                for changed in [json!("changed"), json!(77), Value::Null] {
+                    let mut live = desired.clone();
+                    live.pointer_mut(&leaf).into_iter().for_each(|value| *value = changed.clone());
+                    assert_ne!(differences(&desired, &live, Some(&schema)), [], "{leaf} is {changed}");
+                }
+            }
+        }
+    }
+
+    /// JSON pointers of all values that hold no others.
+    fn leaves(value: &Value, path: &str) -> Vec<String> {
+        match value {
+            Value::Object(fields) => {
+                fields.iter().flat_map(|(key, value)| leaves(value, &format!("{path}/{key}"))).collect()
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().flat_map(|(index, item)| leaves(item, &format!("{path}/{index}"))).collect()
+            }
+            _ => vec![path.to_owned()],
+        }
+    }
+
+    #[test]
+    fn reads_quantities_as_the_api_server_does() {
+        for (one, other, same) in [
+            ("1", "1000m", true),
+            ("0.5", "500m", true),
+            ("1Gi", "1024Mi", true),
+            ("1G", "1000M", true),
+            ("1G", "1Gi", false),
+            ("1.5Gi", "1536Mi", true),
+            ("-1", "-1000m", true),
+            ("-0.5", "-500m", true),
+            ("1x", "1", false),
+            ("", "0", false),
+        ] {
+            let same_now = quantity(&json!(one)).is_some() && quantity(&json!(one)) == quantity(&json!(other));
+            assert_eq!(same_now, same, "{one} and {other}");
+        }
+        assert_eq!(quantity(&json!(2)), quantity(&json!("2")));
+    }
+}

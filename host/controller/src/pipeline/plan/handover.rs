@@ -1,0 +1,83 @@
+//! Fields that a plugin owned and now leaves to others, such as the replicas of a Deployment that gets an autoscaler. A field
+//! that nobody owns falls back to its default: its live value is given to a second field manager first, which whoever
+//! sets the field next takes it from. Pure.
+
+use serde_json::{Value, json};
+
+use crate::{labels, pipeline::check::DesiredChild};
+
+/// What to apply as the second field manager before the child itself; none if no field changes hands. Fields inside of
+/// lists are not handed over: they go as the API server sees fit.
+pub fn handover(child: &DesiredChild, live: &Value) -> Option<Value> {
+    let left = live.pointer("/metadata/annotations").and_then(|annotations| annotations.get(labels::UNMANAGED));
+    let left: Vec<_> = left.and_then(Value::as_str).unwrap_or_default().split(' ').collect();
+    let mut fields = json!({});
+    for pointer in child.unmanaged.iter().filter(|pointer| !left.contains(&pointer.as_str())) {
+        put(&mut fields, pointer, live);
+    }
+    let any = fields.as_object().is_some_and(|fields| !fields.is_empty());
+    any.then(|| {
+        fields["apiVersion"] = json!(child.kind.api_version);
+        fields["kind"] = json!(child.kind.kind);
+        fields["metadata"]["name"] = json!(&*child.name.name);
+        fields["metadata"]["uid"] = live["metadata"]["uid"].clone();
+        fields
+    })
+}
+
+/// Puts the live value of a field at the same place.
+fn put(fields: &mut Value, pointer: &str, live: &Value) {
+    let (mut from, mut to) = (live, fields);
+    let keys: Vec<_> = pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
+    let is_there = keys.iter().try_fold(live, |at, key| at.as_object()?.get(key)).is_some();
+    if !is_there {
+        return;
+    }
+    for key in keys {
+        (from, to) = (&from[&key], &mut to[&key]);
+    }
+    *to = from.clone();
+}
+
+#[cfg(test)]
+mod tests {
+    use pilothouse_engine::contract::{ImmutablePolicy, KindRef};
+
+    use super::*;
+
+    fn child(unmanaged: &[&str]) -> DesiredChild {
+        DesiredChild {
+            kind: KindRef::new("apps/v1", "Deployment"),
+            name: crate::object::ObjectRef::new("ns", "web"),
+            body: json!({}),
+            digest: "f".to_owned(),
+            on_immutable: ImmutablePolicy::Fail,
+            unmanaged: unmanaged.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn live_values_of_fields_that_were_ours_change_hands() {
+        let live = |left: &str| {
+            json!({
+                "metadata": {"uid": "u", "annotations": {labels::UNMANAGED: left}},
+                "spec": {"replicas": 7, "a/b": {"c": 1}, "list": [1]},
+            })
+        };
+        let whole = |spec: Value| {
+            let metadata = json!({"name": "web", "uid": "u"});
+            Some(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}))
+        };
+        let cases: [(&[&str], &str, Option<Value>); 6] = [
+            (&["/spec/replicas"], "", whole(json!({"replicas": 7}))),
+            (&["/spec/replicas"], "/spec/replicas", None),
+            (&["/spec/replicas", "/spec/a~1b/c"], "/spec/replicas", whole(json!({"a/b": {"c": 1}}))),
+            (&["/spec/paused"], "", None),
+            (&["/spec/list/0"], "", None),
+            (&[], "", None),
+        ];
+        for (unmanaged, left, expected) in cases {
+            assert_eq!(handover(&child(unmanaged), &live(left)), expected, "{unmanaged:?}, left before: {left}");
+        }
+    }
+}

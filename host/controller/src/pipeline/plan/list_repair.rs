@@ -1,0 +1,108 @@
+//! Elements of keyed lists that stand in the place of desired ones: somebody changed a key, such as the number of a
+//! port. To server-side apply the changed element is another one, of another owner; applying ours would leave both, with
+//! one name, which the API server refuses. Such an element must be put right first. Pure.
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{Cursor, Keys, ListType, Schema};
+
+/// A merge patch that puts elements right which stand in the place of desired ones; none if there are none. It holds for
+/// exactly the version that it was made from. Without a schema, what is known of core kinds counts.
+pub fn list_repair(desired: &Value, live: Value, schema: Option<&Schema>) -> Option<Value> {
+    let text = |field| desired.get(field).and_then(Value::as_str).unwrap_or_default();
+    let schema = schema.unwrap_or_else(|| Schema::built_in(text("apiVersion"), text("kind")));
+    let (Value::Object(desired), Value::Object(mut live)) = (desired, live) else { return None };
+    let mut patch = Map::new();
+    for (field, wanted) in desired.iter().filter(|(field, _)| *field != "metadata") {
+        let Some(mut rest) = live.remove(field) else { continue };
+        if repair(wanted, &mut rest, schema.root().field(field)) {
+            patch.insert(field.clone(), rest);
+        }
+    }
+    if patch.is_empty() {
+        return None;
+    }
+    let version = live.get("metadata")?.get("resourceVersion")?;
+    patch.insert("metadata".to_owned(), json!({"resourceVersion": version}));
+    Some(Value::Object(patch))
+}
+
+/// Puts elements right below a place; whether there were any.
+fn repair(desired: &Value, live: &mut Value, at: Cursor<'_>) -> bool {
+    match (desired, live) {
+        (Value::Object(desired), Value::Object(live)) => {
+            // Every field is looked at, also after the first find.
+            desired.iter().fold(false, |found, (key, wanted)| {
+                found | live.get_mut(key).is_some_and(|live| repair(wanted, live, at.field(key)))
+            })
+        }
+        (Value::Array(desired), Value::Array(live)) => match at.list_type() {
+            ListType::Map(keys) if desired.iter().all(|item| keys.are_in(item)) => {
+                repair_list(keys, desired, live, at.items())
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn repair_list(keys: Keys<'_>, desired: &[Value], live: &mut [Value], items: Cursor<'_>) -> bool {
+    let mut found = false;
+    for item in desired {
+        if let Some(there) = live.iter_mut().find(|there| keys.same(item, there)) {
+            found |= repair(item, there, items);
+        } else if let Some(place) = stand_in(keys, item, desired, live) {
+            live[place] = item.clone();
+            found = true;
+        }
+    }
+    found
+}
+
+/// The element that has the name of a missing one, and is not itself desired.
+fn stand_in(keys: Keys<'_>, missing: &Value, desired: &[Value], live: &[Value]) -> Option<usize> {
+    let name = missing.get("name").filter(|_| !keys.include("name"))?;
+    let unwanted = |there: &Value| !desired.iter().any(|item| keys.same(item, there));
+    live.iter().position(|there| there.get("name") == Some(name) && unwanted(there))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::samples;
+
+    fn workload(ports: Value) -> Value {
+        let pod = json!({"containers": [{"name": "app", "image": "a", "ports": ports}]});
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"resourceVersion": "7"},
+            "spec": {"replicas": 1, "template": {"spec": pod}},
+        })
+    }
+
+    #[test]
+    fn an_element_whose_key_was_changed_is_put_right_and_others_stay() {
+        let http = json!({"name": "http", "containerPort": 8080});
+        let moved = json!({"name": "http", "containerPort": 9999, "protocol": "TCP"});
+        let theirs = json!({"name": "debug", "containerPort": 6060, "protocol": "TCP"});
+        let desired = workload(json!([http]));
+        let cases = [
+            ("as desired", json!([http, theirs]), None),
+            ("missing, nobody in its place", json!([theirs]), None),
+            ("another in its place", json!([moved, theirs]), Some(json!([http, theirs]))),
+        ];
+        for (name, live, expected) in cases {
+            let with_schema =
+                list_repair(&desired, workload(live.clone()), Some(&samples::schema("apps/v1", "Deployment")));
+            let patch = list_repair(&desired, workload(live), None);
+            assert_eq!(patch, with_schema, "{name}");
+            let pod = patch.as_ref().map(|patch| &patch["spec"]["template"]["spec"]);
+            assert_eq!(pod.map(|pod| pod["containers"][0]["ports"].clone()), expected, "{name}");
+            if let Some(patch) = patch {
+                assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
+                assert_eq!(patch["spec"]["replicas"], 1, "what is not a list stays as it is");
+            }
+        }
+    }
+}

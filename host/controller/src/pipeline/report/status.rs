@@ -1,0 +1,368 @@
+//! The object's status as it shall be: the plugin's fields, the conditions, the observed generation. Follows the API
+//! conventions for conditions and the rules of kstatus. Pure.
+
+use std::{
+    collections::BTreeSet,
+    hash::{Hash, Hasher},
+};
+
+use jiff::Timestamp;
+use pilothouse_engine::contract::{Condition, ConditionStatus};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    object::Object,
+    pipeline::conditions::{
+        READY, RECONCILING, STALLED, StatusReason, THROTTLED, is_written_by_host, status_word, within_limit,
+    },
+};
+
+/// How an object is, in the host's words.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// Everything is applied; the plugin's own `Ready` says the rest.
+    Applied,
+    /// The same, but the plugin leaves the children as they are.
+    ChildrenLeft,
+    /// Not there yet, but on its way.
+    Progressing(StatusReason),
+    /// Going on needs somebody to change something.
+    Stalled(StatusReason),
+}
+
+/// What a reconcile says about the object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The plugin's status fields; none leaves those that are there.
+    pub status: Option<Map<String, Value>>,
+    /// The plugin's conditions; none leaves those that are there.
+    pub conditions: Option<Vec<Condition>>,
+    /// How the object is.
+    pub health: Health,
+    /// Why it is slowed down, if it is.
+    pub slowed: Option<StatusReason>,
+}
+
+impl Hash for Report {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Self { status, conditions, health, slowed } = self;
+        (status, health, slowed, conditions.as_ref().map(Vec::len)).hash(hasher);
+        for Condition { condition_type, status, reason, message } in conditions.iter().flatten() {
+            (condition_type, status_word(*status), reason, message).hash(hasher);
+        }
+    }
+}
+
+/// The status that an object shall have.
+pub fn desired_status(
+    object: &Object,
+    live: &Map<String, Value>,
+    report: &Report,
+    now: Timestamp,
+) -> Map<String, Value> {
+    let mut status = match &report.status {
+        Some(status) => status.clone(),
+        None => live.clone(),
+    };
+    let stamps = Stamps { generation: object.generation, now, live: conditions_of(live) };
+    let conditions = conditions(report, &stamps);
+    status.insert("conditions".to_owned(), Value::Array(conditions));
+    status.insert("observedGeneration".to_owned(), json!(object.generation));
+    status
+}
+
+/// Whether a status is as it shall be. The order of conditions does not matter, nor whether a field is missing or empty:
+/// where the last entry of a map goes, server-side apply leaves null, and an empty map does not take its place.
+pub fn same_status(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+    let all_of = |one: &[Value], other: &[Value]| one.iter().all(|condition| other.contains(condition));
+    let (wanted, there) = (conditions_of(desired), conditions_of(live));
+    let same_conditions = wanted.len() == there.len() && all_of(wanted, there) && all_of(there, wanted);
+    let mut others = desired.keys().chain(live.keys()).filter(|field| *field != "conditions");
+    same_conditions && others.all(|field| same_value(desired.get(field), live.get(field)))
+}
+
+/// Whether a status says something that somebody may wait for: another status or reason of a condition, or that it is about
+/// another generation. The rest are details, such as how many of a hundred Pods run.
+pub fn is_news(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+    let told = |status: &Map<String, Value>| {
+        let word = |condition: &Value, field: &str| condition.get(field).cloned().unwrap_or_default();
+        let conditions = conditions_of(status).iter();
+        let told =
+            conditions.map(|condition| ["type", "status", "reason"].map(|field| word(condition, field).to_string()));
+        (told.collect::<BTreeSet<_>>(), status.get("observedGeneration").cloned())
+    };
+    told(desired) != told(live)
+}
+
+fn same_value(desired: Option<&Value>, live: Option<&Value>) -> bool {
+    match (desired, live) {
+        (Some(Value::Object(desired)), Some(Value::Object(live))) => {
+            let mut fields = desired.keys().chain(live.keys());
+            fields.all(|field| same_value(desired.get(field), live.get(field)))
+        }
+        _ => desired == live || (is_nothing(desired) && is_nothing(live)),
+    }
+}
+
+/// Whether a status has all that is desired, whatever it has besides.
+pub fn has_all_of(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+    let has_condition = |condition: &Value| conditions_of(live).contains(condition);
+    let mut fields = desired.iter().filter(|(field, _)| *field != "conditions");
+    conditions_of(desired).iter().all(has_condition)
+        && fields.all(|(field, value)| same_value(Some(value), live.get(field)))
+}
+
+fn is_nothing(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(fields)) => fields.values().all(|value| is_nothing(Some(value))),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
+    }
+}
+
+fn condition(condition_type: &str, status: ConditionStatus, reason: &str, message: &str) -> Condition {
+    Condition {
+        condition_type: condition_type.to_owned(),
+        status,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+struct Stamps<'a> {
+    generation: i64,
+    now: Timestamp,
+    live: &'a [Value],
+}
+
+fn conditions_of(status: &Map<String, Value>) -> &[Value] {
+    status.get("conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn condition_type(condition: &Value) -> &str {
+    condition.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
+    let slowed =
+        report.slowed.as_ref().map(|why| condition(THROTTLED, ConditionStatus::IsTrue, &why.reason, &why.message));
+    let (ready, unusual) = host_conditions(report);
+    let host = [Some(ready), unusual, slowed].into_iter().flatten();
+    let mut all: Vec<_> = host.map(|condition| stamps.stamp(&condition)).collect();
+    match &report.conditions {
+        Some(own) => {
+            all.extend(
+                own.iter()
+                    .filter(|own| !is_written_by_host(&own.condition_type))
+                    .map(|condition| stamps.stamp(condition)),
+            );
+        }
+        None => all.extend(stamps.live.iter().filter(|live| !is_written_by_host(condition_type(live))).cloned()),
+    }
+    all
+}
+
+/// `Ready`, and `Reconciling` or `Stalled` where it is so: kstatus has these two only while they are true. Ready and Stalled
+/// are the plugin's own words only while nothing of the host's speaks against them.
+fn host_conditions(report: &Report) -> (Condition, Option<Condition>) {
+    let not_ready = |condition_type: &str, StatusReason { reason, message }: &StatusReason| {
+        let ready = condition(READY, ConditionStatus::IsFalse, reason, message);
+        (ready, Some(condition(condition_type, ConditionStatus::IsTrue, reason, message)))
+    };
+    match &report.health {
+        Health::Applied => plugins_word(report, "all children are applied"),
+        Health::ChildrenLeft => plugins_word(report, "the plugin leaves the children as they are"),
+        Health::Progressing(why) => not_ready(RECONCILING, why),
+        Health::Stalled(why) => not_ready(STALLED, why),
+    }
+}
+
+/// The same where the host has nothing to say but a message.
+fn plugins_word(report: &Report, message: &str) -> (Condition, Option<Condition>) {
+    let own = |kind: &str| report.conditions.iter().flatten().find(|condition| condition.condition_type == kind);
+    let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
+    let own_ready = own(READY);
+    if let Some(stalled) = own(STALLED).filter(|stalled| stalled.status == yes) {
+        let ready = own_ready.filter(|ready| ready.status != yes).cloned();
+        let ready = ready.unwrap_or_else(|| condition(READY, no, &stalled.reason, &stalled.message));
+        return (ready, Some(stalled.clone()));
+    }
+    match own_ready {
+        Some(ready) if ready.status == yes => (ready.clone(), None),
+        Some(ready) => (ready.clone(), Some(condition(RECONCILING, yes, &ready.reason, &ready.message))),
+        None => (condition(READY, yes, "Reconciled", message), None),
+    }
+}
+
+impl Stamps<'_> {
+    /// Adds what the host keeps: when the status last changed, and for which generation it was found.
+    fn stamp(&self, condition: &Condition) -> Value {
+        let status = status_word(condition.status);
+        let before = self.live.iter().find(|live| {
+            condition_type(live) == condition.condition_type && live.get("status").is_some_and(|live| live == status)
+        });
+        let since = before.and_then(|before| before.get("lastTransitionTime").cloned());
+        json!({
+            "type": condition.condition_type,
+            "status": status,
+            "reason": condition.reason,
+            "message": within_limit(&condition.message),
+            "observedGeneration": self.generation,
+            "lastTransitionTime": since.unwrap_or_else(|| json!(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THEN: &str = "2026-01-01T00:00:00Z";
+
+    fn object() -> Object {
+        Object { generation: 7, ..Object::sample("ns", "a") }
+    }
+
+    fn own(condition_type: &str, status: ConditionStatus, reason: &str) -> Condition {
+        Condition { condition_type: condition_type.into(), status, reason: reason.into(), message: "m".into() }
+    }
+
+    fn report(health: Health, conditions: Option<Vec<Condition>>) -> Report {
+        Report { status: None, conditions, health, slowed: None }
+    }
+
+    /// The conditions in words: `Ready=True:Reason`.
+    fn words(status: &Map<String, Value>) -> Vec<String> {
+        let word = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        let conditions = conditions_of(status).iter();
+        conditions.map(|c| format!("{}={}:{}", word(c, "type"), word(c, "status"), word(c, "reason"))).collect()
+    }
+
+    fn status(report: &Report, live: &Map<String, Value>) -> Map<String, Value> {
+        desired_status(&object(), live, report, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_condition_or_a_generation_is_news_and_a_count_or_a_message_is_not() {
+        let live = json!({
+            "active": 1, "observedGeneration": 7,
+            "conditions": [{"type": "Running", "status": "True", "reason": "Up", "message": "1 of 2", "lastTransitionTime": THEN}],
+        });
+        let with = |pointer: &str, value: Value| {
+            let mut changed = live.clone();
+            changed.pointer_mut(pointer).into_iter().for_each(|field| *field = value.clone());
+            assert_ne!(changed, live, "{pointer}");
+            changed
+        };
+        let fields = |status: &Value| status.as_object().cloned().unwrap_or_default();
+        for (desired, expected) in [
+            (live.clone(), false),
+            (with("/active", json!(2)), false),
+            (with("/conditions/0/message", json!("2 of 2")), false),
+            (with("/conditions/0/status", json!("False")), true),
+            (with("/conditions/0/reason", json!("Other")), true),
+            (with("/conditions/0/type", json!("Other")), true),
+            (with("/conditions", json!([])), true),
+            (with("/observedGeneration", json!(8)), true),
+        ] {
+            assert_eq!(is_news(&fields(&desired), &fields(&live)), expected, "{desired}");
+        }
+        assert!(is_news(&fields(&live), &Map::new()), "the first status");
+    }
+
+    #[test]
+    fn ready_is_the_plugins_word_unless_the_host_knows_better() {
+        let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
+        let why = || StatusReason::new("Why", "m");
+        let cases = [
+            (Health::Applied, vec![], &["Ready=True:Reconciled"][..]),
+            (Health::Applied, vec![own("Ready", yes, "Up")], &["Ready=True:Up"][..]),
+            (Health::Applied, vec![own("Ready", no, "Slow")], &["Ready=False:Slow", "Reconciling=True:Slow"]),
+            (
+                Health::Applied,
+                vec![own("Ready", no, "Failed"), own("Stalled", yes, "Over")],
+                &["Ready=False:Failed", "Stalled=True:Over"],
+            ),
+            (
+                Health::Applied,
+                vec![own("Ready", yes, "Up"), own("Stalled", yes, "Over")],
+                &["Ready=False:Over", "Stalled=True:Over"],
+            ),
+            (
+                Health::Applied,
+                vec![own("Ready", no, "Slow"), own("Stalled", no, "Well")],
+                &["Ready=False:Slow", "Reconciling=True:Slow"],
+            ),
+            (
+                Health::Progressing(why()),
+                vec![own("Stalled", yes, "Over")],
+                &["Ready=False:Why", "Reconciling=True:Why"],
+            ),
+            (Health::Progressing(why()), vec![own("Ready", yes, "Up")], &["Ready=False:Why", "Reconciling=True:Why"]),
+            (Health::Stalled(why()), vec![own("Ready", yes, "Up")], &["Ready=False:Why", "Stalled=True:Why"]),
+        ];
+        for (health, conditions, expected) in cases {
+            assert_eq!(words(&status(&report(health, Some(conditions)), &Map::new())), expected);
+        }
+    }
+
+    #[test]
+    fn a_transition_time_stays_while_the_status_stays() {
+        let live: Map<String, Value> = serde_json::from_value(json!({"conditions": [
+            {"type": "Ready", "status": "True", "reason": "Old", "message": "", "lastTransitionTime": THEN},
+            {"type": "Stalled", "status": "True", "reason": "Old", "message": "", "lastTransitionTime": THEN},
+        ]}))
+        .unwrap_or_default();
+        let well = status(&report(Health::Applied, Some(Vec::new())), &live);
+        assert_eq!(words(&well), ["Ready=True:Reconciled"], "Stalled ends");
+        let since = |status: &Map<String, Value>| status["conditions"][0]["lastTransitionTime"].clone();
+        assert_eq!(since(&well), THEN, "Ready stays True");
+        let status = status(&report(Health::Progressing(StatusReason::new("Why", "m")), None), &live);
+        assert_eq!(since(&status), "1970-01-01T00:00:00Z", "Ready changed");
+        assert_eq!(status["conditions"][0]["observedGeneration"], 7);
+        assert_eq!(status["observedGeneration"], 7);
+    }
+
+    #[test]
+    fn a_fault_keeps_what_the_plugin_said_and_an_answer_replaces_it() {
+        let live: Map<String, Value> = serde_json::from_value(json!({
+            "replicas": 3, "conditions": [{"type": "Available", "status": "True", "reason": "Old"}],
+        }))
+        .unwrap_or_default();
+        let fault = status(&report(Health::Stalled(StatusReason::new("PluginTrapped", "m")), None), &live);
+        assert_eq!(fault["replicas"], 3);
+        assert!(words(&fault).contains(&"Available=True:Old".to_owned()));
+        let answer = Report { status: Some(Map::new()), ..report(Health::Applied, Some(Vec::new())) };
+        let answer = status(&answer, &live);
+        assert_eq!(answer.get("replicas"), None);
+        assert_eq!(words(&answer), ["Ready=True:Reconciled"]);
+    }
+
+    #[test]
+    fn nothing_is_nothing_however_it_is_written() {
+        let status = |text: Value| serde_json::from_value::<Map<String, Value>>(text).unwrap_or_default();
+        for (desired, live, same) in [
+            (json!({"seen": {}}), json!({"seen": null}), true),
+            (json!({"seen": {}}), json!({}), true),
+            (json!({}), json!({"seen": {"by": {"name": null}, "times": []}}), true),
+            (json!({"seen": {"by": {}}, "n": 1}), json!({"seen": null, "n": 1}), true),
+            (json!({"n": 0}), json!({}), false),
+            (json!({"seen": {}}), json!({"seen": {"a": 1}}), false),
+            (json!({"seen": ""}), json!({"seen": null}), false),
+        ] {
+            assert_eq!(same_status(&status(desired.clone()), &status(live.clone())), same, "{desired} and {live}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_conditions_is_no_difference() {
+        let status = |conditions: Value| {
+            serde_json::from_value::<Map<String, Value>>(json!({"a": 1, "conditions": conditions})).unwrap_or_default()
+        };
+        let (a, b) = (json!({"type": "A", "status": "True"}), json!({"type": "B", "status": "True"}));
+        assert!(same_status(&status(json!([a, b])), &status(json!([b, a]))));
+        assert!(!same_status(&status(json!([a])), &status(json!([a, b]))));
+        assert!(!same_status(&status(json!([a])), &Map::new()));
+    }
+}

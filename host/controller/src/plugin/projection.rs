@@ -1,0 +1,204 @@
+//! What a plugin is shown of its object and its children, where its manifest names the fields that it reads: those, and what
+//! tells one object from another. A change of anything else is no news to the plugin, and neither is a child in which there is
+//! nothing for it to read. Pure; an object that is odd is shown as it is.
+
+use std::collections::BTreeMap;
+
+use pilothouse_engine::{Manifest, contract::KindRef};
+
+use crate::{
+    object::Object,
+    raw_json::{push_key, raw_fields},
+};
+
+/// Values in which there is nothing to read: to the API, they are as good as none (Kubernetes API conventions, on optional
+/// fields). A Deployment has an empty status until its controller has seen it.
+const EMPTY: [&str; 4] = ["{}", "[]", "null", "\"\""];
+
+/// What every plugin is shown: which object, which state of its spec, since when, and whether it is to go.
+const IDENTITY: [&str; 8] = [
+    "/apiVersion",
+    "/kind",
+    "/metadata/name",
+    "/metadata/namespace",
+    "/metadata/uid",
+    "/metadata/generation",
+    "/metadata/creationTimestamp",
+    "/metadata/deletionTimestamp",
+];
+
+/// What a plugin is shown of a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Projected {
+    /// Everything.
+    All,
+    /// What it reads, and what tells the child from others.
+    Part(String),
+    /// Nothing: the child has none of the fields that it reads, or they are empty.
+    Nothing,
+}
+
+/// The fields that a plugin is shown.
+#[derive(Clone, Debug, Default)]
+struct Projection {
+    /// All of the value, not only some of its fields.
+    whole: bool,
+    /// Whether the plugin reads that, and is not only shown it.
+    is_read: bool,
+    fields: BTreeMap<String, Projection>,
+}
+
+impl Projection {
+    /// Those and the identity.
+    fn showing(fields: &[String]) -> Self {
+        let mut all = Self::default();
+        IDENTITY.into_iter().for_each(|pointer| all.at(pointer).whole = true);
+        for pointer in fields {
+            let part = all.at(pointer);
+            (part.whole, part.is_read) = (true, true);
+        }
+        all
+    }
+
+    /// The part at a JSON pointer (RFC 6901).
+    fn at(&mut self, pointer: &str) -> &mut Self {
+        let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+        steps.fold(self, |part, step| part.fields.entry(step).or_default())
+    }
+
+    /// The excerpt of an object's text, and whether there is anything to read in it. A field of which only parts are shown, but
+    /// which has no parts, is shown whole.
+    fn of(&self, text: &str) -> (String, bool) {
+        let mut projection = String::with_capacity(text.len());
+        let has_news = self.write(text, &mut projection);
+        (projection, has_news)
+    }
+
+    fn write(&self, text: &str, projection: &mut String) -> bool {
+        let Some(members) = (!self.whole).then(|| raw_fields(text)).flatten() else {
+            projection.push_str(text);
+            return self.is_read && !EMPTY.contains(&text) || !self.whole;
+        };
+        let mut has_news = false;
+        projection.push('{');
+        for (key, value) in members {
+            if let Some(part) = self.fields.get(&*key) {
+                push_key(projection, &key);
+                has_news |= part.write(value.get(), projection);
+            }
+        }
+        projection.push('}');
+        has_news
+    }
+}
+
+/// What the manifest says of both; of what it leaves open, everything is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Projections {
+    object: Option<Projection>,
+    children: BTreeMap<KindRef, Projection>,
+}
+
+impl Projections {
+    /// What the manifest says.
+    pub fn declared(manifest: &Manifest) -> Self {
+        let children =
+            manifest.child_reads.iter().map(|reads| (reads.kind.clone(), Projection::showing(&reads.fields)));
+        Self { object: manifest.reads.as_deref().map(Projection::showing), children: children.collect() }
+    }
+
+    /// What is shown of the object; none: all of it.
+    pub fn of_object(&self, object: &Object) -> Option<String> {
+        self.object.as_ref().map(|projection| projection.of(&object.text).0)
+    }
+
+    /// What is shown of a child of a kind.
+    pub fn of_child(&self, kind: &KindRef, child: &Object) -> Projected {
+        self.children.get(kind).map_or(Projected::All, |projection| match projection.of(&child.text) {
+            (text, true) => Projected::Part(text),
+            (_, false) => Projected::Nothing,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pilothouse_engine::ChildReads;
+
+    use super::*;
+
+    const OBJECT: &str = r#"{"apiVersion":"e/v1","kind":"Web","metadata":{"annotations":{"a/b":"1","~c":"2","d":"3"},
+        "generation":2,"name":"web","resourceVersion":"9"},"spec":{"list":[1,{"x":2}],"od\"d":1},"status":{"phase":"Up"}}"#;
+
+    fn owned(fields: &[&str]) -> Vec<String> {
+        fields.iter().copied().map(str::to_owned).collect()
+    }
+
+    fn projection(reads: &[&str]) -> Projection {
+        Projection::showing(&owned(reads))
+    }
+
+    fn manifest() -> Manifest {
+        Manifest::new("web", "1", KindRef::new("e/v1", "Web"))
+    }
+
+    #[test]
+    fn shows_the_identity_and_what_is_read() {
+        let identity = r#""apiVersion":"e/v1","kind":"Web","metadata":{"generation":2,"name":"web"}"#;
+        for (reads, expected) in [
+            (&[][..], format!("{{{identity}}}")),
+            (&["/status"], format!(r#"{{{identity},"status":{{"phase":"Up"}}}}"#)),
+            (&["/spec/od\"d", "/nothing/at/all"], format!(r#"{{{identity},"spec":{{"od\"d":1}}}}"#)),
+            (&["/spec/list/1"], format!(r#"{{{identity},"spec":{{"list":[1,{{"x":2}}]}}}}"#)),
+            (&["/status/phase", "/status"], format!(r#"{{{identity},"status":{{"phase":"Up"}}}}"#)),
+            (
+                &["/metadata/annotations/a~1b", "/metadata/annotations/~0c"],
+                format!("{{{identity}}}")
+                    .replace(r#"{"generation""#, r#"{"annotations":{"a/b":"1","~c":"2"},"generation""#),
+            ),
+        ] {
+            assert_eq!(projection(reads).of(OBJECT).0, expected, "{reads:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_something_to_read_where_a_field_that_is_read_has_a_value() {
+        for (reads, text, expected) in [
+            (&[][..], r#"{"kind":"Pod","status":{"a":1}}"#, false),
+            (&["/status"], r#"{"kind":"Pod","status":{"a":1}}"#, true),
+            (&["/status"], r#"{"kind":"Pod","status":{}}"#, false),
+            (&["/status"], r#"{"kind":"Pod","spec":{"a":1}}"#, false),
+            (&["/spec/list", "/status/phase"], r#"{"spec":{"list":[]},"status":{"phase":""}}"#, false),
+            (&["/spec/list", "/status/phase"], r#"{"spec":{"list":null},"status":{"phase":"Up"}}"#, true),
+            (&["/metadata/uid"], r#"{"metadata":{"uid":"u"}}"#, true),
+            (&["/spec/count", "/spec/off"], r#"{"spec":{"count":0}}"#, true),
+            (&["/spec/off"], r#"{"spec":{"off":false}}"#, true),
+        ] {
+            assert_eq!(projection(reads).of(text).1, expected, "{reads:?} of {text}");
+        }
+    }
+
+    #[test]
+    fn everything_is_shown_where_nothing_is_declared_and_of_what_is_odd() {
+        let (object, open) = (Object::sample("ns", "a"), Projections::declared(&manifest()));
+        assert_eq!(open.of_object(&object), None);
+        assert_eq!(open.of_child(&KindRef::new("v1", "Pod"), &object), Projected::All);
+        for odd in ["", "[1]", "{\"metadata\":", "7", r#"{"metadata":7,"spec":null}"#] {
+            assert_eq!(projection(&["/spec/a"]).of(odd), (odd.to_owned(), true));
+        }
+    }
+
+    #[test]
+    fn each_kind_of_children_has_its_own() {
+        let (pod, secret) = (KindRef::new("v1", "Pod"), KindRef::new("v1", "Secret"));
+        let child_reads = vec![ChildReads { kind: pod.clone(), fields: owned(&["/status"]) }];
+        let projections = Projections::declared(&Manifest { child_reads, ..manifest() });
+        let child = Object { text: r#"{"kind":"Any","spec":1,"status":2}"#.into(), ..Object::sample("ns", "a") };
+        let part = Projected::Part(r#"{"kind":"Any","status":2}"#.to_owned());
+        assert_eq!(projections.of_child(&pod, &child), part);
+        assert_eq!(projections.of_child(&secret, &child), Projected::All);
+        let bare = Object { text: r#"{"kind":"Any","status":{}}"#.into(), ..Object::sample("ns", "a") };
+        assert_eq!(projections.of_child(&pod, &bare), Projected::Nothing);
+        assert_eq!(projections.of_object(&child), None);
+    }
+}

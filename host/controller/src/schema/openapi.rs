@@ -1,0 +1,257 @@
+//! Reads one kind's schema from an OpenAPI v3 document of the API server. Only what the kind leads to is read; the rest of
+//! the document, a megabyte for the core kinds, is skipped over.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, value::RawValue};
+
+use super::{Edge, List, Marks, Node, Schema, build::Builder};
+
+/// Nested deeper than this, a schema is unknown: who writes a CRD must not overflow the stack.
+const DEEPEST: usize = 100;
+
+/// Where schemas are in a document.
+const PREFIX: &str = "#/components/schemas/";
+
+/// The type that the API server writes in its own way.
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+
+/// What the schemas of kinds begin with that the API server keeps as Go types.
+const GO_TYPES: &str = "io.k8s.api.";
+
+impl Schema {
+    /// Reads the schema of a kind from a document such as `/openapi/v3/apis/apps/v1`; none if it is not in it.
+    ///
+    /// # Errors
+    /// If the document is not JSON, or no OpenAPI.
+    pub fn parse(document: &str, api_version: &str, kind: &str) -> Result<Option<Self>, serde_json::Error> {
+        let document: Document<'_> = serde_json::from_str(document)?;
+        let schemas = document.components.schemas;
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let wanted = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
+        let Some(name) = schemas.iter().find(|(_, text)| is_schema_of(text.get(), &wanted)).map(|(Text(name), _)| name)
+        else {
+            return Ok(None);
+        };
+        let mut reader = Reader { schemas: &schemas, known: HashMap::new(), builder: Builder::new() };
+        let root = reader.named(name, 0);
+        let goes_through_types = name.starts_with(GO_TYPES);
+        Ok(Some(Self { arena: Arc::new(reader.builder.finish()), root, goes_through_types }))
+    }
+}
+
+fn is_schema_of(text: &str, wanted: &GroupVersionKind<'_>) -> bool {
+    // Most schemas are of no kind; looking for the word is much faster than reading them.
+    text.contains("x-kubernetes-group-version-kind")
+        && serde_json::from_str(text).is_ok_and(|Kinds { kinds }| kinds.contains(wanted))
+}
+
+#[derive(Deserialize)]
+struct Document<'t> {
+    #[serde(borrow, default)]
+    components: Components<'t>,
+}
+
+#[derive(Default, Deserialize)]
+struct Components<'t> {
+    #[serde(borrow, default)]
+    schemas: HashMap<Text<'t>, &'t RawValue>,
+}
+
+/// A text that is copied only if it has escapes in it.
+#[derive(Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[serde(transparent)]
+struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
+
+#[derive(Deserialize)]
+struct Kinds<'t> {
+    #[serde(borrow, rename = "x-kubernetes-group-version-kind", default)]
+    kinds: Vec<GroupVersionKind<'t>>,
+}
+
+#[derive(Deserialize, PartialEq)]
+struct GroupVersionKind<'t> {
+    #[serde(borrow)]
+    group: Cow<'t, str>,
+    #[serde(borrow)]
+    version: Cow<'t, str>,
+    #[serde(borrow)]
+    kind: Cow<'t, str>,
+}
+
+#[derive(Deserialize)]
+struct Reference<'t> {
+    #[serde(borrow, rename = "$ref")]
+    reference: Option<Text<'t>>,
+}
+
+/// The parts of one schema that count, not read further.
+#[derive(Deserialize)]
+struct Raw<'t> {
+    #[serde(borrow, rename = "$ref")]
+    reference: Option<Text<'t>>,
+    #[serde(borrow, rename = "allOf", default)]
+    all_of: Vec<&'t RawValue>,
+    #[serde(borrow, rename = "type")]
+    type_name: Option<Text<'t>>,
+    #[serde(borrow, default)]
+    properties: BTreeMap<Text<'t>, &'t RawValue>,
+    #[serde(borrow, rename = "additionalProperties")]
+    others: Option<&'t RawValue>,
+    #[serde(borrow)]
+    items: Option<&'t RawValue>,
+    #[serde(borrow)]
+    default: Option<&'t RawValue>,
+    #[serde(default)]
+    nullable: bool,
+    #[serde(rename = "oneOf")]
+    one_of: Option<IgnoredAny>,
+    #[serde(borrow, rename = "x-kubernetes-list-type")]
+    list_type: Option<Text<'t>>,
+    #[serde(rename = "x-kubernetes-list-map-keys", default)]
+    list_map_keys: Vec<Box<str>>,
+    #[serde(borrow, rename = "x-kubernetes-map-type")]
+    map_type: Option<Text<'t>>,
+    #[serde(rename = "x-kubernetes-preserve-unknown-fields", default)]
+    preserves_unknown: bool,
+    #[serde(rename = "x-kubernetes-int-or-string", default)]
+    int_or_string: bool,
+}
+
+impl Raw<'_> {
+    /// The name of the schema that this one only adds something to.
+    fn target(&self) -> Option<String> {
+        let name = |reference: &Option<Text<'_>>| {
+            let Text(reference) = reference.as_ref()?;
+            reference.strip_prefix(PREFIX).map(str::to_owned)
+        };
+        match self.all_of.as_slice() {
+            [only] => serde_json::from_str::<Reference<'_>>(only.get()).ok().and_then(|only| name(&only.reference)),
+            _ => name(&self.reference),
+        }
+    }
+
+    fn marks(&self) -> Marks {
+        let map_type = self.map_type.as_ref().map(|Text(name)| &**name);
+        Marks::default()
+            .with_if(self.nullable, Marks::NULLABLE)
+            .with_if(self.default.is_some(), Marks::DEFAULTED)
+            .with_if(map_type == Some("atomic"), Marks::ATOMIC)
+            .with_if(map_type == Some("granular"), Marks::GRANULAR)
+    }
+}
+
+struct Reader<'t> {
+    schemas: &'t HashMap<Text<'t>, &'t RawValue>,
+    /// What was read by name, also what is being read.
+    known: HashMap<String, Edge>,
+    builder: Builder,
+}
+
+impl Reader<'_> {
+    fn named(&mut self, name: &str, depth: usize) -> Edge {
+        if name == QUANTITY {
+            return Edge::QUANTITY;
+        }
+        if let Some(known) = self.known.get(name) {
+            return *known;
+        }
+        if depth > DEEPEST {
+            return Edge::UNKNOWN;
+        }
+        let found = self.schemas.get(&Text(Cow::Borrowed(name)));
+        let Some(raw) = found.and_then(|text| serde_json::from_str::<Raw<'_>>(text.get()).ok()) else {
+            return Edge::UNKNOWN;
+        };
+        if let Some(target) = raw.target() {
+            return self.named(&target, depth + 1);
+        }
+        let edge = Edge { node: self.builder.reserve(), marks: raw.marks() };
+        self.known.insert(name.to_owned(), edge);
+        let node = self.node(raw, depth + 1);
+        let shared = Builder::shared(&node);
+        self.builder.fill(edge.node, node);
+        let edge = Edge { node: shared.unwrap_or(edge.node), ..edge };
+        self.known.insert(name.to_owned(), edge);
+        edge
+    }
+
+    fn place(&mut self, text: &RawValue, depth: usize) -> Edge {
+        if depth > DEEPEST {
+            return Edge::UNKNOWN;
+        }
+        let Ok(raw) = serde_json::from_str::<Raw<'_>>(text.get()) else { return Edge::UNKNOWN };
+        let marks = raw.marks();
+        if let Some(target) = raw.target() {
+            let target = self.named(&target, depth);
+            return Edge { marks: target.marks.with(marks), ..target };
+        }
+        let node = self.node(raw, depth + 1);
+        let node = Builder::shared(&node).unwrap_or_else(|| self.builder.push(node));
+        Edge { node, marks }
+    }
+
+    fn node(&mut self, raw: Raw<'_>, depth: usize) -> Node {
+        match raw.type_name.as_ref().map(|Text(name)| &**name) {
+            Some("array") => self.list(&raw, depth),
+            Some("object") => self.object(&raw, depth),
+            // Such as quantities of others, or int-or-string.
+            None if raw.int_or_string || raw.one_of.is_some() => Node::Scalar,
+            None if !raw.properties.is_empty() => self.object(&raw, depth),
+            None => Node::FreeForm,
+            Some(_) => Node::Scalar,
+        }
+    }
+
+    fn object(&mut self, raw: &Raw<'_>, depth: usize) -> Node {
+        let fields: Vec<_> =
+            raw.properties.iter().map(|(Text(name), text)| (&**name, self.place(text, depth))).collect();
+        let others = self.others(raw, depth);
+        Node::Object { fields: self.builder.fields(fields), others }
+    }
+
+    fn others(&mut self, raw: &Raw<'_>, depth: usize) -> Option<Edge> {
+        match raw.others.map(RawValue::get) {
+            _ if raw.preserves_unknown => Some(Edge::FREE_FORM),
+            Some("true") => Some(Edge::FREE_FORM),
+            Some("false") => None,
+            Some(_) => raw.others.map(|others| self.place(others, depth)),
+            // What server-side apply takes it for, too.
+            None => raw.properties.is_empty().then_some(Edge::FREE_FORM),
+        }
+    }
+
+    fn list(&mut self, raw: &Raw<'_>, depth: usize) -> Node {
+        let items = raw.items.map_or(Edge::FREE_FORM, |items| self.place(items, depth));
+        let list = match raw.list_type.as_ref().map(|Text(name)| &**name) {
+            Some("set") => List::Set,
+            Some("map") => {
+                let keys: Vec<_> =
+                    raw.list_map_keys.iter().map(|key| (key.clone(), self.default_of(raw, key))).collect();
+                List::Map(self.builder.keys(keys))
+            }
+            _ => List::Atomic,
+        };
+        Node::List { items, list }
+    }
+
+    /// What an element of a list has that leaves a key out.
+    fn default_of(&self, list: &Raw<'_>, key: &str) -> Value {
+        let item = list.items.and_then(|items| serde_json::from_str::<Raw<'_>>(items.get()).ok());
+        let target = item.as_ref().and_then(Raw::target);
+        let target = target.and_then(|name| self.schemas.get(&Text(Cow::Owned(name))));
+        let item = match target {
+            Some(text) => serde_json::from_str::<Raw<'_>>(text.get()).ok(),
+            None => item,
+        };
+        let field = item.and_then(|item| item.properties.get(&Text(Cow::Borrowed(key))).copied());
+        let field = field.and_then(|text| serde_json::from_str::<Raw<'_>>(text.get()).ok());
+        let default = field.and_then(|field| field.default);
+        default.and_then(|default| serde_json::from_str(default.get()).ok()).unwrap_or_default()
+    }
+}

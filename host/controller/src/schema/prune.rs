@@ -1,0 +1,118 @@
+//! What of a status a kind does not declare. The API server answers the whole of it with an error, so that the rest would
+//! not be written either. Pure.
+
+use serde_json::{Map, Value};
+
+use super::{Cursor, Schema, pointer};
+
+/// Takes out of a status what its kind does not declare, and returns JSON pointers of it, such as `/status/phase`.
+/// Without a schema everything stays.
+pub fn prune_status(status: &mut Map<String, Value>, schema: Option<&Schema>) -> Vec<String> {
+    let Some(schema) = schema else { return Vec::new() };
+    let mut pruning = Pruning { path: vec!["status".to_owned()], dropped: Vec::new() };
+    if schema.root().allows("status") {
+        pruning.object(status, schema.root().field("status"));
+    } else if !status.is_empty() {
+        status.clear();
+        pruning.drop_here();
+    }
+    pruning.dropped
+}
+
+struct Pruning {
+    path: Vec<String>,
+    dropped: Vec<String>,
+}
+
+impl Pruning {
+    fn object(&mut self, object: &mut Map<String, Value>, at: Cursor<'_>) {
+        object.retain(|key, value| {
+            self.path.push(key.clone());
+            let allowed = at.allows(key);
+            if allowed {
+                self.value(value, at.field(key));
+            } else {
+                self.drop_here();
+            }
+            self.path.pop();
+            allowed
+        });
+    }
+
+    fn value(&mut self, value: &mut Value, at: Cursor<'_>) {
+        match value {
+            Value::Object(object) => self.object(object, at),
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.path.push(index.to_string());
+                    self.value(item, at.items());
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn drop_here(&mut self) {
+        self.dropped.push(pointer(&self.path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::samples, *};
+
+    fn pruned(status: &Value) -> (Value, Vec<String>) {
+        let mut status = status.as_object().cloned().unwrap_or_default();
+        let dropped = prune_status(&mut status, Some(&samples::gadget()));
+        (Value::Object(status), dropped)
+    }
+
+    #[test]
+    fn drops_what_is_not_declared_and_says_what() {
+        let cases = [
+            ("all declared", json!({"phase": "Ready", "ready": 1}), json!({"phase": "Ready", "ready": 1}), vec![]),
+            ("one field", json!({"phase": "Ready", "a/b": 1}), json!({"phase": "Ready"}), vec!["/status/a~1b"]),
+            (
+                "inside a list",
+                json!({"members": [{"name": "a"}, {"name": "b", "age": 1}]}),
+                json!({"members": [{"name": "a"}, {"name": "b"}]}),
+                vec!["/status/members/1/age"],
+            ),
+            ("in a map", json!({"counts": {"any": 1}}), json!({"counts": {"any": 1}}), vec![]),
+            ("free-form", json!({"raw": {"any": {"deep": 1}}}), json!({"raw": {"any": {"deep": 1}}}), vec![]),
+            ("of another type", json!({"members": {"a": 1}}), json!({"members": {"a": 1}}), vec![]),
+        ];
+        for (name, status, expected, dropped) in cases {
+            assert_eq!(pruned(&status), (expected, dropped.into_iter().map(str::to_owned).collect()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_pruned_is_not_pruned_further() {
+        let mut random = samples::Random::new(5);
+        for _ in 0..500 {
+            let (once, _) = pruned(&random.value(5));
+            assert_eq!(pruned(&once), (once.clone(), vec![]));
+        }
+    }
+
+    #[test]
+    fn nothing_is_pruned_where_the_schema_is_not_known() {
+        let status = json!({"phase": "Ready"}).as_object().cloned().unwrap_or_default();
+        for schema in [None, Some(Schema::built_in("example.com/v1", "Web")), Some(Schema::built_in("v1", "Pod"))] {
+            let mut pruned = status.clone();
+            assert!(prune_status(&mut pruned, schema).is_empty());
+            assert_eq!(pruned, status);
+        }
+    }
+
+    #[test]
+    fn a_kind_without_a_status_loses_all_of_it() {
+        let mut status = json!({"phase": "Ready"}).as_object().cloned().unwrap_or_default();
+        assert_eq!(prune_status(&mut status, Some(&samples::schema("v1", "ConfigMap"))), ["/status"]);
+        assert!(status.is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! Conditions and status as the API conventions have them, whatever a plugin says and whatever the kind's schema takes.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
+use pilothouse_tests::cluster::condition;
+use serde_json::{Value, json};
+
+use crate::{
+    suite::{Suite, tests},
+    test_env::{TestEnv, answering, is_ready},
+};
+
+/// The longest message of a condition (`metav1.Condition`).
+const LONGEST_MESSAGE: usize = 32_768;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_reason_to_wait_must_be_a_word,
+        two_conditions_of_one_type_are_refused,
+        long_messages_of_conditions_are_cut,
+        ready_says_that_the_plugin_leaves_the_children_as_they_are,
+        a_status_is_written_without_the_fields_that_the_schema_lacks,
+        a_status_field_of_somebody_else_is_no_fault_of_the_schema,
+    );
+}
+
+/// It becomes the reason of a condition.
+async fn a_reason_to_wait_must_be_a_word(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    for (name, reason) in [("two-words", "not ready"), ("none", "")] {
+        let wait = json!({"reason": reason, "message": "something is missing", "seconds": 300});
+        env.namespace.apply(answering(name, json!({"verdict": {"wait": wait}}))).await?;
+        let object = env.stalled("Scripted", name, "PluginContractViolated").await?;
+        let message = condition(&object, "Stalled")["message"].to_string();
+        ensure!(message.contains(&format!("'{reason}'")), "it does not say which reason is wrong: {message}");
+    }
+    Ok(())
+}
+
+/// The API server would not take them either, as often as it is asked.
+async fn two_conditions_of_one_type_are_refused(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let condition_of = |status: &str| json!({"type": "Available", "status": status, "reason": "Counted"});
+    let answer = json!({"status": {"phase": "Up"}, "conditions": [condition_of("True"), condition_of("False")]});
+    env.namespace.apply(answering("object", answer)).await?;
+    let object = env.stalled("Scripted", "object", "PluginContractViolated").await?;
+    let message = condition(&object, "Stalled")["message"].to_string();
+    ensure!(message.contains("'Available'"), "it does not say which condition it is: {message}");
+    ensure!(object["status"].get("phase").is_none(), "a part of the answer was taken: {object}");
+    Ok(())
+}
+
+/// Bytes are counted, and no character is cut in two.
+async fn long_messages_of_conditions_are_cut(env: &mut TestEnv) -> Result<()> {
+    let long = "ü".repeat(LONGEST_MESSAGE - 5_000);
+    env.start(&["scripted"]).await?;
+    let available = json!({"type": "Available", "status": "True", "reason": "Counted", "message": long});
+    env.namespace.apply(answering("own", json!({"conditions": [available]}))).await?;
+    let own = env.namespace.until("Scripted", "own", "to be ready", is_ready).await?;
+    env.namespace.apply(answering("hosts", json!({"verdict": {"invalid": long}}))).await?;
+    let hosts = env.stalled("Scripted", "hosts", "Invalid").await?;
+    for (object, condition_type) in [(own, "Available"), (hosts, "Stalled")] {
+        let message = condition(&object, condition_type)["message"].as_str().context("no message")?;
+        ensure!(message.len() <= LONGEST_MESSAGE, "{condition_type} has a message of {} bytes", message.len());
+        let begin =
+            message.strip_suffix('…').with_context(|| format!("{condition_type} does not say that it is cut"))?;
+        ensure!(begin.len() > LONGEST_MESSAGE - 10 && begin.chars().all(|c| c == 'ü'), "{condition_type}: {message}");
+    }
+    Ok(())
+}
+
+/// Nothing was applied, and what is there may be anything.
+async fn ready_says_that_the_plugin_leaves_the_children_as_they_are(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("object", json!({"verdict": "done"}))).await?;
+    let object = env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    let message = condition(&object, "Ready")["message"].to_string();
+    ensure!(message.contains("the plugin leaves the children as they are"), "{message}");
+    env.namespace.apply(answering("other", json!({"children": []}))).await?;
+    let object = env.namespace.until("Scripted", "other", "to be ready", is_ready).await?;
+    let message = condition(&object, "Ready")["message"].to_string();
+    ensure!(!message.contains("leaves"), "it is said also where there shall be none: {message}");
+    Ok(())
+}
+
+/// The CRD declares `phase`, `note` and `count`. What it lacks is reported once, and is no reason to write nothing at all.
+async fn a_status_is_written_without_the_fields_that_the_schema_lacks(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let answer = |count: u32| {
+        json!({
+            "status": {"phase": "Up", "count": count, "endpoint": "here", "usage": {"bytes": count}},
+            "conditions": [{"type": "Available", "status": "True", "reason": "Counted"}],
+        })
+    };
+    for count in 1..=3 {
+        env.namespace.apply(answering("object", answer(count))).await?;
+        let written = |object: &Value| is_ready(object) && object["status"]["count"] == count;
+        let object = env.namespace.until("Scripted", "object", "to have the rest of its status", written).await?;
+        ensure!(object["status"]["phase"] == "Up", "{object}");
+        ensure!(condition(&object, "Available")["status"] == "True", "{object}");
+    }
+    let event = env.event("Scripted", "object", "StatusFieldsDropped").await?;
+    let message = event["message"].to_string();
+    ensure!(event["type"] == "Warning", "{event}");
+    ensure!(message.contains("endpoint") && message.contains("usage"), "it does not name what is missing: {event}");
+    ensure!(!message.contains("phase"), "it names what is there: {event}");
+    let reported = env.log_lines().into_iter().filter(|line| line["reason"] == "StatusFieldsDropped").count();
+    ensure!(reported == 1, "the log says so {reported} times");
+    Ok(())
+}
+
+/// Another controller's status field, which the schema declares. The host takes it neither away nor for a mistake.
+async fn a_status_field_of_somebody_else_is_no_fault_of_the_schema(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("object", json!({"status": {"phase": "Up"}}))).await?;
+    env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    env.metrics_at_rest().await?;
+    env.reconciled_after("scripted", async || {
+        let theirs = json!({
+            "apiVersion": "test.pilothouse.dev/v1", "kind": "Scripted", "status": {"note": "theirs"},
+        });
+        let other = PatchParams::apply("other");
+        env.namespace.api("Scripted")?.patch_status("object", &other, &Patch::Apply(theirs)).await?;
+        Ok(())
+    })
+    .await?;
+    env.namespace.apply(answering("object", json!({"status": {"phase": "Down"}}))).await?;
+    let written = |object: &Value| is_ready(object) && object["status"]["phase"] == "Down";
+    let object = env.namespace.until("Scripted", "object", "to have a new status", written).await?;
+    ensure!(object["status"]["note"] == "theirs", "their field is gone: {object}");
+    env.metrics_at_rest().await?;
+    let warnings: Vec<_> = env.log_lines().into_iter().filter(|line| line["level"] == "WARN").collect();
+    ensure!(warnings.is_empty(), "the host warns: {warnings:#?}");
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The configuration of plugins: `pilothouse run --config NAME=FILE` hands a file's content to the plugin of that name with every
+//! request.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    command::{file, pilothouse},
+    suite::{Suite, tests},
+    test_env::{TestEnv, misbehaver},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_plugin_is_given_its_configuration,
+        each_plugin_is_given_its_own_configuration,
+        run_says_what_is_wrong_with_a_configuration,
+    );
+}
+
+/// YAML and JSON alike.
+async fn a_plugin_is_given_its_configuration(env: &mut TestEnv) -> Result<()> {
+    let wanted = json!({"tier": "gold", "limits": {"replicas": 5}, "regions": ["north", null]});
+    let yaml = "tier: gold\nlimits:\n  replicas: 5\nregions: [north, null]\n";
+    let folder = tempfile::tempdir()?;
+    for (name, text) in [("config.yaml", yaml.to_owned()), ("config.json", wanted.to_string())] {
+        let path = folder.path().join(name);
+        fs::write(&path, text)?;
+        let argument = format!("--config=misbehaver={}", path.display());
+        let given = config_given(env, &[argument]).await?;
+        ensure!(given == wanted, "of {name} the plugin is given {given}");
+    }
+    Ok(())
+}
+
+/// The option can be given several times. A plugin for which it is not given has no configuration.
+async fn each_plugin_is_given_its_own_configuration(env: &mut TestEnv) -> Result<()> {
+    let (own, other) = (file(b"whose: mine")?, file(b"whose: theirs")?);
+    let of = |plugin: &str, file: &Path| format!("--config={plugin}={}", file.display());
+    let other = of("app-service", other.path());
+    let given = config_given(env, &[other.clone(), of("misbehaver", own.path())]).await?;
+    ensure!(given == json!({"whose": "mine"}), "the plugin is given {given}");
+    let given = config_given(env, &[other]).await?;
+    ensure!(given.is_null(), "the plugin is given {given}");
+    Ok(())
+}
+
+async fn run_says_what_is_wrong_with_a_configuration(env: &mut TestEnv) -> Result<()> {
+    let (plugins, kubeconfig) = (env.host.plugins(), env.namespace.setup().kubeconfig);
+    let run = async |config: &str| {
+        let mut arguments = vec!["run", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0", config];
+        let (plugins, kubeconfig) = (plugins.to_string_lossy(), kubeconfig.to_string_lossy());
+        arguments.extend(["--plugins", &*plugins, "--kubeconfig", &*kubeconfig]);
+        pilothouse(arguments).await
+    };
+    for config in ["--config=misbehaver", "--config==file.yaml", "--config=misbehaver="] {
+        let ended = run(config).await?;
+        ensure!(ended.code == 2 && ended.errors.contains("NAME=FILE"), "{config}: {ended:?}");
+    }
+    run("--config=misbehaver=no/such/file.yaml").await?.failed_with(&["no/such/file.yaml", "No such file"])?;
+    let malformed = file(b"a: [")?;
+    let path = malformed.path().to_string_lossy();
+    run(&format!("--config=misbehaver={path}")).await?.failed_with(&[&path, "is not YAML"])?;
+    Ok(())
+}
+
+/// What the plugin `misbehaver` is given by a host with these arguments. It writes it into its child.
+async fn config_given(env: &mut TestEnv, arguments: &[String]) -> Result<Value> {
+    if env.host.pid().is_ok() {
+        env.host.stop().await?;
+        env.namespace.delete("Misbehaver", "curious").await?;
+        env.namespace.until_gone("ConfigMap", "curious").await?;
+    }
+    env.set_up_host(|setup| setup.arguments = arguments.to_vec())?;
+    env.start(&["misbehaver"]).await?;
+    env.namespace.apply(misbehaver("curious", "config")).await?;
+    let child = env.namespace.until("ConfigMap", "curious", "to be created", |_| true).await?;
+    let config = child["data"]["config"].as_str().context("no configuration in the child")?;
+    Ok(serde_json::from_str(config)?)
+}

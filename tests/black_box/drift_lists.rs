@@ -1,0 +1,216 @@
+//! Drift that a look at single fields misses: elements of lists, which the kind's schema says how to compare, fields behind many
+//! that the API server stores in another way than they are applied, and fields that it does not store at all.
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{
+    cluster::PATIENCE,
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    suite::{Suite, tests},
+    test_env::{TestEnv, answering, deployment, is_ready},
+};
+
+/// Variables without a value, which the API server stores without the field `value`: as many as the host lists differences.
+const EMPTY_VALUES: usize = 10;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_port_that_somebody_adds_to_a_network_policy_is_removed,
+        an_entry_that_somebody_adds_to_an_atomic_map_is_removed,
+        what_somebody_adds_to_a_set_or_a_keyed_list_is_left_alone,
+        what_somebody_removes_from_a_set_or_a_keyed_list_comes_back,
+        a_changed_image_behind_many_empty_values_is_repaired,
+        a_dropped_key_of_string_data_is_removed,
+        an_edited_secret_is_repaired_after_somebody_annotated_it,
+        a_restart_repairs_nothing_that_nobody_changed,
+    );
+}
+
+/// The list is atomic: whatever it has beside what the plugin returns, somebody added, and it lets traffic in.
+async fn a_port_that_somebody_adds_to_a_network_policy_is_removed(env: &mut TestEnv) -> Result<()> {
+    start_with(env, &[network_policy()]).await?;
+    let ports = json!([{"port": 80, "protocol": "TCP"}, {"port": 22, "protocol": "TCP"}]);
+    let opened = json!({"spec": {"ingress": [{"ports": ports}]}});
+    let opened = env.namespace.patch("NetworkPolicy", "child", opened).await?;
+    ensure!(opened["spec"]["ingress"][0]["ports"] == ports, "the API server took something else: {opened}");
+    let closed = |policy: &Value| policy["spec"]["ingress"][0]["ports"] == json!([{"port": 80, "protocol": "TCP"}]);
+    env.namespace.until("NetworkPolicy", "child", "to let in what the plugin says", closed).await?;
+    Ok(())
+}
+
+/// A Service with one more label in its selector serves nobody.
+async fn an_entry_that_somebody_adds_to_an_atomic_map_is_removed(env: &mut TestEnv) -> Result<()> {
+    start_with(env, &[service()]).await?;
+    let narrowed = json!({"spec": {"selector": {"tier": "none"}}});
+    let narrowed = env.namespace.patch("Service", "child", narrowed).await?;
+    ensure!(narrowed["spec"]["selector"] == json!({"app": "child", "tier": "none"}), "{narrowed}");
+    let repaired = |service: &Value| service["spec"]["selector"] == json!({"app": "child"});
+    env.namespace.until("Service", "child", "to select what the plugin says", repaired).await?;
+    Ok(())
+}
+
+/// The lists of these types have elements of several owners: what others add is no drift, and costs no write.
+async fn what_somebody_adds_to_a_set_or_a_keyed_list_is_left_alone(env: &mut TestEnv) -> Result<()> {
+    start_with(env, &[child_with_lists()]).await?;
+    let before = env.host_writes().await?;
+    let theirs = json!({"spec": {
+        "tags": ["a", "b", "theirs"],
+        "ports": [{"number": 1, "name": "one"}, {"number": 2, "name": "theirs"}],
+    }});
+    let patched = change_child(env, "ScriptedChild", theirs).await?;
+    let after = env.host_writes().await?;
+    ensure!(after.len() == before.len(), "the host wrote {:#?}", &after[before.len()..]);
+    ensure!(env.drift_repaired("scripted").await? == 0.0, "it is counted as drift");
+    let child = env.namespace.get("ScriptedChild", "child").await?.context("the child is gone")?;
+    ensure!(child["spec"] == patched["spec"], "it was changed: {child}");
+    Ok(())
+}
+
+/// What is ours comes back beside what is theirs, in whatever order, and that is the end of it.
+async fn what_somebody_removes_from_a_set_or_a_keyed_list_comes_back(env: &mut TestEnv) -> Result<()> {
+    start_with(env, &[child_with_lists()]).await?;
+    let without = json!({"spec": {"tags": ["theirs", "b"], "ports": [{"number": 2, "name": "theirs"}]}});
+    env.namespace.patch("ScriptedChild", "child", without).await?;
+    let has = |child: &Value, field: &str, element: Value| {
+        child["spec"][field].as_array().is_some_and(|elements| elements.contains(&element))
+    };
+    let whole = |child: &Value| {
+        ["a", "b", "theirs"].into_iter().all(|tag| has(child, "tags", tag.into()))
+            && has(child, "ports", json!({"number": 1, "name": "one"}))
+            && has(child, "ports", json!({"number": 2, "name": "theirs"}))
+    };
+    env.namespace.until("ScriptedChild", "child", "to have all elements", whole).await?;
+    env.metrics_at_rest().await?;
+    let before = env.host_writes().await?;
+    change_child(env, "ScriptedChild", touched("once more")).await?;
+    let after = env.host_writes().await?;
+    ensure!(after.len() == before.len(), "the host wrote {:#?}", &after[before.len()..]);
+    Ok(())
+}
+
+/// The API server leaves each empty value out, so the child differs from what is applied in ten fields for ever.
+async fn a_changed_image_behind_many_empty_values_is_repaired(env: &mut TestEnv) -> Result<()> {
+    start_with(env, &[deployment_with_empty_values()]).await?;
+    // The host finds out that an apply changes nothing in them.
+    for turn in ["one", "two"] {
+        change_child(env, "Deployment", touched(turn)).await?;
+    }
+    let live = env.namespace.get("Deployment", "child").await?.context("the child is gone")?;
+    let mut containers = live["spec"]["template"]["spec"]["containers"].clone();
+    ensure!(containers[0]["env"][0] == json!({"name": "EMPTY_0"}), "the empty value is stored: {live}");
+    containers[0]["image"] = "example.com/evil:1".into();
+    let evil = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+    env.namespace.patch("Deployment", "child", evil).await?;
+    let image = |child: &Value| child["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/good:1";
+    env.namespace.until("Deployment", "child", "to have the image that the plugin says", image).await?;
+    Ok(())
+}
+
+async fn a_dropped_key_of_string_data_is_removed(env: &mut TestEnv) -> Result<()> {
+    start_with(env, &[secret(json!({"user": "admin", "password": "one"}))]).await?;
+    let both = env.namespace.get("Secret", "child").await?.context("the child is gone")?;
+    ensure!(both["data"] == json!({"user": "YWRtaW4=", "password": "b25l"}), "{both}");
+    env.namespace.apply(returns(&[secret(json!({"user": "admin"}))])).await?;
+    let dropped = |child: &Value| child["data"] == json!({"user": "YWRtaW4="});
+    env.namespace.until("Secret", "child", "to lose the key that was dropped", dropped).await?;
+    Ok(())
+}
+
+/// The annotation lets the host look at the Secret again, which has no `stringData` to compare with.
+async fn an_edited_secret_is_repaired_after_somebody_annotated_it(env: &mut TestEnv) -> Result<()> {
+    start_with(env, &[secret(json!({"password": "one"}))]).await?;
+    for turn in ["one", "two"] {
+        let annotated = json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": turn}}});
+        change_child(env, "Secret", annotated).await?;
+    }
+    let edited = env.namespace.patch("Secret", "child", json!({"data": {"password": "ZXZpbA=="}})).await?;
+    ensure!(edited["data"]["password"] == "ZXZpbA==", "the API server took something else: {edited}");
+    let repaired = |child: &Value| child["data"]["password"] == "b25l";
+    env.namespace.until("Secret", "child", "to have the password that the plugin says", repaired).await?;
+    Ok(())
+}
+
+/// A host that has just started knows of no differences that an apply does not remove.
+async fn a_restart_repairs_nothing_that_nobody_changed(env: &mut TestEnv) -> Result<()> {
+    start_with(env, &[deployment_with_empty_values(), secret(json!({"password": "one"}))]).await?;
+    env.host.stop().await?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    eventually(PATIENCE, "a reconcile of the object", async || {
+        let reconciles = env.reconciles("scripted").await?;
+        Ok(Look::of(reconciles >= 1.0, reconciles))
+    })
+    .await?;
+    let repaired = env.drift_repaired("scripted").await?;
+    ensure!(repaired == 0.0, "{repaired} children count as repaired drift");
+    Ok(())
+}
+
+/// Starts the host with an object that has these children, and waits until there is nothing left to do.
+async fn start_with(env: &mut TestEnv, children: &[Value]) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(returns(children)).await?;
+    env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    env.metrics_at_rest().await?;
+    Ok(())
+}
+
+/// Changes the child and waits until the host has looked at it.
+async fn change_child(env: &TestEnv, kind: &str, patch: Value) -> Result<Value> {
+    let mut changed = Value::Null;
+    env.reconciled_after("scripted", async || {
+        changed = env.namespace.patch(kind, "child", patch).await?;
+        Ok(())
+    })
+    .await?;
+    env.metrics_at_rest().await?;
+    Ok(changed)
+}
+
+fn returns(children: &[Value]) -> Value {
+    let children: Vec<_> = children.iter().map(|child| json!({"object": child})).collect();
+    answering("object", json!({"children": children}))
+}
+
+/// A label of nobody's. An annotation of a Deployment would be a new generation of it.
+fn touched(value: &str) -> Value {
+    json!({"metadata": {"labels": {"tests.pilothouse.dev/touched": value.replace(' ', "-")}}})
+}
+
+fn network_policy() -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "child"},
+        "spec": {
+            "podSelector": {"matchLabels": {"app": "child"}},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"ports": [{"port": 80, "protocol": "TCP"}]}],
+        },
+    })
+}
+
+fn service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "child"},
+        "spec": {"selector": {"app": "child"}, "ports": [{"name": "http", "port": 80}]},
+    })
+}
+
+fn child_with_lists() -> Value {
+    json!({
+        "apiVersion": "test.pilothouse.dev/v1", "kind": "ScriptedChild", "metadata": {"name": "child"},
+        "spec": {"tags": ["a", "b"], "ports": [{"number": 1, "name": "one"}]},
+    })
+}
+
+fn deployment_with_empty_values() -> Value {
+    let env: Vec<_> = (0..EMPTY_VALUES).map(|number| json!({"name": format!("EMPTY_{number}"), "value": ""})).collect();
+    deployment("child", json!({"name": "child", "image": "example.com/good:1", "env": env}))
+}
+
+fn secret(string_data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "child"}, "stringData": string_data})
+}

@@ -1,0 +1,219 @@
+//! Which objects are an object's children: those that it owns, and not those that only look like them. A user copies a child
+//! with all its labels and annotations, and a controller copies labels to objects of its own.
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_control_plane::Parts;
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Cluster, Namespace, condition, install_crd},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    command::repacked,
+    suite::{Suite, tests},
+    test_env::{TestEnv, config_map, is_ready, returning, scripted},
+};
+
+/// Reconciles with which a host has seen whatever there was before them.
+const LOOKS: usize = 3;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_child_carries_its_identity,
+        a_copy_of_a_child_is_left_alone,
+        a_copy_of_a_kept_child_is_left_alone,
+        a_copy_of_another_name_in_another_namespace_is_left_alone,
+        a_copy_of_the_same_name_in_another_namespace_is_left_alone,
+        a_copy_is_not_taken_when_its_name_is_wanted,
+        a_copy_of_a_kept_child_is_not_taken_when_its_name_is_wanted,
+        objects_that_a_controller_labels_like_their_service_are_left_alone,
+    );
+}
+
+/// It names the child itself, so that it is wrong on a copy.
+async fn a_child_carries_its_identity(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let autoscaler = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+        "spec": {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+    });
+    let spec = returning([config_map("web", json!({})), autoscaler]);
+    env.namespace.apply(scripted("web", spec)).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    let namespace = &env.namespace.name;
+    for (kind, identity) in [
+        ("ConfigMap", format!("ConfigMap/{namespace}/web")),
+        ("HorizontalPodAutoscaler", format!("HorizontalPodAutoscaler.autoscaling/{namespace}/web")),
+    ] {
+        let child = env.namespace.get(kind, "web").await?.context("no child")?;
+        ensure!(child["metadata"]["annotations"]["pilothouse.dev/identity"] == identity, "{child}");
+    }
+    Ok(())
+}
+
+async fn a_copy_of_a_child_is_left_alone(env: &mut TestEnv) -> Result<()> {
+    copies_are_left_alone(env, "delete").await
+}
+
+async fn a_copy_of_a_kept_child_is_left_alone(env: &mut TestEnv) -> Result<()> {
+    copies_are_left_alone(env, "keep").await
+}
+
+/// By the host that sees them come and by the next one, also when the child itself goes.
+async fn copies_are_left_alone(env: &mut TestEnv, on_removal: &str) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let child = made(env, on_removal).await?;
+    let mut copies = vec![env.namespace.apply(copy(&child, "copy")).await?];
+    let mut labels_only = copy(&child, "copy-of-labels");
+    labels_only["metadata"]["annotations"] = Value::Null;
+    copies.push(env.namespace.apply(labels_only).await?);
+    look_often(env).await?;
+    are_as_they_were(&env.namespace, &copies).await?;
+
+    restart(env).await?;
+    look_often(env).await?;
+    are_as_they_were(&env.namespace, &copies).await?;
+
+    env.namespace.apply(scripted("web", returning([config_map("other", json!({}))]))).await?;
+    env.namespace.until("Scripted", "web", "to be ready without the child", is_ready).await?;
+    look_often(env).await?;
+    are_as_they_were(&env.namespace, &copies).await
+}
+
+async fn a_copy_of_another_name_in_another_namespace_is_left_alone(env: &mut TestEnv) -> Result<()> {
+    a_copy_elsewhere_is_left_alone(env, "copy").await
+}
+
+async fn a_copy_of_the_same_name_in_another_namespace_is_left_alone(env: &mut TestEnv) -> Result<()> {
+    a_copy_elsewhere_is_left_alone(env, "web").await
+}
+
+/// And it keeps the host from nothing. The host works in all namespaces, and so has a control plane of its own.
+async fn a_copy_elsewhere_is_left_alone(env: &mut TestEnv, name: &str) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    for crd in ["child-crd.yaml", "crd.yaml"] {
+        install_crd(&env.namespace.client(), &artifacts::repository().join("tests/guests/scripted").join(crd)).await?;
+    }
+    env.set_up_host(|setup| setup.namespace = None)?;
+    env.start(&["scripted"]).await?;
+    let elsewhere = env.cluster.namespace("elsewhere").await?;
+    let child = made(env, "delete").await?;
+    let copies = [elsewhere.apply(copy(&child, name)).await?];
+    look_often(env).await?;
+    are_as_they_were(&elsewhere, &copies).await?;
+
+    restart(env).await?;
+    look_often(env).await?;
+    are_as_they_were(&elsewhere, &copies).await?;
+    env.namespace.patch("ConfigMap", "web", json!({"data": {"text": "by hand"}})).await?;
+    let is_repaired = |child: &Value| child["data"]["text"] == "ours";
+    env.namespace.until("ConfigMap", "web", "to be repaired", is_repaired).await?;
+    env.namespace.apply(scripted("web", returning([]))).await?;
+    env.namespace.until_gone("ConfigMap", "web").await?;
+    are_as_they_were(&elsewhere, &copies).await
+}
+
+async fn a_copy_is_not_taken_when_its_name_is_wanted(env: &mut TestEnv) -> Result<()> {
+    a_copy_is_not_taken(env, "delete").await
+}
+
+async fn a_copy_of_a_kept_child_is_not_taken_when_its_name_is_wanted(env: &mut TestEnv) -> Result<()> {
+    a_copy_is_not_taken(env, "keep").await
+}
+
+/// Nobody looks between the copy and the wish for its name.
+async fn a_copy_is_not_taken(env: &mut TestEnv, on_removal: &str) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let child = made(env, on_removal).await?;
+    env.host.stop().await?;
+    let copies = [env.namespace.apply(copy(&child, "copy")).await?];
+    let mut spec = wanted(on_removal);
+    let second = json!({"object": config_map("copy", json!({"text": "wanted"})), "onRemoval": on_removal});
+    spec["response"]["children"].as_array_mut().context("no children")?.push(second);
+    env.namespace.apply(scripted("web", spec)).await?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    let stalled = env.stalled("Scripted", "web", "NameConflict").await?;
+    let message = condition(&stalled, "Stalled")["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("ConfigMap 'copy'"), "{message}");
+    look_often(env).await?;
+    are_as_they_were(&env.namespace, &copies).await
+}
+
+/// The Endpoints of a Service have its labels, and no owner.
+async fn objects_that_a_controller_labels_like_their_service_are_left_alone(env: &mut TestEnv) -> Result<()> {
+    let plugin = repacked(&artifacts::guest("scripted")?, |manifest| {
+        manifest["children"] = json!([
+            {"apiVersion": "v1", "kind": "Service"}, {"apiVersion": "v1", "kind": "Endpoints"},
+            {"apiVersion": "v1", "kind": "ConfigMap"},
+        ]);
+    })
+    .await?;
+    env.host.install(plugin.path(), "scripted.wasm")?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+    });
+    env.namespace.apply(scripted("web", returning([service]))).await?;
+    let is_labelled = |endpoints: &Value| endpoints["metadata"]["labels"]["pilothouse.dev/plugin"] == "scripted";
+    env.namespace.until("Endpoints", "web", "to be labelled like the Service", is_labelled).await?;
+    look_often(env).await?;
+    restart(env).await?;
+    look_often(env).await?;
+    let writes = env.host_writes().await?;
+    let of_endpoints: Vec<_> = writes.iter().filter(|write| write.contains(" endpoints/ ")).collect();
+    ensure!(of_endpoints.is_empty(), "the host wrote {of_endpoints:?}");
+    Ok(())
+}
+
+/// A spec with one child `web`.
+fn wanted(on_removal: &str) -> Value {
+    let child = json!({"object": config_map("web", json!({"text": "ours"})), "onRemoval": on_removal});
+    json!({"response": {"children": [child]}})
+}
+
+/// An object `web` with its child.
+async fn made(env: &TestEnv, on_removal: &str) -> Result<Value> {
+    env.namespace.apply(scripted("web", wanted(on_removal))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.namespace.get("ConfigMap", "web").await?.context("no child")
+}
+
+/// What `kubectl get -o yaml`, another name and `kubectl apply` make of a child.
+fn copy(child: &Value, name: &str) -> Value {
+    let mut copy = config_map(name, json!({"text": "a copy"}));
+    copy["metadata"]["labels"] = child["metadata"]["labels"].clone();
+    copy["metadata"]["annotations"] = child["metadata"]["annotations"].clone();
+    copy
+}
+
+/// Another host in the place of the one that runs.
+async fn restart(env: &mut TestEnv) -> Result<()> {
+    env.host.stop().await?;
+    env.host.resume().await?;
+    env.host.ready().await
+}
+
+/// Lets the host look at the object a few times.
+async fn look_often(env: &TestEnv) -> Result<()> {
+    for _ in 0..LOOKS {
+        env.reconciled_after("scripted", async || env.touch("Scripted", "web", fastrand::u32(..)).await).await?;
+    }
+    Ok(())
+}
+
+async fn are_as_they_were(namespace: &Namespace, copies: &[Value]) -> Result<()> {
+    for copy in copies {
+        let name = copy["metadata"]["name"].as_str().context("no name")?;
+        let now = namespace.get("ConfigMap", name).await?.with_context(|| format!("the copy '{name}' was deleted"))?;
+        ensure!(
+            now["metadata"]["resourceVersion"] == copy["metadata"]["resourceVersion"],
+            "the copy '{name}' was changed: {now}"
+        );
+    }
+    Ok(())
+}
