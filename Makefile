@@ -81,6 +81,11 @@ bench: plugins ## Run the benchmarks (release build)
 compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)
 	@scripts/compare.sh
 
+.PHONY: audit
+audit: ## Check third-party code: vulnerabilities, licences, sources (needs the network; installs cargo-deny)
+	@scripts/prepare.sh
+	@scripts/audit.sh
+
 .PHONY: crds
 crds: ## Make crds/ anew from the types
 	@cargo run --locked -p app-service --example crd

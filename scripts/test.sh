@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=8
+phases=9
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.
@@ -23,6 +23,10 @@ phase() {
 
 phase "format" cargo fmt --all --check
 phase "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
+# Half a second where nothing changed.
+documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps; }
+
+phase "documentation" documentation
 phase "programs" cargo build --locked --workspace --bins
 phase "plugins and test guests" make --no-print-directory plugins
 # Outside the workspace, as a user's plugin is: with a target folder of its own, for its settings are its own, too.

@@ -1,5 +1,5 @@
-//! Objects that have no owner and become children: orphans of an object that is no more by themselves, others where their object's
-//! annotation says so. Nothing that has another controller is ever taken.
+//! Adoption of objects without a controller: orphans of a deleted object are adopted automatically, others only if an annotation
+//! of the owner allows it. An object with another controller is never adopted.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{DeleteParams, PropagationPolicy};
@@ -25,6 +25,7 @@ pub fn register(suite: &mut Suite) {
         the_conflict_names_the_way_to_adopt,
         only_children_that_the_annotation_names_are_adopted,
         a_child_of_another_controller_is_not_adopted,
+        a_kept_child_of_another_object_is_not_adopted,
     );
 }
 
@@ -185,4 +186,25 @@ async fn is_untouched(env: &TestEnv, before: &Value) -> Result<()> {
 fn kind_and_name(object: &Value) -> Result<(&str, &str)> {
     let kind = object["kind"].as_str().context("no kind")?;
     Ok((kind, object["metadata"]["name"].as_str().context("no name")?))
+}
+
+/// A kept child has no owner reference, but its object is there. Two objects that both took it would change it back and forth.
+async fn a_kept_child_of_another_object_is_not_adopted(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let keeping = |text: &str| {
+        let mut spec = returning([config_map("shared", json!({"text": text}))]);
+        spec["response"]["children"][0]["onRemoval"] = "keep".into();
+        spec
+    };
+    env.namespace.apply(scripted("first", keeping("first"))).await?;
+    env.namespace.until("Scripted", "first", "to be ready", is_ready).await?;
+    let mut second = scripted("second", keeping("second"));
+    second["metadata"]["annotations"][ADOPT] = "ConfigMap/shared".into();
+    env.namespace.apply(second).await?;
+    let stalled = env.stalled("Scripted", "second", "NameConflict").await?;
+    let message = condition(&stalled, "Stalled")["message"].to_string();
+    ensure!(message.contains("belongs to Scripted 'first'"), "{message}");
+    let child = env.namespace.get("ConfigMap", "shared").await?.context("the child is gone")?;
+    ensure!(child["data"]["text"] == "first", "it was changed: {child}");
+    Ok(())
 }

@@ -1,5 +1,5 @@
-//! Answers with children that no API server could take: refused as a whole before anything is sent, on the object alone that
-//! they are about. The host never panics over them, and never lets a name change the request that it is in.
+//! Answers with children that every API server would refuse. The host refuses the whole answer before any request and reports it
+//! on that object only. It never panics, and a malformed name never ends up in a URL.
 
 use std::path::Path;
 
@@ -46,6 +46,12 @@ fn malformed_metadata() -> Vec<(&'static str, Value, &'static str)> {
         ("annotation-number", json!({"annotations": {"note": 1}}), "metadata.annotations"),
         ("annotation-object", json!({"annotations": {"note": {}}}), "metadata.annotations"),
         ("annotation-key", json!({"annotations": {"not a key": "x"}}), "metadata.annotations"),
+        ("label-of-the-host", json!({"labels": {"pilothouse.dev/owner-uid": "x"}}), "metadata.labels"),
+        (
+            "annotation-of-the-host",
+            json!({"annotations": {"pilothouse.dev/on-removal": "keep"}}),
+            "metadata.annotations",
+        ),
         ("namespace-number", json!({"namespace": 1}), "metadata.namespace"),
     ]
 }

@@ -1,4 +1,4 @@
-//! Changes in numbers and at bad times: only the last state counts, and nothing is lost while no host runs.
+//! Bursts of changes and changes without a running host: only the last state counts, and no change is lost.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What becomes of an `AppService`: its children, who owns them, what its status says of them.
+//! The children of an `AppService`: their owner references and labels, their repair, and how they show in its status.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub fn register(suite: &mut Suite) {
         an_object_gets_its_children_owned_and_labelled,
         the_status_counts_ready_replicas,
         a_deleted_child_is_created_again,
-        an_orphan_of_ours_is_taken_back,
+        an_orphan_of_ours_is_adopted,
         writes_of_many_children_are_made_a_few_at_once,
         the_schema_refuses_one_replica,
         more_replicas_reach_the_deployment,
@@ -126,7 +126,7 @@ async fn a_deleted_child_is_created_again(env: &mut TestEnv) -> Result<()> {
 }
 
 /// H-17: somebody takes the owner reference off, and it carries our labels still.
-async fn an_orphan_of_ours_is_taken_back(env: &mut TestEnv) -> Result<()> {
+async fn an_orphan_of_ours_is_adopted(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let before = env.namespace.get("Service", "web").await?.context("no child")?;
     env.namespace.patch("Service", "web", json!({"metadata": {"ownerReferences": null}})).await?;

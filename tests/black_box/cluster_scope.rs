@@ -1,5 +1,5 @@
-//! Cluster-scoped objects: children of both scopes, in several namespaces, and lookups that name no namespace. Each test has a
-//! control plane of its own, for a host sees all cluster-scoped objects that there are.
+//! Cluster-scoped objects: children of both scopes, in several namespaces, and lookups without a namespace. Each test has a
+//! control plane of its own, because a host sees the cluster-scoped objects of all tests.
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_control_plane::Parts;
@@ -18,8 +18,8 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_cluster_scoped_object_has_children_of_both_scopes,
-        children_of_one_name_in_two_namespaces_are_two,
-        a_child_that_moves_to_another_namespace_leaves_none_behind,
+        children_with_one_name_in_two_namespaces_are_two_children,
+        a_child_that_moves_to_another_namespace_is_deleted_in_the_old_one,
         a_select_without_a_namespace_selects_in_all_of_them,
         a_get_without_a_namespace_is_denied,
         a_malformed_namespace_refuses_the_answer,
@@ -47,7 +47,7 @@ async fn a_cluster_scoped_object_has_children_of_both_scopes(env: &mut TestEnv) 
     Ok(())
 }
 
-async fn children_of_one_name_in_two_namespaces_are_two(env: &mut TestEnv) -> Result<()> {
+async fn children_with_one_name_in_two_namespaces_are_two_children(env: &mut TestEnv) -> Result<()> {
     let [first, second] = start(env).await?;
     apply(env, returning([in_namespace(&first), in_namespace(&second)])).await?;
     for namespace in [&first, &second] {
@@ -67,7 +67,7 @@ async fn children_of_one_name_in_two_namespaces_are_two(env: &mut TestEnv) -> Re
 }
 
 /// In the new namespace it is like any other child, also for the next host.
-async fn a_child_that_moves_to_another_namespace_leaves_none_behind(env: &mut TestEnv) -> Result<()> {
+async fn a_child_that_moves_to_another_namespace_is_deleted_in_the_old_one(env: &mut TestEnv) -> Result<()> {
     let [first, second] = start(env).await?;
     apply(env, returning([in_namespace(&first)])).await?;
     ready(env).await?;

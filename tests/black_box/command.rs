@@ -1,4 +1,4 @@
-//! Runs the host's binary to its end and tells what it said.
+//! Runs the host's binary to its end and returns its exit code and output.
 
 use std::{ffi::OsStr, io::Write, path::Path, process::Stdio, time::Duration};
 
@@ -7,7 +7,7 @@ use pilothouse_tests::artifacts;
 use serde_json::Value;
 use tokio::process::Command;
 
-/// How long a command may take.
+/// The time limit for a command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a command left behind.

@@ -1,4 +1,4 @@
-//! The commands for people: what they print, and what they say when something is wrong.
+//! The subcommands for users: what they print, and their error messages.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -1,4 +1,4 @@
-//! Conditions and status as the API conventions have them, whatever a plugin says and whatever the kind's schema takes.
+//! Conditions and status follow the API conventions, whatever a plugin returns and whatever the kind's schema declares.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -22,6 +22,7 @@ pub fn register(suite: &mut Suite) {
         ready_says_that_the_plugin_leaves_the_children_as_they_are,
         a_status_is_written_without_the_fields_that_the_schema_lacks,
         a_status_field_of_somebody_else_is_no_fault_of_the_schema,
+        a_status_that_the_api_server_refuses_is_reported,
     );
 }
 
@@ -132,5 +133,20 @@ async fn a_status_field_of_somebody_else_is_no_fault_of_the_schema(env: &mut Tes
     env.metrics_at_rest().await?;
     let warnings: Vec<_> = env.log_lines().into_iter().filter(|line| line["level"] == "WARN").collect();
     ensure!(warnings.is_empty(), "the host warns: {warnings:#?}");
+    Ok(())
+}
+
+/// The value has a wrong type. An object that was ready before does not stay so, and says what is wrong.
+async fn a_status_that_the_api_server_refuses_is_reported(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("object", json!({"children": [], "status": {"count": 1}}))).await?;
+    env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    env.namespace.apply(answering("object", json!({"children": [], "status": {"count": "one"}}))).await?;
+    let stalled = env.stalled("Scripted", "object", "StatusInvalid").await?;
+    ensure!(condition(&stalled, "Stalled")["observedGeneration"] == stalled["metadata"]["generation"], "{stalled}");
+    ensure!(stalled["status"]["count"] == 1, "what was there before stays: {stalled}");
+    env.event("Scripted", "object", "StatusInvalid").await?;
+    env.namespace.apply(answering("object", json!({"children": [], "status": {"count": 2}}))).await?;
+    env.namespace.until("Scripted", "object", "to be ready again", is_ready).await?;
     Ok(())
 }

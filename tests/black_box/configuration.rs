@@ -1,5 +1,5 @@
-//! The configuration of plugins: `pilothouse run --config NAME=FILE` hands a file's content to the plugin of that name with every
-//! request.
+//! The configuration of plugins: `pilothouse run --config NAME=FILE` passes a file's content to the plugin of that name with
+//! every request.
 
 use std::{fs, path::Path};
 

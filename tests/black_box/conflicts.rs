@@ -1,4 +1,4 @@
-//! Names that are taken: an object of somebody else is never touched, and the one who wants its name is informed.
+//! Name conflicts: the host never touches an object of somebody else, and reports the conflict on the object that needs the name.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The guest `copies` under other names, kinds and versions, and the definitions of the kinds that its copies reconcile.
+//! Copies of the guest `copies` with other names, kinds and versions, and the CRDs of their kinds.
 
 use std::fs;
 

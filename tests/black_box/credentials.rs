@@ -1,4 +1,4 @@
-//! Who the host is to the API server: the service account of its pod, and tokens that are replaced while it runs.
+//! The host's credentials: the service account of its pod, and tokens that are rotated while it runs.
 
 use std::path::Path;
 

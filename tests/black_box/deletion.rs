@@ -1,4 +1,4 @@
-//! Deleting objects: the children go with them by garbage collection, and the host makes no new ones meanwhile.
+//! Deletion of objects: garbage collection deletes their children, and the host creates no new ones in the meantime.
 
 use anyhow::{Result, ensure};
 use kube::api::{DeleteParams, PropagationPolicy};
@@ -12,8 +12,8 @@ use crate::{
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        children_go_with_their_object,
-        children_go_before_their_object,
+        children_are_collected_with_their_object,
+        children_are_deleted_before_their_object,
         orphaned_children_stay_as_they_are,
         an_object_of_the_same_name_gets_children_of_its_own,
         children_of_two_objects_are_told_apart,
@@ -21,7 +21,7 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// A19, F7: as `kubectl delete` does it.
-async fn children_go_with_their_object(env: &mut TestEnv) -> Result<()> {
+async fn children_are_collected_with_their_object(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let before = env.host_writes().await?;
     delete(env, PropagationPolicy::Background).await?;
@@ -32,7 +32,7 @@ async fn children_go_with_their_object(env: &mut TestEnv) -> Result<()> {
 }
 
 /// As `kubectl delete --cascade=foreground` does it: the object stays until its children are gone.
-async fn children_go_before_their_object(env: &mut TestEnv) -> Result<()> {
+async fn children_are_deleted_before_their_object(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let before = env.host_writes().await?;
     delete(env, PropagationPolicy::Foreground).await?;

@@ -1,4 +1,4 @@
-//! The rights that `deploy/pilothouse.yaml` gives: all that the reference plugins need, and nothing else.
+//! The permissions in `deploy/pilothouse.yaml`: enough for the reference plugins, and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ const PLUGINS: [&str; 2] = ["app-service", "training-job"];
 type Right = (String, String, String);
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, plugins_get_along_with_what_is_deployed, no_more_is_deployed_than_plugins_need);
+    tests!(suite, the_deployed_rights_are_enough_for_the_plugins, no_more_is_deployed_than_plugins_need);
 }
 
-async fn plugins_get_along_with_what_is_deployed(env: &mut TestEnv) -> Result<()> {
+async fn the_deployed_rights_are_enough_for_the_plugins(env: &mut TestEnv) -> Result<()> {
     let [cluster, own] = [deployed("ClusterRole")?, deployed("Role")?];
     allow(env, &[cluster, own].concat()).await?;
     be_restricted(env, &["--leader-elect"])?;

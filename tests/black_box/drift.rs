@@ -1,4 +1,4 @@
-//! Drift: what somebody changes in a child is repaired, what somebody adds to it is theirs.
+//! Drift: fields that the plugin returned are repaired, additions of others are left alone.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -21,7 +21,7 @@ pub fn register(suite: &mut Suite) {
         the_container_port_is_repaired,
         the_service_is_repaired,
         the_service_port_is_repaired,
-        what_others_add_is_left_alone,
+        additions_of_others_are_left_alone,
     );
 }
 
@@ -80,7 +80,7 @@ async fn the_service_comes_back_from(env: &TestEnv, spec: Value) -> Result<()> {
 }
 
 /// A label, an annotation and a field of another manager outlive a repair of what is ours beside them.
-async fn what_others_add_is_left_alone(env: &mut TestEnv) -> Result<()> {
+async fn additions_of_others_are_left_alone(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let additions = json!({
         "apiVersion": "apps/v1",

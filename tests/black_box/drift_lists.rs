@@ -1,9 +1,9 @@
-//! Drift that a look at single fields misses: elements of lists, which the kind's schema says how to compare, fields behind many
-//! that the API server stores in another way than they are applied, and fields that it does not store at all.
+//! Drift in lists, which the kind's schema tells how to compare, behind many normalised fields, and in fields that the API server
+//! does not store.
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
-    cluster::PATIENCE,
+    cluster::{PATIENCE, condition},
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -20,9 +20,12 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_port_that_somebody_adds_to_a_network_policy_is_removed,
+        a_field_that_somebody_adds_to_an_element_of_an_atomic_list_is_removed,
+        a_port_that_somebody_changes_to_another_protocol_comes_back,
+        a_service_port_that_somebody_changes_to_another_protocol_is_reported,
         an_entry_that_somebody_adds_to_an_atomic_map_is_removed,
-        what_somebody_adds_to_a_set_or_a_keyed_list_is_left_alone,
-        what_somebody_removes_from_a_set_or_a_keyed_list_comes_back,
+        additions_to_a_set_or_a_keyed_list_are_left_alone,
+        removed_elements_of_a_set_or_a_keyed_list_are_restored,
         a_changed_image_behind_many_empty_values_is_repaired,
         a_dropped_key_of_string_data_is_removed,
         an_edited_secret_is_repaired_after_somebody_annotated_it,
@@ -42,6 +45,55 @@ async fn a_port_that_somebody_adds_to_a_network_policy_is_removed(env: &mut Test
     Ok(())
 }
 
+/// Each of these lets more traffic in: a range in the place of a port, and Pods of all namespaces.
+async fn a_field_that_somebody_adds_to_an_element_of_an_atomic_list_is_removed(env: &mut TestEnv) -> Result<()> {
+    let mut policy = network_policy();
+    let from = json!([{"podSelector": {"matchLabels": {"app": "peer"}}}]);
+    policy["spec"]["ingress"][0]["from"] = from.clone();
+    start_with(env, &[policy]).await?;
+    for (field, opened) in [
+        ("ports", json!([{"port": 80, "protocol": "TCP", "endPort": 65_535}])),
+        ("from", json!([{"podSelector": {"matchLabels": {"app": "peer"}}, "namespaceSelector": {}}])),
+    ] {
+        let live = env.namespace.get("NetworkPolicy", "child").await?.context("the child is gone")?;
+        let mut rule = live["spec"]["ingress"][0].clone();
+        rule[field] = opened.clone();
+        let patched = env.namespace.patch("NetworkPolicy", "child", json!({"spec": {"ingress": [rule]}})).await?;
+        ensure!(patched["spec"]["ingress"][0][field] == opened, "the API server took something else: {patched}");
+        let closed = |policy: &Value| policy["spec"]["ingress"][0][field] == live["spec"]["ingress"][0][field];
+        env.namespace.until("NetworkPolicy", "child", "to let in what the plugin says", closed).await?;
+    }
+    Ok(())
+}
+
+/// The plugin leaves the protocol out, so it is TCP. The port that somebody made of it is theirs, and stays beside it.
+async fn a_port_that_somebody_changes_to_another_protocol_comes_back(env: &mut TestEnv) -> Result<()> {
+    let container = |port: Value| json!({"name": "child", "image": "example.com/good:1", "ports": [port]});
+    start_with(env, &[deployment("child", container(json!({"containerPort": 80})))]).await?;
+    let changed = container(json!({"containerPort": 80, "protocol": "UDP"}));
+    let changed = json!({"spec": {"template": {"spec": {"containers": [changed]}}}});
+    env.namespace.patch("Deployment", "child", changed).await?;
+    let has_tcp = |deployment: &Value| {
+        let ports = deployment["spec"]["template"]["spec"]["containers"][0]["ports"].as_array();
+        ports.is_some_and(|ports| ports.contains(&json!({"containerPort": 80, "protocol": "TCP"})))
+    };
+    env.namespace.until("Deployment", "child", "to have the port of the plugin", has_tcp).await?;
+    Ok(())
+}
+
+/// The API server wants a name for each port as soon as a Service has two, so the plugin's port cannot stand beside the changed one.
+/// The user is told, instead of a Service that seems to serve.
+async fn a_service_port_that_somebody_changes_to_another_protocol_is_reported(env: &mut TestEnv) -> Result<()> {
+    let mut service = service();
+    service["spec"]["ports"] = json!([{"port": 80}]);
+    start_with(env, &[service]).await?;
+    env.namespace.patch("Service", "child", json!({"spec": {"ports": [{"port": 80, "protocol": "UDP"}]}})).await?;
+    let stalled = env.stalled("Scripted", "object", "ChildInvalid").await?;
+    let message = condition(&stalled, "Ready")["message"].to_string();
+    ensure!(message.contains("spec.ports"), "{message}");
+    Ok(())
+}
+
 /// A Service with one more label in its selector serves nobody.
 async fn an_entry_that_somebody_adds_to_an_atomic_map_is_removed(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[service()]).await?;
@@ -54,7 +106,7 @@ async fn an_entry_that_somebody_adds_to_an_atomic_map_is_removed(env: &mut TestE
 }
 
 /// The lists of these types have elements of several owners: what others add is no drift, and costs no write.
-async fn what_somebody_adds_to_a_set_or_a_keyed_list_is_left_alone(env: &mut TestEnv) -> Result<()> {
+async fn additions_to_a_set_or_a_keyed_list_are_left_alone(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[child_with_lists()]).await?;
     let before = env.host_writes().await?;
     let theirs = json!({"spec": {
@@ -71,7 +123,7 @@ async fn what_somebody_adds_to_a_set_or_a_keyed_list_is_left_alone(env: &mut Tes
 }
 
 /// What is ours comes back beside what is theirs, in whatever order, and that is the end of it.
-async fn what_somebody_removes_from_a_set_or_a_keyed_list_comes_back(env: &mut TestEnv) -> Result<()> {
+async fn removed_elements_of_a_set_or_a_keyed_list_are_restored(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[child_with_lists()]).await?;
     let without = json!({"spec": {"tags": ["theirs", "b"], "ports": [{"number": 2, "name": "theirs"}]}});
     env.namespace.patch("ScriptedChild", "child", without).await?;

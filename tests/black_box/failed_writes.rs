@@ -1,5 +1,5 @@
-//! How failed writes are reported: a permanent failure before passing ones, a passing one only once it has lasted, and as a warning
-//! if it lasts longer. What the plugin says beside its children is reported all the same.
+//! Reports of failed writes: permanent failures come first, transient ones are reported only if they last, first in the status
+//! and then as a Warning Event. The plugin's own status and Events are written nevertheless.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Faults as people meet them: what goes wrong with an object stands in its conditions, is an Event on it, is counted, and
-//! is a line in the log that says which version of which plugin it was, what the host decided and why.
+//! Reports of faults: each fault is in the object's conditions, an Event, a metric and a log line. The log line has the plugin,
+//! its version, the host's decision and the cause.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         faults_are_reported_everywhere,
-        a_fault_that_goes_on_is_one_event_with_a_count,
+        a_repeated_fault_is_one_event_with_a_count,
         events_are_in_the_order_in_which_things_happened,
         events_that_wait_are_written_before_the_end,
     );
@@ -49,7 +49,7 @@ async fn faults_are_reported_everywhere(env: &mut TestEnv) -> Result<()> {
 }
 
 /// Each object is touched until its Event says that it has happened again, in another second than the first time.
-async fn a_fault_that_goes_on_is_one_event_with_a_count(env: &mut TestEnv) -> Result<()> {
+async fn a_repeated_fault_is_one_event_with_a_count(env: &mut TestEnv) -> Result<()> {
     begin(env).await?;
     for (act, reason) in FAULTS {
         let first = env.event("Misbehaver", act, reason).await?;

@@ -1,4 +1,4 @@
-//! Plugins that finalize: their objects are held until the plugin is done, and others' finalizers are left alone.
+//! Plugins that finalize: their objects keep the finalizer until the plugin is done, and finalizers of others are left alone.
 
 use std::time::Duration;
 
@@ -28,21 +28,21 @@ const NAMESPACE_PATIENCE: Duration = Duration::from_secs(90);
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        an_object_is_held_until_its_plugin_is_done,
+        an_object_keeps_its_finalizer_until_its_plugin_is_done,
         an_error_keeps_the_finalizer,
-        children_go_in_the_plugins_order,
-        children_come_again_after_garbage_collection,
+        children_are_deleted_in_the_plugins_order,
+        children_are_created_again_after_garbage_collection,
         released_children_are_left_alone,
         finalizers_of_others_are_left_alone,
-        plugins_that_do_not_finalize_hold_nothing,
-        an_object_whose_plugin_is_gone_can_be_let_go,
-        a_namespace_that_is_being_terminated_is_not_held_by_a_cleanup_that_cannot_be,
-        a_cleanup_that_is_refused_elsewhere_holds_its_object,
+        plugins_that_do_not_finalize_add_no_finalizer,
+        the_finalizer_of_an_object_without_a_plugin_can_be_removed_by_hand,
+        a_cleanup_that_cannot_succeed_does_not_block_a_terminating_namespace,
+        a_refused_cleanup_outside_of_a_terminating_namespace_keeps_the_finalizer,
     );
 }
 
 /// A28, A15: the finalizer is there before the children, and goes after the plugin is done.
-async fn an_object_is_held_until_its_plugin_is_done(env: &mut TestEnv) -> Result<()> {
+async fn an_object_keeps_its_finalizer_until_its_plugin_is_done(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
     env.namespace.apply(farewell(&[])).await?;
     env.namespace.until("ConfigMap", "guest", "to be made", |_| true).await?;
@@ -85,7 +85,7 @@ async fn an_error_keeps_the_finalizer(env: &mut TestEnv) -> Result<()> {
 }
 
 /// H-10: over several calls. The child takes its time, and its object waits for it.
-async fn children_go_in_the_plugins_order(env: &mut TestEnv) -> Result<()> {
+async fn children_are_deleted_in_the_plugins_order(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
     env.namespace.apply(farewell(&[])).await?;
     env.namespace.until("ConfigMap", "guest", "to be made", |_| true).await?;
@@ -104,7 +104,7 @@ async fn children_go_in_the_plugins_order(env: &mut TestEnv) -> Result<()> {
 
 /// As `kubectl delete --cascade=foreground` does it: the child that the plugin still wants comes again once garbage
 /// collection is through, and not before, for it would be deleted again and again.
-async fn children_come_again_after_garbage_collection(env: &mut TestEnv) -> Result<()> {
+async fn children_are_created_again_after_garbage_collection(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
     let first = made(env).await?;
     delete(env, PropagationPolicy::Foreground).await?;
@@ -163,7 +163,7 @@ async fn finalizers_of_others_are_left_alone(env: &mut TestEnv) -> Result<()> {
     env.namespace.until_gone("Farewell", "guest").await
 }
 
-async fn plugins_that_do_not_finalize_hold_nothing(env: &mut TestEnv) -> Result<()> {
+async fn plugins_that_do_not_finalize_add_no_finalizer(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let app = env.namespace.get("AppService", "web").await?.unwrap_or_default();
     ensure!(app["metadata"].get("finalizers").is_none(), "{app}");
@@ -171,7 +171,7 @@ async fn plugins_that_do_not_finalize_hold_nothing(env: &mut TestEnv) -> Result<
 }
 
 /// The way that `docs/conditions.md` tells: nobody finalizes any more, and the finalizer is taken off by its place in the list.
-async fn an_object_whose_plugin_is_gone_can_be_let_go(env: &mut TestEnv) -> Result<()> {
+async fn the_finalizer_of_an_object_without_a_plugin_can_be_removed_by_hand(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
     env.namespace.apply(farewell(&[THEIRS])).await?;
     env.namespace.until("ConfigMap", "guest", "to be made", |_| true).await?;
@@ -191,7 +191,7 @@ async fn an_object_whose_plugin_is_gone_can_be_let_go(env: &mut TestEnv) -> Resu
 }
 
 /// Nothing can be created in it any more, so the plugin could wait for its child for ever.
-async fn a_namespace_that_is_being_terminated_is_not_held_by_a_cleanup_that_cannot_be(env: &mut TestEnv) -> Result<()> {
+async fn a_cleanup_that_cannot_succeed_does_not_block_a_terminating_namespace(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted-finalizing"]).await?;
     env.namespace.apply(scripted("web", cleaning_up(config_map("cleanup", json!({}))))).await?;
     env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
@@ -208,7 +208,7 @@ async fn a_namespace_that_is_being_terminated_is_not_held_by_a_cleanup_that_cann
 }
 
 /// Only the end of the namespace is a reason to give up.
-async fn a_cleanup_that_is_refused_elsewhere_holds_its_object(env: &mut TestEnv) -> Result<()> {
+async fn a_refused_cleanup_outside_of_a_terminating_namespace_keeps_the_finalizer(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted-finalizing"]).await?;
     let refused = config_map("cleanup", json!({"not a key": "x"}));
     env.namespace.apply(scripted("web", cleaning_up(refused))).await?;

@@ -1,4 +1,4 @@
-//! Fields of which a kind's schema says that they take anything: `null` is a value there.
+//! Fields that are free-form by their schema: `null` is a value there and is kept.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

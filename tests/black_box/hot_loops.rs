@@ -1,5 +1,5 @@
-//! Objects that are reconciled over and over: slowed down, reported with the busiest source, and well again when it is over.
-//! And plugins that ask for a time to be asked again.
+//! Hot loops: objects that are reconciled again and again are throttled and reported with the most frequent source of events, and
+//! recover. Also the delays that plugins request.
 
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ const REPAIRS: usize = 80;
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
 pub fn register(suite: &mut Suite) {
-    timed!(suite, a_plugin_is_asked_again_after_exactly_the_time_it_wants);
+    timed!(suite, a_plugin_is_called_again_after_exactly_its_requeue_delay);
     tests!(
         suite,
-        a_fight_over_a_child_is_slowed_down_reported_and_forgotten,
-        a_plugin_that_asks_to_be_asked_at_once_is_slowed_down,
-        a_plugin_that_never_returns_the_same_children_is_named,
-        a_plugin_that_does_not_read_the_clock_is_not_asked_again,
+        a_fight_over_a_child_is_throttled_and_reported_until_it_ends,
+        a_plugin_that_always_requeues_immediately_is_throttled,
+        a_plugin_with_different_children_in_every_answer_is_named_as_the_cause,
+        a_plugin_that_does_not_read_the_clock_is_not_called_again_after_its_delay,
     );
 }
 
 /// Another controller wants seven replicas, and never gives up.
-async fn a_fight_over_a_child_is_slowed_down_reported_and_forgotten(env: &mut TestEnv) -> Result<()> {
+async fn a_fight_over_a_child_is_throttled_and_reported_until_it_ends(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let fight = async {
         loop {
@@ -66,7 +66,7 @@ async fn a_fight_over_a_child_is_slowed_down_reported_and_forgotten(env: &mut Te
     env.at_rest("web").await
 }
 
-async fn a_plugin_that_asks_to_be_asked_at_once_is_slowed_down(env: &mut TestEnv) -> Result<()> {
+async fn a_plugin_that_always_requeues_immediately_is_throttled(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut restless = misbehaver("restless", "clock");
     restless["spec"]["number"] = 0.into();
@@ -85,7 +85,7 @@ async fn a_plugin_that_asks_to_be_asked_at_once_is_slowed_down(env: &mut TestEnv
 }
 
 /// It counts up with each call. The Deployment's own controller answers each write with one of its own, and is blameless.
-async fn a_plugin_that_never_returns_the_same_children_is_named(env: &mut TestEnv) -> Result<()> {
+async fn a_plugin_with_different_children_in_every_answer_is_named_as_the_cause(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let next = json!({"$next": "count", "at": "/data/count"});
     let mut web = deployment("web", json!({"name": "web", "image": "example.com/web:1"}));
@@ -105,7 +105,7 @@ async fn a_plugin_that_never_returns_the_same_children_is_named(env: &mut TestEn
 }
 
 /// It would be asked the same again.
-async fn a_plugin_that_does_not_read_the_clock_is_not_asked_again(env: &mut TestEnv) -> Result<()> {
+async fn a_plugin_that_does_not_read_the_clock_is_not_called_again_after_its_delay(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("pure", "requeue");
     object["spec"]["number"] = 0.into();
@@ -127,7 +127,7 @@ async fn a_plugin_that_does_not_read_the_clock_is_not_asked_again(env: &mut Test
 }
 
 /// The child holds the time of each call.
-async fn a_plugin_is_asked_again_after_exactly_the_time_it_wants(env: &mut TestEnv) -> Result<()> {
+async fn a_plugin_is_called_again_after_exactly_its_requeue_delay(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("clock", "clock");
     object["spec"]["number"] = 2.into();

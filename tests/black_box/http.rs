@@ -1,4 +1,4 @@
-//! The process as its surroundings see it: health, the end.
+//! The host as a process: health endpoints, log level and format, graceful shutdown.
 
 use std::{
     process::Stdio,
@@ -30,9 +30,9 @@ pub fn register(suite: &mut Suite) {
         suite,
         health_is_reported,
         the_log_level_changes_at_run_time,
-        the_log_is_for_people_where_nobody_wants_json,
+        the_log_is_plain_text_by_default,
         sigterm_ends_the_host,
-        sigterm_lets_what_is_under_way_end,
+        sigterm_lets_writes_in_progress_finish,
     );
 }
 
@@ -75,7 +75,7 @@ async fn the_log_level_changes_at_run_time(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-async fn the_log_is_for_people_where_nobody_wants_json(env: &mut TestEnv) -> Result<()> {
+async fn the_log_is_plain_text_by_default(env: &mut TestEnv) -> Result<()> {
     let log = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(artifacts::host_binary()?);
     command.args(["run", "--health-address=127.0.0.1:0", "--metrics-address=127.0.0.1:0", "--plugins"]);
@@ -108,7 +108,7 @@ async fn sigterm_ends_the_host(env: &mut TestEnv) -> Result<()> {
 }
 
 /// A write takes long, and the host is asked to end meanwhile: the child is there afterwards, and the status tells of it.
-async fn sigterm_lets_what_is_under_way_end(env: &mut TestEnv) -> Result<()> {
+async fn sigterm_lets_writes_in_progress_finish(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.faults().delay(Method::PATCH, "deployments", SLOW);
     env.start(&["app-service"]).await?;

@@ -1,5 +1,5 @@
-//! One plugin for each kind, and one version of each kind in a plugin: group and kind are what is owned, whichever version
-//! somebody names them in.
+//! The identity of a kind is its group and name, without the version: there is one plugin for each kind, and a manifest names
+//! each kind in one version.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_second_plugin_for_another_version_of_a_kind_is_refused,
-        of_two_plugins_for_two_versions_of_a_kind_one_is_at_work,
+        of_two_plugins_for_two_versions_of_a_kind_one_is_active,
         a_manifest_that_names_a_kind_in_two_versions_is_refused,
         a_manifest_may_look_a_kind_up_in_another_version,
     );
@@ -38,7 +38,7 @@ async fn a_second_plugin_for_another_version_of_a_kind_is_refused(env: &mut Test
 }
 
 /// Whichever is loaded first.
-async fn of_two_plugins_for_two_versions_of_a_kind_one_is_at_work(env: &mut TestEnv) -> Result<()> {
+async fn of_two_plugins_for_two_versions_of_a_kind_one_is_active(env: &mut TestEnv) -> Result<()> {
     env.install("scripted")?;
     env.host.install(beta().await?.path(), "scripted-beta.wasm")?;
     env.host.resume().await?;

@@ -1,5 +1,5 @@
-//! Several hosts on one cluster: one works, the others stand by; the work goes over when the leader ends, however it ends,
-//! and is never done by two. Writes are counted in the API server's audit log, where each host has a user of its own.
+//! Leader election: one host works and the others stand by. The work moves to another host however the leader ends, and is never
+//! done twice. Writes are counted in the API server's audit log, where each host has its own user.
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;

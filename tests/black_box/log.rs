@@ -1,4 +1,4 @@
-//! What the log says of the host's decisions: each with its cause, delays as they are, errors in words and not as structures.
+//! The log of the host's decisions: each has its cause and its real delay, and errors are sentences.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use axum::http::{Method, StatusCode};
 use jiff::Timestamp;
 use pilothouse_tests::{
-    cluster::PATIENCE,
+    cluster::{PATIENCE, condition},
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -24,9 +24,10 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         each_write_of_a_child_is_logged_with_its_cause,
-        a_delete_of_what_is_no_longer_returned_is_logged_with_its_cause,
+        a_delete_of_a_child_that_is_no_longer_returned_is_logged_with_its_cause,
+        a_delete_that_waits_for_a_refused_sibling_is_not_logged,
         a_delete_of_a_kind_that_is_no_longer_declared_is_logged_with_its_cause,
-        a_delete_to_make_a_child_anew_is_logged_with_its_cause,
+        a_delete_before_a_recreation_is_logged_with_its_cause,
         a_retry_is_logged_with_its_number_and_its_delay,
         errors_of_the_api_server_are_logged_in_words,
     );
@@ -52,10 +53,27 @@ async fn each_write_of_a_child_is_logged_with_its_cause(env: &mut TestEnv) -> Re
     Ok(())
 }
 
-async fn a_delete_of_what_is_no_longer_returned_is_logged_with_its_cause(env: &mut TestEnv) -> Result<()> {
+async fn a_delete_of_a_child_that_is_no_longer_returned_is_logged_with_its_cause(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     returns(env, &[child("child", "one"), child("other", "one")]).await?;
     env.namespace.until("ConfigMap", "other", "to be created", |_| true).await?;
+    returns(env, &[child("child", "one")]).await?;
+    env.namespace.until_gone("ConfigMap", "other").await?;
+    logged(env, "Deleting ConfigMap: no longer wanted.", "no longer returned").await
+}
+
+/// Nothing is deleted before everything else is applied, so the log does not say that it is.
+async fn a_delete_that_waits_for_a_refused_sibling_is_not_logged(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    returns(env, &[child("other", "one")]).await?;
+    env.namespace.until("ConfigMap", "other", "to be created", |_| true).await?;
+    let mut refused = child("child", "one");
+    refused["object"]["data"] = json!({"no/key": "x"});
+    returns(env, &[refused]).await?;
+    let is_refused = |object: &Value| condition(object, "Ready")["reason"] == "ChildInvalid";
+    env.namespace.until("Scripted", "object", "to report the refused child", is_refused).await?;
+    let deletes = env.log_lines().into_iter().filter(|line| line["message"].to_string().contains("Deleting")).count();
+    ensure!(deletes == 0, "{deletes} deletes are logged");
     returns(env, &[child("child", "one")]).await?;
     env.namespace.until_gone("ConfigMap", "other").await?;
     logged(env, "Deleting ConfigMap: no longer wanted.", "no longer returned").await
@@ -71,7 +89,7 @@ async fn a_delete_of_a_kind_that_is_no_longer_declared_is_logged_with_its_cause(
     logged(env, "Deleting Secret: no longer wanted.", "its kind is no longer declared").await
 }
 
-async fn a_delete_to_make_a_child_anew_is_logged_with_its_cause(env: &mut TestEnv) -> Result<()> {
+async fn a_delete_before_a_recreation_is_logged_with_its_cause(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let immutable = |value: &str| {
         let mut child = child("child", value);

@@ -1,4 +1,4 @@
-//! What plugins look up: what they are given, and what wakes their objects.
+//! Lookups of plugins: what they return, and that a change of it triggers a reconcile.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

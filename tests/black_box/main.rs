@@ -1,5 +1,5 @@
-//! The black-box tests: one binary, one control plane, a namespace and a host per test, run in parallel. Each file holds
-//! one subject; `suite` runs them, `test_env` is what a test sees.
+//! The black-box tests: one binary and one control plane, and a namespace and a host per test, run in parallel. Each file covers
+//! one subject. `suite` runs the tests, and `test_env` is their environment.
 
 mod adoption;
 mod answer_validation;

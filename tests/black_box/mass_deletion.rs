@@ -1,5 +1,5 @@
-//! Deletes that are more likely a mistake than anybody's wish: held back, reported, and carried out once somebody confirms
-//! them (H-32).
+//! The guard against mass deletion: suspicious deletes are held back, reported, and carried out once somebody confirms them
+//! (H-32).
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{artifacts, cluster::condition};
@@ -20,11 +20,11 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         most_children_of_an_unchanged_object_stay_until_somebody_confirms,
-        a_change_of_the_object_removes_as_many_as_it_likes,
-        a_plugin_that_means_it_removes_as_many_as_it_likes,
+        a_change_of_the_object_may_delete_many_children,
+        a_plugin_that_declares_it_may_delete_many_children,
         a_version_that_forgets_all_children_empties_nothing,
         a_host_that_starts_with_a_forgetful_version_empties_nothing,
-        a_version_that_drops_the_children_of_few_objects_may,
+        a_new_version_may_delete_the_children_of_few_objects,
     );
 }
 
@@ -45,7 +45,7 @@ async fn most_children_of_an_unchanged_object_stay_until_somebody_confirms(env: 
     Ok(())
 }
 
-async fn a_change_of_the_object_removes_as_many_as_it_likes(env: &mut TestEnv) -> Result<()> {
+async fn a_change_of_the_object_may_delete_many_children(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("many", "several");
     object["spec"]["number"] = MANY.into();
@@ -57,7 +57,7 @@ async fn a_change_of_the_object_removes_as_many_as_it_likes(env: &mut TestEnv) -
     Ok(())
 }
 
-async fn a_plugin_that_means_it_removes_as_many_as_it_likes(env: &mut TestEnv) -> Result<()> {
+async fn a_plugin_that_declares_it_may_delete_many_children(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     start_with_many(env).await?;
     count(env, json!({"count": "1", "onPurpose": "yes"})).await?;
@@ -95,7 +95,7 @@ async fn a_host_that_starts_with_a_forgetful_version_empties_nothing(env: &mut T
     Ok(())
 }
 
-async fn a_version_that_drops_the_children_of_few_objects_may(env: &mut TestEnv) -> Result<()> {
+async fn a_new_version_may_delete_the_children_of_few_objects(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let names = start_with_objects(env, 3).await?;
     env.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;

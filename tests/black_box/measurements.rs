@@ -1,4 +1,4 @@
-//! Metrics that plugins declare themselves: shown as declared, counted once, bounded, and never in the way of others.
+//! Metrics that plugins declare: exposed as declared, counted once, limited in number, and without conflicts.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub fn register(suite: &mut Suite) {
         a_restart_counts_nothing_again,
         conflicts_count_nothing_twice,
         a_metric_has_a_bound,
-        a_metric_in_the_way_of_another_is_refused,
+        a_metric_that_conflicts_with_another_is_refused,
         a_new_version_keeps_what_it_declares_alike,
     );
 }
@@ -130,7 +130,7 @@ async fn a_metric_has_a_bound(env: &mut TestEnv) -> Result<()> {
 }
 
 /// The file is reported with what is in its way, and what works goes on.
-async fn a_metric_in_the_way_of_another_is_refused(env: &mut TestEnv) -> Result<()> {
+async fn a_metric_that_conflicts_with_another_is_refused(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver", "app-service"]).await?;
     let declared = |name: &str, kind: &str| {
         let measurement = json!({"name": name, "kind": kind, "help": "Help.", "labels": []});

@@ -1,5 +1,5 @@
-//! The host's metrics: those that controller-runtime users graph, and the host's own. Complete, valid, documented, and there
-//! before anything happens.
+//! The host's metrics: those that dashboards for controller-runtime expect, and the host's own. They are complete, valid,
+//! documented, and present from the start.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! Plugins that are wrong, endless or greedy: each fault is reported on its own object, and everything else goes on. The
-//! process survives all of them.
+//! Faulty plugins: each fault is reported on its own object, and everything else goes on, including the process.
 
 use std::time::{Duration, Instant};
 
@@ -54,7 +53,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         every_fault_is_reported_and_hurts_nobody_else,
-        a_trap_is_reported_in_the_plugins_own_words,
+        a_trap_is_reported_with_the_plugins_message,
         an_endless_loop_ends_at_its_limit,
         a_fault_deletes_nothing,
         a_flood_of_events_hurts_nobody_else,
@@ -99,7 +98,7 @@ async fn every_fault_is_reported_and_hurts_nobody_else(env: &mut TestEnv) -> Res
 }
 
 /// A panic's message and place are on the object, in one line.
-async fn a_trap_is_reported_in_the_plugins_own_words(env: &mut TestEnv) -> Result<()> {
+async fn a_trap_is_reported_with_the_plugins_message(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("clumsy", "trap");
     object["spec"]["text"] = "no such küche\nin this house".into();

@@ -1,4 +1,4 @@
-//! The API server goes away: the host waits, says so, and misses nothing that happens around it.
+//! Outages of the API server: the host waits, reports it, and misses no change.
 
 use anyhow::{Result, ensure};
 use axum::http::Method;

@@ -1,5 +1,5 @@
-//! Which objects are an object's children: those that it owns, and not those that only look like them. A user copies a child
-//! with all its labels and annotations, and a controller copies labels to objects of its own.
+//! Which objects count as children: those with the right owner, and not those that only look like them. Users copy children with
+//! all their labels and annotations, and controllers copy labels to objects of their own.
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_control_plane::Parts;

@@ -1,4 +1,4 @@
-//! What the cluster does not allow the host: reported on the object, and over as soon as it is allowed.
+//! Missing permissions: reported on the object, and over as soon as they are granted.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding};

@@ -1,4 +1,4 @@
-//! What other hosts and controllers were seen to get wrong, and this one must not.
+//! Known mistakes of other controllers, which this host must not make.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_child_of_another_controller_is_not_taken_and_outlives_the_object,
-        a_refused_child_costs_no_good_one_and_the_old_condition_does_not_stand,
+        a_refused_child_deletes_no_others_and_updates_the_conditions,
         users_are_not_kept_waiting_by_a_host_that_is_down,
     );
 }
@@ -57,7 +57,7 @@ async fn a_child_of_another_controller_is_not_taken_and_outlives_the_object(env:
     Ok(())
 }
 
-async fn a_refused_child_costs_no_good_one_and_the_old_condition_does_not_stand(env: &mut TestEnv) -> Result<()> {
+async fn a_refused_child_deletes_no_others_and_updates_the_conditions(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("web", "several")).await?;
     env.namespace.until("Misbehaver", "web", "to be ready", is_ready).await?;

@@ -1,5 +1,5 @@
-//! Children over time: those that are no longer returned go, unless they are to be kept; fields that cannot change and
-//! fields that are left to others.
+//! Changes of the returned children: those that are no longer returned are deleted unless they are to be kept. Also immutable
+//! fields and unmanaged fields.
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::cluster::condition;
@@ -17,8 +17,8 @@ pub fn register(suite: &mut Suite) {
         children_are_deleted_by_the_next_host_too,
         kept_children_stay,
         a_kept_child_outlives_its_object_and_serves_the_next,
-        children_that_are_not_spoken_of_are_left_as_they_are,
-        an_immutable_field_is_reported_or_the_child_is_made_anew,
+        an_answer_without_children_leaves_them_as_they_are,
+        an_immutable_field_is_reported_or_the_child_is_recreated,
         unmanaged_fields_belong_to_others,
         a_field_that_is_left_to_others_keeps_its_value,
         a_field_that_is_no_longer_returned_goes,
@@ -94,7 +94,7 @@ async fn a_kept_child_outlives_its_object_and_serves_the_next(env: &mut TestEnv)
 }
 
 /// An answer that says nothing of children is not the same as one that wants none.
-async fn children_that_are_not_spoken_of_are_left_as_they_are(env: &mut TestEnv) -> Result<()> {
+async fn an_answer_without_children_leaves_them_as_they_are(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     several(env, 2, json!({"data": {"whose": "ours"}})).await?;
     env.namespace.until("ConfigMap", "many-1", "to be created", |_| true).await?;
@@ -112,7 +112,7 @@ async fn children_that_are_not_spoken_of_are_left_as_they_are(env: &mut TestEnv)
     env.namespace.until_gone("ConfigMap", "many-1").await
 }
 
-async fn an_immutable_field_is_reported_or_the_child_is_made_anew(env: &mut TestEnv) -> Result<()> {
+async fn an_immutable_field_is_reported_or_the_child_is_recreated(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut hard = misbehaver("hard", "immutable");
     hard["spec"]["data"] = json!({"key": "one"});

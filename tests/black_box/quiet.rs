@@ -1,5 +1,4 @@
-//! Silence: what is as it shall be costs no write, however often it is reconciled and whoever asks. Counted in the API
-//! server's audit log.
+//! No write without a difference, however often an object is reconciled. Counted in the API server's audit log.
 
 use anyhow::{Result, ensure};
 use axum::http::{Method, StatusCode};
@@ -23,7 +22,7 @@ pub fn register(suite: &mut Suite) {
         reconciles_at_rest_write_nothing,
         a_restart_at_rest_writes_nothing,
         creation_writes_each_child_once,
-        what_goes_on_failing_is_reported_once,
+        a_lasting_failure_is_reported_once,
     );
 }
 
@@ -74,7 +73,7 @@ async fn creation_writes_each_child_once(env: &mut TestEnv) -> Result<()> {
 }
 
 /// Several children fail at once, again and again, in whatever order the API server answers: the status tells of the same one.
-async fn what_goes_on_failing_is_reported_once(env: &mut TestEnv) -> Result<()> {
+async fn a_lasting_failure_is_reported_once(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     env.start(&["sextet"]).await?;
     for resource in ["configmaps", "secrets", "serviceaccounts"] {

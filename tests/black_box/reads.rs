@@ -1,5 +1,4 @@
-//! A plugin that names the fields that it reads: a change of others does not call it, and the host still sees to all that is
-//! its own business.
+//! Plugins that declare the fields that they read: a change of other fields leads to no call, but the host still repairs them.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -21,16 +20,16 @@ const TIMES: usize = 10;
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        a_change_of_other_fields_does_not_call_it,
-        a_child_that_changes_where_it_does_not_look_does_not_call_it,
-        a_child_that_it_does_not_look_at_is_kept_as_it_said,
-        a_status_that_somebody_edits_is_put_right,
+        a_change_of_fields_that_the_plugin_does_not_read_leads_to_no_call,
+        a_change_of_child_fields_that_the_plugin_does_not_read_leads_to_no_call,
+        a_child_that_the_plugin_does_not_read_is_still_repaired,
+        a_status_that_somebody_edits_is_repaired,
     );
-    heavy!(suite, the_echo_of_its_own_status_does_not_call_it);
+    heavy!(suite, the_echo_of_an_own_status_write_leads_to_no_call);
 }
 
 /// `app-service` reads the spec. Annotations are no news to it; an image is.
-async fn a_change_of_other_fields_does_not_call_it(env: &mut TestEnv) -> Result<()> {
+async fn a_change_of_fields_that_the_plugin_does_not_read_leads_to_no_call(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     env.reconcile_often("web", 2).await?;
     let before = env.calls("app-service").await?;
@@ -47,7 +46,7 @@ async fn a_change_of_other_fields_does_not_call_it(env: &mut TestEnv) -> Result<
 }
 
 /// `app-service` reads nothing of its Service. (A Deployment's generation goes up with any annotation, and that is read.)
-async fn a_child_that_changes_where_it_does_not_look_does_not_call_it(env: &mut TestEnv) -> Result<()> {
+async fn a_change_of_child_fields_that_the_plugin_does_not_read_leads_to_no_call(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let touched =
         async |turn: usize| env.reconciled_after("app-service", async || env.touch("Service", "web", turn).await).await;
@@ -65,7 +64,7 @@ async fn a_child_that_changes_where_it_does_not_look_does_not_call_it(env: &mut 
 }
 
 /// Whatever the plugin reads, its children stay as it wants them.
-async fn a_child_that_it_does_not_look_at_is_kept_as_it_said(env: &mut TestEnv) -> Result<()> {
+async fn a_child_that_the_plugin_does_not_read_is_still_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     for turn in 0..2 {
         env.reconciled_after("app-service", async || env.touch("Service", "web", turn).await).await?;
@@ -94,7 +93,7 @@ async fn a_child_that_it_does_not_look_at_is_kept_as_it_said(env: &mut TestEnv) 
 
 /// With nobody who makes anything of the Deployment there is one call: the children that it makes have nothing in them for the
 /// plugin to read, so what it said stands. The status that comes of it is not shown to the plugin, so its echo is not either.
-async fn the_echo_of_its_own_status_does_not_call_it(env: &mut TestEnv) -> Result<()> {
+async fn the_echo_of_an_own_status_write_leads_to_no_call(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::with(Parts::Api).await?).await?;
     install_crd(&env.namespace.client(), &artifacts::repository().join("crds/appservices.apps.example.com.yaml"))
         .await?;
@@ -109,7 +108,7 @@ async fn the_echo_of_its_own_status_does_not_call_it(env: &mut TestEnv) -> Resul
 }
 
 /// The plugin is not shown its status, but the host answers for it.
-async fn a_status_that_somebody_edits_is_put_right(env: &mut TestEnv) -> Result<()> {
+async fn a_status_that_somebody_edits_is_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     env.reconcile_often("web", 1).await?;
     for (edit, what) in [

@@ -1,5 +1,5 @@
-//! Writes that the API server refuses for good: reported on the object in its own words and tried seldom, whatever code it answers
-//! with. Where a child cannot be changed, but could be made anew, the plugin decides; where it could not, the child stays.
+//! Writes that the API server refuses permanently: reported on the object with the API server's message and retried with backoff,
+//! whatever the status code. If a child could be recreated, the plugin's policy decides; otherwise it stays.
 
 use std::time::Duration;
 
@@ -30,9 +30,9 @@ pub fn register(suite: &mut Suite) {
         a_text_in_the_place_of_a_number_is_reported,
         a_number_in_the_place_of_a_text_is_reported,
         a_role_binding_cannot_change_its_role,
-        a_role_binding_is_made_anew_for_another_role,
-        a_child_that_could_not_be_made_anew_is_not_deleted,
-        only_a_child_that_could_be_made_anew_is_called_immutable,
+        a_role_binding_is_recreated_for_another_role,
+        a_child_that_could_not_be_recreated_is_not_deleted,
+        only_a_child_that_could_be_created_counts_as_immutable,
     );
 }
 
@@ -83,7 +83,7 @@ async fn a_role_binding_cannot_change_its_role(env: &mut TestEnv) -> Result<()> 
     Ok(())
 }
 
-async fn a_role_binding_is_made_anew_for_another_role(env: &mut TestEnv) -> Result<()> {
+async fn a_role_binding_is_recreated_for_another_role(env: &mut TestEnv) -> Result<()> {
     start_with(env, recreated(role_binding("reader"))).await?;
     let before = live(env, "RoleBinding").await?;
     returns(env, recreated(role_binding("writer"))).await?;
@@ -96,7 +96,7 @@ async fn a_role_binding_is_made_anew_for_another_role(env: &mut TestEnv) -> Resu
 }
 
 /// The change needs another StatefulSet, and that one is invalid. The good one serves until the mistake is mended.
-async fn a_child_that_could_not_be_made_anew_is_not_deleted(env: &mut TestEnv) -> Result<()> {
+async fn a_child_that_could_not_be_recreated_is_not_deleted(env: &mut TestEnv) -> Result<()> {
     start_with(env, recreated(stateful_set("one", "child"))).await?;
     let before = live(env, "StatefulSet").await?;
     returns(env, recreated(stateful_set("two", "not a name"))).await?;
@@ -116,7 +116,7 @@ async fn a_child_that_could_not_be_made_anew_is_not_deleted(env: &mut TestEnv) -
 }
 
 /// Deleting it by hand, as one does with an immutable field, would not help.
-async fn only_a_child_that_could_be_made_anew_is_called_immutable(env: &mut TestEnv) -> Result<()> {
+async fn only_a_child_that_could_be_created_counts_as_immutable(env: &mut TestEnv) -> Result<()> {
     start_with(env, child(stateful_set("one", "child"))).await?;
     returns(env, child(stateful_set("two", "not a name"))).await?;
     refused(env, "ChildInvalid", "spec.template.spec.containers[0].name").await?;
@@ -189,7 +189,7 @@ fn child(object: Value) -> Value {
     json!({"object": object})
 }
 
-/// A child that the plugin wants to be made anew where it cannot be changed.
+/// A child that the plugin wants to be made again where it cannot be changed.
 fn recreated(object: Value) -> Value {
     json!({"object": object, "onImmutable": "recreate"})
 }

@@ -1,4 +1,4 @@
-//! `pilothouse render` and the host agree on what becomes of an answer: what the host would hold back or refuse, it says.
+//! `pilothouse render` agrees with the host: it reports what the host would refuse or hold back.
 
 use std::path::Path;
 

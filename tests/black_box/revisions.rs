@@ -1,4 +1,4 @@
-//! All revisions of one object from some moment on, as a watch brings them: what was true for a moment is seen, too.
+//! Collects all revisions of an object with a watch, so that short-lived states are seen as well.
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};

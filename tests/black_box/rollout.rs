@@ -1,5 +1,5 @@
-//! The status during a rollout: an object is never called ready for a spec that is not rolled out. Judged by every
-//! version of the status that the API server ever served, beside the Deployment of the same moment.
+//! The status during a rollout: an object never reports ready for a spec that is not rolled out. Checked for every revision of
+//! the status, together with the Deployment at the same revision.
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::cluster::{PATIENCE, condition, revision};

@@ -1,5 +1,5 @@
-//! Many objects and many plugins: what is at rest costs nothing, and what can be shared is shared. On a control plane of
-//! their own, so that others do not wait for it.
+//! Many objects and many plugins: objects at rest cost nothing, and resources are shared. On a separate control plane, so that
+//! other tests do not have to wait.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A host that cannot work yet: it runs, says at `/readyz` what it waits for, and begins by itself.
+//! Hosts that cannot work yet: they run, report at `/readyz` what they wait for, and start working by themselves.
 
 use std::{
     fs,
@@ -35,14 +35,14 @@ pub fn register(suite: &mut Suite) {
         suite,
         an_empty_directory_is_waited_for,
         a_file_that_is_no_plugin_is_reported,
-        a_host_is_ready_when_all_plugins_that_are_there_work,
+        a_host_is_ready_when_all_installed_plugins_are_active,
         a_missing_kind_is_waited_for,
         a_removed_kind_is_waited_for,
-        a_child_kind_that_can_be_asked_for_may_be_missing,
+        a_missing_optional_child_kind_does_not_block_the_plugin,
         a_kind_without_a_status_is_reported,
-        a_missing_child_kind_is_named_and_noticed_when_it_comes,
+        a_missing_child_kind_is_reported_and_used_once_it_is_installed,
         a_kind_that_is_only_looked_up_may_be_missing,
-        a_missing_kind_is_asked_for_ever_less_often,
+        a_missing_kind_is_probed_less_and_less_often,
     );
 }
 
@@ -70,7 +70,7 @@ async fn a_file_that_is_no_plugin_is_reported(env: &mut TestEnv) -> Result<()> {
 }
 
 /// Also where they have yet to be compiled, which the second one is when the first one works.
-async fn a_host_is_ready_when_all_plugins_that_are_there_work(env: &mut TestEnv) -> Result<()> {
+async fn a_host_is_ready_when_all_installed_plugins_are_active(env: &mut TestEnv) -> Result<()> {
     let nothing_compiled = tempfile::tempdir()?;
     env.set_up_host(|setup| setup.cache = nothing_compiled.path().to_owned())?;
     env.start(&["app-service", "training-job"]).await?;
@@ -117,7 +117,7 @@ async fn a_removed_kind_is_waited_for(env: &mut TestEnv) -> Result<()> {
 }
 
 /// No gang scheduler is installed, and jobs that want none are run all the same.
-async fn a_child_kind_that_can_be_asked_for_may_be_missing(env: &mut TestEnv) -> Result<()> {
+async fn a_missing_optional_child_kind_does_not_block_the_plugin(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     env.host.logged("scheduling.volcano.sh/v1beta1 PodGroup").await?;
     let job = json!({
@@ -152,7 +152,7 @@ async fn a_kind_without_a_status_is_reported(env: &mut TestEnv) -> Result<()> {
 }
 
 /// H-18: a plugin that may have children of a kind which nobody has installed; only the object that needs it waits.
-async fn a_missing_child_kind_is_named_and_noticed_when_it_comes(env: &mut TestEnv) -> Result<()> {
+async fn a_missing_child_kind_is_reported_and_used_once_it_is_installed(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::quiet().await?).await?;
     let plugin = repacked(&artifacts::guest("misbehaver")?, |manifest| {
         let absent = json!({"apiVersion": "absent.pilothouse.dev/v1", "kind": "Absent"});
@@ -189,7 +189,7 @@ async fn a_kind_that_is_only_looked_up_may_be_missing(env: &mut TestEnv) -> Resu
 }
 
 /// Nobody may ever install it.
-async fn a_missing_kind_is_asked_for_ever_less_often(env: &mut TestEnv) -> Result<()> {
+async fn a_missing_kind_is_probed_less_and_less_often(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     // Nothing else that the host reads is missing once it is ready.
     let probes = async || {

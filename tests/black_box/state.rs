@@ -1,4 +1,4 @@
-//! What is in a namespace, without what is different each time: the state that two ways to the same end must share.
+//! The state of a namespace without values that differ between runs, to compare two runs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

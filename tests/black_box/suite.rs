@@ -1,5 +1,5 @@
-//! Runs the tests: one control plane for all of them, started when the first test wants it; a runtime, an environment and a
-//! thorough message on failure for each. Knows nothing of what is tested.
+//! The test runner: one control plane, started for the first test that needs it; for each test a runtime, an environment and a
+//! detailed message on failure. Knows no test.
 
 use std::{
     process::ExitCode,
@@ -119,7 +119,7 @@ impl Suite {
         all
     }
 
-    /// Runs what the command line asks for, then ends the control plane in good order.
+    /// Runs what the command line asks for, then ends the control plane gracefully.
     pub fn run(self) -> ExitCode {
         let mut arguments = Arguments::from_args();
         arguments.test_threads.get_or_insert(THREADS);

@@ -1,4 +1,4 @@
-//! Plugins that come, change and go while the host runs: a good one works at once for all objects, a bad one changes
+//! Plugins that are installed, replaced and removed at run time: a good version works at once for all objects, a bad one changes
 //! nothing.
 
 use std::{
@@ -33,7 +33,7 @@ pub fn register(suite: &mut Suite) {
         suite,
         a_broken_version_changes_nothing,
         a_half_written_file_changes_nothing,
-        a_removed_plugin_rests_until_it_is_back,
+        a_removed_plugin_does_nothing_until_it_is_installed_again,
         a_mounted_config_map_is_followed,
         two_files_of_one_plugin_are_not_mixed,
         a_watch_that_nobody_uses_any_more_ends,
@@ -107,7 +107,7 @@ async fn a_half_written_file_changes_nothing(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-async fn a_removed_plugin_rests_until_it_is_back(env: &mut TestEnv) -> Result<()> {
+async fn a_removed_plugin_does_nothing_until_it_is_installed_again(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver", "app-service"]).await?;
     env.namespace.apply(app("web")).await?;
     env.at_rest("web").await?;

@@ -1,5 +1,5 @@
-//! What a test sees: a namespace and a host of its own, and short words for what every test does with them. On failure
-//! it tells how everything is.
+//! The environment of a test: a namespace and a host of its own, and helpers that many tests share. Describes the whole state if
+//! a test fails.
 
 use std::{sync::Arc, time::Duration};
 
@@ -350,7 +350,7 @@ pub fn is_ready(object: &Value) -> bool {
     ready["status"] == "True" && ready["observedGeneration"] == object["metadata"]["generation"]
 }
 
-/// Whether an `AppService` says that all is as it shall be and stays so.
+/// Whether an `AppService` says that all is as desired and stays so.
 fn is_at_rest(app: &Value) -> bool {
     let wanted = &app["spec"]["replicas"];
     let ready = condition(app, "Ready");

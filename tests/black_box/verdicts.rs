@@ -1,4 +1,4 @@
-//! A plugin's verdicts: what the host makes of wait, retry and invalid, and of the conditions and Events beside them.
+//! The verdicts wait, retry and invalid, with the conditions and Events of an answer.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use crate::{
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        wait_is_shown_and_asked_again,
-        retry_is_shown_and_asked_again_ever_later,
-        invalid_is_shown_and_not_asked_again,
-        a_plugins_own_condition_counts,
+        wait_is_reported_and_called_again_after_its_delay,
+        retry_is_reported_and_retried_with_backoff,
+        invalid_is_reported_and_not_retried,
+        the_plugins_ready_condition_is_written,
         a_plugins_events_are_written,
         a_missing_lookup_is_awaited,
         a_lookup_by_selector_follows_what_it_selects,
-        a_status_that_the_host_writes_wakes_those_who_look_it_up,
-        a_lookup_that_cannot_be_is_shown,
+        a_status_write_of_the_host_triggers_the_objects_that_looked_it_up,
+        a_lookup_that_is_not_possible_is_reported,
     );
 }
 
-async fn wait_is_shown_and_asked_again(env: &mut TestEnv) -> Result<()> {
+async fn wait_is_reported_and_called_again_after_its_delay(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("patient", "wait")).await?;
     progressing(env, "patient", "Missing").await?;
@@ -42,7 +42,7 @@ async fn wait_is_shown_and_asked_again(env: &mut TestEnv) -> Result<()> {
     well(env, "patient").await
 }
 
-async fn retry_is_shown_and_asked_again_ever_later(env: &mut TestEnv) -> Result<()> {
+async fn retry_is_reported_and_retried_with_backoff(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("restless", "retry")).await?;
     progressing(env, "restless", "Retrying").await?;
@@ -57,7 +57,7 @@ async fn retry_is_shown_and_asked_again_ever_later(env: &mut TestEnv) -> Result<
     well(env, "restless").await
 }
 
-async fn invalid_is_shown_and_not_asked_again(env: &mut TestEnv) -> Result<()> {
+async fn invalid_is_reported_and_not_retried(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver", "app-service"]).await?;
     env.namespace.apply(misbehaver("wrong", "invalid")).await?;
     let object = env.stalled("Misbehaver", "wrong", "Invalid").await?;
@@ -75,7 +75,7 @@ async fn invalid_is_shown_and_not_asked_again(env: &mut TestEnv) -> Result<()> {
 }
 
 /// `Ready` is the plugin's own word as long as the host has nothing to say against it.
-async fn a_plugins_own_condition_counts(env: &mut TestEnv) -> Result<()> {
+async fn the_plugins_ready_condition_is_written(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("humble", "unready")).await?;
     progressing(env, "humble", "Unready").await?;
@@ -146,7 +146,7 @@ async fn a_lookup_by_selector_follows_what_it_selects(env: &mut TestEnv) -> Resu
 
 /// A chain of objects of one host: each waits for the next one's status, the last for a ConfigMap. The watch is late, so that
 /// the host has the answer to its status write before the event of it.
-async fn a_status_that_the_host_writes_wakes_those_who_look_it_up(env: &mut TestEnv) -> Result<()> {
+async fn a_status_write_of_the_host_triggers_the_objects_that_looked_it_up(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.watches().delay(Duration::from_millis(200));
     env.start(&["misbehaver"]).await?;
@@ -165,7 +165,7 @@ async fn a_status_that_the_host_writes_wakes_those_who_look_it_up(env: &mut Test
 }
 
 /// Lookups of a kind that the manifest does not declare, and of one that the cluster does not have.
-async fn a_lookup_that_cannot_be_is_shown(env: &mut TestEnv) -> Result<()> {
+async fn a_lookup_that_is_not_possible_is_reported(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     for (act, reason) in [("lookup-denied", "LookupDenied"), ("lookup-absent", "KindNotInstalled")] {
         env.namespace.apply(misbehaver(act, act)).await?;

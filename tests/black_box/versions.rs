@@ -19,10 +19,10 @@ use crate::{
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, an_object_is_one_in_all_versions);
+    tests!(suite, an_object_has_one_child_in_all_versions_of_its_kind);
 }
 
-async fn an_object_is_one_in_all_versions(env: &mut TestEnv) -> Result<()> {
+async fn an_object_has_one_child_in_all_versions_of_its_kind(env: &mut TestEnv) -> Result<()> {
     copies::define(env, 0, &["v1", "v2"]).await?;
     let first = fs::read(artifacts::guest("copies")?)?;
     install(env, &first)?;

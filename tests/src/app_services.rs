@@ -1,5 +1,5 @@
-//! Many AppServices, as their users change them all at once or one by one, and the time at which a change has reached a
-//! child. For benchmarks and for training.
+//! Creates and changes many AppServices, all at once or one by one, and measures the time until a change reaches a
+//! child. For benchmarks and for profile-guided builds.
 
 use std::{
     collections::HashMap,
@@ -27,13 +27,13 @@ use crate::{
     cluster::{api, install_crd, revision},
 };
 
-/// Requests at once.
+/// The number of concurrent requests.
 const PARALLEL: usize = 16;
 
-/// An API server that knows AppServices, and nothing beside it, so that nothing else is measured.
+/// Starts an API server with the AppService CRD and without controllers, which would distort measurements.
 ///
 /// # Errors
-/// What did not start.
+/// If a part does not start.
 pub async fn api_server(folder: PathBuf) -> Result<ControlPlane> {
     let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
     let plane = ControlPlane::start(assets, Options::new(folder, Parts::Api)).await?;
@@ -49,10 +49,10 @@ pub struct AppServices {
 }
 
 impl AppServices {
-    /// Those of a namespace.
+    /// The AppServices of a namespace.
     ///
     /// # Errors
-    /// None: both kinds are known.
+    /// None in practice, because both kinds are known.
     pub fn new(client: &Client, namespace: &str) -> Result<Self> {
         Ok(Self {
             objects: api(client, "AppService", Some(namespace))?,
@@ -60,10 +60,10 @@ impl AppServices {
         })
     }
 
-    /// Creates so many objects.
+    /// Creates `count` objects.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn create(&self, count: usize) -> Result<()> {
         self.each(count, async |name| self.create_one(name).await).await
     }
@@ -71,7 +71,7 @@ impl AppServices {
     /// Creates one object.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn create_one(&self, name: &str) -> Result<()> {
         let object = json!({
             "apiVersion": "apps.example.com/v1", "kind": "AppService", "metadata": {"name": name},
@@ -84,7 +84,7 @@ impl AppServices {
     /// Deletes one object.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn delete_one(&self, name: &str) -> Result<()> {
         self.objects.delete(name, &Default::default()).await?;
         Ok(())
@@ -93,7 +93,7 @@ impl AppServices {
     /// Changes all objects with a merge patch.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn change_objects(&self, count: usize, patch: &Value) -> Result<()> {
         self.each(count, async |name| merge(&self.objects, name, patch).await.map(drop)).await
     }
@@ -101,15 +101,15 @@ impl AppServices {
     /// Changes all Deployments with a merge patch.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn change_children(&self, count: usize, patch: &Value) -> Result<()> {
         self.each(count, async |name| merge(&self.children, name, patch).await.map(drop)).await
     }
 
-    /// Changes one object, and tells how long after the answer its Deployment's event came.
+    /// Changes one object and returns the time from the answer to the event of its Deployment.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn change(&self, follower: &Follower, number: usize, image: &str) -> Result<Duration> {
         let patch = json!({"spec": {"image": image}});
         merge(&self.objects, &name(number), &patch).await?;
@@ -119,10 +119,10 @@ impl AppServices {
         Ok(at.saturating_duration_since(answered))
     }
 
-    /// Edits one Deployment, and tells how long after the answer the event of its repair came.
+    /// Edits one Deployment and returns the time from the answer to the event of its repair.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn drift(&self, follower: &Follower, number: usize) -> Result<Duration> {
         let edited = merge(&self.children, &name(number), &json!({"spec": {"replicas": 7}})).await?;
         let answered = Instant::now();
@@ -135,7 +135,7 @@ impl AppServices {
     /// Follows the Deployments.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn follow_children(&self) -> Result<Follower> {
         Self::follow(&self.children).await
     }
@@ -143,12 +143,12 @@ impl AppServices {
     /// Follows the objects.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn follow_objects(&self) -> Result<Follower> {
         Self::follow(&self.objects).await
     }
 
-    /// From what is there now, over every watch that ends.
+    /// Lists and watches a kind, and restarts the watch when it ends.
     async fn follow(api: &Api<DynamicObject>) -> Result<Follower> {
         let mut events = Box::pin(watcher(api.clone(), watcher::Config::default()).default_backoff());
         let latest = Arc::new(Latest::default());
@@ -170,17 +170,17 @@ impl AppServices {
         Ok(Follower { latest, task: task.abort_handle() })
     }
 
-    /// Does something with each of so many names, several at a time.
+    /// Runs `work` for each of `count` names, several at a time.
     ///
     /// # Errors
-    /// The first that came.
+    /// The first error.
     pub async fn each(&self, count: usize, work: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
         let names: Vec<_> = (0..count).map(name).collect();
         stream::iter(&names).map(|name| work(name)).buffer_unordered(PARALLEL).try_collect().await
     }
 }
 
-/// The latest states of objects, by name, and when they came.
+/// The latest states of objects by name, with their arrival times.
 #[derive(Default)]
 struct Latest {
     states: Mutex<HashMap<String, (Instant, Value)>>,
@@ -196,13 +196,13 @@ impl Latest {
 
     fn saw(&self, object: DynamicObject) {
         let (name, now) = (object.metadata.name.clone().unwrap_or_default(), Instant::now());
-        // What was a Kubernetes object is one as JSON, too.
+        // Serialization cannot fail, because the object came from JSON.
         let state = serde_json::to_value(object).unwrap_or_default();
         self.states.lock().unwrap_or_else(PoisonError::into_inner).insert(name, (now, state));
         self.changed.notify_waiters();
     }
 
-    /// When the latest state of an object came, if it satisfies a condition.
+    /// The arrival time of the latest state of an object, if it satisfies a condition.
     fn seen(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Option<Instant> {
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         states.get(name).filter(|(_, state)| holds(state)).map(|(at, _)| *at)

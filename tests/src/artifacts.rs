@@ -1,4 +1,4 @@
-//! Where the builds put what the tests run: the host's binary beside this one, the plugins in `target`.
+//! The paths of the binaries and plugins that the tests run.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub fn repository() -> PathBuf {
 /// The host's binary: `$PILOTHOUSE_BIN`, or the one built along with this program.
 ///
 /// # Errors
-/// Where it is not built.
+/// If it is not built.
 pub fn host_binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("PILOTHOUSE_BIN") {
         return existing(path.into(), "PILOTHOUSE_BIN");
@@ -26,7 +26,7 @@ pub fn host_binary() -> Result<PathBuf> {
 /// A built plugin of the repository: `app-service`.
 ///
 /// # Errors
-/// Where it is not built.
+/// If it is not built.
 pub fn plugin(name: &str) -> Result<PathBuf> {
     existing(target().join("plugins").join(format!("{name}.wasm")), "make plugins")
 }
@@ -34,7 +34,7 @@ pub fn plugin(name: &str) -> Result<PathBuf> {
 /// A built plugin of the tests: `misbehaver`, `app-service-next`.
 ///
 /// # Errors
-/// Where it is not built.
+/// If it is not built.
 pub fn guest(name: &str) -> Result<PathBuf> {
     existing(target().join("guests").join(format!("{name}.wasm")), "make plugins")
 }
@@ -42,7 +42,7 @@ pub fn guest(name: &str) -> Result<PathBuf> {
 /// A built plugin of the examples: `greeting`.
 ///
 /// # Errors
-/// Where it is not built.
+/// If it is not built.
 pub fn example(name: &str) -> Result<PathBuf> {
     existing(target().join("examples").join(format!("{name}.wasm")), "make plugins")
 }
@@ -50,7 +50,7 @@ pub fn example(name: &str) -> Result<PathBuf> {
 /// A built plugin of the repository or of the tests.
 ///
 /// # Errors
-/// Where neither is built.
+/// If neither is built.
 pub fn plugin_or_guest(name: &str) -> Result<PathBuf> {
     plugin(name).or_else(|_| guest(name))
 }

@@ -1,7 +1,7 @@
-//! The API server's audit log, read as the writes that a user made in a namespace.
+//! Reads the writes of a user in a namespace from the API server's audit log.
 //!
-//! A write shows in watches and reads before its answer is logged, so a test that saw its effect may come too early for
-//! its line. Its arrival is logged before anything else happens to it, so whoever reads the log knows what it lacks.
+//! The effect of a write is visible before its answer is logged, so a test that saw the effect may read the log too early. The
+//! arrival of a write is logged before anything else happens to it, so the reader knows which answers are still missing.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -9,12 +9,12 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// What the log tells of one user in one namespace.
+/// The writes of one user in one namespace.
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// The writes that were answered, in order, and when.
+    /// The answered writes in order, with their times.
     pub answered: Vec<(Timestamp, String)>,
-    /// Those that have arrived and have no answer yet.
+    /// The writes that have arrived but have no answer yet.
     pub under_way: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl Writes {
     /// If it cannot be read, or has a line that is no entry.
     pub fn read(log: &Path, user: &str, namespace: &str) -> Result<Self> {
         let log = fs::read_to_string(log).context("failed to read the audit log")?;
-        // The API server may be in the middle of the last line.
+        // The last line may be incomplete, because the API server is still writing it.
         let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let mut writes = Self::default();
         let mut under_way = BTreeMap::new();

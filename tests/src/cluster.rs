@@ -1,4 +1,4 @@
-//! The control plane that all tests share, and a client with helpers that read like what they check.
+//! The control plane that all tests share, and a client with helpers for tests.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -17,16 +17,16 @@ use crate::{
     wait::{Look, eventually},
 };
 
-/// How long the cluster may take to do anything.
+/// The time limit for the cluster.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The user that hosts are, so that the audit log tells their writes from everybody else's.
+/// The user of the hosts, so that the audit log distinguishes their writes from others.
 pub const HOST_USER: &str = "host";
 
-/// The user that a second host is, where two are to be told apart.
+/// The user of a second host.
 pub const SECOND_HOST_USER: &str = "second-host";
 
-/// The kinds that the tests know: version, kind, plural.
+/// The kinds that the tests use: API version, kind, plural.
 const KINDS: [(&str, &str, &str); 28] = [
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -58,7 +58,7 @@ const KINDS: [(&str, &str, &str); 28] = [
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
 ];
 
-/// Those of them whose objects are in no namespace.
+/// The cluster-scoped kinds among them.
 const CLUSTER_SCOPED: [&str; 4] = ["ClusterScripted", "CustomResourceDefinition", "Namespace", "PersistentVolume"];
 
 /// The CRDs of the repository and of the tests.
@@ -73,7 +73,7 @@ const CRDS: [&str; 8] = [
     "tests/guests/sextet/crd.yaml",
 ];
 
-/// What a controller manager must run for garbage to be collected.
+/// The controllers that garbage collection needs.
 const QUIET_CONTROLLERS: [&str; 2] = ["garbage-collector-controller", "serviceaccount-controller"];
 
 /// The shared control plane with the CRDs of the repository and of the tests.
@@ -95,26 +95,26 @@ impl Cluster {
     /// Starts a control plane with its audit log on and installs the CRDs.
     ///
     /// # Errors
-    /// What did not start.
+    /// If a part does not start.
     pub async fn start() -> Result<Self> {
         let cluster = Self::with(Parts::Full).await?;
         cluster.install_crds().await?;
         Ok(cluster)
     }
 
-    /// Starts a control plane of one's own, without the CRDs: to stop its parts, or where a kind must be missing.
+    /// Starts a separate control plane without the CRDs, for tests that stop its parts or need a missing kind.
     ///
     /// # Errors
-    /// What did not start.
+    /// If a part does not start.
     pub async fn with(parts: Parts) -> Result<Self> {
         Self::set_up(parts, |options| options).await
     }
 
-    /// Starts a control plane of one's own that stores objects and collects garbage, and installs the CRDs: whatever is
-    /// written there, the hosts or the tests have written.
+    /// Starts a separate control plane with garbage collection as its only controller, and installs the CRDs. All writes come from
+    /// the hosts and the tests.
     ///
     /// # Errors
-    /// What did not start.
+    /// If a part does not start.
     pub async fn quiet() -> Result<Self> {
         let cluster = Self::set_up(Parts::Controllers, |options| options.controllers(&QUIET_CONTROLLERS)).await?;
         cluster.install_crds().await?;
@@ -137,23 +137,23 @@ impl Cluster {
         for crd in CRDS {
             install_crd(&client, &artifacts::repository().join(crd)).await?;
         }
-        // Garbage collection looks for new kinds every 30 s; a new controller manager looks at once.
+        // Garbage collection discovers new kinds every 30 s. A restarted controller manager does it at once.
         self.plane.stop_part(Part::ControllerManager).await?;
         self.plane.start_part(Part::ControllerManager).await
     }
 
-    /// Ends the control plane in good order.
+    /// Stops the control plane gracefully.
     ///
     /// # Errors
-    /// What did not end.
+    /// If a part does not stop.
     pub async fn stop(self) -> Result<()> {
         self.plane.stop().await
     }
 
-    /// A new namespace for the test of that name, with a client of the calling runtime's own.
+    /// Creates a namespace for a test. Its client belongs to the calling tokio runtime.
     ///
     /// # Errors
-    /// Where it cannot be created.
+    /// If it cannot be created.
     pub async fn namespace(&self, test: &str) -> Result<Namespace> {
         let client = self.plane.client().await?;
         let name = test.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
@@ -169,7 +169,7 @@ impl Cluster {
         Ok(Namespace { name, client, setup })
     }
 
-    /// Where all hosts of this run keep compiled plugins.
+    /// The cache for compiled plugins, which all hosts of this run share.
     pub fn cache(&self) -> PathBuf {
         self.folder.path().join("compiled")
     }
@@ -178,7 +178,7 @@ impl Cluster {
 /// Installs a CRD and waits until it is served.
 ///
 /// # Errors
-/// What the API server refused.
+/// If the API server refuses a request.
 pub async fn install_crd(client: &Client, file: &std::path::Path) -> Result<()> {
     let text = std::fs::read_to_string(file).with_context(|| format!("failed to read '{}'", file.display()))?;
     let crd: DynamicObject = serde_saphyr::from_str(&text)?;
@@ -197,17 +197,17 @@ pub async fn install_crd(client: &Client, file: &std::path::Path) -> Result<()> 
 /// Creates a namespace.
 ///
 /// # Errors
-/// What the API server refused.
+/// If the API server refuses a request.
 pub async fn create_namespace(client: &Client, name: &str) -> Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     api(client, "Namespace", None)?.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
     Ok(())
 }
 
-/// A client for one of the known kinds. The namespace does not matter for a kind whose objects are in none.
+/// A client for one of the known kinds. The namespace is ignored for cluster-scoped kinds.
 ///
 /// # Errors
-/// Where the kind is not known to the tests.
+/// If the kind is not known to the tests.
 pub fn api(client: &Client, kind: &str, namespace: Option<&str>) -> Result<Api<DynamicObject>> {
     let (api_version, kind, plural) =
         KINDS.iter().find(|known| known.1 == kind).with_context(|| format!("the tests do not know the kind {kind}"))?;
@@ -225,19 +225,19 @@ pub fn api(client: &Client, kind: &str, namespace: Option<&str>) -> Result<Api<D
     })
 }
 
-/// What a test waits for: an object, and in words what shall become of it.
+/// What a test waits for: an object and the expected state, for the error message.
 #[derive(Clone, Copy, Debug)]
 pub struct Awaited<'a> {
     /// The object's kind.
     pub kind: &'a str,
     /// Its name.
     pub name: &'a str,
-    /// What shall become of it, as it goes on from the name: `to be ready`.
+    /// The expected state, to follow the name in a sentence: `to be ready`.
     pub what: &'a str,
 }
 
 impl Namespace {
-    /// How to start a host that watches this namespace alone.
+    /// The setup of a host that watches this namespace only.
     pub fn setup(&self) -> Setup {
         self.setup.clone()
     }
@@ -247,10 +247,10 @@ impl Namespace {
         self.client.clone()
     }
 
-    /// Objects of a kind in this namespace, or those that are in none.
+    /// A client for a kind in this namespace, or for a cluster-scoped kind.
     ///
     /// # Errors
-    /// Where the kind is not known to the tests.
+    /// If the kind is not known to the tests.
     pub fn api(&self, kind: &str) -> Result<Api<DynamicObject>> {
         api(&self.client, kind, Some(&self.name))
     }
@@ -258,7 +258,7 @@ impl Namespace {
     /// Creates or changes an object as `kubectl apply --server-side` does.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn apply(&self, object: Value) -> Result<Value> {
         let kind = object["kind"].as_str().context("an object without a kind")?.to_owned();
         let name = object["metadata"]["name"].as_str().context("an object without a name")?.to_owned();
@@ -270,16 +270,16 @@ impl Namespace {
     /// Changes an object with a merge patch, as `kubectl patch --type=merge` does.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn patch(&self, kind: &str, name: &str, patch: Value) -> Result<Value> {
         let patched = self.api(kind)?.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(serde_json::to_value(patched)?)
     }
 
-    /// An object as it is now, none if it is not there.
+    /// Reads an object; none if it does not exist.
     ///
     /// # Errors
-    /// Where the API server does not answer.
+    /// If the API server does not answer.
     pub async fn get(&self, kind: &str, name: &str) -> Result<Option<Value>> {
         let found = self.api(kind)?.get_opt(name).await?;
         Ok(found.map(serde_json::to_value).transpose()?)
@@ -288,7 +288,7 @@ impl Namespace {
     /// All objects of a kind.
     ///
     /// # Errors
-    /// Where the API server does not answer.
+    /// If the API server does not answer.
     pub async fn list(&self, kind: &str) -> Result<Vec<Value>> {
         let items = self.api(kind)?.list(&Default::default()).await?.items;
         items.into_iter().map(|item| Ok(serde_json::to_value(item)?)).collect()
@@ -297,24 +297,24 @@ impl Namespace {
     /// Deletes an object.
     ///
     /// # Errors
-    /// What the API server refused.
+    /// If the API server refuses a request.
     pub async fn delete(&self, kind: &str, name: &str) -> Result<()> {
         self.api(kind)?.delete(name, &DeleteParams::default()).await?;
         Ok(())
     }
 
-    /// Waits until an object is there and satisfies a condition.
+    /// Waits until an object exists and satisfies a condition.
     ///
     /// # Errors
-    /// The object as it is in the end.
+    /// If that does not happen in time. Quotes the object.
     pub async fn until(&self, kind: &str, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
         self.until_within(PATIENCE, &Awaited { kind, name, what }, holds).await
     }
 
-    /// The same where it may take longer.
+    /// The same, with another time limit.
     ///
     /// # Errors
-    /// The object as it is in the end.
+    /// If that does not happen in time. Quotes the object.
     pub async fn until_within(
         &self,
         patience: Duration,
@@ -334,15 +334,15 @@ impl Namespace {
     /// Waits until an object is gone.
     ///
     /// # Errors
-    /// The object as it is in the end.
+    /// If that does not happen in time. Quotes the object.
     pub async fn until_gone(&self, kind: &str, name: &str) -> Result<()> {
         self.until_gone_within(PATIENCE, kind, name).await
     }
 
-    /// The same where it may take longer.
+    /// The same, with another time limit.
     ///
     /// # Errors
-    /// The object as it is in the end.
+    /// If that does not happen in time. Quotes the object.
     pub async fn until_gone_within(&self, patience: Duration, kind: &str, name: &str) -> Result<()> {
         eventually(patience, &format!("{kind} '{name}' to be gone"), async || {
             let object = self.get(kind, name).await?;
@@ -352,10 +352,10 @@ impl Namespace {
     }
 }
 
-/// When a version was written: resource versions of all kinds count the same writes.
+/// The revision of an object. Resource versions of all kinds come from one counter, so they can be compared.
 ///
 /// # Errors
-/// Where the object has none that is a number.
+/// If the object has none that is a number.
 pub fn revision(object: &Value) -> Result<u64> {
     Ok(object["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse()?)
 }

@@ -1,4 +1,4 @@
-//! Holds `docs/guarantees.md` to the tests: what it names exists, and it leaves no requirement out.
+//! Checks `docs/guarantees.md`: the tests that it names exist, and it covers all requirements.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::artifacts::repository;
 
-/// Where unit tests lie that are named by a folder first.
+/// The folders of unit tests, by the prefix of their names on the page.
 const FOLDERS: [(&str, &str); 4] = [
     ("controller/", "host/controller/src"),
     ("wit/", "wit/src"),
@@ -14,7 +14,7 @@ const FOLDERS: [(&str, &str); 4] = [
     ("training-job/", "plugins/training-job/tests/training_job"),
 ];
 
-/// Requirements: how their numbers begin, and the last one.
+/// The prefixes of requirements and the last number of each.
 const REQUIREMENTS: [(&str, usize); 3] = [("A", 40), ("H", 13), ("H-", 32)];
 
 #[test]
@@ -55,7 +55,7 @@ fn names(page: &str) -> BTreeSet<&str> {
     rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(|code| code.contains("::")).collect()
 }
 
-/// Where a file of tests may lie.
+/// The possible paths of a file of tests.
 fn places(file: &str) -> Vec<PathBuf> {
     let unit = FOLDERS.iter().find_map(|(begin, folder)| Some((folder, file.strip_prefix(begin)?)));
     let (folder, file) = match unit {

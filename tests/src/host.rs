@@ -1,4 +1,4 @@
-//! A running host, as a child process with its own plugin directory. Ends with its owner.
+//! A host as a child process with its own plugin directory. It is killed when its owner is dropped.
 
 use std::{
     net::SocketAddr,
@@ -19,25 +19,25 @@ use crate::{
     wait::{Look, eventually},
 };
 
-/// How long a host may take to start or stop.
+/// The time limit for a host to start or stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a host is started.
+/// The setup of a host.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The cluster.
     pub kubeconfig: PathBuf,
-    /// The pod that the host is in: it finds its cluster by that, and not by a kubeconfig.
+    /// The simulated pod of the host, from which it finds its cluster instead of from a kubeconfig.
     pub pod: Option<Pod>,
-    /// The only namespace it watches; none for all.
+    /// The only namespace that it watches; none for all.
     pub namespace: Option<String>,
-    /// Where compiled plugins are kept, shared by all hosts of a run.
+    /// The cache for compiled plugins, shared by all hosts of a run.
     pub cache: PathBuf,
     /// More arguments of `pilothouse run`.
     pub arguments: Vec<String>,
 }
 
-/// A host that runs, or ran.
+/// A host, running or stopped.
 pub struct Host {
     setup: Setup,
     folder: TempDir,
@@ -49,7 +49,7 @@ impl Host {
     /// Starts a host with an empty plugin directory.
     ///
     /// # Errors
-    /// Where it does not start; quotes its log.
+    /// If it does not start. Quotes its log.
     pub async fn start(setup: Setup) -> Result<Self> {
         let mut host = Self::prepare(setup)?;
         host.resume().await?;
@@ -59,7 +59,7 @@ impl Host {
     /// A host that does not run yet; plugins can be installed before [`Host::resume`] starts it.
     ///
     /// # Errors
-    /// Where its folder cannot be made.
+    /// If its folder cannot be made.
     pub fn prepare(setup: Setup) -> Result<Self> {
         let folder = tempfile::tempdir().context("failed to make the host's folder")?;
         std::fs::create_dir(folder.path().join("plugins"))?;
@@ -69,7 +69,7 @@ impl Host {
     /// Starts the host, again if it was stopped, and waits until its HTTP answers.
     ///
     /// # Errors
-    /// Where it does not start; quotes its log.
+    /// If it does not start. Quotes its log.
     pub async fn resume(&mut self) -> Result<()> {
         ensure!(self.process.is_none(), "the host runs already");
         self.starts += 1;
@@ -97,10 +97,10 @@ impl Host {
         .await
     }
 
-    /// Waits until the host says that it is ready.
+    /// Waits until the host reports ready.
     ///
     /// # Errors
-    /// What it is not ready for.
+    /// If the host does not become ready in time. Quotes what is missing.
     pub async fn ready(&self) -> Result<()> {
         eventually(PATIENCE, "the host to be ready", async || {
             let (status, body) = self.get("health", "/readyz").await?;
@@ -112,7 +112,7 @@ impl Host {
     /// Stops the host with SIGTERM and waits for its end.
     ///
     /// # Errors
-    /// Where it does not end in time or with another code than 0.
+    /// If it does not end in time or with another code than 0.
     pub async fn stop(&mut self) -> Result<()> {
         self.signal("TERM").await?;
         let code = self.ended().await?;
@@ -123,7 +123,7 @@ impl Host {
     /// Sends a signal to the host.
     ///
     /// # Errors
-    /// Where it does not run.
+    /// If it does not run.
     pub async fn signal(&self, signal: &str) -> Result<()> {
         let id = self.pid()?.to_string();
         let sent = Command::new("kill").args(["-s", signal, &id]).status().await?;
@@ -131,20 +131,20 @@ impl Host {
         Ok(())
     }
 
-    /// Waits for the host's end and tells its exit code, none if a signal ended it.
+    /// Waits until the host exits and returns its exit code; none if a signal ended it.
     ///
     /// # Errors
-    /// Where it does not end in time.
+    /// If it does not end in time.
     pub async fn ended(&mut self) -> Result<Option<i32>> {
         let mut process = self.process.take().context("the host does not run")?;
         let status = tokio::time::timeout(PATIENCE, process.wait()).await.context("the host did not end")??;
         Ok(status.code())
     }
 
-    /// Kills the host as a crash would.
+    /// Kills the host with SIGKILL, like a crash.
     ///
     /// # Errors
-    /// Where it does not run.
+    /// If it does not run.
     pub async fn kill(&mut self) -> Result<()> {
         let mut process = self.process.take().context("the host does not run")?;
         process.kill().await.context("failed to kill the host")
@@ -155,10 +155,10 @@ impl Host {
         self.folder.path().join("plugins")
     }
 
-    /// Installs a plugin under a file name, all at once, in the place of one of that name.
+    /// Installs a plugin under a file name atomically, and replaces an existing one.
     ///
     /// # Errors
-    /// Where files cannot be written.
+    /// If files cannot be written.
     pub fn install(&self, plugin: &Path, name: &str) -> Result<()> {
         let hidden = self.plugins().join(format!(".{name}.new"));
         std::fs::copy(plugin, &hidden).with_context(|| format!("failed to copy '{}'", plugin.display()))?;
@@ -174,7 +174,7 @@ impl Host {
     /// Waits until a log line contains a text.
     ///
     /// # Errors
-    /// The whole log, where it does not come.
+    /// If the line does not come in time. Quotes the log.
     pub async fn logged(&self, text: &str) -> Result<()> {
         let what = format!("the log line '{text}'");
         eventually(PATIENCE, &what, async || Ok(Look::of(self.log().contains(text), self.log()))).await
@@ -183,7 +183,7 @@ impl Host {
     /// The process id.
     ///
     /// # Errors
-    /// Where it does not run.
+    /// If it does not run.
     pub fn pid(&self) -> Result<u32> {
         self.process.as_ref().and_then(Child::id).context("the host does not run")
     }
@@ -191,24 +191,24 @@ impl Host {
     /// The exposition of `/metrics`, as OpenMetrics.
     ///
     /// # Errors
-    /// Where it does not answer.
+    /// If it does not answer.
     pub async fn metrics(&self) -> Result<String> {
         http::metrics(&self.address("metrics")?).await
     }
 
-    /// Asks the host's own HTTP on its `health` or `metrics` address.
+    /// Sends a GET to the host's `health` or `metrics` address.
     ///
     /// # Errors
-    /// Where it does not answer.
+    /// If it does not answer.
     pub async fn get(&self, address: &str, path: &str) -> Result<(u16, String)> {
         let Answer { status, body, .. } = self.ask(address, &format!("GET {path} HTTP/1.1\r\n"), "").await?;
         Ok((status, body))
     }
 
-    /// Sends a request to the host's own HTTP: its first line and headers of its own, each with its end, and its body.
+    /// Sends a raw request to the host: request line and headers, each with its line end, and a body.
     ///
     /// # Errors
-    /// Where it does not answer.
+    /// If it does not answer.
     pub async fn ask(&self, address: &str, head: &str, body: &str) -> Result<Answer> {
         http::ask(&self.address(address)?, head, body).await
     }
@@ -226,7 +226,7 @@ impl Host {
         self.folder.path().join(format!("host-{start}.log"))
     }
 
-    /// The address that the log's first line tells.
+    /// The address in the first line of the log.
     fn address(&self, which: &str) -> Result<SocketAddr> {
         let log = self.log();
         let line = log.lines().find(|line| line.contains("pilothouse") && line.contains("starts"));

@@ -1,4 +1,4 @@
-//! Asks a host's own HTTP: one request, one answer, no connection kept.
+//! A minimal HTTP client for the host's own server: one request per connection.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// An answer of the host's own HTTP.
+/// A response of the host.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Its status code.
@@ -19,10 +19,10 @@ pub struct Answer {
     pub body: String,
 }
 
-/// Sends a request: its first line and headers of its own, each with its end, and its body.
+/// Sends a raw request: request line and headers, each with its line end, and a body.
 ///
 /// # Errors
-/// Where nothing answers, or not with HTTP.
+/// If nothing answers, or not with HTTP.
 pub async fn ask(address: &SocketAddr, head: &str, body: &str) -> Result<Answer> {
     let mut stream = TcpStream::connect(address).await?;
     let length = body.len();
@@ -38,7 +38,7 @@ pub async fn ask(address: &SocketAddr, head: &str, body: &str) -> Result<Answer>
 /// The exposition of `/metrics`, as OpenMetrics.
 ///
 /// # Errors
-/// Where nothing answers.
+/// If nothing answers.
 pub async fn metrics(address: &SocketAddr) -> Result<String> {
     let head = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text; version=1.0.0\r\n";
     Ok(ask(address, head, "").await?.body)

@@ -1,6 +1,6 @@
-//! What the black-box tests, the benchmarks and the demo share: a running host, a client with readable helpers, waiting for
-//! conditions, a proxy that makes things go wrong.
-//! Sees the host only from outside: its command line, its log, its HTTP, and what it does in the API server.
+//! Shared by the black-box tests, the benchmarks and the demo: a running host, a client with helpers, waiting for
+//! conditions, and a proxy for fault injection.
+//! Uses only the host's external interfaces: its command line, log, HTTP server, and effects in the API server.
 
 pub mod app_services;
 pub mod artifacts;
@@ -14,6 +14,8 @@ pub mod host;
 pub mod http;
 pub mod lint;
 pub mod metrics;
+#[cfg(test)]
+mod pages;
 pub mod pod;
 pub mod proxy;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Judges the names of metrics as `promtool check metrics` does. Knows no metric by name.
+//! Checks the names of metrics by the rules of `promtool check metrics`. Knows no metric by name.
 
 use crate::metrics::{Family, Samples};
 
@@ -28,7 +28,7 @@ const NO_BASE_UNITS: [&str; 22] = [
     "gb",
 ];
 
-/// Everything that is wrong with the names of an exposition's metrics, a sentence each.
+/// All violations in an exposition, one sentence each.
 pub fn lint(samples: &Samples) -> Vec<String> {
     samples.families.iter().flat_map(|(name, family)| of_family(name, family)).collect()
 }

@@ -1,5 +1,5 @@
-//! Reads an exposition of metrics, strictly: what Prometheus would not take, or take in another way than it was meant, is an
-//! error here. Knows no metric by name.
+//! A strict parser for expositions of metrics: an error is whatever Prometheus would refuse or misinterpret.
+//! Knows no metric by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What a pod sees of its cluster: two variables and the files of a service account, at a place that no test may touch. So
-//! the host gets a mount namespace of its own, in which a folder of the test is at that place.
+//! Simulates the environment of a pod: two variables and the files of a service account. Their path is fixed and not writable for
+//! tests, so the host runs in a mount namespace of its own, in which a folder of the test is mounted there.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -25,7 +25,7 @@ impl Pod {
     /// A command that runs a program in the pod.
     ///
     /// # Errors
-    /// Where the server's address is no such thing.
+    /// If the address of the server is malformed.
     pub fn command(&self, program: impl Into<OsString>) -> Result<Command> {
         let server = self.server.trim_start_matches("https://").trim_end_matches('/');
         let (host, port) = server.rsplit_once(':').context("the server has no port")?;

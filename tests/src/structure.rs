@@ -1,4 +1,4 @@
-//! Holds the source to its layout: no circles among modules, stages in their order, every file of the pipeline on the
+//! Checks the layout of the source: no circular imports, stages in their order, and every file of the pipeline on the
 //! architecture page. Reads the sources of the host's Kubernetes half and of the plugins; builds and changes nothing.
 
 mod circles;

@@ -1,16 +1,16 @@
-//! Waiting for conditions. Looks often, gives up with a sentence; never just sleeps.
+//! Waits for conditions by polling, with a time limit and an error message. There is no plain sleep.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// How often a condition is looked at.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Waits until `look` finds something. `what` completes the sentence "waited 10 s for …".
 ///
 /// # Errors
-/// What was waited for, how long, and the last thing `look` had to say.
+/// If the condition does not hold in time. Quotes what `look` found last.
 pub async fn eventually<T>(within: Duration, what: &str, mut look: impl AsyncFnMut() -> Result<Look<T>>) -> Result<T> {
     let started = Instant::now();
     let mut pause = LOOK;
@@ -28,11 +28,11 @@ pub async fn eventually<T>(within: Duration, what: &str, mut look: impl AsyncFnM
     }
 }
 
-/// What a look found.
+/// The result of one poll.
 pub enum Look<T> {
     /// The condition holds.
     Found(T),
-    /// It does not hold yet; what is there instead.
+    /// It does not hold yet. Carries the current state, for the error message.
     NotYet(String),
 }
 

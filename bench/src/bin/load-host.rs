@@ -13,7 +13,7 @@ use pilothouse_controller::{
     client,
     host::{Host, HostConfig},
     metrics::Metrics,
-    server::{self, Addresses, LogLevel},
+    server::{self, Addresses, LogLevel, LogLevelError},
 };
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits, Reconciler};
 use tokio::signal::unix::{SignalKind, signal};
@@ -71,7 +71,7 @@ impl LogLevel for FixedLevel {
         "off".to_owned()
     }
 
-    fn change(&self, _: &str) -> Result<(), String> {
-        Err("a benchmark's host logs nothing".to_owned())
+    fn change(&self, _: &str) -> Result<(), LogLevelError> {
+        Err(LogLevelError::NotChangeable("a benchmark's host logs nothing".to_owned()))
     }
 }

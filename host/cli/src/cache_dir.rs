@@ -1,4 +1,4 @@
-//! Where compiled plugins are kept when nothing else is said.
+//! The directory for compiled plugins: the argument and its default. Creates nothing.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub struct CacheDir {
 }
 
 impl CacheDir {
-    /// The directory: as asked, or in `XDG_CACHE_HOME`, `~/.cache`, or the temporary directory.
+    /// The directory: from the argument, or in `XDG_CACHE_HOME`, `~/.cache`, or the temporary directory.
     pub fn path(&self) -> PathBuf {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let user = || set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));

@@ -1,4 +1,4 @@
-//! `pilothouse compile`: the child process in which the host compiles plugins. Not for people.
+//! `pilothouse compile`: the child process in which the host compiles plugins. Users do not call it.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ impl Compile {
     /// Runs the command.
     ///
     /// # Errors
-    /// The compiler's own words.
+    /// The compiler's error.
     pub fn execute(&self) -> anyhow::Result<()> {
         Ok(pilothouse_engine::compile_file(&self.input, &self.output)?)
     }

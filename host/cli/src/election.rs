@@ -1,4 +1,4 @@
-//! Arguments of the election among hosts. Says what is wrong with them in the words of the command line.
+//! The arguments of leader election. Reports errors in terms of the arguments. Elects nobody itself.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use pilothouse_controller::{
 
 use crate::duration::duration;
 
-/// Whether and how one of several hosts is elected.
+/// The arguments of leader election.
 #[derive(Args, Clone, Debug)]
 pub struct ElectionArguments {
-    /// Work only while this host holds a Lease, and stand by else: for several hosts on one cluster.
+    /// Work only while this host holds a Lease, and stand by otherwise: for several hosts on one cluster.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     leader_elect: bool,
     /// Name of the Lease, in the host's namespace.
@@ -25,24 +25,24 @@ pub struct ElectionArguments {
     /// How long the others wait for the leader to renew its Lease before one of them takes over.
     #[arg(long, default_value = "15s", value_parser = duration, value_name = "DURATION", hide_short_help = true)]
     leader_elect_lease_duration: Duration,
-    /// How long the leader tries to renew its Lease before it gives up and ends.
+    /// How long the leader tries to renew its Lease before it gives up and exits.
     #[arg(long, default_value = "10s", value_parser = duration, value_name = "DURATION", hide_short_help = true)]
     leader_elect_renew_deadline: Duration,
-    /// How often the Lease is renewed, or asked for.
+    /// How often a host tries to renew or to acquire the Lease.
     #[arg(long, default_value = "2s", value_parser = duration, value_name = "DURATION", hide_short_help = true)]
     leader_elect_retry_period: Duration,
 }
 
 impl ElectionArguments {
-    /// The fence for the host's client: closed until the host leads, open from the start where nobody is elected.
+    /// The fence for the host's client: closed until the host leads, or open without leader election.
     pub fn fence(&self) -> Fence {
         if self.leader_elect { Fence::closed() } else { Fence::open() }
     }
 
-    /// This host's part in the election, none where nobody is elected.
+    /// The participation of this host in the election; none without leader election.
     ///
     /// # Errors
-    /// Durations that do not fit each other, credentials that cannot be used.
+    /// If the durations do not fit together, or the credentials are not usable.
     pub fn election(
         &self,
         config: &Config,

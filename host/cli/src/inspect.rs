@@ -1,4 +1,4 @@
-//! `pilothouse inspect`: what a plugin says about itself, read without running it.
+//! `pilothouse inspect`: prints the manifest of a plugin without running it.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::Args;
 use pilothouse_engine::digest;
 use serde_json::json;
 
-use crate::{plugin_file, yaml};
+use crate::{plugin_file::PluginFile, yaml};
 
 /// Print a plugin's manifest as YAML. Runs nothing of the plugin.
 #[derive(Args)]
@@ -19,9 +19,9 @@ impl Inspect {
     /// Runs the command.
     ///
     /// # Errors
-    /// Why the file is not a plugin, and what to do.
+    /// If the file is not a plugin. The error says what to do.
     pub fn execute(&self) -> anyhow::Result<()> {
-        let (manifest, bytes) = plugin_file::read(&self.file)?;
+        let PluginFile { manifest, bytes } = PluginFile::read(&self.file)?;
         let mut shown = serde_json::to_value(&manifest)?;
         shown["digest"] = json!(format!("sha256:{}", digest(&bytes)));
         shown["bytes"] = json!(bytes.len());

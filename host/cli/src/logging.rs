@@ -1,10 +1,10 @@
-//! The host's log: to standard error, as text for people or JSON for collectors.
+//! The host's log on standard error, as text for people or as JSON for log collectors.
 
 use clap::{Args, ValueEnum};
-use pilothouse_controller::server::LogLevel;
+use pilothouse_controller::server::{LogLevel, LogLevelError};
 use tracing_subscriber::{EnvFilter, reload};
 
-/// How the log looks.
+/// The arguments of the log.
 #[derive(Args, Clone, Debug)]
 pub struct Logging {
     /// What is logged: error, warn, info, debug, trace, or filters such as `info,pilothouse_controller=debug`.
@@ -15,7 +15,7 @@ pub struct Logging {
     pub log_format: Format,
 }
 
-/// A way to write log lines.
+/// A format for log lines.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Format {
     /// A line for people.
@@ -25,7 +25,7 @@ pub enum Format {
     Json,
 }
 
-/// The level of a log that was started, which can be changed.
+/// The level of the running log, which can be changed.
 pub struct Level {
     current: Box<dyn Fn() -> String + Send + Sync>,
     reload: Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>,
@@ -35,9 +35,9 @@ impl Logging {
     /// Starts logging.
     ///
     /// # Errors
-    /// Where the level is malformed.
+    /// If the level is malformed.
     pub fn start(&self) -> anyhow::Result<Level> {
-        let filter = filter(&self.log_level).map_err(anyhow::Error::msg)?;
+        let filter = filter(&self.log_level)?;
         let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
         let (level, started) = match self.log_format {
             Format::Text => {
@@ -70,21 +70,20 @@ impl LogLevel for Level {
         (self.current)()
     }
 
-    fn change(&self, text: &str) -> Result<(), String> {
-        (self.reload)(filter(text)?).map_err(|error| format!("the log level cannot be changed: {error}"))
+    fn change(&self, text: &str) -> Result<(), LogLevelError> {
+        (self.reload)(filter(text)?).map_err(|error| LogLevelError::NotChangeable(error.to_string()))
     }
 }
 
-/// Reads a filter. A word alone must be a level: anything else would be taken for a part of the program of which
-/// everything is logged, and nothing else.
-fn filter(text: &str) -> Result<EnvFilter, String> {
-    let example = "write error, warn, info, debug or trace, or a filter such as info,pilothouse_controller=debug";
+/// Parses a filter. A part without `=` must be a level: tracing would take any other word for a target and log only that target.
+fn filter(text: &str) -> Result<EnvFilter, LogLevelError> {
+    let malformed = |why: String| LogLevelError::Malformed { filter: text.to_owned(), why };
     for part in text.split(',').map(str::trim).filter(|part| !part.contains(['=', '['])) {
         if !["off", "error", "warn", "info", "debug", "trace"].contains(&part.to_lowercase().as_str()) {
-            return Err(format!("the log level '{text}' is malformed: '{part}' is not a level; {example}"));
+            return Err(malformed(format!("'{part}' is not a level")));
         }
     }
-    EnvFilter::try_new(text).map_err(|error| format!("the log level '{text}' is malformed: {error}; {example}"))
+    EnvFilter::try_new(text).map_err(|error| malformed(error.to_string()))
 }
 
 #[cfg(test)]
@@ -97,7 +96,7 @@ mod tests {
             assert!(filter(text).is_ok(), "{text}");
         }
         for (text, word) in [("", "''"), ("debgu", "'debgu'"), ("info,,warn", "''"), ("info,a=loud", "loud")] {
-            let why = filter(text).err().unwrap_or_default();
+            let why = filter(text).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(why.contains(word) && why.contains("info,pilothouse_controller=debug"), "{text}: {why}");
         }
     }

@@ -1,4 +1,4 @@
-//! The `pilothouse` binary: parses the command line and hands over to one file per subcommand.
+//! The `pilothouse` binary: parses the command line and runs a subcommand. Each subcommand has a file of its own.
 
 mod cache_dir;
 mod compile;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Returns memory to the system sooner than the system's own allocator, which matters for an operator that idles.
+/// mimalloc returns memory to the system sooner than the default allocator, which matters for an idle operator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -61,8 +61,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Keeps the heap off huge pages: the allocator's arenas would take 2 MiB for every few objects, and triple the memory of
-/// an idle host. Best effort: without it everything works, only bigger.
+/// Disables transparent huge pages. With them, the allocator's arenas would triple the memory of an idle host. If it fails, the host
+/// only needs more memory.
 fn keep_pages_small() {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         eprintln!("warning: huge pages stay on: {error}");

@@ -1,4 +1,4 @@
-//! `pilothouse pack`: makes a plugin of what a toolchain built.
+//! `pilothouse pack`: turns the output of a toolchain into a plugin. Runs nothing of it.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ impl Pack {
     /// Runs the command.
     ///
     /// # Errors
-    /// What is wrong with the input, or which file failed.
+    /// If the input is not valid, or a file cannot be read or written.
     pub fn execute(&self) -> anyhow::Result<()> {
         let input = std::fs::read(&self.input).with_context(|| format!("failed to read '{}'", self.input.display()))?;
         let manifest = self

@@ -1,16 +1,26 @@
-//! Plugins as files: their bytes and manifests. Runs nothing of them.
+//! Plugin files: their bytes and manifests. Runs nothing of a plugin.
 
 use std::path::Path;
 
 use anyhow::Context;
 use pilothouse_engine::Manifest;
 
-/// Reads a plugin's manifest, and the bytes of its file.
-///
-/// # Errors
-/// The file, why it is not a plugin, and what to do.
-pub fn read(file: &Path) -> anyhow::Result<(Manifest, Vec<u8>)> {
-    let bytes = std::fs::read(file).with_context(|| format!("failed to read '{}'", file.display()))?;
-    let manifest = Manifest::read(&bytes).with_context(|| format!("'{}'", file.display()))?;
-    Ok((manifest, bytes))
+/// The content of a plugin file.
+pub struct PluginFile {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The whole file.
+    pub bytes: Vec<u8>,
+}
+
+impl PluginFile {
+    /// Reads a plugin file.
+    ///
+    /// # Errors
+    /// If the file is not a plugin. The error names the file and says what to do.
+    pub fn read(file: &Path) -> anyhow::Result<Self> {
+        let bytes = std::fs::read(file).with_context(|| format!("failed to read '{}'", file.display()))?;
+        let manifest = Manifest::read(&bytes).with_context(|| format!("'{}'", file.display()))?;
+        Ok(Self { manifest, bytes })
+    }
 }

@@ -1,15 +1,15 @@
-//! `pilothouse rbac`: the rights that the host needs for plugins, as objects for `kubectl apply`. Runs nothing of a plugin and
-//! asks no cluster.
+//! `pilothouse rbac`: prints the rights that the host needs for plugins, as objects for `kubectl apply`. Runs nothing of a plugin
+//! and contacts no cluster.
 
 use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use pilothouse_controller::plugin::rights::{Right, needed, usual_plural};
+use pilothouse_controller::plugin::rights::{Right, required_by, usual_plural};
 use pilothouse_engine::Manifest;
 use serde_json::{Value, json};
 
-use crate::{plugin_file, yaml};
+use crate::{plugin_file::PluginFile, yaml};
 
 /// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -51,17 +51,17 @@ impl Rbac {
     /// Runs the command.
     ///
     /// # Errors
-    /// Which file is not a plugin, and what to do.
+    /// If a file is not a plugin. The error names the file and says what to do.
     pub fn execute(&self) -> anyhow::Result<()> {
-        let plugins = self.files.iter().map(|file| plugin_file::read(file)).collect::<anyhow::Result<Vec<_>>>()?;
+        let plugins = self.files.iter().map(|file| PluginFile::read(file)).collect::<anyhow::Result<Vec<_>>>()?;
         let objects: Vec<_> =
-            plugins.iter().flat_map(|(manifest, _)| [role(manifest), self.binding(manifest)]).collect();
+            plugins.iter().flat_map(|plugin| [role(&plugin.manifest), self.binding(&plugin.manifest)]).collect();
         let documents = objects.iter().map(yaml::print).collect::<anyhow::Result<Vec<_>>>()?;
         print!("{}", documents.join("---\n"));
         Ok(())
     }
 
-    /// Gives the role to the host, everywhere or in one namespace.
+    /// Binds the role to the host's service account, for the whole cluster or in one namespace.
     fn binding(&self, manifest: &Manifest) -> Value {
         let (kind, mut metadata) = match &self.namespace {
             None => ("ClusterRoleBinding", json!({})),
@@ -84,7 +84,7 @@ fn role(manifest: &Manifest) -> Value {
         "apiVersion": format!("{GROUP}/v1"),
         "kind": "ClusterRole",
         "metadata": { "name": name(manifest) },
-        "rules": needed(manifest).iter().map(rule).collect::<Vec<_>>(),
+        "rules": required_by(manifest).iter().map(rule).collect::<Vec<_>>(),
     })
 }
 
@@ -96,7 +96,7 @@ fn rule(right: &Right) -> Value {
     })
 }
 
-/// The name of role and binding.
+/// The name of the role and of its binding.
 fn name(manifest: &Manifest) -> String {
     format!("pilothouse-plugin-{}", manifest.name)
 }

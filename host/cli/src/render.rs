@@ -1,4 +1,5 @@
-//! `pilothouse render`: what a plugin returns for an object, without a cluster, through the same stages as in the host.
+//! `pilothouse render`: prints what a plugin returns for an object, without a cluster. The response passes the same pure stages as in
+//! the host.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -12,7 +13,7 @@ use pilothouse_controller::{
         conditions::status_word,
         observe::{LiveChild, Observed},
         plan::{
-            Experience, Normalised, Recreations,
+            Normalised, PlanHistory, Recreations,
             deletion_guard::{self, DeletionContext, DeletionDecision},
             diff::in_words,
             plan,
@@ -31,8 +32,8 @@ use crate::{cache_dir::CacheDir, logging::Logging, yaml};
 
 /// Print the children that a plugin returns for an object, as YAML, without a cluster.
 ///
-/// The plugin runs under the host's limits, and its answer goes through the host's own checks. Standard error tells the
-/// verdict, the conditions, and what the host would do with the children given by --children.
+/// The plugin runs under the host's limits, and its response passes the host's own checks. Standard error shows
+/// the verdict, the conditions, and what the host would do with the children given by --children.
 #[derive(Args)]
 pub struct Render {
     /// The plugin.
@@ -61,7 +62,7 @@ impl Render {
     /// Runs the command.
     ///
     /// # Errors
-    /// Bad input, a plugin that fails, or an answer that the host would refuse.
+    /// If the input is not valid, the plugin fails, or the host would refuse its response.
     pub fn execute(&self) -> anyhow::Result<()> {
         self.logging.start()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
@@ -97,14 +98,14 @@ impl Render {
         let children = response.children.as_deref().map_or(Children::Leave, Children::Check);
         let mut desired = check::check(&owner, &response, children)?;
         let children = desired.children.take_checked();
-        tell(&desired);
+        print_verdict(&desired);
         if let Some(children) = &children {
-            tell_plan(children, &desired, &observed, plugin.digest());
+            print_plan(children, &desired, &observed, plugin.digest());
         }
         self.print(&desired, children.as_deref().unwrap_or_default())
     }
 
-    /// The object and children as a cache would hold them.
+    /// The object and its children as the caches would hold them.
     fn observed(&self, manifest: &Manifest) -> anyhow::Result<Observed> {
         let kind = manifest.reconciles.clone();
         let documents = yaml::read(&self.object)?;
@@ -141,8 +142,8 @@ impl Render {
     }
 }
 
-/// Tells the verdict, the conditions and the events.
-fn tell(desired: &Desired) {
+/// Prints the verdict, the conditions and the Events to standard error.
+fn print_verdict(desired: &Desired) {
     match &desired.verdict {
         Verdict::Done => eprintln!("verdict: done"),
         Verdict::Wait(waiting) => {
@@ -160,10 +161,10 @@ fn tell(desired: &Desired) {
     }
 }
 
-/// Tells what the host would do with the children that are there, as far as it can be told of one object.
-fn tell_plan(children: &[DesiredChild], desired: &Desired, observed: &Observed, digest: &str) {
-    let experience = Experience { normalised: &Normalised::default(), recreations: &Recreations::default() };
-    let plan = plan(children.to_vec(), observed, experience);
+/// Prints what the host would do with the live children, as far as one object shows it.
+fn print_plan(children: &[DesiredChild], desired: &Desired, observed: &Observed, digest: &str) {
+    let history = PlanHistory { normalised: &Normalised::default(), recreations: &Recreations::default() };
+    let plan = plan(children.to_vec(), observed, history);
     for write in &plan.writes {
         let (finding, fields) = (write.cause.finding(&write.child.kind.kind), in_words(write.cause.differences()));
         eprintln!("plan: {finding} ({}) {fields}", write.cause);
@@ -187,7 +188,7 @@ fn kind_of(object: &Value) -> KindRef {
     KindRef::new(field("apiVersion"), field("kind"))
 }
 
-/// Fills in what the API server gives every object, and takes the way into a cache.
+/// Adds the fields that the API server sets on every object, and converts the object as the caches do.
 fn as_served(mut object: Value) -> anyhow::Result<Object> {
     ensure!(object.get("metadata").is_some_and(Value::is_object), "an object without metadata: {object}");
     let kind = kind_of(&object);
@@ -213,7 +214,7 @@ fn as_served(mut object: Value) -> anyhow::Result<Object> {
     Ok(incoming.into_object(&resource))
 }
 
-/// Without a cluster nobody knows scopes: children are taken for namespaced, as nearly all are.
+/// Without a cluster, scopes are unknown. Children count as namespaced, because nearly all are.
 struct AllNamespaced;
 
 impl KnownKinds for AllNamespaced {
@@ -226,7 +227,7 @@ impl KnownKinds for AllNamespaced {
     }
 }
 
-/// Answers lookups from a file's objects.
+/// Answers lookups from the objects of a file.
 struct FromFile(Vec<Value>);
 
 impl FromFile {

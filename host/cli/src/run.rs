@@ -1,4 +1,4 @@
-//! `pilothouse run`: the host itself.
+//! `pilothouse run`: runs the host. Only assembles it; the work is in the controller and engine crates.
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -35,25 +35,25 @@ pub struct Run {
     /// The only namespace to watch. Default: all.
     #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACE")]
     watch_namespace: Option<String>,
-    /// The host's own namespace, for what must outlive it. Default: that of the pod's service account or of the context.
+    /// The host's own namespace, where it records child kinds. Default: that of the pod's service account or of the context.
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
     host_namespace: Option<String>,
     /// Objects of one plugin that are reconciled at once.
     #[arg(long, default_value_t = HostConfig::default().concurrency, value_name = "N")]
     concurrency: usize,
-    /// How often every object is reconciled without a reason, spread over that time, such as 10h or 30m.
+    /// How often every object is reconciled even without a change, spread over that time, such as 10h or 30m.
     #[arg(long, default_value = "10h", value_name = "DURATION", value_parser = duration)]
     resync: Duration,
-    /// How long a watch lasts before it is renewed, from 1s to 290s. One that is silent for 5 s longer is given up.
+    /// How long a watch lasts before it is renewed, from 1s to 290s. One that is silent for 5 s longer is restarted.
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
     watch_renewal: Duration,
-    /// How long the API server may take for an answer before the request fails and is tried again.
+    /// How long the API server may take for a response before the request fails and is retried.
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     request_timeout: Duration,
-    /// Where /healthz and /readyz are served; port 0 takes a free one, which the log tells.
+    /// Where /healthz and /readyz are served; port 0 takes a free one, which the log shows.
     #[arg(long, default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
     health_address: SocketAddr,
-    /// Where /metrics is served; port 0 takes a free one, which the log tells.
+    /// Where /metrics is served; port 0 takes a free one, which the log shows.
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS")]
     metrics_address: SocketAddr,
     #[command(flatten)]
@@ -68,11 +68,11 @@ impl Run {
     /// Runs the command.
     ///
     /// # Errors
-    /// What keeps the host from starting. What can be waited for is waited for, not an error.
+    /// If the host cannot start. Whatever may become available later, such as the API server, is waited for instead.
     pub fn execute(&self) -> anyhow::Result<()> {
         let level = self.logging.start()?;
-        // One thread is quicker than several for work that is nearly all short answers to events: nothing changes hands.
-        // What computes for long has threads of its own.
+        // A single thread is faster here: nearly all work is short, and no task moves between threads. Long computations have
+        // threads of their own.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
         runtime.block_on(self.serve(Arc::new(level)))
     }
@@ -100,8 +100,8 @@ impl Run {
             },
         );
         let election = self.election.election(&config, own_namespace, fence, &host)?;
-        let asked = Addresses { health: self.health_address, metrics: self.metrics_address };
-        let addresses = server::serve(&host, level, asked).await?;
+        let requested = Addresses { health: self.health_address, metrics: self.metrics_address };
+        let addresses = server::serve(&host, level, requested).await?;
         let directory = Directory::open(&self.plugins, engine, host.clone())?;
         tracing::info!(
             api_server = %config.cluster_url, plugins = %self.plugins.display(), health = %addresses.health,
@@ -122,7 +122,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reads the plugins' configurations.
+    /// Reads the configurations of the plugins.
     fn plugin_configs(&self) -> anyhow::Result<BTreeMap<String, Arc<str>>> {
         let mut configs = BTreeMap::new();
         for PluginConfig { plugin, file } in &self.configs {
@@ -143,7 +143,7 @@ impl Run {
     }
 }
 
-/// A plugin's configuration, as the command line names it.
+/// An argument `NAME=FILE` with the configuration of a plugin.
 #[derive(Clone, Debug)]
 struct PluginConfig {
     plugin: String,
@@ -156,7 +156,7 @@ fn plugin_config(text: &str) -> Result<PluginConfig, &'static str> {
     Ok(PluginConfig { plugin: plugin.to_owned(), file: file.into() })
 }
 
-/// Resolves when somebody asks the process to end.
+/// Resolves when the process receives SIGTERM or SIGINT.
 fn stop() -> anyhow::Result<BoxFuture<'static, ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;

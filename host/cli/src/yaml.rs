@@ -1,14 +1,14 @@
-//! YAML in and out, as JSON values. One or many documents, from a file or standard input.
+//! Reads and prints YAML as JSON values: one or several documents, from a file or standard input.
 
 use std::{io::Read, path::Path};
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// Reads all documents of a file; `-` is standard input. Empty documents are left out, `List`s are taken apart.
+/// Reads all documents of a file; `-` is standard input. Skips empty documents and flattens `List`s.
 ///
 /// # Errors
-/// The file and what is wrong with it.
+/// If the file cannot be read or is not YAML.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
     let mut text = String::new();
     if path == Path::new("-") {
@@ -24,7 +24,7 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
 /// Reads the one document of a file; null where it is empty.
 ///
 /// # Errors
-/// The file and what is wrong with it: also where it has several documents.
+/// If the file cannot be read, is not YAML, or has several documents.
 pub fn read_one(path: &Path) -> anyhow::Result<Value> {
     let mut documents = read(path)?;
     ensure!(documents.len() <= 1, "'{}' has {} documents; one is expected", path.display(), documents.len());
@@ -42,7 +42,7 @@ fn items(document: Value) -> Vec<Value> {
 /// Prints a value as one document.
 ///
 /// # Errors
-/// Never for JSON values, as far as known.
+/// None known for JSON values.
 pub fn print(value: &Value) -> anyhow::Result<String> {
     let text = serde_saphyr::to_string(value).context("failed to print YAML")?;
     Ok(if text.ends_with('\n') { text } else { format!("{text}\n") })

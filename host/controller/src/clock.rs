@@ -1,5 +1,6 @@
-//! Time and chance, as the controller gets them. Both come from outside, so that a run can be repeated: waiting and durations
-//! follow tokio's clock, which tests pause; the time of day and random numbers come from here.
+//! The sources of time and randomness. Both are passed in from outside, so that a run can be reproduced: waiting and durations use
+//! tokio's clock, which tests can pause; the time of day and random numbers come from here. Nothing else in this crate reads the
+//! system's clock or random numbers.
 
 use std::{
     fmt,
@@ -8,22 +9,22 @@ use std::{
 
 use jiff::Timestamp;
 
-/// The time of day. Clones are one clock.
+/// The time of day. Clones share one clock.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// The machine's clock.
+    /// The system's clock.
     pub fn system() -> Self {
         Self::from(Timestamp::now)
     }
 
-    /// Another clock.
+    /// A clock that tells the time that `now` returns.
     pub fn from(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time now.
+    /// The present time.
     pub fn now(&self) -> Timestamp {
         (self.0)()
     }
@@ -35,17 +36,17 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Random numbers, for delays that shall not all be the same. Never for secrets. Clones are one sequence.
+/// Random numbers for jitter and identities. Never for secrets. Clones share one sequence.
 #[derive(Clone, Debug)]
 pub struct Random(Arc<Mutex<fastrand::Rng>>);
 
 impl Random {
-    /// Another sequence in each process.
+    /// A different sequence in each process.
     pub fn from_system() -> Self {
         Self(Arc::new(Mutex::new(fastrand::Rng::new())))
     }
 
-    /// Always the same sequence.
+    /// The same sequence for the same seed.
     pub fn seeded(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))))
     }

@@ -1,10 +1,11 @@
-//! Errors in words, in one line. Decides nothing about them.
+//! Formats errors for messages, in one line. Decides nothing about them.
 
 use std::error::Error;
 
 use kube::runtime::watcher;
 
-/// An error and what caused it. What the API server answered is told in its own words, without the structure around them.
+/// An error and its causes. A cause that the text contains already is left out. Of an answer of the API server, only its message and
+/// code are shown, not the structure around them.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     if let Some(kube::Error::Api(status)) = error.downcast_ref() {
         let words = if status.message.is_empty() { &status.reason } else { &status.message };

@@ -1,7 +1,6 @@
-//! Kubernetes Events on objects: core/v1, with first and last timestamps and a count, so that `kubectl describe` and
-//! `kubectl get events --sort-by=.lastTimestamp` show them. One repetition is one more in the count. Written in the
-//! background; a reconcile never waits for an Event, and a lost Event loses nothing but itself. What waits is written before
-//! the host ends.
+//! Kubernetes Events on objects: core/v1 Events with timestamps and a count, for `kubectl describe` and `kubectl get events`. A
+//! repeated Event raises the count of the first one. Events are written in the background, so a reconcile never waits for them. When
+//! the host stops, it writes the pending ones. Nothing depends on an Event being written.
 
 use std::{
     collections::HashMap,
@@ -27,25 +26,25 @@ use tokio::{
 
 use crate::{clock::Clock, errors::chain, labels, object::Object};
 
-/// Events waiting to be written; more are dropped with a line in the log.
-const WAITING: usize = 4096;
+/// The most pending Events; more are dropped with a warning in the log.
+const MAX_PENDING: usize = 4096;
 
-/// How often the count of a repeated event is written at most.
-const REPEAT: Duration = Duration::from_secs(5);
+/// How often the count of a repeated Event is written at most.
+const COUNT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Events whose counts are remembered; an Event itself lives an hour in the API server.
-const REMEMBERED: usize = 4096;
+/// The most Events whose counts are remembered. The API server deletes an Event after an hour anyway.
+const MAX_REMEMBERED: usize = 4096;
 
-/// The API server's limits (core/v1 Event validation). An Event's name is an object's name, a dot and sixteen digits, and no
-/// longer than the object's own may be.
-const LONGEST_NAME: usize = 253 - 17;
-const LONGEST_REASON: usize = 128;
-const LONGEST_MESSAGE: usize = 1024;
+/// The API server's limits (core/v1 Event validation). The name of an Event is that of its object, a dot and sixteen digits, and an
+/// object's name has at most 253 characters.
+const MAX_NAME: usize = 253 - 17;
+const MAX_REASON: usize = 128;
+const MAX_MESSAGE: usize = 1024;
 
-/// Something to tell about an object.
+/// An Event on an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
-    /// Whether it is worth a warning.
+    /// Whether its type is `Warning`.
     pub warning: bool,
     /// One CamelCase word.
     pub reason: String,
@@ -66,26 +65,26 @@ impl From<pilothouse_engine::contract::Event> for Event {
     }
 }
 
-/// Takes Events and returns at once.
+/// Records Events without waiting for the API server.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     writer: mpsc::Sender<Command>,
     clock: Clock,
 }
 
-/// What the writer is to do.
+/// A command to the writer.
 #[derive(Debug)]
 enum Command {
-    /// Write an Event, or count it.
+    /// Writes an Event or raises its count.
     Write(Box<ApiEvent>),
-    /// Write everything that waits, then drop this.
+    /// Writes everything that is pending, then drops the sender.
     Flush(oneshot::Sender<()>),
 }
 
 impl Recorder {
-    /// Starts the writer; it ends when the last recorder is dropped. Needs a tokio runtime.
+    /// Starts the writer, which ends when the last recorder is dropped. Needs a tokio runtime.
     pub fn start(client: Client, clock: Clock) -> Self {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(MAX_PENDING);
         tokio::spawn(Writer { client, written: HashMap::new() }.run(receiver));
         Self { writer: sender, clock }
     }
@@ -99,11 +98,11 @@ impl Recorder {
         }
     }
 
-    /// Waits until everything recorded so far is written, counts included.
+    /// Waits until all Events recorded so far are written, with their counts.
     pub async fn flush(&self) {
         let (written, done) = oneshot::channel();
         if self.writer.send(Command::Flush(written)).await.is_ok() {
-            // It ends when the writer drops its part, or is gone itself.
+            // Resolves with an error when the writer drops its sender, which is the signal, or when the writer has ended.
             drop(done.await);
         }
     }
@@ -115,10 +114,10 @@ fn api_event(kind: &KindRef, object: &Object, event: &Event, now: Timestamp) -> 
     let now = Time(now);
     let cut = |text: &str, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
     let namespace = Some(&*object.name.namespace).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
-    let begin = cut(&object.name.name, LONGEST_NAME);
+    let begin = cut(&object.name.name, MAX_NAME);
     ApiEvent {
         metadata: ObjectMeta {
-            // The same Event has the same name, also after a restart of the host.
+            // The same Event always gets the same name, also after a restart of the host.
             name: Some(format!("{}.{:016x}", begin.trim_end_matches(['.', '-']), hasher.finish())),
             namespace: Some(namespace.to_owned()),
             ..Default::default()
@@ -133,8 +132,8 @@ fn api_event(kind: &KindRef, object: &Object, event: &Event, now: Timestamp) -> 
             ..Default::default()
         },
         type_: Some(if event.warning { "Warning" } else { "Normal" }.to_owned()),
-        reason: Some(cut(&event.reason, LONGEST_REASON)),
-        message: Some(cut(&event.message, LONGEST_MESSAGE)),
+        reason: Some(cut(&event.reason, MAX_REASON)),
+        message: Some(cut(&event.message, MAX_MESSAGE)),
         count: Some(1),
         first_timestamp: Some(now.clone()),
         last_timestamp: Some(now),
@@ -149,77 +148,87 @@ struct Writer {
     written: HashMap<String, Written>,
 }
 
-/// An Event that is in the API server.
+/// An Event in the API server.
 struct Written {
     namespace: String,
     count: i32,
-    last: Option<Time>,
-    at: Instant,
-    /// Whether the count was raised since.
-    behind: bool,
+    last_timestamp: Option<Time>,
+    written_at: Instant,
+    /// Whether the count was raised after the last write.
+    count_pending: bool,
 }
 
 impl Writer {
     async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         loop {
-            let behind = self.written.values().any(|written| written.behind);
+            let count_pending = self.written.values().any(|written| written.count_pending);
             tokio::select! {
                 command = commands.recv() => match command {
-                    Some(Command::Write(event)) => self.take(*event).await,
+                    Some(Command::Write(event)) => self.create_or_count(*event).await,
                     Some(Command::Flush(written)) => {
-                        self.catch_up(Duration::ZERO).await;
+                        self.write_counts(Duration::ZERO).await;
                         drop(written);
                     }
-                    None => return self.catch_up(Duration::ZERO).await,
+                    None => return self.write_counts(Duration::ZERO).await,
                 },
-                () = tokio::time::sleep(REPEAT), if behind => self.catch_up(REPEAT).await,
+                () = tokio::time::sleep(COUNT_INTERVAL), if count_pending => self.write_counts(COUNT_INTERVAL).await,
             }
         }
     }
 
-    async fn take(&mut self, event: ApiEvent) {
+    async fn create_or_count(&mut self, event: ApiEvent) {
         let name = event.metadata.name.clone().unwrap_or_default();
         if let Some(written) = self.written.get_mut(&name) {
             written.count += 1;
-            (written.last, written.behind) = (event.last_timestamp, true);
-            return self.catch_up(REPEAT).await;
+            (written.last_timestamp, written.count_pending) = (event.last_timestamp, true);
+            return self.write_counts(COUNT_INTERVAL).await;
         }
-        if self.written.len() >= REMEMBERED {
+        if self.written.len() >= MAX_REMEMBERED {
             self.written.clear();
         }
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api = Api::<ApiEvent>::namespaced(self.client.clone(), &namespace);
         let written = match api.create(&PostParams::default(), &event).await {
-            Ok(_) => Written { namespace, count: 1, last: event.last_timestamp, at: Instant::now(), behind: false },
-            // Written before a restart of the host: go on counting.
+            Ok(_) => Written {
+                namespace,
+                count: 1,
+                last_timestamp: event.last_timestamp,
+                written_at: Instant::now(),
+                count_pending: false,
+            },
+            // 409: the Event was created before a restart of the host, so its count goes on.
             Err(kube::Error::Api(status)) if status.code == 409 => match api.get(&name).await {
-                Ok(known) => {
-                    let count = known.count.unwrap_or(1) + 1;
-                    Written { namespace, count, last: event.last_timestamp, at: Instant::now() - REPEAT, behind: true }
-                }
+                Ok(known) => Written {
+                    namespace,
+                    count: known.count.unwrap_or(1) + 1,
+                    last_timestamp: event.last_timestamp,
+                    // Long enough ago that the count is written at once.
+                    written_at: Instant::now() - COUNT_INTERVAL,
+                    count_pending: true,
+                },
                 Err(error) => return warn(&name, &error),
             },
             Err(error) => return warn(&name, &error),
         };
         self.written.insert(name, written);
-        self.catch_up(REPEAT).await;
+        self.write_counts(COUNT_INTERVAL).await;
     }
 
-    /// Writes the counts that were raised, unless they were written less than `pause` ago.
-    async fn catch_up(&mut self, pause: Duration) {
+    /// Writes the raised counts, except those that were written less than `interval` ago.
+    async fn write_counts(&mut self, interval: Duration) {
         let mut gone = Vec::new();
         for (name, written) in &mut self.written {
-            if !written.behind || written.at.elapsed() < pause {
+            if !written.count_pending || written.written_at.elapsed() < interval {
                 continue;
             }
             let api = Api::<ApiEvent>::namespaced(self.client.clone(), &written.namespace);
-            let patch = Patch::Merge(json!({"count": written.count, "lastTimestamp": written.last}));
+            let patch = Patch::Merge(json!({"count": written.count, "lastTimestamp": written.last_timestamp}));
             if let Err(error) = api.patch(name, &PatchParams::default(), &patch).await {
-                // Expired in the API server: the next repetition is a new Event.
+                // The API server has probably deleted the Event after its hour: the next repetition creates a new one.
                 gone.push(name.clone());
                 warn(name, &error);
             }
-            (written.at, written.behind) = (Instant::now(), false);
+            (written.written_at, written.count_pending) = (Instant::now(), false);
         }
         gone.iter().for_each(|name| drop(self.written.remove(name)));
     }
@@ -243,8 +252,8 @@ mod tests {
             let event = written(&Object::sample("ns", &name), &"ä".repeat(2000));
             let given = event.metadata.name.unwrap_or_default();
             assert!(given.len() <= 253 && !given.contains("..") && !given.contains("-."), "{given}");
-            assert_eq!(event.reason.map(|reason| reason.len()), Some(LONGEST_REASON));
-            assert_eq!(event.message.map(|message| message.len()), Some(LONGEST_MESSAGE));
+            assert_eq!(event.reason.map(|reason| reason.len()), Some(MAX_REASON));
+            assert_eq!(event.message.map(|message| message.len()), Some(MAX_MESSAGE));
             assert_eq!(event.involved_object.name, Some(name));
         }
         let cluster_scoped = written(&Object::sample("", "web"), "x");

@@ -1,5 +1,5 @@
-//! The host: plugins come and go, keys come out of the queue and are reconciled. Everything runs in the caller's tokio
-//! runtime; nothing here knows where plugins come from.
+//! The host: installs and removes plugins, and runs the loop that takes keys from the queue and reconciles them. Runs in the
+//! caller's tokio runtime and does not know where plugins come from.
 
 use std::{
     collections::BTreeMap,
@@ -29,40 +29,41 @@ use crate::{
     queue::Queue,
 };
 
-/// Parts into which a resync is spread.
+/// The number of parts into which a resync is spread, so that it causes no burst.
 const RESYNC_PARTS: u64 = 1_000;
 
-/// How long the writing of Events may take once nothing is reconciled any more.
-const LAST_EVENTS: Duration = Duration::from_secs(3);
+/// How long the host waits for pending Events to be written when it stops.
+const EVENTS_GRACE: Duration = Duration::from_secs(3);
 
-/// How a host is set up.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// The only namespace that is informer; none for all.
+    /// The only namespace to watch; none means all namespaces.
     pub namespace: Option<String>,
-    /// The host's own namespace, where it keeps what must outlive it.
+    /// The host's own namespace, for the record of child kinds.
     pub own_namespace: String,
-    /// Whether the host may write; while it may not, plugins get ready and stand by.
+    /// Decides whether the host may write. While it may not, plugins stand by.
     pub fence: Fence,
-    /// Objects of one plugin that are reconciled at once.
+    /// The number of objects of one plugin that are reconciled at once.
     pub concurrency: usize,
-    /// How often every object is reconciled without a reason, spread evenly over that time.
+    /// The period in which every object is reconciled even without a change, spread evenly over it.
     pub resync: Duration,
-    /// How long a watch lasts before it is renewed: how long one that has fallen silent can go unnoticed, nearly.
+    /// How long a watch request lasts before it is renewed. A dead watch goes unnoticed for little longer than that.
     pub watch_renewal: Duration,
-    /// How long reconciles under way may take to end after the host is told to stop.
+    /// How long reconciles in progress may take to end when the host stops.
     pub grace: Duration,
-    /// The configuration of plugins by name, as JSON text.
+    /// The configurations of plugins by name, as JSON text.
     pub plugin_configs: BTreeMap<String, Arc<str>>,
-    /// Tells the time of day.
+    /// The source of the time of day.
     pub clock: Clock,
-    /// Random numbers for delays.
+    /// The source of random numbers for jitter.
     pub random: Random,
 }
 
 impl Default for HostConfig {
-    /// All namespaces, its own being `default`; 4 objects per plugin at once; resync after 10 h as controller-runtime has it;
-    /// watches renewed every minute, as often as the API server sends bookmarks; 25 s to end, within a pod's default 30 s.
+    /// Watches all namespaces, with `default` as its own. Reconciles 4 objects per plugin at once. Resyncs every 10 h, like
+    /// controller-runtime. Renews watches every minute, which is how often the API server sends bookmarks. Allows 25 s to stop,
+    /// which is within a pod's default of 30 s.
     fn default() -> Self {
         Self {
             namespace: None,
@@ -91,7 +92,7 @@ pub struct Host {
     record: KindsRecord,
     rights: Arc<SelfCheck>,
     starting: Mutex<StartingPlugins>,
-    /// Whether plugins that are there already have yet to be loaded.
+    /// Whether the source is still loading the plugins that exist already.
     loading: AtomicBool,
 }
 
@@ -128,10 +129,15 @@ impl Host {
         })
     }
 
-    /// Says whether plugins that are there already have yet to be loaded. A host that comes to take the place of another one is
-    /// not ready before it has all of them.
-    pub fn loads(&self, loading: bool) {
-        self.loading.store(loading, Ordering::Release);
+    /// The source starts to load the plugins that exist already. The host is not ready until [`Host::finish_loading`], so that a
+    /// rolling update keeps the previous host until this one has all plugins.
+    pub fn begin_loading(&self) {
+        self.loading.store(true, Ordering::Release);
+    }
+
+    /// The source has loaded the plugins that exist already.
+    pub fn finish_loading(&self) {
+        self.loading.store(false, Ordering::Release);
     }
 
     /// The host's metrics.
@@ -139,7 +145,7 @@ impl Host {
         &self.metrics
     }
 
-    /// Puts a plugin to work as soon as its caches are filled. A version that works now goes on until then.
+    /// Activates a plugin as soon as it is ready. Until then the present version stays active.
     pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>) {
         let name = reconciler.manifest().name.clone();
         let (host, key) = (self.clone(), name.clone());
@@ -158,20 +164,20 @@ impl Host {
             let mut starting = host.starting();
             let plugin = host.plugins.start(plugin);
             host.trigger.plugin_started(&plugin);
-            starting.end(&key);
+            starting.finish(&key);
         });
         starting.begin(name, task.abort_handle());
     }
 
-    /// Makes a plugin ready to work: its caches filled, its child kinds recorded. Stands by in between.
+    /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
     async fn prepare(&self, reconciler: Arc<dyn Reconciler>) -> ActivePlugin {
         let config = self.config.plugin_configs.get(&reconciler.manifest().name).cloned();
         let mut plugin = ActivePlugin::new(reconciler, config.unwrap_or_else(|| "null".into()), &self.caches);
         self.rights.start(&plugin);
         let Manifest { reconciles, children, .. } = plugin.manifest().clone();
-        let warm = async {
+        let caches = async {
             plugin.until_ready().await;
-            self.starting().warm(&plugin);
+            self.starting().set_standby(&plugin);
             if !self.config.fence.is_open() {
                 tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
             }
@@ -180,10 +186,10 @@ impl Host {
             self.config.fence.until_open().await;
             self.record.add(&reconciles, &children).await
         };
-        let ((), former, ()) = tokio::join!(warm, record, plugin.log_missing_kinds());
+        let ((), former, ()) = tokio::join!(caches, record, plugin.log_missing_kinds());
         plugin.watch_former(&former, &self.caches);
         plugin.until_ready().await;
-        // While another version was at work, its last calls may still make children.
+        // Nothing is pruned here while the previous version is active: its last calls may still create children.
         if self.plugins.get(&plugin.name).is_none() {
             let pruned = plugin.drop_pruned();
             if !pruned.is_empty() {
@@ -193,7 +199,7 @@ impl Host {
         plugin
     }
 
-    /// Takes a plugin out of work. Its objects and their children stay as they are.
+    /// Removes a plugin. Its objects and their children stay as they are.
     pub fn remove(&self, name: &str) {
         self.starting().cancel(name);
         self.plugins.stop(name);
@@ -203,23 +209,24 @@ impl Host {
         tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
     }
 
-    /// What keeps the host from being ready; nothing when it is.
+    /// The reasons why the host is not ready; empty if it is.
     pub fn not_ready(&self) -> Vec<String> {
         let (starting, plugins) = (self.starting(), self.plugins.all());
-        // To stand by is all that a host can do that is not the leader.
-        let late = if self.config.fence.is_open() { starting.names() } else { starting.cold() };
-        let mut reasons: Vec<_> = late.iter().map(|name| format!("plugin '{name}' is starting")).collect();
+        // A host that is not the leader is ready as soon as its plugins stand by.
+        let not_ready = if self.config.fence.is_open() { starting.names() } else { starting.waiting_for_caches() };
+        let mut reasons: Vec<_> = not_ready.iter().map(|name| format!("plugin '{name}' is starting")).collect();
         reasons.extend(self.record.problem());
         let loading = self.loading.load(Ordering::Acquire);
         reasons.extend(loading.then(|| "plugins are being loaded".to_owned()));
         if !loading && starting.names().is_empty() && plugins.is_empty() {
             reasons.push("no plugin is loaded".to_owned());
         }
-        let is_needed = |informer: &Arc<Informer>| {
-            let needs = |plugin: &Arc<ActivePlugin>| plugin.required().any(|needed| Arc::ptr_eq(needed, informer));
-            !late.is_empty() || starting.needs(informer) || plugins.iter().any(needs)
+        let is_required = |informer: &Arc<Informer>| {
+            let requires =
+                |plugin: &Arc<ActivePlugin>| plugin.required().any(|required| Arc::ptr_eq(required, informer));
+            !not_ready.is_empty() || starting.requires(informer) || plugins.iter().any(requires)
         };
-        for informer in self.caches.informers().into_iter().filter(is_needed) {
+        for informer in self.caches.informers().into_iter().filter(is_required) {
             match informer.state() {
                 WatchState::Synced => {}
                 WatchState::Starting => reasons.push(format!("the cache of {} is not filled yet", informer.kind())),
@@ -231,10 +238,10 @@ impl Host {
         reasons
     }
 
-    /// Reconciles until `stop` resolves, then lets what is under way end and writes the Events that wait.
+    /// Reconciles until `stop` resolves. Then lets reconciles in progress end and writes pending Events.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
-        let mut under_way = JoinSet::new();
+        let mut in_progress = JoinSet::new();
         let mut resync = Resync::every(self.config.resync);
         loop {
             tokio::select! {
@@ -243,20 +250,20 @@ impl Host {
                 key = self.queue.next() => {
                     let Some(key) = key else { break };
                     let (pipeline, queue) = (self.pipeline.clone(), self.queue.clone());
-                    under_way.spawn(async move {
+                    in_progress.spawn(async move {
                         let outcome = pipeline.reconcile(&key, queue.failures(&key)).await;
                         queue.done(&key, outcome.action, outcome.pause);
                     });
-                    while under_way.try_join_next().is_some() {}
+                    while in_progress.try_join_next().is_some() {}
                 }
             }
         }
         self.queue.close();
-        let ended = async { while under_way.join_next().await.is_some() {} };
+        let ended = async { while in_progress.join_next().await.is_some() {} };
         if tokio::time::timeout(self.config.grace, ended).await.is_err() {
             tracing::warn!("some reconciles did not end in time; the next host takes them up");
         }
-        if tokio::time::timeout(LAST_EVENTS, self.pipeline.flush_events()).await.is_err() {
+        if tokio::time::timeout(EVENTS_GRACE, self.pipeline.flush_events()).await.is_err() {
             tracing::warn!("some Events were not written in time");
         }
     }
@@ -266,7 +273,7 @@ impl Host {
     }
 }
 
-/// The ticks of the periodic resync.
+/// The timer of the periodic resync.
 struct Resync {
     ticks: Interval,
     part: u64,
@@ -280,7 +287,7 @@ impl Resync {
         Self { ticks, part: 0 }
     }
 
-    /// Waits until the next part of the objects has its turn.
+    /// Waits until the next part of the objects is due.
     async fn next(&mut self) -> u64 {
         self.ticks.tick().await;
         self.part = (self.part + 1) % RESYNC_PARTS;

@@ -1,5 +1,5 @@
-//! What the API server says about a kind: its plural, its scope, whether it has a status subresource, its schema. Asks for
-//! the one group and version and caches nothing; the watches keep what they found.
+//! API discovery for one kind: its plural, its scope, whether it has a status subresource, and its schema. Requests only the
+//! group and version of the kind. Caches nothing; informers keep the result.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,7 +22,7 @@ pub struct InstalledKind {
     pub has_status: bool,
 }
 
-/// What is known of a kind: how the API server serves it, and its schema, where that could be read.
+/// A kind with its schema, if that could be read.
 #[derive(Clone, Debug)]
 pub struct KnownKind {
     /// How the API server serves it.
@@ -32,7 +32,7 @@ pub struct KnownKind {
 }
 
 impl InstalledKind {
-    /// The way to objects of the kind: in a namespace, or anywhere where the kind has none.
+    /// The API of the kind: in `namespace`, or for the whole cluster if the kind is cluster-scoped.
     pub fn api(&self, client: &Client, namespace: &str) -> Api<Incoming> {
         if self.namespaced {
             Api::namespaced_with(client.clone(), namespace, &self.resource)
@@ -45,7 +45,7 @@ impl InstalledKind {
 /// Finds a kind; none if it is not installed.
 ///
 /// # Errors
-/// Whatever the request fails with.
+/// The error of the request.
 pub async fn find(client: &Client, kind: &KindRef) -> Result<Option<InstalledKind>, kube::Error> {
     let listed = if kind.group().is_empty() {
         client.list_core_api_resources(kind.version()).await
@@ -75,39 +75,39 @@ fn pick(list: &APIResourceList, kind: &KindRef) -> Option<InstalledKind> {
     })
 }
 
-/// Reads the document of the API server's OpenAPI that a kind's schema is in, which is a megabyte for the core kinds; none if the
-/// API server has no such document.
+/// Reads the document of the API server's OpenAPI v3 that has a kind's schema; none if there is no document for the group and
+/// version. The document of the core kinds has about a megabyte.
 ///
 /// # Errors
-/// Whatever the request fails with.
+/// The error of the request.
 pub async fn schema_document(client: &Client, kind: &KindRef) -> Result<Option<String>, kube::Error> {
     openapi(client, &format!("/openapi/v3/{}", document_of(kind))).await
 }
 
-/// Reads a kind's schema; none if the API server has none.
+/// Reads a kind's schema; none if the API server has no document for it, or the document lacks the kind.
 ///
 /// # Errors
-/// Whatever the request fails with, or that its answer is no OpenAPI.
+/// The error of the request, or of parsing its response.
 pub async fn schema(client: &Client, kind: &KindRef) -> Result<Option<Schema>, kube::Error> {
     let Some(document) = schema_document(client, kind).await? else { return Ok(None) };
     Schema::parse(&document, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)
 }
 
-/// A hash of each OpenAPI document of the API server: a changed one tells that a schema may have changed.
+/// The hash of each OpenAPI document of the API server. After a change of a hash, a schema may have changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchemaHashes(BTreeMap<String, String>);
 
 impl SchemaHashes {
-    /// The hash of the document that a kind's schema is in; none if there is no such document.
+    /// The hash of the document with a kind's schema; none if there is no such document.
     pub fn of(&self, kind: &KindRef) -> Option<&str> {
         self.0.get(&document_of(kind)).map(String::as_str)
     }
 }
 
-/// Reads the hashes of all documents, in one small answer; none of an API server that has no OpenAPI v3.
+/// Reads the hashes of all documents, which is one small response. Empty if the API server has no OpenAPI v3.
 ///
 /// # Errors
-/// Whatever the request fails with, or that its answer is not what OpenAPI v3 has.
+/// The error of the request, or of parsing its response.
 pub async fn schema_hashes(client: &Client) -> Result<SchemaHashes, kube::Error> {
     let Some(list) = openapi(client, "/openapi/v3").await? else { return Ok(SchemaHashes::default()) };
     hashes(&list).map_err(kube::Error::SerdeError)
@@ -124,11 +124,11 @@ fn hashes(list: &str) -> Result<SchemaHashes, serde_json::Error> {
         url: String,
     }
     let Documents { paths } = serde_json::from_str(list)?;
-    // The address is a hash, or has one; a changed address is as good.
+    // The URL contains the hash, so the whole URL serves as one.
     Ok(SchemaHashes(paths.into_iter().map(|(path, document)| (path, document.url)).collect()))
 }
 
-/// The document that a kind's schema is in.
+/// The document that contains a kind's schema.
 fn document_of(kind: &KindRef) -> String {
     let root = if kind.group().is_empty() { "api" } else { "apis" };
     format!("{root}/{}", kind.api_version)

@@ -1,39 +1,43 @@
-//! The marks that the host leaves on children. Names only.
+//! The labels, annotations, field managers and finalizers of the host. Names only.
 
-/// Label: the plugin that returned the child. Children are watched by it.
+/// What the keys of the host's own labels and annotations begin with. Plugins may not set them.
+pub const PREFIX: &str = "pilothouse.dev/";
+
+/// Label: the plugin that returned the child. The watches of children select by it.
 pub const PLUGIN: &str = "pilothouse.dev/plugin";
 
-/// Label: UID of the object the child belongs to, also after its owner reference was removed.
+/// Label: the UID of the object that the child belongs to. It stays when the owner reference is removed.
 pub const OWNER_UID: &str = "pilothouse.dev/owner-uid";
 
-/// Label: who manages the child, where the plugin does not say (Kubernetes' recommended labels).
+/// Label: who manages the child, unless the plugin sets it (Kubernetes' recommended labels).
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// Value of [`MANAGED_BY`].
 pub const HOST: &str = "pilothouse";
 
-/// Annotation: fingerprint of what the plugin returned, so that a field that is no longer returned is noticed without
-/// keeping managed fields in memory.
+/// Annotation: the fingerprint of what the plugin returned. It shows that a field is no longer returned, without keeping managed
+/// fields in memory.
 pub const APPLIED: &str = "pilothouse.dev/applied";
 
-/// Annotation: which object this is, as [`identity`] writes it. What carries another's identity is a copy, and not ours.
+/// Annotation: which object this is, in the notation of [`identity`]. An object with the identity of another one is a copy that
+/// somebody else made, and not a child.
 pub const IDENTITY: &str = "pilothouse.dev/identity";
 
-/// Annotation on an object: children that are there already and have no controller, which the host may take for it:
-/// `KIND/NAME`, with commas between.
+/// Annotation on an object: existing objects without a controller that the host may adopt as its children, as `KIND/NAME`,
+/// or `KIND/NAMESPACE/NAME` where they are in another namespace, separated by commas.
 pub const ADOPT: &str = "pilothouse.dev/adopt";
 
-/// Annotation: JSON pointers of the fields that are left to others, with spaces between.
+/// Annotation: JSON pointers of the fields that are left to other managers, separated by spaces.
 pub const UNMANAGED: &str = "pilothouse.dev/unmanaged";
 
-/// Annotation: what becomes of the child once it is no longer wanted, where that is not to be deleted.
+/// Annotation: what happens to the child when it is no longer wanted, if it is not deleted.
 pub const ON_REMOVAL: &str = "pilothouse.dev/on-removal";
 
-/// Annotation on an object: the version of a plugin, as the message about it names it, that may remove the children which
-/// the guard against mass deletion holds back.
+/// Annotation on an object: the version of a plugin that may delete the children that the guard against mass deletion holds back.
+/// The message about them names the version.
 pub const ALLOW_REMOVAL: &str = "pilothouse.dev/allow-removal";
 
-/// Value of [`ON_REMOVAL`]: the child stays. It has no owner reference, for garbage collection would delete it.
+/// Value of [`ON_REMOVAL`]: the child stays. It has no owner reference, because garbage collection would delete it.
 pub const KEEP: &str = "keep";
 
 /// The value of [`IDENTITY`]: `Deployment.apps/namespace/name`, `ConfigMap/namespace/name`, `Namespace/name`.
@@ -42,15 +46,15 @@ pub fn identity(kind: &str, group: &str, object: &impl std::fmt::Display) -> Str
     format!("{kind}{dot}{group}/{object}")
 }
 
-/// The field manager of a plugin. At most 128 bytes, for a plugin's name is a DNS label.
+/// The field manager of a plugin. It stays below the API server's limit of 128 bytes, because a plugin's name is a DNS label.
 pub fn field_manager(plugin: &str) -> String {
     format!("{HOST}/{plugin}")
 }
 
-/// The field manager that keeps the value of a field which is left to others, until one of them sets it.
+/// The field manager that keeps the value of an unmanaged field until another manager sets it.
 pub const HANDOVER_MANAGER: &str = "pilothouse-handover";
 
-/// Who a plugin is where objects name their manager.
+/// The name of a plugin where an object names its manager.
 pub fn manager(plugin: &str) -> String {
     format!("pilothouse.dev/{plugin}")
 }

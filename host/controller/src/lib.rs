@@ -1,11 +1,12 @@
-//! The Kubernetes half of the host: watches custom resources, hands each to its plugin, applies what the plugin returns,
-//! reports on the object. Sees plugins only through [`pilothouse_engine::Reconciler`].
+//! The Kubernetes half of the host: watches custom resources, passes each to its plugin, applies the children that the plugin
+//! returns and reports on the object. Sees plugins only through [`pilothouse_engine::Reconciler`].
 //!
-//! Start reading in [`pipeline`], which is the way of one reconcile, stage by stage. Around it: [`cache`] holds what is
-//! there, [`queue`] says what is next, [`plugin`] knows which plugins are at work, [`host`] runs it all, [`source`] brings plugins.
+//! Start reading in [`pipeline`], which holds the stages of one reconcile. Around it, [`cache`] holds the observed objects,
+//! [`queue`] decides what is reconciled next, [`plugin`] knows the active plugins, [`source`] loads plugins, and [`host`] runs
+//! everything.
 //!
-//! Time, chance and the API server come from outside: [`host::HostConfig`] has the clock and the random numbers, waiting follows
-//! tokio's clock, and the client is any that speaks HTTP.
+//! Time, randomness and the API server are passed in, so that a test can replace them: [`host::HostConfig`] has the clock and the
+//! random numbers, waiting uses tokio's clock, and the client can be any [`kube::Client`].
 
 mod access;
 pub mod cache;

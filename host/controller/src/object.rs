@@ -1,5 +1,5 @@
-//! An object as the caches hold it: its JSON text, compact and without what nobody here reads, and the few fields that
-//! the host itself needs. Never fails on an object that is merely odd: whatever the API server serves can be held.
+//! Objects in the caches: the compact JSON text and the few fields that the host itself needs. Fields that nobody reads are left
+//! out. Never fails on a malformed field, because any object that the API server serves must be cached.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -20,10 +20,10 @@ use crate::{
     raw_json::{RawFields, RawKey, push_field},
 };
 
-/// The annotation in which `kubectl apply` keeps a second copy of the whole object.
+/// The annotation in which `kubectl apply` keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Names an object of a kind that is known from elsewhere.
+/// The namespace and name of an object. The kind is known from the context.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
     /// Empty for a cluster-scoped object.
@@ -33,7 +33,7 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// Names an object.
+    /// A reference to an object; `namespace` is empty for a cluster-scoped one.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -79,31 +79,31 @@ pub struct Object {
     pub uid: Box<str>,
     /// `metadata.resourceVersion`.
     pub resource_version: Box<str>,
-    /// `metadata.generation`, 0 where the kind has none.
+    /// `metadata.generation`; 0 if the kind has none.
     pub generation: i64,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
     /// `metadata.finalizers`.
     pub finalizers: Vec<Box<str>>,
-    /// Who controls it.
+    /// Its controller.
     pub controller: Option<ControllerRef>,
     /// `metadata.labels`.
     pub labels: BTreeMap<Box<str>, Box<str>>,
-    /// Whether its annotation [`labels::IDENTITY`] names this very object. A copy carries the identity of its original.
+    /// Whether its annotation [`labels::IDENTITY`] identifies this object. A copy has the annotation of its original.
     pub has_own_identity: bool,
     /// The whole object as compact JSON, without `metadata.managedFields` and kubectl's last-applied annotation.
     pub text: Box<str>,
 }
 
 impl Object {
-    /// UID of the object it belongs to: its controller, or where it has none, the one the host's label names. The label alone
-    /// proves nothing: users copy children, and controllers copy labels (those of a Service to its Endpoints).
+    /// The UID of its owner: the controller, or without one, the object that the host's label names. The label counts only together
+    /// with the object's own identity, because users copy children, and controllers copy labels (of a Service to its Endpoints).
     pub fn owner_uid(&self) -> Option<&str> {
         let label = || self.labels.get(labels::OWNER_UID).filter(|_| self.has_own_identity);
         self.controller.as_ref().map_or_else(label, |owner| Some(&owner.uid)).map(|uid| &**uid)
     }
 
-    /// Names this state of this object among all states of all objects.
+    /// The fingerprint of this state of this object.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&(&self.uid, &self.resource_version))
     }
@@ -118,22 +118,22 @@ impl Object {
         serde_json::from_str::<Read<'_>>(&self.text).ok()?.status.map(RawValue::get)
     }
 
-    /// Its status; an object without a readable one has an empty one.
+    /// Its status; empty if there is none or it cannot be read.
     pub fn status(&self) -> Map<String, Value> {
         self.status_text().and_then(|status| serde_json::from_str(status).ok()).unwrap_or_default()
     }
 
-    /// Whether its spec is the one that its status was last reported for.
+    /// Whether its status was reported for its present generation.
     pub fn is_observed(&self) -> bool {
         self.status().get("observedGeneration").and_then(Value::as_i64) == Some(self.generation)
     }
 
-    /// Whether it stays once it is no longer wanted.
+    /// Whether it stays when it is no longer wanted.
     pub fn is_kept(&self) -> bool {
         self.annotation(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP)
     }
 
-    /// The text at a JSON pointer, none where there is no text or the object cannot be read.
+    /// The string at a JSON pointer; none if there is no string.
     pub fn text_at(&self, pointer: &str) -> Option<String> {
         let object: Value = serde_json::from_str(&self.text).ok()?;
         object.pointer(pointer)?.as_str().map(str::to_owned)
@@ -150,12 +150,12 @@ impl Object {
             #[serde(default)]
             annotations: BTreeMap<String, String>,
         }
-        // An object whose annotations are not texts has none.
+        // Annotations that are not all strings count as none.
         serde_json::from_str::<Read>(&self.text).ok()?.metadata.annotations.remove(key)
     }
 
-    /// Whether this is the last state of an object, as the answer to its deletion shows it: it is being deleted, no finalizer
-    /// holds it, and nobody is given time to end it.
+    /// Whether this is the last state of a deleted object, as the response to the delete shows it: it is terminating, has no
+    /// finalizer and no grace period.
     pub fn is_over(&self) -> bool {
         #[derive(Deserialize)]
         struct Read {
@@ -170,8 +170,8 @@ impl Object {
         self.deleting && self.finalizers.is_empty() && grace() == Some(0)
     }
 
-    /// Whether this is a later state than one with `other` as its resource version. Versions that are not numbers
-    /// cannot be compared; what comes later counts as later.
+    /// Whether this state is newer than the resource version `other`. Versions that are not numbers cannot be compared; the state
+    /// that arrives later counts as newer then.
     pub fn is_newer_than(&self, other: &str) -> bool {
         match (self.resource_version.parse::<u64>(), other.parse::<u64>()) {
             (Ok(mine), Ok(theirs)) => mine > theirs,
@@ -180,18 +180,18 @@ impl Object {
     }
 }
 
-/// An object on its way from the API server into a cache.
+/// An object from the API server before it is cached.
 #[derive(Clone, Debug)]
 pub struct Incoming {
-    /// Of this, only what [`Resource`] asks for is filled.
+    /// Only the fields that [`Resource`] needs are set.
     metadata: ObjectMeta,
     fields: Fields,
-    /// The text after kind and version: lists leave these out, so they are put in front later.
+    /// The JSON text after kind and version. The items of a list lack those two, so they are added later.
     rest: String,
 }
 
 impl Incoming {
-    /// The object to cache, as one of `resource`'s kind.
+    /// The object to cache, with the kind of `resource`.
     pub fn into_object(self, resource: &ApiResource) -> Object {
         let Self { metadata, fields, rest } = self;
         let Fields { deleting, finalizers, controller, labels, identity } = fields;
@@ -279,15 +279,15 @@ impl Incoming {
         for (key, value) in &metadata.0 {
             let shortened = without_last_applied(key, value);
             push_field(&mut incoming.rest, key, shortened.as_deref().unwrap_or(value.get()));
-            incoming.take(key, value);
+            incoming.read_metadata(key, value);
         }
         incoming.rest.push('}');
         others.0.iter().for_each(|(key, value)| push_field(&mut incoming.rest, key, value.get()));
         incoming
     }
 
-    /// Takes one field of the metadata if the host needs it. One of an unexpected shape is ignored.
-    fn take(&mut self, key: &str, value: &RawValue) {
+    /// Reads a field of the metadata if the host needs it. A field of an unexpected type is ignored.
+    fn read_metadata(&mut self, key: &str, value: &RawValue) {
         let Self { metadata, fields, .. } = self;
         match key {
             "name" => metadata.name = read(value),
@@ -313,7 +313,7 @@ impl Incoming {
     }
 }
 
-/// Annotations without kubectl's, where they have it.
+/// The annotations without kubectl's copy of the object; none if they do not have it.
 fn without_last_applied(key: &str, value: &RawValue) -> Option<String> {
     let has = key == "annotations" && value.get().contains(LAST_APPLIED);
     let mut annotations = has.then(|| read::<BTreeMap<String, String>>(value).unwrap_or_default())?;
@@ -321,7 +321,7 @@ fn without_last_applied(key: &str, value: &RawValue) -> Option<String> {
     Some(serde_json::to_string(&annotations).unwrap_or_else(|_| "{}".to_owned()))
 }
 
-/// What the host needs of an object's metadata besides its names.
+/// The fields of the metadata that the host needs, besides those in [`ObjectMeta`].
 #[derive(Clone, Debug, Default)]
 struct Fields {
     deleting: bool,
@@ -331,7 +331,7 @@ struct Fields {
     identity: Option<Box<str>>,
 }
 
-/// Of the annotations, what the host needs of every object.
+/// The annotations that the host needs of every object.
 #[derive(Deserialize)]
 struct Annotations {
     #[serde(rename = "pilothouse.dev/identity")]

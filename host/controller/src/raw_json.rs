@@ -1,4 +1,4 @@
-//! JSON objects as text: their members are found and written without reading the values. Pure.
+//! JSON objects as text: reads and writes their fields without parsing the values. Pure.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,28 +8,28 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The members of a JSON object, in their order.
+/// The fields of a JSON object, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct RawFields<'t>(pub(crate) Vec<(Cow<'t, str>, &'t RawValue)>);
 
-/// The key of a member.
+/// The key of a field.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RawKey<'t>(#[serde(borrow)] pub(crate) Cow<'t, str>);
 
 impl RawFields<'_> {
-    /// Bytes that all of them take, written one after another.
+    /// The number of bytes of all fields as text.
     pub(crate) fn length(&self) -> usize {
         self.0.iter().map(|(key, value)| key.len() + value.get().len() + r#","":"#.len()).sum()
     }
 }
 
-/// The members of the JSON object that a text is; none of a text that is something else.
+/// The fields of a JSON object; none if the text is no JSON object.
 pub(crate) fn raw_fields(text: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
-    serde_json::from_str::<RawFields<'_>>(text).ok().map(|members| members.0)
+    serde_json::from_str::<RawFields<'_>>(text).ok().map(|fields| fields.0)
 }
 
-/// Appends a member to the text of an object that is not closed yet.
+/// Appends a field to the text of an object without its closing brace.
 pub(crate) fn push_field(text: &mut String, key: &str, value: &str) {
     push_key(text, key);
     text.push_str(value);
@@ -52,21 +52,21 @@ pub(crate) fn push_key(text: &mut String, key: &str) {
 
 impl<'de> Deserialize<'de> for RawFields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
             type Value = RawFields<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFields<'de>, A::Error> {
-                let mut members = Vec::new();
+                let mut fields = Vec::new();
                 while let Some((RawKey(key), value)) = map.next_entry()? {
-                    members.push((key, value));
+                    fields.push((key, value));
                 }
-                Ok(RawFields(members))
+                Ok(RawFields(fields))
             }
         }
-        deserializer.deserialize_map(Entries)
+        deserializer.deserialize_map(Fields)
     }
 }
 
@@ -89,6 +89,6 @@ mod tests {
         for text in ["", "7", "[]", "null", "{", r#"{"a":}"#, r#"{"a":1}}"#] {
             assert!(raw_fields(text).is_none(), "{text}");
         }
-        assert_eq!(raw_fields(" {} ").map(|members| members.len()), Some(0));
+        assert_eq!(raw_fields(" {} ").map(|fields| fields.len()), Some(0));
     }
 }

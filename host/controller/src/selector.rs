@@ -1,11 +1,12 @@
-//! Label selectors as `kubectl -l` writes them: `app=web,tier in (a, b),!legacy`. Parsing and matching, nothing else.
+//! Label selectors in the notation of `kubectl -l`: `app=web,tier in (a, b),!legacy`. Parses and matches; makes no request.
 
 use std::collections::BTreeMap;
 
-/// A parsed selector; all requirements must hold.
+/// A label selector. Labels match if they satisfy all requirements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector(Vec<Requirement>);
 
+/// One requirement on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Requirement {
     In(String, Vec<String>),
@@ -14,13 +15,13 @@ enum Requirement {
     Absent(String),
 }
 
-/// A requirement that is none.
+/// A requirement that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the requirement '{0}' of the label selector is malformed")]
 pub struct MalformedRequirement(String);
 
 impl Selector {
-    /// Parses a selector; the empty text selects everything.
+    /// Parses a selector. The empty text selects everything.
     ///
     /// # Errors
     /// [`MalformedRequirement`] for the first one.
@@ -29,9 +30,9 @@ impl Selector {
         parts.map(Requirement::parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether labels satisfy every requirement. A label that is missing satisfies `!=` and `notin`.
+    /// Whether labels satisfy every requirement. As in Kubernetes, a missing label satisfies `!=` and `notin`.
     pub fn matches(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
-        self.0.iter().all(|requirement| requirement.holds(labels))
+        self.0.iter().all(|requirement| requirement.matches(labels))
     }
 }
 
@@ -64,7 +65,7 @@ impl Requirement {
         }
     }
 
-    fn holds(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
+    fn matches(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
         let value = |key: &String| labels.get(key.as_str());
         let among = |values: &[String], value: &str| values.iter().any(|wanted| wanted == value);
         match self {
@@ -76,7 +77,7 @@ impl Requirement {
     }
 }
 
-/// Cuts at the commas outside of parentheses.
+/// Splits at the commas outside of parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0;
     text.split(|c| {

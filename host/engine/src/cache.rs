@@ -1,5 +1,5 @@
-//! The cache of precompiled code: a private directory, one file per component and engine version. Only this host
-//! writes it; a file is complete or not there, because it is written under another name and renamed.
+//! The cache of precompiled code: a private directory with one file per component and engine version. Only this host writes to it.
+//! A file is always complete, because it is written under another name and then renamed.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -7,16 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where precompiled code lives.
+/// The directory with precompiled code.
 #[derive(Debug)]
 pub(crate) struct Cache {
     directory: PathBuf,
-    /// Names the engine's version and settings: code made by another engine has another name.
+    /// A hash of the engine's version and settings. It is part of the file name, so code of another engine is never found.
     compatibility: u64,
 }
 
 impl Cache {
-    /// Opens the cache, creating the directory for this user alone.
+    /// Opens the cache. Creates the directory if it is missing, with access for this user only.
     pub(crate) fn open(directory: &Path, engine: &wasmtime::Engine) -> io::Result<Self> {
         create_private(directory)?;
         let mut hasher = DefaultHasher::new();
@@ -24,17 +24,17 @@ impl Cache {
         Ok(Self { directory: directory.to_owned(), compatibility: hasher.finish() })
     }
 
-    /// Where the code of the component with this digest is, or would be.
+    /// The file for the code of the component with this digest.
     pub(crate) fn path(&self, digest: &str) -> PathBuf {
         self.directory.join(format!("{digest}-{:016x}.cwasm", self.compatibility))
     }
 
-    /// A private place in the cache's own file system to write code to before it is [`Cache::commit`]ted.
+    /// A temporary directory in the cache, for code before [`Cache::commit`]. On the same file system, a rename is atomic.
     pub(crate) fn scratch(&self) -> io::Result<tempfile::TempDir> {
         tempfile::Builder::new().prefix(".compiling-").tempdir_in(&self.directory)
     }
 
-    /// Puts finished code in its place, all at once.
+    /// Moves finished code to its file, atomically.
     pub(crate) fn commit(&self, finished: &Path, digest: &str) -> io::Result<()> {
         std::fs::rename(finished, self.path(digest))
     }

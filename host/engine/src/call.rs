@@ -1,4 +1,4 @@
-//! One call into a plugin: a fresh instance under limits, and a typed outcome whatever the plugin does.
+//! One call of a plugin: a new instance under limits, and a typed outcome whatever the plugin does. Keeps nothing for the next call.
 
 use std::{
     future::poll_fn,
@@ -29,12 +29,12 @@ pub enum Verb {
     Finalize,
 }
 
-/// What a call gets besides its request.
+/// What a call receives besides its request.
 #[derive(Clone)]
 pub struct CallContext {
     /// Answers lookups.
     pub lookups: Arc<dyn Lookups>,
-    /// The time that the plugin reads.
+    /// The time that the plugin reads from its clock.
     pub now: Timestamp,
 }
 
@@ -43,24 +43,24 @@ pub struct CallContext {
 pub enum Outcome {
     /// The plugin answered.
     Response(Response),
-    /// The plugin trapped; the message says why in the plugin's own words, or else where.
+    /// The plugin trapped; the message has the plugin's own explanation, or else the place.
     Trap(String),
-    /// The plugin computed or took longer than this.
+    /// The plugin exceeded this limit of computing time or wall-clock time.
     Deadline(Duration),
-    /// The plugin asked for more memory than these bytes and could not go on.
+    /// The plugin needed more memory than this number of bytes.
     MemoryLimit(usize),
-    /// The plugin returned more than these bytes.
+    /// The plugin returned more than this number of bytes.
     OutputLimit(usize),
-    /// The plugin broke the contract, such as text that is not UTF-8.
+    /// The plugin violated the contract, for example with text that is not UTF-8.
     Contract(String),
 }
 
-/// What a call cost.
+/// The resources that a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// From the start of the call to its end.
     pub duration: Duration,
-    /// The most linear memory it had, in bytes.
+    /// The peak of its linear memory, in bytes.
     pub memory_peak: usize,
 }
 
@@ -69,7 +69,7 @@ pub struct Usage {
 pub struct Call {
     /// How it ended.
     pub outcome: Outcome,
-    /// What it cost.
+    /// The resources that it used.
     pub usage: Usage,
     /// What it read beyond its request.
     pub recorded: Recorded,
@@ -92,10 +92,10 @@ impl Reconciler for Plugin {
 }
 
 impl Plugin {
-    /// Makes an instance and drops it: what a call costs before the plugin does anything.
+    /// Creates an instance and drops it, to measure the fixed cost of a call.
     ///
     /// # Errors
-    /// Where the instance cannot be made within the limits.
+    /// If the instance cannot be created within the limits.
     pub async fn instantiate(&self) -> wasmtime::Result<()> {
         let code = &self.code;
         let mut store = code.store(CallState::new(&code.limits, Arc::new(NoLookups), Timestamp::UNIX_EPOCH, None));
@@ -109,7 +109,7 @@ impl Code {
         let started = Instant::now();
         let seed = self.imports_wasi.then(|| seed(&request));
         let mut store = self.store(CallState::new(&self.limits, context.lookups, context.now, seed));
-        let outcome = match self.in_time(self.enter(&mut store, verb, request)).await {
+        let outcome = match self.in_time(self.instantiate_and_call(&mut store, verb, request)).await {
             Some(Ok(response)) => Outcome::Response(response),
             Some(Err(error)) => classify(&error, store.data(), &self.limits),
             None => Outcome::Deadline(self.limits.wall),
@@ -119,7 +119,8 @@ impl Code {
         Call { outcome, usage, recorded: state.into_recorded() }
     }
 
-    /// Ends a call that takes too long, with none. One that ends within its first slice needs no timer.
+    /// Cancels a call at the wall-clock limit and returns none. The timer starts only after the first time slice, because most calls
+    /// end within it.
     async fn in_time<T>(&self, call: impl Future<Output = T>) -> Option<T> {
         let (mut call, mut timer) = (pin!(call), None);
         poll_fn(|context| match call.as_mut().poll(context) {
@@ -139,6 +140,7 @@ impl Code {
         store.set_max_component_handles(self.limits.handles);
         store.set_epoch_deadline(1);
         let mut slices = self.limits.slices();
+        // Each epoch is one time slice: the call yields to other tasks until its slices are used up.
         store.epoch_deadline_callback(move |_| {
             slices = slices.saturating_sub(1);
             Ok(if slices == 0 {
@@ -150,7 +152,12 @@ impl Code {
         store
     }
 
-    async fn enter(&self, store: &mut Store<CallState>, verb: Verb, request: Request) -> wasmtime::Result<Response> {
+    async fn instantiate_and_call(
+        &self,
+        store: &mut Store<CallState>,
+        verb: Verb,
+        request: Request,
+    ) -> wasmtime::Result<Response> {
         let index = match verb {
             Verb::Reconcile => &self.reconcile,
             Verb::Finalize => self.finalize.as_ref().ok_or_else(|| wasmtime::Error::msg("no finalizer is exported"))?,
@@ -164,14 +171,14 @@ impl Code {
     }
 }
 
-/// Randomness comes from the request, so that the same request has the same answer.
+/// The seed for the plugin's random numbers. It is derived from the request, so that the same request has the same response.
 fn seed(request: &Request) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&request.object, &request.children, &request.config).hash(&mut hasher);
     hasher.finish()
 }
 
-/// Why a call failed, from wasmtime's error and what the meter saw.
+/// Classifies a failed call by wasmtime's error and the meter.
 fn classify(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Outcome {
     match error.downcast_ref::<wasmtime::Trap>() {
         Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
@@ -182,8 +189,8 @@ fn classify(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Outc
     }
 }
 
-/// What wasmtime says when hostcall fuel runs out; it has no type for it. A test of a guest with too much output
-/// guards the text.
+/// wasmtime's message when hostcall fuel runs out, which has no type of its own. A test with a guest that returns too much guards
+/// the text.
 const HOSTCALL_FUEL: &str = "fuel allocated for hostcalls has been exhausted";
 
 /// The trap and the plugin's innermost frames.

@@ -1,5 +1,5 @@
-//! Compiling a component to machine code. A big guest needs hundreds of MiB for a moment, and a hostile one as long as
-//! it likes: so the host compiles in a short-lived child process with a deadline, and only loads the result.
+//! Compiles components to machine code. A large component needs hundreds of MiB for a short time, and a hostile one could compile
+//! for ever, so the host compiles in a child process with a deadline. Runs nothing of a plugin.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use tokio::process::Command;
 /// How long one compilation may take.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Where compilation happens.
+/// Where components are compiled.
 #[derive(Clone, Debug)]
 pub enum Compiler {
     /// In this process: for tests, benchmarks and one-shot commands.
@@ -32,13 +32,13 @@ pub enum CompileError {
     /// The compiler refused it.
     #[error("the component does not compile: {0}")]
     Refused(String),
-    /// It took longer than the deadline.
+    /// Compilation took longer than the deadline.
     #[error("compiling the component took longer than {} s", DEADLINE.as_secs())]
     Deadline,
     /// A file or the child process failed.
     #[error("failed to {action}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// Why it failed.
         source: std::io::Error,
@@ -58,7 +58,7 @@ impl Compiler {
                 let (engine, component, output) = (engine.clone(), component.to_vec(), output.to_owned());
                 tokio::task::spawn_blocking(move || compile_to(&engine, &component, &output))
                     .await
-                    .map_err(|gone| CompileError::Refused(gone.to_string()))?
+                    .map_err(|panic| CompileError::Refused(panic.to_string()))?
             }
             Self::ChildProcess { program, arguments } => {
                 let input = output.with_extension("wasm");
@@ -75,13 +75,14 @@ impl Compiler {
     }
 }
 
-/// Compiles the component in `input` into machine code in `output`, in this process. What the child process runs.
+/// Compiles the component in `input` to machine code in `output`, in this process. The child process calls this.
 ///
 /// # Errors
-/// [`CompileError::Refused`] with the compiler's words, [`CompileError::Io`] where a file fails.
+/// [`CompileError::Refused`] with the compiler's message, [`CompileError::Io`] if a file cannot be read or written.
 pub fn compile_file(input: &Path, output: &Path) -> Result<(), CompileError> {
     let component = std::fs::read(input).map_err(|source| CompileError::Io { action: "read the component", source })?;
-    let engine = crate::engine::wasmtime_engine(true).map_err(|error| CompileError::Refused(format!("{error:#}")))?;
+    let engine = crate::engine::wasmtime_engine(crate::engine::Purpose::Compile)
+        .map_err(|error| CompileError::Refused(format!("{error:#}")))?;
     compile_to(&engine, &component, output)
 }
 
@@ -104,11 +105,11 @@ async fn run(program: &Path, arguments: &[String], input: &Path, output: &Path) 
     if finished.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
-    Err(CompileError::Refused(if said.is_empty() {
+    let message = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
+    Err(CompileError::Refused(if message.is_empty() {
         format!("the compiler ended with {}", finished.status)
     } else {
-        said
+        message
     }))
 }
 

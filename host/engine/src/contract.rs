@@ -1,5 +1,5 @@
-//! The contract's types as Rust sees them, generated from `wit/plugin.wit`. Holds no behaviour of its own beyond what
-//! makes the types pleasant to use as values: they can be compared, printed, recorded and replayed.
+//! The types of the contract, generated from `wit/plugin.wit`. They can be compared, printed and serialised; they have no other
+//! behaviour.
 
 // The generator writes one line of documentation per item only where the WIT has one.
 #[allow(missing_docs)]
@@ -27,7 +27,7 @@ impl From<types::KindRef> for KindRef {
 }
 
 impl Response {
-    /// A response that says only how it went and leaves everything as it is.
+    /// A response with only a verdict, which leaves children and status as they are.
     pub fn verdict(verdict: Verdict) -> Self {
         Self {
             verdict,

@@ -1,4 +1,4 @@
-//! The engine: one per process, shared by all plugins. Turns bytes into a [`Plugin`] that can be called.
+//! The engine: one per process, shared by all plugins. Turns bytes into a [`Plugin`] that can be called. Calls nothing itself.
 
 use std::{
     path::PathBuf,
@@ -17,15 +17,15 @@ use crate::{
     epoch::Ticker, precompiled, slow::SlowLane, state::CallState,
 };
 
-/// Calls that may hold an instance at once, over all plugins; more wait for their turn.
-const SLOTS: u32 = 32;
+/// The most instances at once, over all plugins; further calls wait.
+const MAX_INSTANCES: u32 = 32;
 
-/// How an engine is set up.
+/// The configuration of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Private directory for precompiled code, created when missing.
+    /// The private directory for precompiled code; created if it is missing.
     pub cache: PathBuf,
-    /// Where compilation happens.
+    /// Where components are compiled.
     pub compiler: Compiler,
     /// The limits of every call.
     pub limits: Limits,
@@ -34,7 +34,7 @@ pub struct EngineConfig {
 /// Why an engine could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// WebAssembly cannot run here.
+    /// WebAssembly cannot run on this machine.
     #[error("failed to set up WebAssembly: {0}")]
     Setup(wasmtime::Error),
     /// The cache directory cannot be used.
@@ -50,7 +50,7 @@ pub enum EngineError {
     Thread(#[source] std::io::Error),
 }
 
-/// Why a plugin could not be loaded. Whatever version ran before is not affected.
+/// Why a plugin could not be loaded. The version that runs already is not affected.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The bytes are not a plugin.
@@ -62,21 +62,21 @@ pub enum LoadError {
     /// The compiled code could not be stored or loaded.
     #[error("failed to load the compiled component: {0}")]
     Code(String),
-    /// It imports what the contract does not offer, or exports another shape.
+    /// It imports something outside the contract, or exports other types.
     #[error("the component does not fit the contract: {0}")]
     Link(String),
 }
 
-/// How a load went.
+/// The cost of loading a plugin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadStats {
-    /// Time to compile the component; none if the code came from the cache.
+    /// The time to compile the component; none if the code came from the cache.
     pub compiling: Option<Duration>,
-    /// Time of the whole load, compiling included.
+    /// The time of the whole load, compilation included.
     pub duration: Duration,
 }
 
-/// Loads plugins. Cheap to clone.
+/// Loads plugins. Clones share one engine.
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
@@ -86,7 +86,7 @@ pub struct Engine {
     limits: Limits,
 }
 
-/// What calls need of the engine.
+/// The parts of the engine that calls need.
 pub(crate) struct Shared {
     pub(crate) wasmtime: wasmtime::Engine,
     pub(crate) ticker: Ticker,
@@ -94,16 +94,16 @@ pub(crate) struct Shared {
     pub(crate) slow: SlowLane,
 }
 
-/// A loaded plugin: checked, compiled, linked; ready to be called any number of times, also at once.
+/// A loaded plugin: checked, compiled and linked. It can be called any number of times, also concurrently.
 pub struct Plugin {
     pub(crate) manifest: Manifest,
     pub(crate) digest: String,
     pub(crate) code: Arc<Code>,
-    /// How the load went.
+    /// The cost of loading it.
     pub stats: LoadStats,
 }
 
-/// What a call of a plugin needs, wherever it runs.
+/// Everything that a call of a plugin needs.
 pub(crate) struct Code {
     pub(crate) shared: Arc<Shared>,
     pub(crate) limits: Limits,
@@ -114,17 +114,18 @@ pub(crate) struct Code {
 }
 
 impl Engine {
-    /// Sets up WebAssembly, the cache and the clock.
+    /// Sets up WebAssembly, the cache and the epoch ticker.
     ///
     /// # Errors
     /// [`EngineError`], which says what to change.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
-        let wasmtime = wasmtime_engine(false).map_err(EngineError::Setup)?;
+        let wasmtime = wasmtime_engine(Purpose::Run).map_err(EngineError::Setup)?;
         let cache = Cache::open(&config.cache, &wasmtime)
             .map_err(|source| EngineError::Cache { path: config.cache.clone(), source })?;
         let ticker = Ticker::start(&wasmtime).map_err(EngineError::Thread)?;
         let linker = linker(&wasmtime).map_err(EngineError::Setup)?;
-        let shared = Shared { wasmtime, ticker, slots: Semaphore::new(SLOTS as usize), slow: SlowLane::default() };
+        let shared =
+            Shared { wasmtime, ticker, slots: Semaphore::new(MAX_INSTANCES as usize), slow: SlowLane::default() };
         Ok(Self {
             shared: Arc::new(shared),
             linker: Arc::new(linker),
@@ -142,9 +143,9 @@ impl Engine {
         let (started, bytes) = (Instant::now(), bytes.into());
         let (manifest, digest) = {
             let bytes = bytes.clone();
-            aside(move || Ok::<_, ManifestError>((Manifest::read(&bytes)?, digest(&bytes)))).await??
+            run_blocking(move || Ok::<_, ManifestError>((Manifest::read(&bytes)?, digest(&bytes)))).await??
         };
-        let (component, compiling) = self.code(&bytes, &digest).await?;
+        let CompiledComponent { component, compiling } = self.compiled(&bytes, &digest).await?;
         let pre = self.linker.instantiate_pre(&component).map_err(|error| LoadError::Link(format!("{error:#}")))?;
         let reconcile = export(&component, "reconciler", "reconcile")
             .ok_or_else(|| LoadError::Link("`reconciler.reconcile` is not exported".to_owned()))?;
@@ -160,14 +161,14 @@ impl Engine {
         Ok(Plugin { manifest, digest, code: Arc::new(code), stats })
     }
 
-    /// The component's code, and how long it took to compile it if it was not in the cache.
-    async fn code(&self, bytes: &[u8], digest: &str) -> Result<(Component, Option<Duration>), LoadError> {
+    /// Takes the code from the cache, or compiles the component.
+    async fn compiled(&self, bytes: &[u8], digest: &str) -> Result<CompiledComponent, LoadError> {
         let path = self.cache.path(digest);
         if path.exists() {
             match precompiled::load(&self.shared.wasmtime, &path) {
-                Ok(component) => return Ok((component, None)),
+                Ok(component) => return Ok(CompiledComponent { component, compiling: None }),
                 Err(error) => {
-                    tracing::warn!(path = %path.display(), "compiling anew, the cached code is damaged: {error:#}")
+                    tracing::warn!(path = %path.display(), "the cached code is damaged, compiling again: {error:#}")
                 }
             }
         }
@@ -180,44 +181,60 @@ impl Engine {
         self.cache.commit(&output, digest).map_err(io)?;
         let component =
             precompiled::load(&self.shared.wasmtime, &path).map_err(|error| LoadError::Code(format!("{error:#}")))?;
-        Ok((component, Some(compiling)))
+        Ok(CompiledComponent { component, compiling: Some(compiling) })
     }
 }
 
-/// Does work of more than a moment where it keeps nobody waiting.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, LoadError> {
+/// A component with its machine code.
+struct CompiledComponent {
+    component: Component,
+    /// The time to compile it; none if it came from the cache.
+    compiling: Option<Duration>,
+}
+
+/// What a wasmtime engine is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To compile only.
+    Compile,
+    /// To run code too.
+    Run,
+}
+
+/// Runs long computations on another thread, so that they do not block the runtime.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, LoadError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| LoadError::Code(error.to_string()))
 }
 
-/// The settings that all engines of this version share; `compile` leaves out what only running needs. Both make code
-/// of the same compatibility.
-pub(crate) fn wasmtime_engine(compile: bool) -> wasmtime::Result<wasmtime::Engine> {
+/// A wasmtime engine with the settings of this host. An engine that only compiles has no instance pool; its code is compatible
+/// with an engine that runs.
+pub(crate) fn wasmtime_engine(purpose: Purpose) -> wasmtime::Result<wasmtime::Engine> {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
         .concurrency_support(false)
         .epoch_interruption(true)
         .cranelift_opt_level(OptLevel::Speed)
-        // Backtraces come from wasmtime's own tables; the system unwinder's registry is slow with many modules.
+        // Backtraces use wasmtime's own tables. The registry of the system's unwinder is slow with many modules.
         .native_unwind_info(false)
         .async_stack_size(1 << 20)
         .max_wasm_stack(512 << 10);
-    if !compile {
+    if purpose == Purpose::Run {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
     }
     wasmtime::Engine::new(&config)
 }
 
-/// Room for [`SLOTS`] instances of components with many core modules, as the Python and JavaScript tools make them.
-/// Reserves address space, not memory.
+/// A pool for [`MAX_INSTANCES`] instances of components with many core modules, such as those of Python and JavaScript. Reserves
+/// address space, not memory.
 fn pool() -> PoolingAllocationConfig {
     let limits = Limits::default();
     let mut pool = PoolingAllocationConfig::new();
-    pool.total_component_instances(SLOTS)
-        .total_core_instances(SLOTS * 16)
-        .total_memories(SLOTS * 2)
-        .total_tables(SLOTS * 8)
-        .total_stacks(SLOTS)
+    pool.total_component_instances(MAX_INSTANCES)
+        .total_core_instances(MAX_INSTANCES * 16)
+        .total_memories(MAX_INSTANCES * 2)
+        .total_tables(MAX_INSTANCES * 8)
+        .total_stacks(MAX_INSTANCES)
         .max_core_instances_per_component(64)
         .max_memories_per_component(2)
         .max_tables_per_component(16)
@@ -226,7 +243,7 @@ fn pool() -> PoolingAllocationConfig {
         .max_core_instance_size(1 << 20)
         .table_elements(limits.table_elements)
         .max_memory_size(limits.memory_bytes)
-        // What an instance usually touches is cleared in place, which is cheaper than giving it back to the system.
+        // Clearing the memory that most instances touch is cheaper than returning it to the system.
         .linear_memory_keep_resident(64 << 10)
         .table_keep_resident(16 << 10)
         .async_stack_keep_resident(32 << 10)
@@ -242,7 +259,7 @@ fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     Ok(linker)
 }
 
-/// An exported function of one of the contract's interfaces.
+/// The export of a function in an interface of the contract.
 fn export(component: &Component, interface: &str, function: &str) -> Option<ComponentExportIndex> {
     let instance =
         component.get_export_index(None, format!("pilothouse:plugin/{interface}@{CONTRACT_VERSION}").as_str())?;

@@ -1,6 +1,7 @@
-//! The clock that ends slices: a timer that is set when a call begins and stopped when it ends, so that it fires only for
-//! one that lasts. Ordinary calls, which end within microseconds, wake no thread, and an idle host uses no CPU. Once it has
-//! met a long call it ticks until none is left. Never counts late ticks twice: a loaded machine must not shorten a call's time.
+//! The ticker that ends time slices by advancing wasmtime's epoch. Its timer is set when a call starts and stopped when no call runs
+//! any more, so it fires only for long calls. Ordinary calls end within microseconds and wake no thread, and an idle host uses no
+//! CPU. After a long call was found, it ticks until no call runs. A late tick is never made up for, because a busy machine must not
+//! shorten the time of a call.
 
 use std::{
     io,
@@ -17,33 +18,34 @@ use rustix::{
 
 use crate::Limits;
 
-/// How long a call computes while none is known to be long: the first slice. More than [`Limits::SLICE`], so that a short
-/// call that the system interrupts is not taken for a long one.
-const FIRST: Duration = Duration::from_millis(10);
+/// The length of the first slice. Longer than [`Limits::SLICE`], so that a short call that the system interrupts does not count as a
+/// long one.
+const FIRST_SLICE: Duration = Duration::from_millis(10);
 
-/// Keeps the epoch advancing while a long call runs.
+/// Advances the epoch while a long call runs.
 pub(crate) struct Ticker(Arc<Clock>);
 
-/// One call in flight.
+/// A call in progress.
 pub(crate) struct Running(Arc<Clock>);
 
 struct Clock {
     timer: OwnedFd,
+    first_slice: Duration,
     calls: Mutex<Calls>,
 }
 
-/// What the timer is set for; it is set under the same lock.
+/// The calls in progress. The timer is set under the same lock, so both always agree.
 #[derive(Default)]
 struct Calls {
     running: usize,
-    /// Whether the ticker is gone.
-    over: bool,
+    /// Whether the ticker was dropped.
+    stopped: bool,
 }
 
 impl Ticker {
-    /// Starts the clock's thread; it ends when the ticker is dropped.
+    /// Starts the thread, which ends when the ticker is dropped.
     pub(crate) fn start(engine: &wasmtime::Engine) -> io::Result<Self> {
-        let clock = Arc::new(Clock::new()?);
+        let clock = Arc::new(Clock::new(FIRST_SLICE)?);
         let (seen, engine) = (clock.clone(), engine.weak());
         let tick = move || {
             if let Some(engine) = engine.upgrade() {
@@ -58,11 +60,11 @@ impl Ticker {
         Ok(Self(clock))
     }
 
-    /// Notes a call; if it lasts, the epoch advances until it is dropped.
+    /// Registers a call until the result is dropped. If the call is long, the epoch advances.
     pub(crate) fn enter(&self) -> io::Result<Running> {
         let mut calls = self.0.calls();
         if calls.running == 0 {
-            self.0.set(FIRST)?;
+            self.0.set(self.0.first_slice)?;
         }
         calls.running += 1;
         Ok(Running(self.0.clone()))
@@ -70,32 +72,33 @@ impl Ticker {
 }
 
 impl Clock {
-    fn new() -> io::Result<Self> {
+    fn new(first_slice: Duration) -> io::Result<Self> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
-        Ok(Self { timer, calls: Mutex::default() })
+        Ok(Self { timer, first_slice, calls: Mutex::default() })
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fires once after this time, below a second, and not at the time that was set before; never for zero.
+    /// Sets the timer to fire once after this time. Replaces the previous time; zero stops the timer.
     fn set(&self, after: Duration) -> io::Result<()> {
-        let it_value = Timespec { tv_sec: 0, tv_nsec: after.subsec_nanos().into() };
+        let tv_sec = i64::try_from(after.as_secs()).map_err(io::Error::other)?;
+        let it_value = Timespec { tv_sec, tv_nsec: after.subsec_nanos().into() };
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval, it_value })?;
         Ok(())
     }
 
-    /// Ticks whenever the timer fires, until the ticker is gone.
+    /// Ticks whenever the timer fires, until the ticker is dropped.
     fn follow(&self, tick: impl Fn()) -> io::Result<()> {
         loop {
             retry_on_intr(|| read(&self.timer, &mut [0; 8]))?;
             let calls = self.calls();
-            if calls.over {
+            if calls.stopped {
                 return Ok(());
             }
-            // One that ended while the timer fired needs no tick.
+            // The last call may have ended while the timer fired.
             if calls.running > 0 {
                 tick();
                 self.set(Limits::SLICE)?;
@@ -107,7 +110,7 @@ impl Clock {
 impl Drop for Ticker {
     fn drop(&mut self) {
         let mut calls = self.0.calls();
-        calls.over = true;
+        calls.stopped = true;
         if let Err(error) = self.0.set(Duration::from_nanos(1)) {
             tracing::error!("failed to end the epoch thread: {error}");
         }
@@ -119,7 +122,7 @@ impl Drop for Running {
         let mut calls = self.0.calls();
         calls.running -= 1;
         if calls.running == 0
-            && !calls.over
+            && !calls.stopped
             && let Err(error) = self.0.set(Duration::ZERO)
         {
             tracing::error!("failed to stop the clock of calls: {error}");
@@ -135,13 +138,16 @@ mod tests {
 
     use super::*;
 
+    /// A slice that does not end during a test. The timer of one that ended would look stopped.
+    const LONG: Duration = Duration::from_secs(3_600);
+
     fn is_set(clock: &Clock) -> io::Result<bool> {
         Ok(timerfd_gettime(&clock.timer)?.it_value != Timespec { tv_sec: 0, tv_nsec: 0 })
     }
 
     #[test]
     fn the_timer_is_set_while_calls_run() -> io::Result<()> {
-        let clock = Arc::new(Clock::new()?);
+        let clock = Arc::new(Clock::new(LONG)?);
         let ticker = Ticker(clock.clone());
         assert!(!is_set(&clock)?, "idle");
         let (one, two) = (ticker.enter()?, ticker.enter()?);
@@ -155,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_call_that_begins_while_another_ends_has_its_timer() -> io::Result<()> {
-        let clock = Arc::new(Clock::new()?);
+        let clock = Arc::new(Clock::new(LONG)?);
         let (ticker, both) = (Ticker(clock.clone()), Barrier::new(2));
         for turn in 0..2_000 {
             let first = ticker.enter()?;
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_thread_ticks_for_a_long_call_and_ends_with_its_ticker() -> io::Result<()> {
-        let clock = Arc::new(Clock::new()?);
+        let clock = Arc::new(Clock::new(FIRST_SLICE)?);
         let (ticker, (ticked, ticks)) = (Ticker(clock.clone()), mpsc::channel());
         let thread = thread::spawn(move || clock.follow(|| assert!(ticked.send(()).is_ok(), "the test waits")));
         let call = ticker.enter()?;

@@ -1,9 +1,9 @@
-//! Fingerprints: short names of values, for remembering that two are the same without keeping either. Good within one process
-//! only; two values with one fingerprint are taken for the same (64 bits, so that never happens by chance).
+//! Fingerprints: 64-bit hashes that stand for values, to detect equal values without keeping them. Two values with the same
+//! fingerprint count as equal. Valid within one process only.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Names a value.
+/// A 64-bit hash of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(u64);
 
@@ -15,18 +15,18 @@ impl Fingerprint {
         Self(hasher.finish())
     }
 
-    /// The fingerprint of what was fed to a hasher, for values that are not at hand as one.
+    /// The fingerprint of everything that was written to a hasher.
     pub fn of_hashed(hasher: &DefaultHasher) -> Self {
         Self(hasher.finish())
     }
 
-    /// The fingerprint of a set of values, whatever their order.
+    /// The fingerprint of a set of values, independent of their order.
     pub fn of_all(values: impl IntoIterator<Item = Self>) -> Self {
-        // Exclusive or: it does not matter in which order, and taking one out again is putting it in once more.
+        // XOR is independent of the order, and adding a value twice removes it again, which `toggled` relies on.
         Self(values.into_iter().fold(0, |all, value| all ^ value.0))
     }
 
-    /// The fingerprint of the same set with these values taken out or put in.
+    /// The fingerprint of the set after adding the values that it lacks and removing those that it has.
     pub fn toggled(self, values: impl IntoIterator<Item = Self>) -> Self {
         Self::of_all(values.into_iter().chain([self]))
     }

@@ -1,9 +1,48 @@
-//! Runs reconcile plugins: reads, checks, compiles, caches, instantiates, limits and calls WebAssembly components that
-//! speak the contract in `wit/`. Knows no Kubernetes client and makes no request of any kind: what a plugin looks up is
-//! answered through the [`Lookups`] that the caller hands in.
+//! Loads and calls reconcile plugins: WebAssembly components that implement the contract in `wit/`. Has no Kubernetes client and
+//! makes no request of any kind. The caller answers a plugin's lookups through [`Lookups`].
 //!
-//! The way of a plugin: bytes → [`Manifest::read`] (nothing runs) → [`Engine::load`] (compile or take from the cache,
-//! link once) → [`Plugin::call`] (a fresh instance for every call, dropped afterwards).
+//! # Flow
+//!
+//! 1. [`Manifest::read`] reads the manifest from the bytes. Nothing of the plugin runs.
+//! 2. [`Engine::load`] compiles the component or takes its code from the cache, and links it once.
+//! 3. [`Plugin::call`](Reconciler::call) creates a new instance for each call, runs it under [`Limits`] and drops it.
+//!
+//! # Guarantees
+//!
+//! - A call always ends with an [`Outcome`]: a plugin cannot block, crash or exhaust the process.
+//! - Nothing leaks from one call into the next.
+//! - A call depends only on its request and on what it reads through imports, which is recorded ([`Recorded`]).
+//! - Code that was not compiled by this host is never run as machine code.
+//!
+//! # Caveats
+//!
+//! - A call that takes longer than a time slice continues on another thread.
+//! - [`Fingerprint`]s are valid within one process only.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use pilothouse_engine::{
+//!     CallContext, Compiler, Engine, EngineConfig, Limits, NoLookups, Outcome, Reconciler, Verb, contract::Request,
+//! };
+//!
+//! # async fn run(bytes: Vec<u8>, request: Request) -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Engine::new(EngineConfig {
+//!     cache: "/var/cache/pilothouse".into(),
+//!     compiler: Compiler::InProcess,
+//!     limits: Limits::default(),
+//! })?;
+//! let plugin = engine.load(bytes).await?;
+//! let context = CallContext { lookups: Arc::new(NoLookups), now: jiff::Timestamp::now() };
+//! match plugin.call(Verb::Reconcile, request, context).await.outcome {
+//!     Outcome::Response(response) => println!("{:?}", response.verdict),
+//!     failed => println!("{} failed: {failed:?}", plugin.manifest().name),
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod cache;
 mod call;

@@ -1,23 +1,23 @@
-//! What one call may use. Every limit is on by default, and the same in the host and offline.
+//! The limits of a call. All are on by default, and they are the same in the host and offline. Enforced elsewhere.
 
 use std::time::Duration;
 
-/// The limits of one call. All are enforced by the engine; none can be lifted by a plugin.
+/// The limits of one call. The engine enforces all of them; a plugin cannot change any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Bytes of all linear memories of the instance together. 128 MiB.
+    /// The bytes of all linear memories of the instance together. 128 MiB.
     pub memory_bytes: usize,
     /// Elements of one table. 100,000.
     pub table_elements: usize,
     /// Core instances, memories and tables in one component, each. 100.
     pub instances: usize,
-    /// Computing time, in steps of [`Limits::SLICE`]: a call that computes longer is ended. 1 s.
+    /// Computing time, in steps of [`Limits::SLICE`]. 1 s.
     pub cpu: Duration,
-    /// Time from the start of the call to its end, waiting for its turn included. 10 s.
+    /// Wall-clock time of the call, including the wait for an instance. 10 s.
     pub wall: Duration,
-    /// Bytes that may cross from the plugin to the host in the response or one import call. 1 MiB.
+    /// The bytes that the plugin may pass to the host, in the response or in one import call. 1 MiB.
     pub output_bytes: usize,
-    /// Bytes of log lines, standard output and standard error of one call; the rest is cut. 16 KiB.
+    /// The bytes of log lines, standard output and standard error; the rest is cut. 16 KiB.
     pub log_bytes: usize,
     /// Lookups of one call. 1,000.
     pub lookups: usize,
@@ -26,10 +26,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How long a call computes before it lets others run.
+    /// How long a call computes before it yields to others.
     pub const SLICE: Duration = Duration::from_millis(5);
 
-    /// How many slices [`Limits::cpu`] is, at least one.
+    /// The number of slices in [`Limits::cpu`], at least one.
     pub(crate) fn slices(&self) -> u64 {
         (self.cpu.as_micros() / Self::SLICE.as_micros()).max(1).try_into().unwrap_or(u64::MAX)
     }

@@ -1,6 +1,5 @@
-//! Where calls go on that do not end within their first slice: on threads of their own, so that a plugin that computes for
-//! long keeps nobody else waiting, while the ordinary call, which takes microseconds, never leaves its thread. Knows
-//! nothing of what is called.
+//! The threads for slow calls. A call that does not end within its first slice continues here, so that it does not delay anything
+//! else. An ordinary call takes microseconds and never leaves its thread. Knows nothing about what is called.
 
 use std::{panic::resume_unwind, sync::OnceLock, task::Poll, thread};
 
@@ -10,7 +9,7 @@ use tokio::{
     task::{JoinError, JoinHandle},
 };
 
-/// Threads for slow calls: half of the processors, so that everything else has the other half.
+/// The number of threads for slow calls: half of the processors, so that everything else has the other half.
 fn threads() -> usize {
     thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
 }
@@ -20,7 +19,7 @@ fn threads() -> usize {
 pub(crate) struct SlowLane(OnceLock<Option<Runtime>>);
 
 impl SlowLane {
-    /// Runs a call: its first slice here, the rest on a slow thread. A call whose caller is gone ends with its slice.
+    /// Runs a call: the first slice on this thread, the rest on a slow thread. A cancelled call ends with its slice.
     pub(crate) async fn run<T: Send + 'static>(&self, mut call: BoxFuture<'static, T>) -> T {
         if let Poll::Ready(done) = futures::poll!(&mut call) {
             return done;
@@ -30,12 +29,12 @@ impl SlowLane {
         match (&mut task.0).await.map_err(JoinError::try_into_panic) {
             Ok(done) => done,
             Err(Ok(panic)) => resume_unwind(panic),
-            // The process is ending.
+            // The task was aborted, which happens only when the process ends.
             Err(Err(_)) => std::future::pending().await,
         }
     }
 
-    /// None where the system has no thread to give: the call goes on where it is.
+    /// The threads; none if the system cannot start any. Calls continue on the present thread then.
     fn threads(&self) -> Option<&Runtime> {
         let start = || match Builder::new_multi_thread().worker_threads(threads()).thread_name("slow-call").build() {
             Ok(runtime) => Some(runtime),
@@ -48,7 +47,7 @@ impl SlowLane {
     }
 }
 
-/// Ends a task whose result nobody waits for any more.
+/// Aborts a task when nobody waits for its result any more.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

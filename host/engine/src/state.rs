@@ -1,5 +1,5 @@
-//! What the host keeps for one call while it runs: limits and what they saw, the answers to imports, and a record of
-//! everything the plugin read. Lives as long as the instance, so nothing leaks from one call into the next.
+//! The host's state of one call: its limits, the answers to its imports, and a record of everything that it reads. It lives as long as
+//! the instance, so nothing leaks from one call into the next.
 
 use std::{fmt, sync::Arc};
 
@@ -13,16 +13,15 @@ use crate::{
     wasi,
 };
 
-/// Denials that are kept of one call.
-const MOST_DENIALS: usize = 16;
+/// The most denied lookups that are recorded for one call.
+const MAX_DENIALS: usize = 16;
 
 /// Answers a plugin's lookups. Implementations answer from memory: they run on the call's own thread and must not block.
 pub trait Lookups: Send + Sync {
-    /// The object of that name, as JSON text. `namespace` is none only for cluster-scoped kinds or where the plugin
-    /// left it to the host.
+    /// The object with this name, as JSON text. `namespace` is none if the plugin names none.
     ///
     /// # Errors
-    /// [`LookupError`] where the kind is not declared, not granted or not installed.
+    /// [`LookupError`] if the kind is not declared, not granted or not installed.
     fn get(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<String>, LookupError>;
 
     /// The objects that match a label selector, ordered by name, as JSON texts.
@@ -46,75 +45,77 @@ impl Lookups for NoLookups {
     }
 }
 
-/// One lookup that a plugin made, whatever the answer was.
+/// A lookup of a plugin, without its answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Query {
     /// A lookup by name.
     Get {
         /// The kind looked up.
         kind: KindRef,
-        /// Its namespace, none for the object's own or a cluster-scoped kind.
+        /// The namespace; none if the plugin names none.
         namespace: Option<String>,
-        /// Its name.
+        /// The name.
         name: String,
     },
     /// A lookup by label selector.
     Select {
         /// The kind looked up.
         kind: KindRef,
-        /// Its namespace, none for the object's own or a cluster-scoped kind.
+        /// The namespace; none if the plugin names none.
         namespace: Option<String>,
         /// The label selector.
         selector: String,
     },
 }
 
-/// What a call read beyond its request.
+/// What a call read besides its request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
-    /// Lookups in the order they were made, each with the fingerprint of the answer that it got.
+    /// Its lookups in order, each with the fingerprint of the answer.
     pub lookups: Vec<AnsweredLookup>,
     /// Whether it read the clock.
     pub clock_read: bool,
-    /// The lookups that were denied, each kind and reason once.
+    /// The denied lookups, each kind and reason once.
     pub denied: Vec<DeniedLookup>,
 }
 
-/// A lookup and what was answered.
+/// A lookup and its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnsweredLookup {
-    /// What was asked.
+    /// The lookup.
     pub query: Query,
-    /// The answer, as [`Query::ask`] names it.
+    /// The fingerprint of the answer, as in [`Query::ask`].
     pub answer: Fingerprint,
 }
 
 /// A lookup that was denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeniedLookup {
-    /// The kind that was asked for.
+    /// The kind that was looked up.
     pub kind: KindRef,
     /// Why, in a sentence for people.
     pub why: String,
 }
 
 impl Query {
-    /// Names the answer that this query gets now: the same answer has the same fingerprint.
+    /// The fingerprint of the answer that this lookup gets now.
     pub fn ask(&self, lookups: &dyn Lookups) -> Fingerprint {
         match self {
-            Self::Get { kind, namespace, name } => named(&lookups.get(kind, namespace.as_deref(), name)),
-            Self::Select { kind, namespace, selector } => named(&lookups.select(kind, namespace.as_deref(), selector)),
+            Self::Get { kind, namespace, name } => answer_fingerprint(&lookups.get(kind, namespace.as_deref(), name)),
+            Self::Select { kind, namespace, selector } => {
+                answer_fingerprint(&lookups.select(kind, namespace.as_deref(), selector))
+            }
         }
     }
 
-    /// The kind that is asked for.
+    /// The kind that is looked up.
     pub fn kind(&self) -> &KindRef {
         let (Self::Get { kind, .. } | Self::Select { kind, .. }) = self;
         kind
     }
 }
 
-fn named(answer: &impl fmt::Debug) -> Fingerprint {
+fn answer_fingerprint(answer: &impl fmt::Debug) -> Fingerprint {
     Fingerprint::of(&format!("{answer:?}"))
 }
 
@@ -147,7 +148,7 @@ impl CallState {
         }
     }
 
-    /// What the call read, the WASI clock included.
+    /// What the call read, including the WASI clock.
     pub(crate) fn into_recorded(self) -> Recorded {
         let clock_read = self.recorded.clock_read || self.logs.clock_was_read();
         Recorded { clock_read, ..self.recorded }
@@ -156,22 +157,22 @@ impl CallState {
     fn spend_lookup(&mut self, kind: &KindRef) -> Result<(), LookupError> {
         let left = self.lookups_left.checked_sub(1);
         let spent = left.ok_or_else(|| LookupError::Denied("one call makes too many lookups".to_owned()));
-        self.note_denial(kind, &spent);
+        self.record_denial(kind, &spent);
         self.lookups_left = spent?;
         Ok(())
     }
 
-    fn note_denial<T>(&mut self, kind: &KindRef, answer: &Result<T, LookupError>) {
+    fn record_denial<T>(&mut self, kind: &KindRef, answer: &Result<T, LookupError>) {
         let Err(LookupError::Denied(why)) = answer else { return };
         let denied = DeniedLookup { kind: kind.clone(), why: why.clone() };
-        if !self.recorded.denied.contains(&denied) && self.recorded.denied.len() < MOST_DENIALS {
+        if !self.recorded.denied.contains(&denied) && self.recorded.denied.len() < MAX_DENIALS {
             self.recorded.denied.push(denied);
         }
     }
 
-    fn note_answer<T: fmt::Debug>(&mut self, query: Query, answer: &Result<T, LookupError>) {
-        self.note_denial(&query.kind().clone(), answer);
-        self.recorded.lookups.push(AnsweredLookup { query, answer: named(answer) });
+    fn record_answer<T: fmt::Debug>(&mut self, query: Query, answer: &Result<T, LookupError>) {
+        self.record_denial(&query.kind().clone(), answer);
+        self.recorded.lookups.push(AnsweredLookup { query, answer: answer_fingerprint(answer) });
     }
 }
 
@@ -185,7 +186,7 @@ impl lookup::Host for CallState {
         let kind = KindRef::from(kind);
         self.spend_lookup(&kind)?;
         let answer = self.lookups.get(&kind, namespace.as_deref(), &name);
-        self.note_answer(Query::Get { kind, namespace, name }, &answer);
+        self.record_answer(Query::Get { kind, namespace, name }, &answer);
         answer
     }
 
@@ -198,7 +199,7 @@ impl lookup::Host for CallState {
         let kind = KindRef::from(kind);
         self.spend_lookup(&kind)?;
         let answer = self.lookups.select(&kind, namespace.as_deref(), &selector);
-        self.note_answer(Query::Select { kind, namespace, selector }, &answer);
+        self.record_answer(Query::Select { kind, namespace, selector }, &answer);
         answer
     }
 }
@@ -232,20 +233,20 @@ impl WasiView for CallState {
     }
 }
 
-/// What the plugin said of the trap to come.
+/// The plugin's explanation of the trap that follows.
 #[derive(Default)]
 pub(crate) struct Explanation(Vec<u8>);
 
 impl Explanation {
-    /// Bytes that count.
-    const MOST: usize = 1_024;
+    /// The most bytes of an explanation.
+    const MAX_BYTES: usize = 1_024;
 
     fn add(&mut self, numbers: [u64; 4]) {
         let bytes = numbers.into_iter().flat_map(u64::to_le_bytes).filter(|byte| *byte != 0);
-        self.0.extend(bytes.take(Self::MOST - self.0.len()));
+        self.0.extend(bytes.take(Self::MAX_BYTES - self.0.len()));
     }
 
-    /// The text in one line, if there is any.
+    /// The text in one line; none if there is none.
     pub(crate) fn line(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.0);
         let words: Vec<_> = text.split_whitespace().collect();
@@ -253,13 +254,13 @@ impl Explanation {
     }
 }
 
-/// Refuses growth beyond the limits and remembers that it did.
+/// Limits the memory of a call and measures its peak.
 pub(crate) struct Meter {
     memory_limit: usize,
     memory: usize,
-    /// The most linear memory the call had, in bytes.
+    /// The peak of the linear memory, in bytes.
     pub(crate) memory_peak: usize,
-    /// Whether a growth was refused.
+    /// Whether it refused to grow the memory.
     pub(crate) memory_refused: bool,
     table_elements: usize,
     instances: usize,

@@ -1,6 +1,6 @@
-//! WASI with nothing behind it: no files, no network, no environment. Standard output and error become log lines, the
-//! clock is the call's remembered clock, randomness comes from the request. Ordinary toolchains make components that
-//! import all of it; linking it keeps them working without giving them anything.
+//! WASI without any access: no files, no network, no environment. Standard output and error become log lines, the clock is fixed for
+//! the call, and random numbers are derived from the request. Components of ordinary toolchains import WASI, so it is linked to keep
+//! them working.
 
 use std::{
     pin::Pin,
@@ -22,7 +22,7 @@ use wasmtime_wasi::{
 
 use crate::contract::log::Level;
 
-/// Writes a call's log lines until its budget is spent; clones share the budget.
+/// Writes the log lines of a call up to a limit. Clones share the limit.
 #[derive(Clone)]
 pub(crate) struct LogBudget {
     left: Arc<Mutex<Option<usize>>>,
@@ -38,7 +38,7 @@ impl LogBudget {
         self.clock_read.load(Ordering::Relaxed)
     }
 
-    /// Writes the lines of a message, cut where the budget ends. The cut is told once.
+    /// Writes the lines of a message, cut at the limit. The cut is logged once.
     pub(crate) fn write(&self, level: Level, message: &str) {
         let mut left = lock(&self.left);
         let Some(bytes) = *left else { return };
@@ -62,14 +62,14 @@ fn emit(level: Level, line: &str) {
     }
 }
 
-/// A lock that a panic elsewhere does not poison: the data behind it is valid after every statement.
+/// Locks a mutex even if a thread panicked while holding it: the data is valid after every statement.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A WASI context in which nothing can be reached.
+/// A WASI context without access to anything.
 pub(crate) fn empty(logs: &LogBudget, now: Timestamp, seed: u64) -> WasiCtx {
-    let clock = Frozen { now, read: logs.clock_read.clone(), ticks: Arc::default() };
+    let clock = FixedClock { now, read: logs.clock_read.clone(), ticks: Arc::default() };
     WasiCtx::builder()
         .stdout(Output { level: Level::Info, logs: logs.clone() })
         .stderr(Output { level: Level::Warn, logs: logs.clone() })
@@ -85,16 +85,16 @@ pub(crate) fn empty(logs: &LogBudget, now: Timestamp, seed: u64) -> WasiCtx {
         .build()
 }
 
-/// The call's clock: the wall clock stands still; the monotonic one moves a microsecond each time it is read, for
-/// guests that wait until it has moved.
+/// The clock of a call. The wall clock stands still. The monotonic clock advances by a microsecond at each read, for guests that wait
+/// until it has advanced.
 #[derive(Clone)]
-struct Frozen {
+struct FixedClock {
     now: Timestamp,
     read: Arc<AtomicBool>,
     ticks: Arc<AtomicU64>,
 }
 
-impl HostWallClock for Frozen {
+impl HostWallClock for FixedClock {
     fn resolution(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -105,7 +105,7 @@ impl HostWallClock for Frozen {
     }
 }
 
-impl HostMonotonicClock for Frozen {
+impl HostMonotonicClock for FixedClock {
     fn resolution(&self) -> u64 {
         1_000
     }
@@ -133,7 +133,7 @@ impl StdoutStream for Output {
     }
 }
 
-/// Cuts a byte stream into log lines.
+/// Splits a byte stream into log lines.
 struct Lines {
     level: Level,
     logs: LogBudget,
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn the_frozen_clock_says_that_it_was_read() {
         let logs = LogBudget::new(1);
-        let clock = Frozen { now: Timestamp::UNIX_EPOCH, read: logs.clock_read.clone(), ticks: Arc::default() };
+        let clock = FixedClock { now: Timestamp::UNIX_EPOCH, read: logs.clock_read.clone(), ticks: Arc::default() };
         assert!(HostMonotonicClock::now(&clock) < HostMonotonicClock::now(&clock));
         assert!(!logs.clock_was_read());
         assert_eq!(HostWallClock::now(&clock), Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Crashes: a host that is killed before or after any of its writes leaves nothing behind that the next one does not put
-//! right. Every scenario is run once undisturbed and then once for each point at which the host can crash.
+//! Crashes: the next host repairs whatever a host leaves behind that is killed before or after any of its writes. Each scenario
+//! runs once without a crash, and then once for each point at which the host can crash.
 
 mod run;
 mod scenario;

@@ -1,4 +1,4 @@
-//! One run of a scenario, with a namespace, a proxy and a host of its own, with or without a crash.
+//! One run of a scenario, with or without a crash. Has a namespace, a proxy and a host of its own.
 
 use std::{cell::Cell, sync::Arc};
 
@@ -141,7 +141,7 @@ impl Run {
         self.env.host.resume().await
     }
 
-    /// Waits until the state is as it shall be, and stays so.
+    /// Waits until the state is as desired, and stays so.
     async fn comes_to(&self, end: &State) -> Result<()> {
         let same = |state: &State| Look::of(state == end, state);
         eventually(PATIENCE, &format!("the state {end:?}"), async || Ok(same(&self.look().await?))).await?;

@@ -1,4 +1,4 @@
-//! What happens to an object before and while its host crashes. Names and values only.
+//! The scenarios: what users do to an object before and during the crash of its host. Values only.
 
 use serde_json::{Value, json};
 

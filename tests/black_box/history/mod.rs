@@ -1,5 +1,5 @@
-//! Histories: whatever happened to an object, its children and its host, in the end its children are those of a fresh object
-//! with the same spec (the method of Acto). The histories are random; the same seed makes the same ones.
+//! Random histories: whatever happens to an object, its children and its host, its children end up like those of a fresh object
+//! with the same spec (the method of Acto). The same seed leads to the same histories.
 
 mod steps;
 mod workload;
@@ -31,11 +31,11 @@ const EVENTS: usize = 8;
 const SEED: &str = "PILOTHOUSE_SEED";
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, whatever_happened_the_end_is_that_of_a_fresh_object);
+    heavy!(suite, every_history_ends_in_the_state_of_a_fresh_object);
 }
 
 /// On a control plane where nobody else writes, so that nobody else can be the cause of a difference.
-async fn whatever_happened_the_end_is_that_of_a_fresh_object(env: &mut TestEnv) -> Result<()> {
+async fn every_history_ends_in_the_state_of_a_fresh_object(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::quiet().await?).await?;
     let seed = seed()?;
     eprintln!("{HISTORIES} histories with {SEED}={seed}");

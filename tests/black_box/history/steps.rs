@@ -1,5 +1,5 @@
-//! Random histories: what users and others do to an object and its children, one after the other. All values are valid,
-//! and every change by hand is one that the host is to undo: what others add to a child stays, and is not done here.
+//! The steps of random histories: changes of an object and its children by users and others. All values are valid, and the host
+//! must undo every change of a child.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub enum Step {
     Patch(Child, Value),
     /// A child is deleted by hand.
     DeleteChild(Child),
-    /// The object is deleted, and created anew when it is gone.
+    /// The object is deleted, and created again when it is gone.
     Recreate,
     /// Everything waits until the host has reported on the object as it is.
     Rest,

@@ -1,4 +1,4 @@
-//! Hosts with objects, and what happens to them at the same time: steps to the objects, swaps and ends to the hosts.
+//! Runs random histories of many objects on several hosts, while plugins are swapped and hosts are restarted.
 
 use std::{cell::Cell, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 /// Histories of one host that go on at once.
 const AT_ONCE: usize = 12;
 
-/// How long anything may take while hundreds of objects change.
+/// The time limit while hundreds of objects change.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The plugins that are at work, and the kinds of their objects.
@@ -197,7 +197,7 @@ impl Workload {
         Ok(left_over.chain(different).collect())
     }
 
-    /// Starts the host anew, and waits until it has reconciled every object: it finds nothing to do.
+    /// Starts the host again, and waits until it has reconciled every object: it finds nothing to do.
     async fn reconcile_all(&mut self) -> Result<Vec<String>> {
         let before = self.writes().await?;
         self.env.host.stop().await?;

@@ -1,4 +1,4 @@
-//! Caches that are behind: what happens meanwhile, and what is heard of it later.
+//! Caches that are behind: changes that the host learns late or never.
 
 use std::time::Duration;
 
@@ -17,20 +17,21 @@ const LATE: Duration = Duration::from_secs(2);
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        children_that_are_not_seen_to_change_are_left_alone,
-        children_that_are_not_seen_to_go_are_made_anew,
+        children_that_change_unnoticed_are_left_alone,
+        children_that_are_deleted_unnoticed_are_created_again,
         children_of_another_object_of_the_same_name_are_told_apart,
-        a_child_that_was_deleted_does_not_come_back_to_mind,
+        late_events_do_not_bring_a_deleted_child_back_into_the_cache,
         a_child_that_is_gone_already_is_deleted_once,
-        an_object_that_is_not_seen_to_go_gets_no_new_children,
-        an_edit_that_comes_back_with_an_own_write_is_seen,
-        everything_late_comes_to_the_same_end,
+        an_object_that_is_deleted_unnoticed_gets_no_new_children,
+        an_edit_in_the_answer_to_an_own_write_is_noticed,
+        an_edit_that_is_read_before_a_child_is_created_again_is_noticed,
+        late_watches_lead_to_the_same_result,
     );
 }
 
 /// While the ConfigMaps' watch brings nothing, one of them is deleted, the other changed, and the object changes and changes
 /// back.
-async fn children_that_are_not_seen_to_change_are_left_alone(env: &mut TestEnv) -> Result<()> {
+async fn children_that_change_unnoticed_are_left_alone(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
     proxy.watches().freeze("configmaps");
@@ -49,7 +50,7 @@ async fn children_that_are_not_seen_to_change_are_left_alone(env: &mut TestEnv) 
 
 /// While the ConfigMaps' watch brings nothing, one of them is deleted, and the object wants other data: the host writes to a
 /// ConfigMap that is no more.
-async fn children_that_are_not_seen_to_go_are_made_anew(env: &mut TestEnv) -> Result<()> {
+async fn children_that_are_deleted_unnoticed_are_created_again(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     proxy.watches().freeze("configmaps");
     env.namespace.delete("ConfigMap", "web-a").await?;
@@ -87,7 +88,7 @@ async fn children_of_another_object_of_the_same_name_are_told_apart(env: &mut Te
 }
 
 /// While the ConfigMaps' watch brings nothing, the host deletes one that somebody has touched before.
-async fn a_child_that_was_deleted_does_not_come_back_to_mind(env: &mut TestEnv) -> Result<()> {
+async fn late_events_do_not_bring_a_deleted_child_back_into_the_cache(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     proxy.watches().freeze("configmaps");
     env.touch("ConfigMap", "web-b", "before its end").await?;
@@ -116,7 +117,7 @@ async fn a_child_that_is_gone_already_is_deleted_once(env: &mut TestEnv) -> Resu
 }
 
 /// While the objects' watch brings nothing, an object goes, and garbage collection takes its children.
-async fn an_object_that_is_not_seen_to_go_gets_no_new_children(env: &mut TestEnv) -> Result<()> {
+async fn an_object_that_is_deleted_unnoticed_gets_no_new_children(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     env.start_with_web().await?;
     proxy.watches().freeze("appservices");
@@ -145,7 +146,7 @@ async fn an_object_that_is_not_seen_to_go_gets_no_new_children(env: &mut TestEnv
 
 /// While the objects' watch brings nothing, a spec is edited and the host writes the status: the answer has the edit in it,
 /// and what the watch brings later is old news.
-async fn an_edit_that_comes_back_with_an_own_write_is_seen(env: &mut TestEnv) -> Result<()> {
+async fn an_edit_in_the_answer_to_an_own_write_is_noticed(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     proxy.watches().freeze("sextets");
     env.namespace.patch("Sextet", "web", json!({"spec": {"port": 81}})).await?;
@@ -159,8 +160,22 @@ async fn an_edit_that_comes_back_with_an_own_write_is_seen(env: &mut TestEnv) ->
     stays_quiet(env, &proxy).await
 }
 
+/// While the Sextets' watch brings nothing, the object is edited and one of its children is deleted: before the host makes the
+/// child again, it reads the object, and so knows the edit before its event.
+async fn an_edit_that_is_read_before_a_child_is_created_again_is_noticed(env: &mut TestEnv) -> Result<()> {
+    let proxy = start(env).await?;
+    proxy.watches().freeze("sextets");
+    env.namespace.patch("Sextet", "web", json!({"spec": {"port": 81}})).await?;
+    env.namespace.delete("ConfigMap", "web-a").await?;
+    let is_done = |service: &Value| service["spec"]["ports"][0]["port"] == 81;
+    env.namespace.until("Service", "web-s", "to have the new port", is_done).await?;
+    proxy.watches().thaw();
+    ready(env).await?;
+    stays_quiet(env, &proxy).await
+}
+
 /// Every event comes two seconds late, while the object changes, children change and go, and another object takes its name.
-async fn everything_late_comes_to_the_same_end(env: &mut TestEnv) -> Result<()> {
+async fn late_watches_lead_to_the_same_result(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
     proxy.watches().delay(LATE);

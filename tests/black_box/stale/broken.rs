@@ -1,4 +1,4 @@
-//! Watches that are cut, refused, silent or wrong: they are taken up again, and nothing that happened meanwhile is missed.
+//! Watches that are cut, refused, silent or wrong: they are restarted, and no change is missed.
 
 use anyhow::{Context, Result, ensure};
 use axum::http::StatusCode;
@@ -19,10 +19,10 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         watches_that_are_cut_and_refused_go_on,
-        a_forgotten_past_is_listed_anew,
-        a_stream_that_says_that_the_past_is_gone_is_followed_anew,
-        a_watch_that_has_fallen_silent_is_renewed,
-        a_child_that_goes_between_a_write_and_its_answer_is_made_anew,
+        a_watch_from_a_compacted_revision_is_replaced_by_a_list,
+        a_watch_with_an_expired_error_in_its_stream_is_restarted,
+        a_silent_watch_is_restarted,
+        a_child_that_is_deleted_during_a_write_is_created_again,
         malformed_objects_end_no_watch,
     );
 }
@@ -49,7 +49,7 @@ async fn watches_that_are_cut_and_refused_go_on(env: &mut TestEnv) -> Result<()>
 }
 
 /// The API server no longer knows what was before now, and says so in either way. What went meanwhile is noticed.
-async fn a_forgotten_past_is_listed_anew(env: &mut TestEnv) -> Result<()> {
+async fn a_watch_from_a_compacted_revision_is_replaced_by_a_list(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
     for (port, expiry) in [(81, Expiry::Event), (80, Expiry::Answer)] {
@@ -65,8 +65,8 @@ async fn a_forgotten_past_is_listed_anew(env: &mut TestEnv) -> Result<()> {
     stays_quiet(env, &proxy).await
 }
 
-/// As an API server does that has lost its own connection, or begins anew.
-async fn a_stream_that_says_that_the_past_is_gone_is_followed_anew(env: &mut TestEnv) -> Result<()> {
+/// As an API server does that has lost its own connection, or begins again.
+async fn a_watch_with_an_expired_error_in_its_stream_is_restarted(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
     for (port, status) in [(81, StatusCode::GONE), (80, StatusCode::INTERNAL_SERVER_ERROR)] {
@@ -83,7 +83,7 @@ async fn a_stream_that_says_that_the_past_is_gone_is_followed_anew(env: &mut Tes
 }
 
 /// The stream stays open and brings nothing, not even the API server's bookmarks.
-async fn a_watch_that_has_fallen_silent_is_renewed(env: &mut TestEnv) -> Result<()> {
+async fn a_silent_watch_is_restarted(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy_with(&env.upstream().await?, &["--watch-renewal", "1s"]).await?;
     begin(env).await?;
     for resource in ["sextets", "configmaps"] {
@@ -124,9 +124,9 @@ async fn malformed_objects_end_no_watch(env: &mut TestEnv) -> Result<()> {
     returns_to(env, &before).await
 }
 
-/// A child is changed and goes, and its watch, which lists anew meanwhile, tells of no change; only then the host hears the
+/// A child is changed and goes, and its watch, which lists again meanwhile, tells of no change; only then the host hears the
 /// answer to its write.
-async fn a_child_that_goes_between_a_write_and_its_answer_is_made_anew(env: &mut TestEnv) -> Result<()> {
+async fn a_child_that_is_deleted_during_a_write_is_created_again(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy_with(&env.upstream().await?, &["--watch-renewal", "2s"]).await?;
     begin(env).await?;
     proxy.watches().freeze("configmaps");

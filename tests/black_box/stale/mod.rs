@@ -1,5 +1,5 @@
-//! What the host does not know yet leads to no delete of a wanted child, to no second one, and to no write that is not
-//! needed. A proxy makes its watches late and wrong.
+//! Stale caches lead to no delete of a desired child, no duplicate child, and no unnecessary write. A proxy delays and breaks the
+//! host's watches.
 
 mod behind;
 mod broken;

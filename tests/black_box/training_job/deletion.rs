@@ -1,4 +1,4 @@
-//! Jobs that are deleted while they run: everything that they made goes first, and claims stay.
+//! Deletion of running jobs: their children are deleted first, and claims stay.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

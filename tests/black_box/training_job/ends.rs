@@ -1,4 +1,4 @@
-//! What becomes of a job's Pods and other children after its end, and jobs whose time is up.
+//! The Pods and other children of a job after its end, deadlines, and the time to live.
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ pub fn register(suite: &mut Suite) {
         suite,
         the_policy_says_which_pods_stay,
         a_job_fails_at_its_deadline,
-        a_job_goes_with_all_that_it_made_when_its_time_to_live_is_over,
+        a_job_and_its_children_are_deleted_after_the_time_to_live,
         a_time_to_live_can_change_until_it_is_over,
     );
 }
@@ -62,7 +62,7 @@ async fn a_job_fails_at_its_deadline(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-async fn a_job_goes_with_all_that_it_made_when_its_time_to_live_is_over(env: &mut TestEnv) -> Result<()> {
+async fn a_job_and_its_children_are_deleted_after_the_time_to_live(env: &mut TestEnv) -> Result<()> {
     const LIFE: i64 = 3;
     env.start(&["training-job"]).await?;
     let spec = json!({"hyperparameters": {"rate": 0.1}, "runPolicy": {"ttlSecondsAfterFinished": LIFE}});

@@ -1,4 +1,4 @@
-//! Workers that fail: which failures are retried, what is retried, and when it is enough.
+//! Failed workers: which failures are retried, with which Pods, and how often.
 
 use anyhow::{Result, ensure};
 use pilothouse_tests::cluster::condition;

@@ -1,5 +1,5 @@
-//! Gang scheduling: reported where the scheduler's kind is missing, and held until the scheduler lets the group in. One test,
-//! for a kind is installed for all.
+//! Gang scheduling: a missing kind of the scheduler is reported, and a job waits until the scheduler admits its group. One test
+//! only, because it installs a kind for all tests.
 
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -16,11 +16,11 @@ use crate::{
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_gang_waits_for_its_scheduler_and_then_to_be_let_in);
+    tests!(suite, a_gang_waits_for_its_scheduler_and_then_for_admission);
 }
 
 /// The simulated node only knows the default scheduler, so that stands in for Volcano's.
-async fn a_gang_waits_for_its_scheduler_and_then_to_be_let_in(env: &mut TestEnv) -> Result<()> {
+async fn a_gang_waits_for_its_scheduler_and_then_for_admission(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     let gang = json!({"scheduler": "volcano", "schedulerName": "default-scheduler", "queue": "research"});
     let resources = json!({"requests": {"cpu": "500m"}});

@@ -1,5 +1,5 @@
-//! The host is killed in the middle of the restart of a whole job: the next one ends what the first one began, and no
-//! worker of before is left beside new ones.
+//! The host is killed in the middle of the restart of a whole job: the next host completes the restart, and no old worker remains
+//! beside new ones.
 
 use anyhow::{Result, ensure};
 use pilothouse_tests::{
@@ -19,28 +19,28 @@ const WORKERS: usize = 4;
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        a_host_killed_as_it_says_that_it_restarts_restarts_once,
-        a_host_killed_before_it_says_that_it_restarts_restarts_once,
-        a_host_killed_among_removals_leaves_no_old_worker,
-        a_host_killed_among_new_workers_makes_the_others,
+        a_host_killed_during_the_status_write_of_a_job_restart_restarts_the_job_once,
+        a_host_killed_before_the_status_write_of_a_job_restart_restarts_the_job_once,
+        a_host_killed_while_it_deletes_workers_deletes_the_rest_after_its_restart,
+        a_host_killed_while_it_creates_workers_creates_the_rest_after_its_restart,
     );
 }
 
-async fn a_host_killed_before_it_says_that_it_restarts_restarts_once(env: &mut TestEnv) -> Result<()> {
+async fn a_host_killed_before_the_status_write_of_a_job_restart_restarts_the_job_once(env: &mut TestEnv) -> Result<()> {
     killed_at(env, 1, Moment::Before, 1.0).await
 }
 
 /// The first host did not hear that its status was taken, so it did not count, and the second one must not.
-async fn a_host_killed_as_it_says_that_it_restarts_restarts_once(env: &mut TestEnv) -> Result<()> {
+async fn a_host_killed_during_the_status_write_of_a_job_restart_restarts_the_job_once(env: &mut TestEnv) -> Result<()> {
     killed_at(env, 1, Moment::After, 0.0).await
 }
 
 /// The status is the first write, and then each worker is deleted.
-async fn a_host_killed_among_removals_leaves_no_old_worker(env: &mut TestEnv) -> Result<()> {
+async fn a_host_killed_while_it_deletes_workers_deletes_the_rest_after_its_restart(env: &mut TestEnv) -> Result<()> {
     killed_at(env, 1 + WORKERS / 2, Moment::Before, 0.0).await
 }
 
-async fn a_host_killed_among_new_workers_makes_the_others(env: &mut TestEnv) -> Result<()> {
+async fn a_host_killed_while_it_creates_workers_creates_the_rest_after_its_restart(env: &mut TestEnv) -> Result<()> {
     killed_at(env, 1 + WORKERS + WORKERS / 2, Moment::After, 0.0).await
 }
 

@@ -1,5 +1,4 @@
-//! The largest job: how soon all its workers are made, how much the plugin is shown, and how often its status is written while
-//! they start.
+//! The largest job: the time until all workers exist, the size of a request, and the number of status writes while they start.
 
 use std::time::{Duration, Instant};
 
@@ -30,11 +29,11 @@ const APART: Duration = Duration::from_millis(40);
 const NEWS: usize = 3;
 
 pub fn register(suite: &mut Suite) {
-    timed!(suite, a_hundred_workers_are_made_soon);
+    timed!(suite, a_hundred_workers_are_created_in_time);
     tests!(suite, workers_that_start_one_by_one_are_reported_once_a_second);
 }
 
-async fn a_hundred_workers_are_made_soon(env: &mut TestEnv) -> Result<()> {
+async fn a_hundred_workers_are_created_in_time(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     let asked = Timestamp::now();
     env.namespace.apply(job(json!({"workers": WORKERS, "hyperparameters": {"rate": 0.1}}))).await?;

@@ -1,4 +1,4 @@
-//! Jobs that somebody else manages: nothing at all is done about them, until they are handed over.
+//! Jobs with another manager: the host does not touch them until they are handed over.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The plugin `training-job` on a real API server: what becomes of jobs whose Pods a simulated node starts, ends and fails.
+//! The plugin `training-job` on a real API server. A simulated node starts, ends and fails the Pods.
 
 mod deletion;
 mod ends;

@@ -1,4 +1,4 @@
-//! A TensorFlow job with a parameter server: who its members are told that they are.
+//! A TensorFlow job with a parameter server: the cluster specification in its members' environment.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! A selection of the phase cases of TensorFlow jobs: which Pods end how, and what the job comes to. The pure function is
-//! tested with all of them.
+//! A selection of the phase cases of TensorFlow jobs: how Pods end, and the phase that the job reaches. The pure function is
+//! tested with all cases.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

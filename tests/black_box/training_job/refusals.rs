@@ -1,4 +1,4 @@
-//! Jobs that cannot be right: refused when they are submitted, or say what they wait for, and never half made.
+//! Invalid and incomplete jobs: refused at submission, or waiting with a reason, and never created in part.
 
 use anyhow::{Result, bail, ensure};
 use pilothouse_tests::cluster::condition;
@@ -18,7 +18,7 @@ pub fn register(suite: &mut Suite) {
         names_that_are_no_host_names_are_refused,
         a_missing_claim_is_waited_for,
         a_missing_config_map_is_waited_for,
-        what_cannot_change_is_refused_on_a_running_job,
+        immutable_fields_of_a_running_job_cannot_change,
     );
 }
 
@@ -100,7 +100,7 @@ async fn a_missing_config_map_is_waited_for(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-async fn what_cannot_change_is_refused_on_a_running_job(env: &mut TestEnv) -> Result<()> {
+async fn immutable_fields_of_a_running_job_cannot_change(env: &mut TestEnv) -> Result<()> {
     super::words::start_running(env, json!({})).await?;
     for (change, why) in [
         (json!({"framework": "tensorflow"}), "the framework cannot change"),

@@ -1,4 +1,4 @@
-//! Real PyTorch workers: processes with exactly the environment of a job's Pods find each other and compute something together.
+//! Real PyTorch workers: processes with the environment of a job's Pods find each other and compute together.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Workers whose Pods somebody deletes: they come back as who they were.
+//! Deleted workers: they are created again with the same name, rank and address.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ const LOST: &str = "mnist-worker-1";
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
-        a_worker_that_is_deleted_comes_back_as_who_it_was,
-        workers_that_cannot_go_on_without_each_other_all_come_back,
+        a_deleted_worker_is_created_again_with_its_name_and_rank,
+        workers_that_depend_on_each_other_are_all_recreated,
     );
 }
 
 /// The others are not disturbed.
-async fn a_worker_that_is_deleted_comes_back_as_who_it_was(env: &mut TestEnv) -> Result<()> {
+async fn a_deleted_worker_is_created_again_with_its_name_and_rank(env: &mut TestEnv) -> Result<()> {
     start_running(env, json!({"workers": 3, "runPolicy": {"restartScope": "Worker"}})).await?;
     let before = pods(env).await?;
     delete_and_wait(env).await?;
@@ -35,7 +35,7 @@ async fn a_worker_that_is_deleted_comes_back_as_who_it_was(env: &mut TestEnv) ->
     has_events(env, JOB, "SuccessfulCreatePod", 1).await
 }
 
-async fn workers_that_cannot_go_on_without_each_other_all_come_back(env: &mut TestEnv) -> Result<()> {
+async fn workers_that_depend_on_each_other_are_all_recreated(env: &mut TestEnv) -> Result<()> {
     start_running(env, json!({"workers": 3})).await?;
     let before = pods(env).await?;
     delete_and_wait(env).await?;

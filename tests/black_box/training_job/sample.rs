@@ -1,4 +1,4 @@
-//! The sample job, unchanged, from the first look at its claim to its end: Pods, Service, status, Events and metrics.
+//! The sample job, unchanged, from waiting for its claim to its end: Pods, Service, status, Events and metrics.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! ConfigMaps that a job refers to: it goes on with what they were when it started.
+//! ConfigMaps that a job refers to: a running job keeps their content as of its start.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

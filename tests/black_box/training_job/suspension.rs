@@ -1,4 +1,4 @@
-//! Jobs that shall not run for now: they have no Pods, and begin anew when they are resumed.
+//! Suspended jobs: they have no Pods, and start again when they are resumed.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_job_that_is_suspended_while_it_starts_goes_on_when_it_is_resumed,
-        a_job_that_begins_suspended_makes_nothing,
+        a_job_that_is_created_suspended_has_no_pods,
     );
 }
 
@@ -43,7 +43,7 @@ async fn a_job_that_is_suspended_while_it_starts_goes_on_when_it_is_resumed(env:
     Ok(())
 }
 
-async fn a_job_that_begins_suspended_makes_nothing(env: &mut TestEnv) -> Result<()> {
+async fn a_job_that_is_created_suspended_has_no_pods(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     env.namespace.apply(job(json!({"runPolicy": {"suspend": true}}))).await?;
     has(env, JOB, "Suspended", "TrainingJobSuspended").await?;

@@ -1,4 +1,4 @@
-//! Short words for what the tests of the plugin do with jobs and their Pods, and for what they wait for.
+//! Helpers for the tests of the plugin: create jobs, end Pods, and wait for conditions and Events.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Answers in the API server's place, in its own words.
+//! Builds answers in the format of the API server, for the proxy to send in its place.
 
 use axum::{
     body::Body,
@@ -7,7 +7,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-/// A failure, as the API server would tell it.
+/// A failed response, as the API server sends it.
 pub fn failure(code: StatusCode, message: &str) -> Response {
     let mut answer = Response::new(Body::from(status(code, message).to_string()));
     *answer.status_mut() = code;
@@ -15,7 +15,7 @@ pub fn failure(code: StatusCode, message: &str) -> Response {
     answer
 }
 
-/// The object that tells of a failure.
+/// The `Status` object of a failure.
 pub fn status(code: StatusCode, message: &str) -> Value {
     let reason = match code {
         StatusCode::GONE => "Expired".to_owned(),
@@ -27,7 +27,7 @@ pub fn status(code: StatusCode, message: &str) -> Value {
     })
 }
 
-/// An event of a watch, as a line.
+/// A watch event, as one line.
 pub fn event(event_type: &str, object: &Value) -> String {
     format!("{}\n", json!({"type": event_type, "object": object}))
 }

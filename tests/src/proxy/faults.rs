@@ -1,4 +1,4 @@
-//! Requests that go wrong because a test wants it: failed, late, or never answered.
+//! Fault injection for requests: a test makes them fail, arrive late, or get no answer.
 
 use std::{
     future::pending,
@@ -10,52 +10,52 @@ use axum::http::{Method, StatusCode};
 
 use super::request::Target;
 
-/// Which requests go wrong; none at first. A resource is `configmaps` or `sextets/status`. Watches are no requests here.
+/// The faults to inject; none at first. Resources are named like `configmaps` or `sextets/status`. Watches are not affected.
 #[derive(Default)]
 pub struct Faults {
     wrong: Mutex<Vec<(Method, String, Fault)>>,
 }
 
-/// What becomes of a request.
+/// The fault for a request.
 #[derive(Clone, Copy)]
 enum Fault {
-    /// It fails; the API server never sees it.
+    /// It fails before it reaches the API server.
     Fail(StatusCode),
-    /// So does it, and the next one goes its way.
+    /// The same, but only once.
     FailOnce(StatusCode),
-    /// It reaches the API server so much later.
+    /// It reaches the API server after this delay.
     Delay(Duration),
-    /// Nobody sees it, and nobody answers.
+    /// It never reaches the API server and is never answered.
     Swallow,
 }
 
 impl Faults {
-    /// Lets requests of a method to a resource fail with a status.
+    /// Makes all requests of a method to a resource fail with a status.
     pub fn fail(&self, method: Method, resource: &str, status: StatusCode) {
         self.go_wrong(method, resource, Fault::Fail(status));
     }
 
-    /// Lets the next request of a method to a resource fail with a status.
+    /// Makes the next request of a method to a resource fail with a status.
     pub fn fail_once(&self, method: Method, resource: &str, status: StatusCode) {
         self.go_wrong(method, resource, Fault::FailOnce(status));
     }
 
-    /// Lets requests of a method to a resource take longer.
+    /// Delays all requests of a method to a resource.
     pub fn delay(&self, method: Method, resource: &str, by: Duration) {
         self.go_wrong(method, resource, Fault::Delay(by));
     }
 
-    /// Lets requests of a method to a resource go nowhere: they are never answered.
+    /// Swallows all requests of a method to a resource: they are never answered.
     pub fn swallow(&self, method: Method, resource: &str) {
         self.go_wrong(method, resource, Fault::Swallow);
     }
 
-    /// Lets no more request go wrong. One that was swallowed stays so.
+    /// Removes all faults. A request that was swallowed stays without an answer.
     pub fn heal(&self) {
         self.wrong().clear();
     }
 
-    /// Lets a request go its way, or tells how it fails.
+    /// Applies the fault for a request, if there is one. Returns the response of one that fails.
     pub(super) async fn pass(&self, target: &Target) -> Result<(), StatusCode> {
         match self.take(target) {
             None => Ok(()),
@@ -68,7 +68,7 @@ impl Faults {
         }
     }
 
-    /// What becomes of a request. What is to happen once has happened then.
+    /// The fault for a request. A fault that applies once is removed.
     fn take(&self, target: &Target) -> Option<Fault> {
         let mut wrong = self.wrong();
         let is_meant = |(method, resource, _): &(Method, String, Fault)| {

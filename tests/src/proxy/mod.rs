@@ -1,6 +1,6 @@
-//! A proxy between one host and the API server, in which tests make things go wrong: it holds a write for ever, delays,
-//! freezes and cuts watches, answers in the API server's place. What no test asks for passes unchanged, watches
-//! event by event. It never looks into an object and never repeats a request.
+//! A proxy between one host and the API server, for fault injection: it holds writes, delays, freezes and cuts watches, and
+//! answers in the API server's place. Everything else passes unchanged. The proxy never looks into an object and never repeats a
+//! request.
 
 mod answer;
 mod faults;
@@ -37,21 +37,21 @@ pub use self::{
     writes::{Moment, Writes},
 };
 
-/// The largest request body; the API server takes less.
+/// The limit for request bodies. The API server's own limit is lower.
 const LARGEST: usize = 8 << 20;
 
-/// The API server as proxies reach it. Proxies of one test share the connections.
+/// The connection to the API server, which the proxies of one test share.
 #[derive(Clone)]
 pub struct Upstream(Client);
 
-/// A proxy that runs. Ends with its owner.
+/// A running proxy. Stops when it is dropped.
 pub struct Proxy {
     kubeconfig: NamedTempFile,
     passage: Arc<Passage>,
     server: AbortHandle,
 }
 
-/// What every request goes through.
+/// The state that all requests share.
 struct Passage {
     upstream: Upstream,
     writes: Writes,
@@ -60,14 +60,14 @@ struct Passage {
 }
 
 impl Upstream {
-    /// The API server of a kubeconfig, as that one's user. Belongs to the tokio runtime in which it is made.
+    /// The API server and the user of a kubeconfig. Belongs to the tokio runtime in which it is created.
     ///
     /// # Errors
-    /// Where the kubeconfig is not usable.
+    /// If the kubeconfig is not usable.
     pub async fn of(kubeconfig: &Path) -> Result<Self> {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        // To try again is up to the host.
+        // Retries are up to the host.
         config.default_retry = false;
         Ok(Self(Client::try_from(config)?))
     }
@@ -82,7 +82,7 @@ impl Proxy {
     /// Starts a proxy on a free port of the loopback interface. `namespace` is that of its kubeconfig's context.
     ///
     /// # Errors
-    /// Where it cannot listen.
+    /// If it cannot listen.
     pub async fn start(upstream: Upstream, namespace: &str) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("failed to listen on the loopback interface")?;
         let kubeconfig = kubeconfig(&format!("http://{}", listener.local_addr()?), namespace)?;
@@ -93,7 +93,7 @@ impl Proxy {
         Ok(Self { kubeconfig, passage, server })
     }
 
-    /// A kubeconfig that leads to the proxy.
+    /// The kubeconfig for the proxy.
     pub fn kubeconfig(&self) -> PathBuf {
         self.kubeconfig.path().to_owned()
     }
@@ -108,7 +108,7 @@ impl Proxy {
         &self.passage.watches
     }
 
-    /// Requests that go wrong.
+    /// The faults to inject.
     pub fn faults(&self) -> &Faults {
         &self.passage.faults
     }
@@ -120,7 +120,7 @@ impl Drop for Proxy {
     }
 }
 
-/// A listener whose connections send at once what is written.
+/// A listener for connections without Nagle's algorithm, which would delay watch events.
 struct NoDelay(TcpListener);
 
 impl axum::serve::Listener for NoDelay {
@@ -129,7 +129,7 @@ impl axum::serve::Listener for NoDelay {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let (stream, address) = axum::serve::Listener::accept(&mut self.0).await;
-        // Where that fails, answers come later and nothing else.
+        // If that fails, answers are only a little later.
         drop(stream.set_nodelay(true));
         (stream, address)
     }
@@ -150,7 +150,7 @@ async fn handle(State(passage): State<Arc<Passage>>, request: Request<Body>) -> 
 impl Passage {
     async fn pass(&self, target: &Target, request: Request<Body>) -> Result<Response> {
         let (mut parts, body) = request.into_parts();
-        // The connection to the API server has its own.
+        // The connection to the API server has a `Host` header of its own.
         parts.headers.remove(header::HOST);
         let body = to_bytes(body, LARGEST).await?.to_vec();
         let (upstream, request) = (self.upstream.clone(), Request::from_parts(parts, body));

@@ -1,10 +1,10 @@
-//! What a request is about, as far as its line tells.
+//! Parses the target of a request from its request line.
 
 use std::fmt;
 
 use axum::http::{Method, Request};
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The method.
@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads a request's line.
+    /// Parses a request line.
     pub fn of<B>(request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default();
         let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
@@ -42,13 +42,13 @@ impl Target {
         }
     }
 
-    /// Whether it asks for a stream of changes.
+    /// Whether it is a watch.
     pub fn is_watch(&self) -> bool {
         self.watch
     }
 
-    /// Whether it is a write that tests count: what the host does for objects. Events and Leases come when they come, and a
-    /// review of access only asks.
+    /// Whether it is a write that tests count. Events and Leases are written at any time, and an access review only
+    /// asks a question.
     pub fn is_counted(&self) -> bool {
         let others = ["events", "leases", "selfsubjectaccessreviews", ""];
         self.method != Method::GET && !others.contains(&self.resource.as_str())

@@ -1,5 +1,5 @@
-//! The host's watches: passed event by event, late, frozen, cut or refused as a test asks. An event keeps its place behind
-//! those before it.
+//! Fault injection for watches: a test delays, freezes, cuts or refuses them. Events are forwarded one by one and never overtake
+//! each other.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -27,10 +27,10 @@ use super::{
     request::Target,
 };
 
-/// Orders that a stream may be behind with.
+/// The number of commands that a stream may lag behind.
 const ORDERS: usize = 64;
 
-/// How a watch that begins too far in the past is answered.
+/// The answer to a watch from a compacted revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
     /// With a status instead of a stream.
@@ -39,7 +39,7 @@ pub enum Expiry {
     Event,
 }
 
-/// What tests do to watches. Resources are named in the plural: `configmaps`.
+/// The faults for watches. Resources are named in the plural: `configmaps`.
 pub struct Watches {
     rules: watch::Sender<Rules>,
     orders: broadcast::Sender<Order>,
@@ -56,11 +56,11 @@ struct Rules {
 
 #[derive(Clone)]
 enum Order {
-    /// Ends every stream without a word.
+    /// Ends every stream without an error.
     Cut,
     /// Silences the streams of a resource.
     Stall(String),
-    /// Puts a line into the streams of a resource.
+    /// Inserts a line into the streams of a resource.
     Say(String, String),
 }
 
@@ -71,22 +71,22 @@ impl Default for Watches {
 }
 
 impl Watches {
-    /// Lets every event come later by so much.
+    /// Delays every event.
     pub fn delay(&self, by: Duration) {
         self.rules.send_modify(|rules| rules.delay = by);
     }
 
-    /// Lets the watches of a resource stay open and bring nothing, until they are thawed.
+    /// Freezes the watches of a resource: they stay open, and their events wait until they are thawed.
     pub fn freeze(&self, resource: &str) {
         self.rules.send_modify(|rules| rules.frozen.extend([resource.to_owned()]));
     }
 
-    /// Brings what was frozen.
+    /// Sends the events that were frozen.
     pub fn thaw(&self) {
         self.rules.send_modify(|rules| rules.frozen.clear());
     }
 
-    /// Lets the watches of a resource that are open now bring nothing for ever, not even their end. New ones do.
+    /// Silences the open watches of a resource for ever: they send nothing, not even their end. New watches work.
     pub fn stall(&self, resource: &str) {
         self.order(Order::Stall(resource.to_owned()));
     }
@@ -115,17 +115,17 @@ impl Watches {
         self.rules.send_modify(|rules| rules.refusal = None);
     }
 
-    /// Forgets, as a compaction does, what was before a resource version: a watch that begins there is answered with 410.
+    /// Simulates a compaction: a watch from before this resource version is answered with 410.
     pub fn forget_before(&self, version: u64, expiry: Expiry) {
         self.rules.send_modify(|rules| rules.expired = Some((version, expiry)));
     }
 
-    /// Tells the watches of a resource something that the API server did not say: `ADDED` and an object.
+    /// Sends an event to the watches of a resource that the API server did not send, such as `ADDED` with an object.
     pub fn say(&self, resource: &str, event_type: &str, object: &Value) {
         self.order(Order::Say(resource.to_owned(), event(event_type, object)));
     }
 
-    /// Tells the watches of a resource of a failure, as the API server does within a stream.
+    /// Sends an error event to the watches of a resource.
     pub fn say_failure(&self, resource: &str, code: StatusCode) {
         self.say(resource, "ERROR", &status(code, "the test says so"));
     }
@@ -139,7 +139,7 @@ impl Watches {
         if let Some(refusal) = refused {
             return Ok(refusal);
         }
-        // Nothing said from here on is missed, though the API server may not have answered yet.
+        // Subscribe before the request, so that no command is missed while the API server answers.
         let (rules, orders) = (self.rules.subscribe(), self.orders.subscribe());
         let answer = forward.await?;
         if answer.status() != StatusCode::OK {
@@ -155,13 +155,13 @@ impl Watches {
     }
 
     fn order(&self, order: Order) {
-        // Without a stream there is nobody to hear it.
+        // Sending fails only without an open stream, and then there is nothing to do.
         drop(self.orders.send(order));
     }
 }
 
 impl Rules {
-    /// The answer to a watch that does not begin.
+    /// The answer to a refused watch.
     fn refusal(&self, target: &Target) -> Option<Response> {
         if let Some(status) = self.refusal {
             return Some(failure(status, "the test refuses watches"));
@@ -176,25 +176,25 @@ impl Rules {
     }
 }
 
-/// One watch on its way to the host.
+/// One watch that is forwarded to the host.
 struct Stream {
     resource: String,
     /// None once the API server has ended it.
     upstream: Option<BodyDataStream>,
     rules: watch::Receiver<Rules>,
     orders: broadcast::Receiver<Order>,
-    /// The beginning of an event whose end has not come.
+    /// The first part of an incomplete event.
     part: Vec<u8>,
-    /// Events and when they came.
+    /// Complete events with their arrival times.
     waiting: VecDeque<(Instant, Bytes)>,
     _place: Place,
 }
 
-/// What the streams are about that are open.
+/// The open streams.
 #[derive(Default)]
 struct Open(Mutex<Vec<Target>>);
 
-/// A stream's place among those that are open, until it ends or the host no longer reads it.
+/// The registration of an open stream. Ends with the stream, or when the host stops reading it.
 struct Place {
     open: Arc<Open>,
     target: Target,
@@ -255,7 +255,7 @@ impl Stream {
         }
     }
 
-    /// When the first waiting event may go on; never while it is frozen.
+    /// The time at which the first waiting event is due; none while the stream is frozen.
     fn due(&mut self) -> Option<Instant> {
         let delay = self.rules.borrow_and_update().delay;
         let (came, _) = self.waiting.front()?;
@@ -266,7 +266,7 @@ impl Stream {
         self.rules.borrow().frozen.contains(&self.resource)
     }
 
-    /// Takes bytes of the API server, which end where they end, and keeps whole events.
+    /// Adds bytes from the API server, which may end in the middle of an event, and splits them into events.
     fn take(&mut self, bytes: &[u8]) {
         self.part.extend_from_slice(bytes);
         while let Some(end) = self.part.iter().position(|byte| *byte == b'\n') {
@@ -276,7 +276,7 @@ impl Stream {
     }
 }
 
-/// More of a stream; for ever nothing once it has ended.
+/// The next bytes of a stream. Never returns once the stream has ended.
 async fn read(upstream: &mut Option<BodyDataStream>) -> Option<Result<Bytes, axum::Error>> {
     match upstream {
         Some(stream) => stream.next().await,

@@ -1,5 +1,5 @@
-//! The host's writes, in order of their arrival, and the one at which the host is to crash. From that one on, nothing
-//! passes any more: what the API server has then is exactly what a crash at that point leaves behind.
+//! Records the host's writes in the order of their arrival and holds one of them, to simulate a crash at that point. From the
+//! held write on nothing passes, so the API server has exactly the state that a crash would leave behind.
 
 use std::{
     future::pending,
@@ -17,12 +17,12 @@ use crate::{
     wait::{Look, eventually},
 };
 
-/// When a write is held.
+/// The point at which a write is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Before the API server sees it. It never will, unless the write is released.
+    /// Before it reaches the API server. It never does, unless the write is released.
     Before,
-    /// After the API server has answered, before the host hears of it. It never will, unless it is released.
+    /// After the API server's answer, before that reaches the host. It never does, unless the answer is released.
     After,
 }
 
@@ -35,17 +35,17 @@ pub struct Writes {
 #[derive(Default)]
 struct Inner {
     seen: Vec<String>,
-    /// Writes that the API server has not answered yet, and the most that there ever were.
+    /// The writes without an answer yet, and their maximum so far.
     under_way: usize,
     most: usize,
     hold: Option<(usize, Moment)>,
     /// The write that is held before the API server sees it.
     held: Option<BoxFuture<'static, Result<Response>>>,
-    /// Lets the host hear the answer that is held.
+    /// Releases the held answer.
     release_answer: Option<oneshot::Sender<()>>,
 }
 
-/// What becomes of a write.
+/// What to do with a write.
 enum Course {
     Free,
     HeldBefore,
@@ -53,34 +53,34 @@ enum Course {
 }
 
 impl Writes {
-    /// Counts anew, from the first; nothing is held any more, but what is held stays held.
+    /// Starts counting again at 1 and holds no further write. A write that is held already stays held.
     pub fn count(&self) {
         let mut inner = self.inner();
         inner.seen.clear();
         inner.hold = None;
     }
 
-    /// Counts anew and holds write `number` (the first is 1), and all that come after it.
+    /// Starts counting again and holds write `number` (the first is 1) and all later ones.
     pub fn hold(&self, number: usize, moment: Moment) {
         let mut inner = self.inner();
         inner.seen.clear();
         (inner.hold, inner.held) = (Some((number, moment)), None);
     }
 
-    /// Sends the write that was held before the API server saw it, as if it had been under way for all that time. Nobody waits
-    /// for the answer but the caller.
+    /// Sends the held write to the API server, like a request that was delayed in the network. Only the caller gets
+    /// the answer.
     ///
     /// # Errors
-    /// Where none was held, or the API server does not answer.
+    /// If none was held, or the API server does not answer.
     pub async fn release(&self) -> Result<StatusCode> {
         let held = self.inner().held.take();
         Ok(held.context("no write was held")?.await?.status())
     }
 
-    /// Lets the host hear the answer that was held after the API server gave it, and all that is written from now on pass.
+    /// Sends the held answer to the host and lets all further writes pass.
     ///
     /// # Errors
-    /// Where none was held, or the host no longer waits for it.
+    /// If none was held, or the host no longer waits for it.
     pub fn release_answer(&self) -> Result<()> {
         let mut inner = self.inner();
         inner.hold = None;
@@ -88,17 +88,17 @@ impl Writes {
         released.map_err(|()| anyhow!("the host no longer waits for the answer"))
     }
 
-    /// What has been written: `PATCH configmaps web`.
+    /// All writes so far, such as `PATCH configmaps web`.
     pub fn seen(&self) -> Vec<String> {
         self.inner().seen.clone()
     }
 
-    /// The most writes that were under way at the same time.
+    /// The maximum number of concurrent writes.
     pub fn most_at_once(&self) -> usize {
         self.inner().most
     }
 
-    /// Whether the write to hold is there and every earlier one is answered.
+    /// Whether the write to hold has arrived and all earlier ones are answered.
     pub fn is_held(&self) -> bool {
         let inner = self.inner();
         inner.hold.is_some_and(|(number, _)| inner.seen.len() >= number) && inner.under_way == 0
@@ -107,7 +107,7 @@ impl Writes {
     /// Waits until [`Writes::is_held`].
     ///
     /// # Errors
-    /// Where no write is held in time.
+    /// If no write is held in time.
     pub async fn until_held(&self) -> Result<()> {
         eventually(PATIENCE, "a write to be held", async || Ok(Look::of(self.is_held(), self.seen()))).await
     }
@@ -124,7 +124,7 @@ impl Writes {
         }
         let under_way = UnderWay(self);
         let answer = forward.await;
-        // Who sees that it is held can release its answer.
+        // The order matters: a test that sees the write as held may release its answer at once.
         let released = matches!(course, Course::HeldAfter).then(|| {
             let (sender, released) = oneshot::channel();
             self.inner().release_answer = Some(sender);
@@ -160,7 +160,7 @@ impl Writes {
     }
 }
 
-/// A write that was let through. Ends with the answer, or when the host no longer waits for it.
+/// A write in progress. Ends with the answer, or when the host stops waiting for it.
 struct UnderWay<'a>(&'a Writes);
 
 impl Drop for UnderWay<'_> {

@@ -47,7 +47,7 @@ mod tests {
     use super::{super::modules::Sources, *};
 
     #[test]
-    fn a_circle_is_told_by_its_imports() -> Result<()> {
+    fn a_circle_is_reported_with_its_imports() -> Result<()> {
         let files = [
             ("lib.rs", "mod a; mod b; mod c; mod d;"),
             ("a.rs", "use crate::b::One; pub struct Four;"),

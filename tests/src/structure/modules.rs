@@ -25,7 +25,7 @@ impl Imports {
     /// The imports of the crate that has this file as its root, by the files that are built outside tests.
     ///
     /// # Errors
-    /// Where the file of a module is missing.
+    /// If the file of a module is missing.
     pub fn of_crate(root: &str, sources: &Sources) -> Result<Self> {
         let mut tree = Tree { sources, modules: BTreeMap::new() };
         tree.read_file(Vec::new(), root)?;
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_module_passes_on_of_others_is_its_import() -> Result<()> {
+    fn a_re_export_of_another_module_is_an_import() -> Result<()> {
         let found = lines(&[
             ("lib.rs", "mod a; mod b;"),
             ("a.rs", "pub struct One;"),

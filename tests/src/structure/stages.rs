@@ -1,4 +1,5 @@
-//! The order of the stages in the folder `pipeline`: a stage imports earlier stages, and modules that do not lead it to a later one.
+//! The order of the stages in the folder `pipeline`: a stage imports earlier stages, and modules that do not lead it to a later
+//! one.
 
 use std::collections::{BTreeMap, VecDeque};
 

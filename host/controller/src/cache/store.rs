@@ -178,8 +178,9 @@ impl Store {
     /// The object is deleted: this process deleted it or got a 404 for it. Returns no change, because the caller knows it already.
     pub(crate) fn record_delete(&self, object: &Object) {
         let mut inner = self.write();
-        inner.deleted_uids.insert(object.uid.clone());
+        // Where the object is not known any more, the watch has reported its deletion already, and no older state can follow.
         if inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid) {
+            inner.deleted_uids.insert(object.uid.clone());
             inner.remove(&object.name);
         }
     }
@@ -363,6 +364,10 @@ mod tests {
         assert!(store.on_watch_delete(&object("a", "1", "5", None)).is_none(), "nothing new");
         assert!(store.is_empty() && store.read().deleted_uids.is_empty());
         store.record_delete(&first);
+        assert!(
+            store.read().deleted_uids.is_empty(),
+            "the watch was quicker than the answer, so nothing late can come"
+        );
         store.record_write(object("a", "1", "6", None));
         assert_eq!(store.len(), 1, "what was written since is there");
     }

@@ -1,6 +1,6 @@
-//! Which connection a request takes. An API server allows so many streams on one HTTP/2 connection (kube-apiserver: 100
-//! where it is not told otherwise), and a watch keeps its stream: with one connection for everything, the hundredth watch
-//! would stop every other request for ever. A host with few kinds has one connection all the same.
+//! Chooses the connection of a request. An API server limits the streams of one HTTP/2 connection (kube-apiserver: 100 by
+//! default), and a watch keeps its stream open. On a single connection the hundredth watch would block all other requests for ever,
+//! so further watches get connections of their own. A host with few kinds has a single connection. Sends nothing itself.
 
 use std::{
     collections::HashMap,
@@ -16,57 +16,57 @@ use tower::Service;
 
 use super::request::is_watch;
 
-/// One connection, made on its first use.
-pub(super) type Http = Client<HttpsConnector<HttpConnector>, Body>;
+/// One connection, opened at its first request.
+pub(super) type HttpClient = Client<HttpsConnector<HttpConnector>, Body>;
 
-/// Watches on the connection that everything else takes, too; it keeps room for writes and reads.
+/// The most watches on the first connection, which must keep room for reads and writes.
 const WATCHES_ON_FIRST: usize = 24;
 
-/// Watches on each further connection.
+/// The most watches on each further connection.
 const WATCHES_ON_FURTHER: usize = 80;
 
-/// All connections. Clones are the same connections.
+/// All connections. Clones share them.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Mutex<Inner>>);
 
 struct Inner {
-    open: Box<dyn Fn() -> Http + Send>,
-    connections: Vec<Http>,
-    /// Which of all watches a path's is, in the order in which they came.
+    open: Box<dyn Fn() -> HttpClient + Send>,
+    connections: Vec<HttpClient>,
+    /// The number of each watch by its path, in the order of the first requests.
     watches: HashMap<String, usize>,
 }
 
 impl Connections {
-    /// Connections as `open` makes them, each on its first use.
-    pub(super) fn new(open: impl Fn() -> Http + Send + 'static) -> Self {
+    /// Connections that `open` creates when they are needed.
+    pub(super) fn new(open: impl Fn() -> HttpClient + Send + 'static) -> Self {
         let inner = Inner { connections: vec![open()], open: Box::new(open), watches: HashMap::new() };
         Self(Arc::new(Mutex::new(inner)))
     }
 
-    /// The connection for a request: for the same watch always the same.
-    fn choose<B>(&self, request: &Request<B>) -> Http {
+    /// The connection for a request. The same watch always gets the same connection.
+    fn choose<B>(&self, request: &Request<B>) -> HttpClient {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = if is_watch(request) {
+        let index = if is_watch(request) {
             let (path, next) = (request.uri().path().to_owned(), inner.watches.len());
             connection_of(*inner.watches.entry(path).or_insert(next))
         } else {
             0
         };
-        while inner.connections.len() <= place {
+        while inner.connections.len() <= index {
             let another = (inner.open)();
             inner.connections.push(another);
         }
-        inner.connections[place].clone()
+        inner.connections[index].clone()
     }
 }
 
-/// The connection that a watch takes, by its number.
+/// The index of the connection for the watch with this number.
 fn connection_of(watch: usize) -> usize {
     watch.checked_sub(WATCHES_ON_FIRST).map_or(0, |rest| 1 + rest / WATCHES_ON_FURTHER)
 }
 
 impl Service<Request<Body>> for Connections {
-    type Response = <Http as Service<Request<Body>>>::Response;
+    type Response = <HttpClient as Service<Request<Body>>>::Response;
     type Error = Error;
     type Future = ResponseFuture;
 

@@ -1,13 +1,24 @@
-//! The fence: lets writes to the API server through only while this process may write. Every write of the host passes it
-//! last of all, so that a leader that was stopped or cut off does not write once another may have taken over. Reads always
-//! pass.
+//! Fencing: lets writes to the API server through only while this process may write. A leader that was suspended or cut off must
+//! not write once another host may have taken over, so every write is checked just before it is sent. Reads always pass.
+//!
+//! ```
+//! use http::Request;
+//! use pilothouse_controller::client::fence::Fence;
+//!
+//! let (read, write) = (|| Request::get("/"), || Request::delete("/"));
+//! let fence = Fence::closed();
+//! assert!(fence.admit(read().body(())?).is_ok());
+//! assert!(fence.admit(write().body(())?).is_err());
+//! assert!(Fence::open().admit(write().body(())?).is_ok());
+//! # Ok::<(), http::Error>(())
+//! ```
 
 use http::Request;
 use tokio::{sync::watch, time::Instant};
 
 use super::request::is_write;
 
-/// Says whether this process may write. Clones are one fence.
+/// Decides whether this process may write. Clones share the decision.
 #[derive(Clone, Debug)]
 pub struct Fence(watch::Sender<Permit>);
 
@@ -24,30 +35,30 @@ enum Permit {
 pub struct NotLeading;
 
 impl Fence {
-    /// A fence that is always open: for a host that is alone.
+    /// A fence that is always open, for a host without leader election.
     pub fn open() -> Self {
         Self(watch::Sender::new(Permit::Always))
     }
 
-    /// A fence that is closed until [`Fence::open_until`].
+    /// A fence that is closed until this host becomes the leader.
     pub fn closed() -> Self {
         Self(watch::Sender::new(Permit::Never))
     }
 
-    /// Lets a request through, or not.
+    /// Returns the request if it may be sent now.
     ///
     /// # Errors
-    /// [`NotLeading`] for a write that is not permitted now.
+    /// [`NotLeading`] for a write while the fence is closed.
     pub fn admit<B>(&self, request: Request<B>) -> Result<Request<B>, NotLeading> {
         if !is_write(&request) || self.is_open() { Ok(request) } else { Err(NotLeading) }
     }
 
-    /// Whether writes pass now.
+    /// Whether writes are permitted now.
     pub fn is_open(&self) -> bool {
         self.permits(Instant::now())
     }
 
-    /// Waits until writes pass.
+    /// Waits until writes are permitted.
     pub async fn until_open(&self) {
         // The sender lives as long as `self`, so waiting cannot fail.
         if let Err(closed) = self.0.subscribe().wait_for(|_| self.is_open()).await {
@@ -55,7 +66,7 @@ impl Fence {
         }
     }
 
-    /// Permits writes until then.
+    /// Permits writes until this time. The permit expires by itself, even if this process is suspended.
     pub(crate) fn open_until(&self, end: Instant) {
         self.0.send_replace(Permit::Until(end));
     }

@@ -1,6 +1,5 @@
-//! How many writes are under way at once on the one connection: far fewer than the streams that an API server allows, so
-//! that many plugins with many changes neither use the connection up nor wait on each other for ever. Reads and watches
-//! pass by.
+//! Limits the writes in flight on the first connection. The limit stays well below the streams that an API server allows, so many
+//! changes at once do not exhaust the connection. Reads and watches are not limited.
 
 use std::{
     sync::Arc,
@@ -14,17 +13,17 @@ use tower::{BoxError, Layer, Service};
 
 use super::request::is_write;
 
-/// Writes at once: with the watches beside them fewer than the 100 streams of a connection.
-const WRITES: usize = 48;
+/// The most writes in flight. Together with the watches on the same connection they stay below its 100 streams.
+const MAX_WRITES: usize = 48;
 
-/// Puts the limit before a service.
+/// The layer that limits the writes in flight.
 #[derive(Clone)]
 pub(super) struct InFlightLimit(Arc<Semaphore>);
 
 impl InFlightLimit {
-    /// A limit that nobody uses yet.
+    /// A limit of its own, with no write in flight.
     pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(WRITES)))
+        Self(Arc::new(Semaphore::new(MAX_WRITES)))
     }
 }
 
@@ -36,7 +35,7 @@ impl<S> Layer<S> for InFlightLimit {
     }
 }
 
-/// A service behind the limit.
+/// A service whose writes in flight are limited.
 #[derive(Clone)]
 pub(super) struct WithInFlightLimit<S> {
     inner: S,
@@ -59,7 +58,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The service that was found ready is the one that is called.
+        // tower: only the instance that `poll_ready` was called on may be called, so the clone stays behind.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let writes = self.writes.clone();

@@ -1,6 +1,21 @@
-//! The connections to the API server: one HTTP/2 connection for all watches and writes, without Nagle's delay, with
-//! pings that notice a dead peer and a limit on the time for an answer; another for the Lease. Says in words what is wrong
-//! with a kubeconfig; never retries by itself, but for a token that was replaced.
+//! The clients for the API server: [`client`] for watches, reads and writes, and [`lease_client`] for the Lease.
+//!
+//! # Flow
+//!
+//! A request passes these layers, from the outside in: the token, the limit of writes in flight, the [`Fence`], the request
+//! metrics, the timeout, and the choice of a connection.
+//!
+//! # Guarantees
+//!
+//! - A write is sent only while the fence is open. The fence is checked last, after every wait.
+//! - A request fails if no response arrives in time. Only watches may stay silent; their watcher notices that itself.
+//! - A dead connection is noticed by HTTP/2 pings.
+//! - A request that fails with 401 is sent once more if the token file has a new token by then.
+//!
+//! # Caveats
+//!
+//! - Nothing else is retried here: the queue retries whole reconciles.
+//! - The server may have carried out a write whose response was lost.
 
 mod connections;
 pub mod fence;
@@ -25,15 +40,15 @@ pub use self::token::TokenError;
 use self::{connections::Connections, in_flight::InFlightLimit, timeout::RequestTimeout, token::TokenFile};
 use crate::{client::fence::Fence, errors::chain, metrics::RequestMetrics};
 
-/// A silent connection is pinged after this, and dropped when no answer comes in [`PING_TIMEOUT`].
+/// A silent connection is pinged after this time, and dropped if no answer arrives within [`PING_TIMEOUT`].
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an answer may take where the configuration does not say (`read_timeout`): the API server's own limit.
+/// The timeout of a request if the configuration has no `read_timeout`: the API server's own limit.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Receive window of one stream and of the connection: big enough that a list does not stall behind acknowledgements.
+/// The HTTP/2 receive windows of a stream and of the connection: large enough that a list does not wait for window updates.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 
@@ -46,7 +61,7 @@ pub enum ClientError {
          pod with a service account"
     )]
     Config(String),
-    /// The configuration's certificates or credentials are not usable.
+    /// The certificates or credentials of the configuration are not usable.
     #[error("the cluster configuration cannot be used: {0}")]
     Setup(#[source] kube::Error),
     /// The token file is not usable.
@@ -54,11 +69,10 @@ pub enum ClientError {
     Token(#[from] TokenError),
 }
 
-/// Where the cluster is: an explicit kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's own service
-/// account.
+/// Finds the cluster: in the given kubeconfig, else in `KUBECONFIG`, `~/.kube/config` or the pod's service account.
 ///
 /// # Errors
-/// [`ClientError::Config`], which says what was tried and what to set.
+/// [`ClientError::Config`], which names what was tried and what to set.
 pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>) -> Result<Config, ClientError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
     let problem = |path: &std::path::Path, error: &dyn std::fmt::Display| {
@@ -76,11 +90,11 @@ pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>)
     }
 }
 
-/// The client for all watches and writes; a write passes the fence or fails. Connects on first use, so a server that is
-/// down is no error here.
+/// The client for watches, reads and writes. A write fails while the fence is closed. It connects at the first request, so an API
+/// server that is down is no error here.
 ///
 /// # Errors
-/// [`ClientError::Setup`] where certificates or credentials are not usable.
+/// [`ClientError::Setup`] if certificates or credentials are not usable.
 pub fn client(config: &Config, requests: RequestMetrics, fence: Fence) -> Result<Client, ClientError> {
     let connector = connector(config, Versions::All)?;
     let open = move || {
@@ -96,8 +110,8 @@ pub fn client(config: &Config, requests: RequestMetrics, fence: Fence) -> Result
     assemble(config, requests, fence, Connections::new(open))
 }
 
-/// A client for the Lease alone, which no fence holds. HTTP/1.1: a request that is given up takes its connection with it,
-/// and the next one is not stuck behind it, nor behind any watch.
+/// A client for the Lease only, without a fence. It speaks HTTP/1.1: a cancelled request closes its connection, so the next one
+/// waits neither for it nor for any watch.
 ///
 /// # Errors
 /// As for [`client`].
@@ -124,7 +138,7 @@ fn assemble(
         .option_layer(token)
         .option_layer(other.flatten())
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
-        // The fence comes last: a write that waited for its turn may have lost its permit meanwhile.
+        // The fence comes after the limit: this host may have lost the Lease while the write waited there.
         .layer(InFlightLimit::new())
         .filter(move |request: Request<Body>| fence.admit(request))
         .layer(requests)
@@ -134,7 +148,7 @@ fn assemble(
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
-/// The token file, if the configuration has nothing that goes before it.
+/// The token file, unless the configuration has credentials that take precedence over it.
 fn token_file(config: &Config) -> Option<&Path> {
     let auth = &config.auth_info;
     let other =
@@ -142,15 +156,15 @@ fn token_file(config: &Config) -> Option<&Path> {
     auth.token_file.as_deref().filter(|_| !other).map(Path::new)
 }
 
-/// Which HTTP versions are offered.
+/// The HTTP versions to offer.
 enum Versions {
-    /// HTTP/2 first; a proxy that speaks only HTTP/1.1 still works.
+    /// HTTP/2 and HTTP/1.1, so that a proxy without HTTP/2 works too.
     All,
-    /// HTTP/1.1 alone.
+    /// Only HTTP/1.1.
     Http1,
 }
 
-/// The way to the server. kube's own connector offers HTTP/1.1 alone, and delays small packets.
+/// Connects to the server. kube's own connector offers only HTTP/1.1 and delays small packets (Nagle's algorithm).
 fn connector(config: &Config, versions: Versions) -> Result<HttpsConnector<HttpConnector>, ClientError> {
     let mut http = HttpConnector::new();
     http.set_nodelay(true);

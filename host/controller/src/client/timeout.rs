@@ -1,6 +1,5 @@
-//! How long an answer may take. One that never comes, or never ends, would hold its object for ever: after a while the
-//! request fails, and is tried again as whatever fails. Watches last as long as they like, for they notice silence
-//! themselves.
+//! The timeout of requests. A response that never arrives or never ends would block the reconcile of its object for ever, so the
+//! request fails after a while. Watches are exempt, because their watcher notices silence itself. Retries nothing.
 
 use std::{
     task::{Context, Poll},
@@ -15,17 +14,17 @@ use tower_http::timeout::TimeoutBody;
 
 use super::request::is_watch;
 
-/// No answer came in time. The request may have been carried out all the same.
+/// No response arrived in time. The server may have carried out the request anyway.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]
 struct NoAnswer(Duration);
 
-/// Puts the limit before a service.
+/// The layer that applies the timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestTimeout(Duration);
 
 impl RequestTimeout {
-    /// So long for an answer to begin, and so long for each of its parts.
+    /// Allows `limit` for the response to start, and again for each part of its body.
     pub(super) fn new(limit: Duration) -> Self {
         Self(limit)
     }
@@ -39,7 +38,7 @@ impl<S> Layer<S> for RequestTimeout {
     }
 }
 
-/// A service whose answers come in time or not at all.
+/// A service whose requests time out.
 #[derive(Clone, Debug)]
 pub(super) struct WithTimeout<S> {
     inner: S,
@@ -61,14 +60,14 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let (watches, limit) = (is_watch(&request), self.limit);
-        let answer = self.inner.call(request);
+        let (is_watch, limit) = (is_watch(&request), self.limit);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            if watches {
-                return Ok(answer.await.map_err(Into::into)?.map(Either::Left));
+            if is_watch {
+                return Ok(response.await.map_err(Into::into)?.map(Either::Left));
             }
-            let answer = tokio::time::timeout(limit, answer).await.map_err(|_| NoAnswer(limit))?;
-            Ok(answer.map_err(Into::into)?.map(|body| Either::Right(TimeoutBody::new(limit, body))))
+            let response = tokio::time::timeout(limit, response).await.map_err(|_| NoAnswer(limit))?;
+            Ok(response.map_err(Into::into)?.map(|body| Either::Right(TimeoutBody::new(limit, body))))
         })
     }
 }

@@ -1,6 +1,6 @@
-//! Authentication by a token in a file, as a pod has it: the kubelet writes another one now and then. The file is read again
-//! every minute, and at once when the API server refuses the token; the refused request is then sent again with the new
-//! one, so that nobody notices the change. Tokens are never logged.
+//! Authentication with a token from a file, such as a pod's service account token, which the kubelet replaces from time to time.
+//! The file is read again every minute, and at once when the API server refuses the token. The refused request is then sent once
+//! more with the new token. Tokens are never logged.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
 /// How long a token is used before its file is read again, as in client-go.
-const FRESH: Duration = Duration::from_secs(60);
+const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// A token that cannot be used.
+/// Why there is no usable token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be read.
@@ -30,7 +30,7 @@ pub enum TokenError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file holds something else.
+    /// The file contains no token.
     #[error("the token file '{}' holds no token", path.display())]
     NoToken {
         /// The file.
@@ -38,36 +38,49 @@ pub enum TokenError {
     },
 }
 
-/// Adds the token of a file to each request. Clones share what was read.
+/// The layer that adds the token of a file to each request. Clones share the token.
 #[derive(Clone, Debug)]
 pub struct TokenFile {
     path: Arc<Path>,
-    read: Arc<Mutex<(HeaderValue, Instant)>>,
+    token: Arc<Mutex<ReadToken>>,
+}
+
+/// A token and when it was read.
+#[derive(Debug)]
+struct ReadToken {
+    header: HeaderValue,
+    read_at: Instant,
+}
+
+impl ReadToken {
+    fn now(header: HeaderValue) -> Self {
+        Self { header, read_at: Instant::now() }
+    }
 }
 
 impl TokenFile {
-    /// Reads a file for the first time.
+    /// Reads the token for the first time.
     ///
     /// # Errors
-    /// [`TokenError`] where it holds no token.
+    /// [`TokenError`] if the file contains no token.
     pub fn open(path: &Path) -> Result<Self, TokenError> {
         let first = read(path)?;
-        Ok(Self { path: path.into(), read: Arc::new(Mutex::new((first, Instant::now()))) })
+        Ok(Self { path: path.into(), token: Arc::new(Mutex::new(ReadToken::now(first))) })
     }
 
-    /// The token to use now. A file that cannot be read leaves the one that was read last.
+    /// The token to use now. If the file cannot be read, the last token stays in use.
     fn token(&self) -> HeaderValue {
-        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.1.elapsed() >= FRESH {
-            *known = (read(&self.path).unwrap_or_else(|_| known.0.clone()), Instant::now());
+        let mut known = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.read_at.elapsed() >= MAX_AGE {
+            *known = ReadToken::now(read(&self.path).unwrap_or_else(|_| known.header.clone()));
         }
-        known.0.clone()
+        known.header.clone()
     }
 
-    /// The token in the place of one that was refused, if the file holds another.
+    /// The new token after one was refused; none if the file has no other.
     fn token_after(&self, refused: &HeaderValue) -> Option<HeaderValue> {
         let found = read(&self.path).ok().filter(|found| found != refused)?;
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = (found.clone(), Instant::now());
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = ReadToken::now(found.clone());
         Some(found)
     }
 }
@@ -89,7 +102,7 @@ impl<S> Layer<S> for TokenFile {
     }
 }
 
-/// A service whose requests have the token.
+/// A service whose requests carry the token.
 #[derive(Clone, Debug)]
 pub struct Authenticated<S> {
     inner: S,
@@ -130,7 +143,7 @@ where
     }
 }
 
-/// The same request once more, if its body is not a stream.
+/// A copy of the request; none if its body is a stream.
 fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     request.method().clone_into(copy.method_mut());

@@ -1,5 +1,4 @@
-//! What a Lease says and what follows from it, after the rules of client-go: who may take it, and what is written then.
-//! Pure: knows no clock and makes no request.
+//! The rules of a Lease, as in client-go: who may take it and what is written then. Pure: reads no clock and makes no request.
 
 use std::time::Duration;
 
@@ -10,32 +9,32 @@ use k8s_openapi::{
 };
 use tokio::time::Instant;
 
-/// A Lease as it was seen last.
+/// A Lease as it was observed last.
 #[derive(Clone, Debug)]
 pub struct ObservedLease {
     /// The Lease.
     pub lease: Lease,
-    /// When this clock saw that it had changed. The times inside are those of other clocks and decide nothing.
+    /// When this process observed its latest change. The times inside the Lease come from other clocks, so they decide nothing.
     since: Instant,
 }
 
 impl ObservedLease {
-    /// What is known after looking at a Lease: one that says the same as before has not been renewed.
+    /// Observes a Lease. One with the same spec as before has not been renewed.
     pub fn observe(before: Option<Self>, lease: Lease, now: Instant) -> Self {
         let since = before.filter(|before| before.lease.spec == lease.spec).map_or(now, |before| before.since);
         Self { lease, since }
     }
 
-    /// Who holds it; empty if nobody does.
+    /// The identity of the holder; empty if nobody holds it.
     pub fn holder(&self) -> &str {
         self.spec().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
     }
 
-    /// Whether somebody else holds it and has renewed it within the time that it is good for.
+    /// Whether another holder has renewed it within its duration.
     pub fn belongs_to_another(&self, identity: &str, now: Instant) -> bool {
         let seconds = self.spec().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
-        let good_for = Duration::from_secs(seconds.try_into().unwrap_or_default());
-        !["", identity].contains(&self.holder()) && now < self.since + good_for
+        let duration = Duration::from_secs(seconds.try_into().unwrap_or_default());
+        !["", identity].contains(&self.holder()) && now < self.since + duration
     }
 
     /// The Lease with `identity` as its holder, renewed now.
@@ -50,7 +49,7 @@ impl ObservedLease {
         self.with(renewed(spec, identity, duration, now))
     }
 
-    /// The Lease with no holder, so that another takes it at once.
+    /// The Lease without a holder, so that another host takes it at once.
     pub fn released(&self, now: Timestamp) -> Lease {
         let spec = LeaseSpec { acquire_time: Some(MicroTime(now)), ..self.spec().cloned().unwrap_or_default() };
         self.with(renewed(spec, "", Duration::from_secs(1), now))
@@ -65,7 +64,7 @@ impl ObservedLease {
     }
 }
 
-/// The first version of a Lease, held by `identity`.
+/// A new Lease, held by `identity`.
 pub fn new_lease(name: &str, identity: &str, duration: Duration, now: Timestamp) -> Lease {
     let spec = LeaseSpec { acquire_time: Some(MicroTime(now)), lease_transitions: Some(0), ..LeaseSpec::default() };
     let mut lease = Lease { spec: Some(renewed(spec, identity, duration, now)), ..Lease::default() };

@@ -1,5 +1,6 @@
-//! Leader election by a Lease, as client-go does it: of several hosts one works, the others stand by with plugins loaded
-//! and caches filled. Whoever can no longer renew stops writing and ends before the Lease can go to another.
+//! Leader election with a Lease, as in client-go. One of several hosts leads; the others stand by with their plugins loaded and
+//! their caches synced. A leader that can no longer renew the Lease stops writing, and ends, before another host can take it. Never
+//! writes anything but the Lease.
 
 mod lease;
 
@@ -18,51 +19,51 @@ use crate::{
     metrics::Metrics,
 };
 
-/// How long a host that stood by lets its caches follow the last writes of the leader before it.
+/// How long a new leader waits, so that its caches receive the last writes of the leader before it.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// How a host takes part in an election.
+/// The settings of an election.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Name of the Lease.
     pub name: String,
     /// Namespace of the Lease.
     pub namespace: String,
-    /// Names this process, and no other.
+    /// Identifies this process.
     pub identity: String,
-    /// How long the others wait for a renewal before one of them takes over; counted in whole seconds.
+    /// How long other hosts wait for a renewal before one of them takes over. Whole seconds.
     pub duration: Duration,
     /// How long the leader tries to renew before it gives up.
     pub renew_deadline: Duration,
-    /// How often the Lease is renewed, or asked for.
+    /// How often a host tries to renew or to acquire the Lease.
     pub retry_period: Duration,
 }
 
-/// What an election works with besides the API server.
+/// What an election needs besides the client.
 #[derive(Clone)]
 pub struct Dependencies {
-    /// Opened only while this host leads.
+    /// Opened while this host leads, and only then.
     pub fence: Fence,
-    /// Tell who leads.
+    /// Expose whether this host leads.
     pub metrics: Arc<Metrics>,
-    /// Tells the time of day.
+    /// The source of the time of day.
     pub clock: Clock,
-    /// Keeps hosts that began together from asking together.
+    /// The source of jitter, so that hosts that started together do not try at the same time.
     pub random: Random,
 }
 
-/// Durations that let two hosts lead at once, or none for long.
+/// Why the durations are refused: two hosts could lead at once, or none for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// Of the Lease.
+    /// The duration of the Lease.
     #[error("the lease duration must be whole seconds, and at least one")]
     Duration,
-    /// Of the renew deadline.
+    /// The renew deadline.
     #[error(
         "the renew deadline must be shorter than the lease duration, so that the leader stops before another begins"
     )]
     RenewDeadline,
-    /// Of the retry period.
+    /// The retry period.
     #[error("the retry period must be more than nothing, and less than half of the renew deadline")]
     RetryPeriod,
 }
@@ -81,12 +82,12 @@ impl Settings {
     }
 }
 
-/// Names a process on a machine, and no other process: for people the machine, for the rest a number.
+/// An identity for a process: the name of the machine, for people, and a random number.
 pub fn identity(machine: &str, random: &Random) -> String {
     format!("{machine}_{:016x}", random.number())
 }
 
-/// The Lease is another's, or may be soon. Nothing may be written any more.
+/// Another host holds the Lease, or may take it at any moment. Nothing may be written any more.
 #[derive(Debug, thiserror::Error)]
 #[error("lost the Lease '{lease}', so this host ends: {why}")]
 pub struct LeaseLost {
@@ -94,7 +95,7 @@ pub struct LeaseLost {
     why: String,
 }
 
-/// One host's part in an election.
+/// The participation of one host in an election.
 pub struct Election {
     api: Api<Lease>,
     settings: Settings,
@@ -103,26 +104,26 @@ pub struct Election {
     clock: Clock,
     random: Random,
     observed: Option<ObservedLease>,
-    /// What was logged last, so that it is not logged again.
+    /// The latest standby message in the log, which is not repeated.
     last_logged: String,
 }
 
-/// How an attempt to get or to keep the Lease ended.
+/// The result of an attempt to acquire or renew the Lease.
 enum Attempt {
-    /// It is this host's.
+    /// This host holds the Lease.
     Held,
-    /// It is somebody else's.
+    /// Another host holds the Lease.
     HeldByOther(String),
-    /// Nobody knows.
+    /// The holder is unknown.
     Failed(String),
 }
 
 impl Election {
-    /// Takes no part yet. `client` must not pass the fence, and should have a connection of its own: the Lease must be
-    /// renewed whatever else the host does.
+    /// Prepares an election; nothing happens before [`Election::lead`]. `client` must not be fenced and should have a connection of
+    /// its own, so that other requests never delay a renewal.
     ///
     /// # Errors
-    /// [`SettingsError`] where the durations do not fit each other.
+    /// [`SettingsError`] if the durations do not fit together.
     pub fn new(client: Client, settings: Settings, surroundings: Dependencies) -> Result<Self, SettingsError> {
         settings.check()?;
         let Dependencies { fence, metrics, clock, random } = surroundings;
@@ -131,11 +132,11 @@ impl Election {
         Ok(Self { api, settings, fence, metrics, clock, random, observed: None, last_logged: String::new() })
     }
 
-    /// Stands by until this host leads, then does its work until `stop` resolves and the work has ended, then gives the
-    /// Lease back. The fence is open only while this host leads.
+    /// Stands by until this host leads, then runs `work` until it ends after `stop`, then releases the Lease. The fence is open
+    /// only while this host leads.
     ///
     /// # Errors
-    /// [`LeaseLost`]; the work was dropped then.
+    /// [`LeaseLost`]; `work` was dropped in that case.
     pub async fn lead<'a, W>(
         mut self,
         mut stop: BoxFuture<'a, ()>,
@@ -148,6 +149,7 @@ impl Election {
             () = &mut stop => return Ok(()),
             renewed = self.acquire() => renewed,
         };
+        // A message was logged, so this host stood by, and its caches may lag behind the last leader's writes.
         if !self.last_logged.is_empty() {
             tokio::time::sleep(SETTLE.min(self.settings.retry_period)).await;
         }
@@ -166,11 +168,12 @@ impl Election {
         ended
     }
 
-    /// Asks for the Lease until it is this host's, and tells since when. Hosts that began together ask at different times.
+    /// Tries until this host holds the Lease, and returns the start of the successful attempt. Jitter spreads the attempts of
+    /// several hosts.
     async fn acquire(&mut self) -> Instant {
         loop {
             let began = Instant::now();
-            let seen = match self.attempt().await {
+            let status = match self.attempt().await {
                 Attempt::Held => {
                     self.fence.open_until(began + self.settings.renew_deadline);
                     return began;
@@ -178,22 +181,22 @@ impl Election {
                 Attempt::HeldByOther(holder) => format!("'{holder}' holds it"),
                 Attempt::Failed(why) => why,
             };
-            if seen != self.last_logged {
-                tracing::info!(lease = self.lease(), "standing by: {seen}");
-                self.last_logged = seen;
+            if status != self.last_logged {
+                tracing::info!(lease = self.lease(), "standing by: {status}");
+                self.last_logged = status;
             }
             tokio::time::sleep(self.settings.retry_period.mul_f64(0.8 + 0.2 * self.random.fraction())).await;
         }
     }
 
-    /// Renews the Lease while that succeeds; says why it does no longer.
+    /// Renews the Lease for as long as possible, and returns why it was lost.
     async fn renew(&mut self, renewed: Instant) -> String {
         let Settings { renew_deadline, retry_period, .. } = self.settings;
         let mut end = renewed + renew_deadline;
         loop {
             tokio::time::sleep_until((Instant::now() + retry_period).min(end)).await;
             let began = Instant::now();
-            // A process that was stopped for long finds the deadline behind it, and must not ask.
+            // A process that was suspended past the deadline must not try: another host may lead already.
             if began >= end {
                 return format!("it was not renewed within {renew_deadline:?}");
             }
@@ -211,18 +214,18 @@ impl Election {
         }
     }
 
-    /// Gets or keeps the Lease. An attempt that is not answered leaves time for another.
+    /// Acquires or renews the Lease. The timeout of an attempt leaves time for a second one before the deadline.
     async fn attempt(&mut self) -> Attempt {
         let timeout = self.settings.renew_deadline / 2;
         match tokio::time::timeout(timeout, self.acquire_or_renew()).await {
             Ok(Ok(attempt)) => attempt,
-            Ok(Err(error)) => Attempt::Failed(self.explain(&error)),
+            Ok(Err(error)) => Attempt::Failed(self.describe(&error)),
             Err(_) => Attempt::Failed(format!("the API server did not answer within {timeout:?}")),
         }
     }
 
     async fn acquire_or_renew(&mut self) -> kube::Result<Attempt> {
-        // The leader knows the Lease as it wrote it itself, so one request is enough.
+        // The fast path of client-go: the leader knows the Lease that it wrote itself, so one request is enough.
         if let Some(mine) = self.observed.clone().filter(|observed| observed.holder() == self.settings.identity) {
             match self.write(&mine).await {
                 Ok(()) => return Ok(Attempt::Held),
@@ -247,7 +250,7 @@ impl Election {
         Ok(Attempt::Held)
     }
 
-    /// Writes this host's claim over exactly the Lease that was observed.
+    /// Makes this host the holder. The resource version ensures that nobody has changed the observed Lease.
     async fn write(&mut self, observed: &ObservedLease) -> kube::Result<()> {
         let Settings { name, identity, duration, .. } = &self.settings;
         let claim = observed.held_by(identity, *duration, self.clock.now());
@@ -262,7 +265,7 @@ impl Election {
         observed
     }
 
-    /// Lets another take the Lease at once. If that fails, the others wait for the Lease to run out.
+    /// Releases the Lease, so that another host takes it at once. If that fails, the others wait until it expires.
     async fn release(&self) {
         let (lease, timeout) = (self.lease(), self.settings.renew_deadline / 2);
         match tokio::time::timeout(timeout, self.write_release()).await {
@@ -286,7 +289,7 @@ impl Election {
         format!("{}/{}", self.settings.namespace, self.settings.name)
     }
 
-    fn explain(&self, error: &kube::Error) -> String {
+    fn describe(&self, error: &kube::Error) -> String {
         let forbidden = matches!(error, kube::Error::Api(status) if status.code == 403);
         let hint = "; grant get, create and update of leases.coordination.k8s.io in that namespace";
         format!("{}{}", chain(error), if forbidden { hint } else { "" })

@@ -13,23 +13,23 @@ use crate::{
     selector::Selector,
 };
 
-/// Answers one object's lookups from the watches of the kinds that its plugin declares.
+/// Answers the lookups of one object from the caches of the kinds that its plugin declares.
 #[derive(Clone)]
 pub struct CachedLookups {
-    /// Namespace of the object being reconciled; empty for a cluster-scoped one.
+    /// The namespace of the object being reconciled; empty if it is cluster-scoped.
     pub namespace: Arc<str>,
-    /// The declared kinds.
+    /// The informers of the declared kinds.
     pub kinds: BTreeMap<KindRef, Arc<Informer>>,
 }
 
-/// Where a lookup looks.
+/// The scope of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place<'a> {
-    /// The kind has no namespaces.
+enum LookupScope<'a> {
+    /// The kind is cluster-scoped.
     Cluster,
-    /// In one namespace.
+    /// One namespace.
     Namespace(&'a str),
-    /// In all: a cluster-scoped object has no namespace of its own, and the plugin names none.
+    /// All namespaces: the object being reconciled is cluster-scoped, and the plugin names no namespace.
     AllNamespaces,
 }
 
@@ -48,13 +48,13 @@ impl CachedLookups {
         }
     }
 
-    fn place<'a>(&'a self, informer: &Informer, asked: Option<&'a str>) -> Place<'a> {
+    fn scope<'a>(&'a self, informer: &Informer, requested: Option<&'a str>) -> LookupScope<'a> {
         let is_namespaced = informer.installed().is_none_or(|installed| installed.namespaced);
-        match asked {
-            _ if !is_namespaced => Place::Cluster,
-            Some(namespace) => Place::Namespace(namespace),
-            None if self.namespace.is_empty() => Place::AllNamespaces,
-            None => Place::Namespace(&self.namespace),
+        match requested {
+            _ if !is_namespaced => LookupScope::Cluster,
+            Some(namespace) => LookupScope::Namespace(namespace),
+            None if self.namespace.is_empty() => LookupScope::AllNamespaces,
+            None => LookupScope::Namespace(&self.namespace),
         }
     }
 }
@@ -62,10 +62,10 @@ impl CachedLookups {
 impl Lookups for CachedLookups {
     fn get(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<String>, LookupError> {
         let informer = self.informer(kind)?;
-        let namespace = match self.place(informer, namespace) {
-            Place::Cluster => "",
-            Place::Namespace(namespace) => namespace,
-            Place::AllNamespaces => {
+        let namespace = match self.scope(informer, namespace) {
+            LookupScope::Cluster => "",
+            LookupScope::Namespace(namespace) => namespace,
+            LookupScope::AllNamespaces => {
                 let why = format!(
                     "a lookup of {kind} '{name}' names no namespace, and the object being reconciled is cluster-scoped; \
                      name the namespace"
@@ -79,9 +79,9 @@ impl Lookups for CachedLookups {
     fn select(&self, kind: &KindRef, namespace: Option<&str>, selector: &str) -> Result<Vec<String>, LookupError> {
         let informer = self.informer(kind)?;
         let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
-        let namespace = match self.place(informer, namespace) {
-            Place::Cluster | Place::AllNamespaces => None,
-            Place::Namespace(namespace) => Some(namespace),
+        let namespace = match self.scope(informer, namespace) {
+            LookupScope::Cluster | LookupScope::AllNamespaces => None,
+            LookupScope::Namespace(namespace) => Some(namespace),
         };
         let found = informer.store().select(namespace, |object| selector.matches(&object.labels));
         Ok(found.iter().map(|object| object.text.to_string()).collect())

@@ -1,5 +1,5 @@
-//! Who looked up what, the other way round: which keys a change of an object wakes, also when what was asked for did not
-//! exist. Answers no lookup.
+//! The reverse index of lookups: which keys to reconcile when an object changes, including keys that looked up an object before it
+//! existed. Answers no lookup.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,7 +10,7 @@ use pilothouse_engine::{Query, contract::KindRef};
 
 use crate::{object::Object, queue::Key, selector::Selector};
 
-/// Who looked up what, the other way round.
+/// The reverse index of lookups: from a changed object to the keys that looked it up.
 #[derive(Debug, Default)]
 pub struct LookupIndex {
     inner: Mutex<Inner>,
@@ -19,25 +19,25 @@ pub struct LookupIndex {
 #[derive(Debug, Default)]
 struct Inner {
     by_key: HashMap<Key, Vec<Query>>,
-    by_kind: HashMap<KindRef, Waiting>,
+    by_kind: HashMap<KindRef, KindIndex>,
 }
 
-/// Who waits for objects of one kind.
+/// The lookups of one kind, by name and by label selector.
 #[derive(Debug, Default)]
-struct Waiting {
-    names: HashMap<String, HashSet<InNamespace>>,
-    selectors: HashMap<String, HashSet<InNamespace>>,
+struct KindIndex {
+    names: HashMap<String, HashSet<ScopedKey>>,
+    selectors: HashMap<String, HashSet<ScopedKey>>,
 }
 
-/// A key, and the namespace that it looked into. A cluster-scoped object is in all of them.
+/// A key and the namespace of its lookup; empty for all namespaces. A cluster-scoped object matches every namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct InNamespace {
+struct ScopedKey {
     namespace: String,
     key: Key,
 }
 
 impl LookupIndex {
-    /// Replaces what a key's last reconcile looked up.
+    /// Replaces a key's lookups with those of its latest call.
     pub fn record(&self, key: &Key, queries: Vec<Query>) {
         let mut inner = self.lock();
         if inner.by_key.get(key).map_or(queries.is_empty(), |known| *known == queries) {
@@ -52,7 +52,7 @@ impl LookupIndex {
         }
     }
 
-    /// Adds a lookup that is being made, before it is answered.
+    /// Adds a lookup of a call in progress. Must come before the answer, so that no change in between is missed.
     pub fn add(&self, key: &Key, query: Query) {
         let mut inner = self.lock();
         if inner.by_key.get(key).is_some_and(|known| known.contains(&query)) {
@@ -62,34 +62,33 @@ impl LookupIndex {
         inner.by_key.entry(key.clone()).or_default().push(query);
     }
 
-    /// Forgets a key whose object is gone.
+    /// Forgets a key whose object is deleted.
     pub fn forget(&self, key: &Key) {
         self.lock().forget(key);
     }
 
-    /// Forgets all keys of a plugin that is gone.
+    /// Forgets all keys of a removed plugin.
     pub fn forget_plugin(&self, plugin: &str) {
         let mut inner = self.lock();
         let keys: Vec<_> = inner.by_key.keys().filter(|key| &*key.plugin == plugin).cloned().collect();
         keys.iter().for_each(|key| inner.forget(key));
     }
 
-    /// The keys that a state of a looked-up object wakes.
+    /// The keys to reconcile because of this state of an object.
     pub fn affected(&self, kind: &KindRef, object: &Object) -> Vec<Key> {
         let inner = self.lock();
-        let Some(waiting) = inner.by_kind.get(kind) else { return Vec::new() };
+        let Some(by_query) = inner.by_kind.get(kind) else { return Vec::new() };
         let selects = |selector: &str| Selector::parse(selector).is_ok_and(|selector| selector.matches(&object.labels));
-        let by_name = waiting.names.get(&*object.name.name).into_iter().flatten();
-        let by_selector = waiting.selectors.iter().filter(|(selector, _)| selects(selector)).flat_map(|(_, keys)| keys);
-        let in_scope = |looked: &&InNamespace| {
-            object.name.namespace.is_empty()
-                || looked.namespace.is_empty()
-                || *object.name.namespace == *looked.namespace
+        let by_name = by_query.names.get(&*object.name.name).into_iter().flatten();
+        let by_selector =
+            by_query.selectors.iter().filter(|(selector, _)| selects(selector)).flat_map(|(_, keys)| keys);
+        let in_scope = |entry: &&ScopedKey| {
+            object.name.namespace.is_empty() || entry.namespace.is_empty() || *object.name.namespace == *entry.namespace
         };
-        by_name.chain(by_selector).filter(in_scope).map(|looked| looked.key.clone()).collect()
+        by_name.chain(by_selector).filter(in_scope).map(|entry| entry.key.clone()).collect()
     }
 
-    /// All keys that look up objects of a kind.
+    /// All keys with a lookup of this kind.
     pub fn users_of(&self, kind: &KindRef) -> Vec<Key> {
         let inner = self.lock();
         let uses = |queries: &Vec<Query>| queries.iter().any(|query| query.kind() == kind);
@@ -103,15 +102,15 @@ impl LookupIndex {
 
 impl Inner {
     fn index(&mut self, key: &Key, query: &Query) {
-        let waiting = self.by_kind.entry(query.kind().clone()).or_default();
-        let looked = match query {
-            Query::Get { name, .. } => waiting.names.entry(name.clone()),
-            Query::Select { selector, .. } => waiting.selectors.entry(selector.clone()),
+        let by_query = self.by_kind.entry(query.kind().clone()).or_default();
+        let keys = match query {
+            Query::Get { name, .. } => by_query.names.entry(name.clone()),
+            Query::Select { selector, .. } => by_query.selectors.entry(selector.clone()),
         };
-        looked.or_default().insert(InNamespace::of(key, query));
+        keys.or_default().insert(ScopedKey::of(key, query));
     }
 
-    /// Takes a key out of the places that its own queries name.
+    /// Removes a key. Its own queries name all entries, so nothing needs to be searched.
     fn forget(&mut self, key: &Key) {
         for query in self.by_key.remove(key).unwrap_or_default() {
             self.remove(key, &query);
@@ -119,25 +118,25 @@ impl Inner {
     }
 
     fn remove(&mut self, key: &Key, query: &Query) {
-        let Some(waiting) = self.by_kind.get_mut(query.kind()) else { return };
-        let (places, asked) = match query {
-            Query::Get { name, .. } => (&mut waiting.names, name),
-            Query::Select { selector, .. } => (&mut waiting.selectors, selector),
+        let Some(by_query) = self.by_kind.get_mut(query.kind()) else { return };
+        let (entries, requested) = match query {
+            Query::Get { name, .. } => (&mut by_query.names, name),
+            Query::Select { selector, .. } => (&mut by_query.selectors, selector),
         };
-        if let Some(keys) = places.get_mut(asked) {
-            keys.remove(&InNamespace::of(key, query));
+        if let Some(keys) = entries.get_mut(requested) {
+            keys.remove(&ScopedKey::of(key, query));
             if keys.is_empty() {
-                places.remove(asked);
+                entries.remove(requested);
             }
         }
-        if waiting.names.is_empty() && waiting.selectors.is_empty() {
+        if by_query.names.is_empty() && by_query.selectors.is_empty() {
             self.by_kind.remove(query.kind());
         }
     }
 }
 
-impl InNamespace {
-    /// Where a key's query looks.
+impl ScopedKey {
+    /// The key together with the namespace of one of its queries.
     fn of(key: &Key, query: &Query) -> Self {
         let (Query::Get { namespace, .. } | Query::Select { namespace, .. }) = query;
         let namespace = namespace.clone().unwrap_or_else(|| key.object.namespace.to_string());

@@ -1,5 +1,5 @@
-//! Lookups of a call that is under way. Each is put into the index before it is answered: a change that comes between the
-//! answer and the end of the call wakes the object up, also if it is about an object that nobody asked for before.
+//! The lookups of a call in progress. Each is added to the index before it is answered, so that a change between the answer and the
+//! end of the call wakes the object. Holds no answers itself.
 
 use std::sync::Arc;
 
@@ -11,26 +11,27 @@ use pilothouse_engine::{
 use super::{CachedLookups, LookupIndex};
 use crate::queue::Key;
 
-/// Answers a call's lookups and notes them down.
+/// Adds each lookup of a call to the index, then answers it.
 pub struct IndexedLookups {
-    /// The answers.
+    /// Answers the lookups.
     pub answers: CachedLookups,
-    /// Where they are noted.
+    /// Records the lookups.
     pub index: Arc<LookupIndex>,
-    /// Whose call it is.
+    /// The key that is being reconciled.
     pub key: Key,
 }
 
 impl Lookups for IndexedLookups {
     fn get(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<String>, LookupError> {
-        let (namespace_asked, name_asked) = (namespace.map(str::to_owned), name.to_owned());
-        self.index.add(&self.key, Query::Get { kind: kind.clone(), namespace: namespace_asked, name: name_asked });
+        let (requested_namespace, requested_name) = (namespace.map(str::to_owned), name.to_owned());
+        self.index
+            .add(&self.key, Query::Get { kind: kind.clone(), namespace: requested_namespace, name: requested_name });
         self.answers.get(kind, namespace, name)
     }
 
     fn select(&self, kind: &KindRef, namespace: Option<&str>, selector: &str) -> Result<Vec<String>, LookupError> {
-        let (namespace_asked, selector_asked) = (namespace.map(str::to_owned), selector.to_owned());
-        let query = Query::Select { kind: kind.clone(), namespace: namespace_asked, selector: selector_asked };
+        let (requested_namespace, requested_selector) = (namespace.map(str::to_owned), selector.to_owned());
+        let query = Query::Select { kind: kind.clone(), namespace: requested_namespace, selector: requested_selector };
         self.index.add(&self.key, query);
         self.answers.select(kind, namespace, selector)
     }

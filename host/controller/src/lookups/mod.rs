@@ -1,5 +1,35 @@
-//! Lookups: what plugins read of objects that they do not own. [`CachedLookups`] answers from the caches, [`LookupIndex`]
-//! remembers who asked for what, and [`IndexedLookups`] does both, in the order in which no change can be missed.
+//! Lookups: how plugins read objects that they do not own.
+//!
+//! # Flow
+//!
+//! During a call, [`IndexedLookups`] adds each lookup to the [`LookupIndex`] and then answers it with [`CachedLookups`]. When the
+//! call has ended, [`LookupIndex::record`] replaces the object's lookups with those of this call. When a watched object changes,
+//! [`LookupIndex::affected`] tells which keys to reconcile.
+//!
+//! # Guarantees
+//!
+//! - A change wakes every object that looks up the changed object, even if it did not exist at the time of the lookup.
+//! - No change is missed between the answer and the end of the call, because a lookup is indexed before it is answered.
+//! - A lookup makes no request, and a plugin can look up only the kinds that its manifest declares.
+//!
+//! # Caveats
+//!
+//! The index lives in memory. After a restart it is complete once every object has been reconciled, which the start itself causes.
+//!
+//! # Example
+//!
+//! ```
+//! use pilothouse_controller::{lookups::LookupIndex, object::ObjectRef, queue::Key};
+//! use pilothouse_engine::{Query, contract::KindRef};
+//!
+//! let (index, settings) = (LookupIndex::default(), KindRef::new("v1", "ConfigMap"));
+//! let key = Key { plugin: "web".into(), object: ObjectRef::new("shop", "front") };
+//! index.add(&key, Query::Get { kind: settings.clone(), namespace: None, name: "settings".to_owned() });
+//! assert_eq!(index.users_of(&settings), [key.clone()]);
+//!
+//! index.forget(&key);
+//! assert!(index.users_of(&settings).is_empty());
+//! ```
 
 mod cached;
 mod index;

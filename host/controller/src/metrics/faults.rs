@@ -9,7 +9,7 @@ use super::labels::FaultLabels;
 
 /// The reasons whose counters start at zero: all Warning Events in `docs/conditions.md`. A reason of a plugin is never a label,
 /// because plugins could create any number of them.
-const REASONS: [&str; 21] = [
+const REASONS: [&str; 23] = [
     "NameConflict",
     "Forbidden",
     "StatusForbidden",
@@ -20,6 +20,8 @@ const REASONS: [&str; 21] = [
     "LookupDenied",
     "StatusSubresourceMissing",
     "StatusInvalid",
+    "StatusFieldsDropped",
+    "CleanupAbandoned",
     "ChildKindNotDeclared",
     "ChildScopeNotAllowed",
     "DuplicateChild",

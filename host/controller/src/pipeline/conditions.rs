@@ -1,28 +1,28 @@
-//! The conditions that the host itself writes, and the words in which a condition is written. Decides nothing.
+//! The condition types that the host itself writes, and helpers for conditions. Contains no decisions about an object.
 
 use pilothouse_engine::contract::ConditionStatus;
 
-/// Everything is applied, and the plugin has nothing against it.
+/// Everything is applied, and the plugin does not report otherwise.
 pub const READY: &str = "Ready";
 
-/// On its way; nobody needs to do anything (kstatus).
+/// In progress, and nobody needs to do anything (kstatus). Absent when false.
 pub const RECONCILING: &str = "Reconciling";
 
-/// Stuck until somebody changes something (kstatus).
+/// Stuck until somebody changes something (kstatus). Absent when false.
 pub const STALLED: &str = "Stalled";
 
-/// Reconciled over and over, and slowed down; there only while it is so.
+/// Throttled, because it is reconciled again and again. Absent when false.
 pub const THROTTLED: &str = "Throttled";
 
-/// Bytes that a condition's message may have (API conventions, `metav1.Condition`).
-pub const LONGEST_MESSAGE: usize = 32_768;
+/// The most bytes of a condition's message (API conventions, `metav1.Condition`).
+pub const MAX_MESSAGE_BYTES: usize = 32_768;
 
-/// A reason and a message, as conditions and Events have them.
+/// A reason with its message, for a condition or an Event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StatusReason {
-    /// One CamelCase word for programs.
+    /// A CamelCase word, for programs.
     pub reason: String,
-    /// A sentence for people.
+    /// A sentence, for people.
     pub message: String,
 }
 
@@ -33,7 +33,7 @@ impl StatusReason {
     }
 }
 
-/// Whether the host writes conditions of a type, be it from the plugin's own words.
+/// Whether the host writes conditions of this type. It may take `Ready` and `Stalled` from the plugin's answer.
 pub fn is_written_by_host(condition_type: &str) -> bool {
     matches!(condition_type, READY | RECONCILING | STALLED | THROTTLED)
 }
@@ -47,13 +47,13 @@ pub fn status_word(status: ConditionStatus) -> &'static str {
     }
 }
 
-/// A message within [`LONGEST_MESSAGE`]: a longer one is cut and ends in an ellipsis.
+/// A message within [`MAX_MESSAGE_BYTES`]: a longer one is cut and ends in an ellipsis.
 pub fn within_limit(message: &str) -> String {
     const ELLIPSIS: char = '…';
-    if message.len() <= LONGEST_MESSAGE {
+    if message.len() <= MAX_MESSAGE_BYTES {
         return message.to_owned();
     }
-    let cut = message.floor_char_boundary(LONGEST_MESSAGE - ELLIPSIS.len_utf8());
+    let cut = message.floor_char_boundary(MAX_MESSAGE_BYTES - ELLIPSIS.len_utf8());
     format!("{}{ELLIPSIS}", &message[..cut])
 }
 
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_long_message_is_cut_within_the_limit() {
         assert_eq!(within_limit("short"), "short");
-        let cut = within_limit(&"ä".repeat(LONGEST_MESSAGE));
-        assert!(cut.len() <= LONGEST_MESSAGE && cut.ends_with('…'), "{}", cut.len());
+        let cut = within_limit(&"ä".repeat(MAX_MESSAGE_BYTES));
+        assert!(cut.len() <= MAX_MESSAGE_BYTES && cut.ends_with('…'), "{}", cut.len());
     }
 }

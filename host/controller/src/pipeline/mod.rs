@@ -1,9 +1,20 @@
-//! The way of one reconcile: observe, call, check, plan, apply, report, in a straight line.
+//! One reconcile: observe, call, check, plan, apply, report. Start reading in `rounds.rs`, whose function `round` lists the stages.
 //!
-//! Start reading in `rounds.rs`: its function `round` is the list of the stages. Each stage is a function from one plain value to
-//! the next and imports earlier stages only; `check` and `plan` are pure, so `pilothouse render` runs the very same code without a
-//! cluster. What is remembered between reconciles is in `state`, and only this file and `rounds.rs` know it: stages get of it what
-//! they need, and give back what changed.
+//! # Flow
+//!
+//! `trigger` turns changes into keys of the queue. [`Pipeline::reconcile`] takes one key, runs the stages in `rounds`, and returns
+//! the [`Action`] that follows. Each stage is a function from one plain value to the next, and imports earlier stages only.
+//!
+//! # Guarantees
+//!
+//! - `check` and `plan` are pure: they take no client, so `pilothouse render` runs the same code without a cluster.
+//! - A reconcile never fails as a whole. Errors of the plugin, of the API server and panics all become a report and an action.
+//! - State between reconciles is in `state` only. The stages get references to the parts that they need; only this file and
+//!   `rounds.rs` know the whole.
+//!
+//! # Caveats
+//!
+//! The caches may be behind the API server. The stages rely on guarded writes, not on fresh caches.
 
 pub mod apply;
 pub mod call;
@@ -27,8 +38,11 @@ use tracing::Instrument;
 use self::{
     catch_panic::catch_panic,
     lifecycle::expiry,
-    rounds::{Ended, Rounds},
-    state::{ObjectStates, hot_loop::HotLoops},
+    rounds::{ReconcileEnd, Rounds},
+    state::{
+        ObjectStates,
+        hot_loop::{HotLoops, Throttling},
+    },
     work_item::{Context, WorkItem},
 };
 use crate::{
@@ -36,33 +50,34 @@ use crate::{
     queue::{Action, BACKOFF_FIRST, Key},
 };
 
-/// Reconciles keys.
+/// Reconciles objects by their keys.
 pub struct Pipeline {
     context: Context,
     plugins: Arc<Registry>,
-    /// Slows hot objects down.
+    /// Throttles objects that are reconciled again and again.
     hot_loops: Arc<HotLoops>,
     states: ObjectStates,
 }
 
-/// What becomes of a key that was reconciled.
+/// What follows the reconcile of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// When it is worked on again.
+    /// When the key is reconciled again.
     pub action: Action,
-    /// How long it has to pause before that, if its object is hot.
+    /// The pause before that, if the object is throttled.
     pub pause: Option<Duration>,
 }
 
 impl Pipeline {
-    /// A pipeline with nothing remembered.
+    /// A pipeline without any remembered state.
     pub fn new(context: Context, plugins: Arc<Registry>, hot_loops: Arc<HotLoops>) -> Self {
         Self { context, plugins, hot_loops, states: ObjectStates::default() }
     }
 
-    /// Reconciles one key, which failed so many times in a row.
+    /// Reconciles one key that failed `failures` times in a row before.
     pub async fn reconcile(&self, key: &Key, failures: u32) -> Outcome {
         let Some(plugin) = self.plugins.get(&key.plugin) else {
+            // The plugin was removed while the key waited in the queue.
             return Outcome { action: Action::AwaitChange, pause: None };
         };
         let version = &plugin.manifest().version;
@@ -80,29 +95,29 @@ impl Pipeline {
         };
         plugin.new_version.mark_seen(&key.object);
         metrics.reconciles.ended(&key.plugin, action, started.elapsed());
-        Outcome { action, pause: self.hot_loops.ends(key, action) }
+        Outcome { action, pause: self.hot_loops.end_reconcile(key, action) }
     }
 
-    /// Takes what is remembered of the object, works on it, and puts it back.
+    /// Takes the object's state, runs the rounds with it, and puts it back.
     async fn run(&self, item: WorkItem<'_>) -> Action {
         let mut state = self.states.take(item.key);
-        if self.hot_loops.begins(item.key)
+        if self.hot_loops.start_reconcile(item.key) == Throttling::Ended
             && let Some(answer) = &mut state.answer
         {
-            // It is told that it has calmed down, also if nothing else changed.
-            answer.leave_unreported();
+            // Without a new report the status would keep the condition `Throttled`.
+            answer.mark_unreported();
         }
         match (Rounds { item, hot_loops: &self.hot_loops }).run(&mut state).await {
-            Ended::Gone => {
+            ReconcileEnd::ObjectGone => {
                 self.context.lookups.forget(item.key);
                 self.hot_loops.forget(item.key);
                 Action::AwaitChange
             }
-            Ended::Looked(action) => {
+            ReconcileEnd::Next(action) => {
                 if let Some(answer) = &mut state.answer {
                     answer.drop_response();
                 }
-                // A plugin that went meanwhile has been forgotten.
+                // If the plugin was removed in the meantime, its states are forgotten already and must not come back.
                 if self.plugins.get(&item.key.plugin).is_some() {
                     self.states.put(item.key, state);
                 }
@@ -111,19 +126,19 @@ impl Pipeline {
         }
     }
 
-    /// When an object is looked at again whose time is limited.
+    /// The action, but at the object's expiry at the latest.
     fn until_expiry(&self, plugin: &ActivePlugin, key: &Key, action: Action) -> Action {
         let Some(object) = plugin.objects.store().get(&key.object) else { return action };
         let lifetime = expiry::lifetime(&object, plugin.manifest(), self.context.clock.now());
         expiry::action_until(action, lifetime)
     }
 
-    /// Writes the Events that wait.
+    /// Sends all buffered Events to the API server.
     pub async fn flush_events(&self) {
         self.context.events.flush().await;
     }
 
-    /// Forgets what is remembered of a plugin's objects.
+    /// Forgets the states of all objects of a plugin.
     pub fn forget_plugin(&self, plugin: &str) {
         self.states.forget_plugin(plugin);
         self.hot_loops.forget_plugin(plugin);

@@ -1,4 +1,4 @@
-//! Stage 2: what is there. Reads the object and its children from the caches, at one moment, without a request.
+//! Stage 2: reads the object and its children from the caches. Makes no request and decides nothing.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,48 +12,48 @@ use crate::{
     schema::Schema,
 };
 
-/// An object and its children as the caches know them.
+/// An object and its children, as the caches have them.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The kind of the object.
     pub kind: KindRef,
     /// The object.
     pub object: Arc<Object>,
-    /// What the plugin is shown of the object, where that is not everything.
+    /// The part of the object that the plugin reads; none if it reads all of it.
     pub projection: Option<String>,
-    /// Its children, by kind and name.
+    /// Its children of declared kinds.
     pub children: Vec<LiveChild>,
-    /// Its children of kinds that the plugin no longer declares. The plugin does not see them.
+    /// Its children of former kinds, which the plugin no longer declares. The plugin does not see them.
     pub former: Vec<LiveChild>,
-    /// What is known of the child kinds that are installed.
+    /// The child kinds that are installed.
     pub kinds: BTreeMap<KindRef, KnownKind>,
     /// The schema of the object's kind.
     pub schema: Option<Schema>,
 }
 
-/// A child that is there.
+/// A child that exists.
 #[derive(Clone, Debug)]
 pub struct LiveChild {
     /// Its kind.
     pub kind: KindRef,
     /// The child.
     pub object: Arc<Object>,
-    /// What the plugin is shown of it.
+    /// The part of it that the plugin reads.
     pub projection: Projected,
 }
 
-/// Why nothing can be decided now.
+/// Why an object cannot be reconciled now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Unobserved {
-    /// The object is not there: it was deleted.
+pub enum ObserveError {
+    /// The object does not exist: it was deleted.
     Gone,
-    /// The children of a kind are not known yet; their cache asks for the object once they are.
+    /// An informer has not synced yet. When it does, it triggers a reconcile.
     NotSynced,
-    /// The children of a kind are not known, for the API server does not tell them.
+    /// The API server refuses to list the children of a kind.
     Unknown {
         /// The kind.
         kind: KindRef,
-        /// Why.
+        /// The error of the informer.
         why: String,
     },
 }
@@ -61,29 +61,33 @@ pub enum Unobserved {
 /// Reads an object and its children.
 ///
 /// # Errors
-/// [`Unobserved`]; nothing may be written or deleted then.
-pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Unobserved> {
-    let object = plugin.objects.store().get(name).ok_or(Unobserved::Gone)?;
+/// [`ObserveError`]. The caller must not write or delete anything then: a child that is not in the cache may exist.
+pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, ObserveError> {
+    let object = plugin.objects.store().get(name).ok_or(ObserveError::Gone)?;
     let owned = |kind: &KindRef, watched: &Informer| {
         let live = |object: Arc<Object>| {
             let projection = plugin.projections.of_child(kind, &object);
             LiveChild { kind: kind.clone(), object, projection }
         };
-        watched.store().owned_by(&object.uid).into_iter().map(live).collect::<Vec<_>>()
+        // An object in a namespace has no children elsewhere, whatever their labels say.
+        let is_in_reach =
+            |child: &Arc<Object>| object.name.namespace.is_empty() || child.name.namespace == object.name.namespace;
+        let owned = watched.store().owned_by(&object.uid).into_iter();
+        owned.filter(is_in_reach).map(live).collect::<Vec<_>>()
     };
     let (mut children, mut kinds) = (Vec::new(), BTreeMap::new());
     for (kind, watched) in &plugin.children {
         match watched.state() {
             WatchState::Synced => {}
             WatchState::NotInstalled => continue,
-            WatchState::Failing(why) => return Err(Unobserved::Unknown { kind: kind.clone(), why }),
-            WatchState::Starting => return Err(Unobserved::NotSynced),
+            WatchState::Failing(why) => return Err(ObserveError::Unknown { kind: kind.clone(), why }),
+            WatchState::Starting => return Err(ObserveError::NotSynced),
         }
         children.extend(owned(kind, watched));
         let known = |installed| KnownKind { installed, schema: watched.schema() };
         kinds.extend(watched.installed().map(|installed| (kind.clone(), known(installed))));
     }
-    // Nothing waits for a former kind: what is not known of it is pruned later.
+    // A former kind is only needed for pruning, which can wait. A reconcile does not wait for its informer.
     let synced = plugin.former.iter().filter(|(_, watched)| watched.state() == WatchState::Synced);
     let former = synced.flat_map(|(kind, watched)| owned(kind, watched)).collect();
     let projection = plugin.projections.of_object(&object);
@@ -92,7 +96,7 @@ pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Unob
 }
 
 impl LiveChild {
-    /// What the plugin is shown of it; none: nothing of it.
+    /// The text that the plugin gets; none if it reads nothing of this child.
     pub fn shown(&self) -> Option<&str> {
         match &self.projection {
             Projected::All => Some(&self.object.text),
@@ -103,7 +107,7 @@ impl LiveChild {
 }
 
 impl Observed {
-    /// The request that the plugin gets.
+    /// The request of a call.
     pub fn request(&self, config: &str) -> Request {
         let shown = self.children.iter().filter(|child| !self.is_released(&child.object));
         Request {
@@ -113,12 +117,13 @@ impl Observed {
         }
     }
 
-    /// All children that are there: also those of former kinds.
+    /// All children, including those of former kinds.
     pub fn all_children(&self) -> impl Iterator<Item = &LiveChild> {
         self.children.iter().chain(&self.former)
     }
 
-    /// Whether a child was released, for its object is deleted without it: it is nobody's now, and stays as it is.
+    /// Whether garbage collection released a child from its deleted owner (`kubectl delete --cascade=orphan`). It belongs to nobody
+    /// now and must stay as it is.
     pub fn is_released(&self, child: &Object) -> bool {
         self.object.deleting && child.controller.is_none() && !child.is_kept()
     }
@@ -128,13 +133,14 @@ impl Observed {
         self.kinds.get(kind).and_then(|known| known.schema.as_ref())
     }
 
-    /// Names the schemas by which children are checked, but for those that a table has: these do not change.
+    /// The identities of the child kinds' schemas, without the built-in ones, which never change.
     pub fn schemas(&self) -> impl Iterator<Item = (&KindRef, usize)> {
         let others = self.kinds.iter().filter(|(kind, _)| !Schema::is_built_in(&kind.api_version, &kind.kind));
         others.filter_map(|(kind, known)| Some((kind, known.schema.as_ref()?.address())))
     }
 
-    /// The child of that kind, namespace and name. All of a kind are of the one version that the manifest declares.
+    /// The child with this kind, namespace and name. A manifest declares each kind in one version only, so the version is no
+    /// obstacle.
     pub fn child(&self, kind: &KindRef, name: &ObjectRef) -> Option<&Arc<Object>> {
         let is_it = |child: &&LiveChild| child.kind == *kind && child.object.name == *name;
         self.children.iter().find(is_it).map(|child| &child.object)

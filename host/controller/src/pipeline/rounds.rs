@@ -1,5 +1,18 @@
-//! One reconcile as rounds. A round that wrote something is followed by another one, for what the plugin said of the status was
-//! about the past; what is reported is the answer to what is there.
+//! One reconcile: runs the stages in order, in up to [`MAX_ROUNDS`] rounds. Start reading at `Rounds::round`.
+//!
+//! # Flow
+//!
+//! A round observes, calls, checks, plans and applies. If it wrote something, another round follows, because the plugin has not
+//! seen the result of its own children yet. The first round that writes nothing reports.
+//!
+//! # Guarantees
+//!
+//! - The reported status always comes from an answer to the children that exist, never to those that existed before a write.
+//! - A stage that fails ends the reconcile before any delete.
+//!
+//! # Caveats
+//!
+//! A plugin that returns other children in every round does not converge. The reconcile then ends with `NotConverging` and backoff.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -11,11 +24,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    apply::{self, Applied, Applier, Failure, FailureReason, Outlook},
+    apply::{self, Applied, Applier, Failure, FailureClass, FailureReason},
     call::{
-        self, Answered, Question, Unanswered,
+        self, CallError, PluginAnswer, PluginCall,
         answer::LastAnswer,
-        in_sync::{ChildrenInSync, Marks, WrittenStates},
+        in_sync::{ChildrenInSync, MetadataKeys, WrittenStates},
         inputs::Inputs,
     },
     check::{self, Children, Desired, DesiredChild, Owner, Refusal},
@@ -24,17 +37,20 @@ use super::{
         finalizer::{self, FinalizerStep},
         managed::is_managed_elsewhere,
     },
-    observe::{Observed, Unobserved, observe},
+    observe::{ObserveError, Observed, observe},
     plan::{
-        self, DeleteCause, Experience, Plan, Recreations, WriteCause,
+        self, DeleteCause, Plan, PlanHistory, Recreations, WriteCause,
         deletion_guard::{self, DeletionContext, DeletionDecision},
     },
     report::{
         self, Reported,
-        result::{self, FAULT, ReconcileResult, failed},
+        result::{self, FAULT_BACKOFF, ReconcileResult, writes_failed},
         status::Health,
     },
-    state::{Lasting, ObjectState, hot_loop::HotLoops},
+    state::{
+        ObjectState, OngoingFailure,
+        hot_loop::{HotLoops, Throttling},
+    },
     work_item::WorkItem,
 };
 use crate::{
@@ -43,67 +59,68 @@ use crate::{
     queue::{Action, delay_after},
 };
 
-/// Rounds of one reconcile. A plugin whose children depend on its children needs a few; one that never comes to rest
-/// is a loop, and goes on with backoff.
-const ROUNDS: usize = 5;
+/// The most rounds of one reconcile. A plugin whose children depend on other children needs a few. One that needs more than
+/// this is likely to loop for ever, so it continues with backoff.
+const MAX_ROUNDS: usize = 5;
 
-/// When deletes are decided about again that have to wait until all objects have been looked at.
-const POSTPONED: Duration = Duration::from_millis(200);
+/// The delay until the next decision about deletes that wait for the first reconcile of the plugin's other objects.
+const POSTPONED_DELETES_DELAY: Duration = Duration::from_millis(200);
 
-/// How much of the delay of a retry a refused write waits, whatever wakes its object: a little less, for delays differ a little.
-const REFUSED: f64 = 0.85;
+/// The part of the retry delay for which a refused write is not repeated, even if events trigger reconciles in the meantime. It
+/// is less than one because of the queue's jitter: the retry itself must not come too early for the write.
+const REFUSED_WRITE_PAUSE: f64 = 0.85;
 
-/// How a reconcile ends.
+/// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// The object is gone, and all that is remembered of it is for nothing.
-    Gone,
-    /// It was looked at; what becomes of its key.
-    Looked(Action),
+pub(super) enum ReconcileEnd {
+    /// The object no longer exists, so its remembered state is obsolete.
+    ObjectGone,
+    /// The object was reconciled, and this action follows.
+    Next(Action),
 }
 
-/// How a round ends.
-enum Step {
-    /// Something was written, or is not as it was known: look again.
-    LookAgain,
-    /// The reconcile is over.
-    End(Ended),
+/// How a round ended.
+enum RoundEnd {
+    /// The cluster changed, or the cache was outdated: another round follows.
+    AnotherRound,
+    /// The reconcile is complete.
+    Finished(ReconcileEnd),
 }
 
-impl Step {
-    fn end(action: Action) -> Self {
-        Self::End(Ended::Looked(action))
+impl RoundEnd {
+    fn finished(action: Action) -> Self {
+        Self::Finished(ReconcileEnd::Next(action))
     }
 }
 
-/// What was decided and done in a round.
-struct RoundWork {
+/// An answer, and the result of applying it.
+struct AppliedAnswer {
     desired: Desired,
     decision: DeletionDecision,
     awaited: Vec<String>,
     applied: Applied,
 }
 
-/// One object's reconcile.
+/// The rounds of one object's reconcile.
 pub(super) struct Rounds<'a> {
     pub(super) item: WorkItem<'a>,
     pub(super) hot_loops: &'a HotLoops,
 }
 
 impl Rounds<'_> {
-    /// Goes through as many rounds as it takes.
-    pub(super) async fn run(&self, state: &mut ObjectState) -> Ended {
-        for round in 1..=ROUNDS {
+    /// Runs rounds until one finishes the reconcile.
+    pub(super) async fn run(&self, state: &mut ObjectState) -> ReconcileEnd {
+        for round in 1..=MAX_ROUNDS {
             match self.round(state, round).await {
-                Step::LookAgain => {}
-                Step::End(ended) => return ended,
+                RoundEnd::AnotherRound => {}
+                RoundEnd::Finished(ended) => return ended,
             }
         }
-        Ended::Looked(Action::Requeue)
+        ReconcileEnd::Next(Action::Requeue)
     }
 
     /// One round: the stages in their order.
-    async fn round(&self, state: &mut ObjectState, round: usize) -> Step {
+    async fn round(&self, state: &mut ObjectState, round: usize) -> RoundEnd {
         let item = &self.item;
         let observed = match observe(item.plugin, &item.key.object) {
             Ok(observed) => observed,
@@ -115,14 +132,14 @@ impl Rounds<'_> {
             ControlFlow::Break(step) => return step,
         };
         if round == 1 {
-            self.hot_loops.called(item.key, observed.object.generation);
+            self.hot_loops.count_call(item.key, observed.object.generation);
         }
-        let question = Question { observed: &observed, inputs, verb };
-        let Answered { response, mut answer } = match call::ask(item, &question, state.answer.take()).await {
+        let call = PluginCall { observed: &observed, inputs, verb };
+        let PluginAnswer { response, mut answer } = match call::call_plugin(item, &call, state.answer.take()).await {
             Ok(answered) => answered,
-            Err(Unanswered::Superseded) => return Step::end(Action::Requeue),
-            Err(Unanswered::Failed(outcome)) => {
-                return self.conclude(state, &observed.object, result::unanswered(&outcome)).await;
+            Err(CallError::Superseded) => return RoundEnd::finished(Action::Requeue),
+            Err(CallError::Failed(outcome)) => {
+                return self.conclude(state, &observed.object, result::call_failed(&outcome)).await;
             }
         };
         answer.refresh(&observed);
@@ -134,37 +151,38 @@ impl Rounds<'_> {
             }
         };
         let children = desired.children.take_checked();
-        let marks = children.as_deref().map(marks_of);
-        let experience = Experience { normalised: &state.normalised, recreations: &state.recreations };
-        let mut plan = children.map(|children| plan::plan(children, &observed, experience)).unwrap_or_default();
-        let decision = self.decide(state, &question, &desired, &plan);
+        let keys = children.as_deref().map(metadata_keys);
+        let history = PlanHistory { normalised: &state.normalised, recreations: &state.recreations };
+        let mut plan = children.map(|children| plan::plan(children, &observed, history)).unwrap_or_default();
+        let decision = self.decide(state, &call, &desired, &plan);
         if decision != DeletionDecision::Allow {
             plan.deletes.clear();
         }
         let awaited = std::mem::take(&mut plan.awaited);
         let applied = self.apply(state, &observed, plan).await;
-        if let Some(marks) = marks
+        if let Some(keys) = keys
             && decision == DeletionDecision::Allow
             && awaited.is_empty()
         {
-            put_in_sync(&mut answer, marks, &observed, &applied);
+            remember_in_sync(&mut answer, keys, &observed, &applied);
         }
         state.answer = Some(answer);
-        self.after_apply(state, &question, round, RoundWork { desired, decision, awaited, applied }).await
+        self.after_apply(state, &call, round, AppliedAnswer { desired, decision, awaited, applied }).await
     }
 
-    /// What comes before the plugin is asked: whether the object is ours, whether there is anything to do, and its finalizer.
+    /// The steps before the call: skips objects of another manager and objects without changes, deletes expired ones, and adds or
+    /// removes the finalizer.
     async fn before_call(
         &self,
         state: &mut ObjectState,
         observed: &Observed,
         inputs: Inputs,
-    ) -> ControlFlow<Step, Verb> {
+    ) -> ControlFlow<RoundEnd, Verb> {
         let (item, object) = (&self.item, &*observed.object);
         let manifest = item.plugin.manifest();
         if is_managed_elsewhere(object, manifest) {
             tracing::debug!("another manager is named; left alone");
-            return ControlFlow::Break(Step::end(Action::AwaitChange));
+            return ControlFlow::Break(RoundEnd::finished(Action::AwaitChange));
         }
         if expiry::lifetime(object, manifest, item.context.clock.now()) == Lifetime::Over {
             return ControlFlow::Break(self.expire(state, object).await);
@@ -172,27 +190,29 @@ impl Rounds<'_> {
         let is_status_outdated = state.reports.are_outdated(observed.schema.as_ref());
         if let Some(answer) = state.answer.as_mut().filter(|_| !is_status_outdated) {
             answer.refresh(observed);
-            // That an object has calmed down is told, also if nothing else changed.
-            if answer.is_settled(inputs, &item.lookups(), observed) && !self.hot_loops.calm_down(item.key) {
+            // An object that was throttled until now needs a new report, which removes its condition `Throttled`.
+            if answer.is_settled(inputs, &item.lookups(), observed)
+                && self.hot_loops.end_throttling(item.key) == Throttling::Inactive
+            {
                 item.context.metrics.plugins.call_skipped(&item.plugin.name);
-                return ControlFlow::Break(Step::end(Action::AwaitChange));
+                return ControlFlow::Break(RoundEnd::finished(Action::AwaitChange));
             }
         }
         match finalizer::next_step(object, manifest) {
             FinalizerStep::Reconcile => ControlFlow::Continue(Verb::Reconcile),
             FinalizerStep::Finalize => ControlFlow::Continue(Verb::Finalize),
-            FinalizerStep::Ignore => ControlFlow::Break(Step::end(Action::AwaitChange)),
+            FinalizerStep::Ignore => ControlFlow::Break(RoundEnd::finished(Action::AwaitChange)),
             FinalizerStep::Release => ControlFlow::Break(self.release(state, object, &[]).await),
             FinalizerStep::Add => {
                 ControlFlow::Break(match finalizer::add(&item.context.client, item.plugin, object).await {
-                    Ok(()) => Step::LookAgain,
+                    Ok(()) => RoundEnd::AnotherRound,
                     Err(failure) => self.fail(state, object, failure).await,
                 })
             }
         }
     }
 
-    /// Stage 4.
+    /// Stage 4. The children are not checked while garbage collection deletes them, nor if they are known to be in sync.
     fn check(&self, response: &Response, answer: &LastAnswer, observed: &Observed) -> Result<Desired, Refusal> {
         let children = match response.children.as_deref() {
             Some(_) if finalizer::is_being_collected(&observed.object) => Children::Leave,
@@ -211,9 +231,9 @@ impl Rounds<'_> {
         check::check(&owner, response, children)
     }
 
-    /// Whether the plan's deletes may be carried out. What a plugin deletes as it finalizes is meant to go.
-    fn decide(&self, state: &ObjectState, question: &Question<'_>, desired: &Desired, plan: &Plan) -> DeletionDecision {
-        let Question { observed, verb, .. } = question;
+    /// Asks the guard against mass deletion about the plan's deletes. Deletes during finalization are always on purpose.
+    fn decide(&self, state: &ObjectState, call: &PluginCall<'_>, desired: &Desired, plan: &Plan) -> DeletionDecision {
+        let PluginCall { observed, verb, .. } = call;
         let context = DeletionContext {
             version: self.item.plugin.short_digest(),
             on_purpose: desired.removes_many || *verb == Verb::Finalize,
@@ -223,24 +243,25 @@ impl Rounds<'_> {
         deletion_guard::decide(plan, observed, context)
     }
 
-    /// Stage 6, and what is learned from it.
+    /// Stage 6. Remembers refused writes, normalised values and children to recreate for later reconciles.
     async fn apply(&self, state: &mut ObjectState, observed: &Observed, mut plan: Plan) -> Applied {
         let item = &self.item;
         let held = state.refused_writes.hold(&mut plan, Instant::now());
         if !held.is_empty() {
+            // A held write counts as a failure, and deletes need a plan without failures.
             plan.deletes.clear();
         }
         if plan.is_empty() {
             return Applied { failures: held, ..Applied::default() };
         }
-        log(&plan);
-        if observed.object.is_observed() && wants_something_else(&plan) {
-            self.hot_loops.answer_differs(item.key);
+        log_writes(&plan);
+        if observed.object.is_observed() && is_answer_changed(&plan) {
+            self.hot_loops.count_changed_answer(item.key);
         }
         let has_deletes = !plan.deletes.is_empty();
         let applier = Applier { client: &item.context.client, plugin: item.plugin, object: &observed.object };
         let mut applied = apply::apply(&applier, plan).await;
-        let pause = delay_after(FAULT, item.failures.saturating_add(1)).mul_f64(REFUSED);
+        let pause = delay_after(FAULT_BACKOFF, item.failures.saturating_add(1)).mul_f64(REFUSED_WRITE_PAUSE);
         state.refused_writes.remember(std::mem::take(&mut applied.refused), pause, Instant::now());
         applied.failures.extend(held);
         for written in &applied.written {
@@ -258,79 +279,83 @@ impl Rounds<'_> {
         applied
     }
 
-    /// Stage 7, or another round.
+    /// Starts another round if something changed, otherwise reports (stage 7).
     async fn after_apply(
         &self,
         state: &mut ObjectState,
-        question: &Question<'_>,
+        call: &PluginCall<'_>,
         round: usize,
-        work: RoundWork,
-    ) -> Step {
-        let RoundWork { desired, decision, awaited, applied } = work;
-        let (object, verb, is_last) = (&*question.observed.object, question.verb, round == ROUNDS);
+        work: AppliedAnswer,
+    ) -> RoundEnd {
+        let AppliedAnswer { desired, decision, awaited, applied } = work;
+        let (object, verb, is_last) = (&*call.observed.object, call.verb, round == MAX_ROUNDS);
         let has_changed = applied.has_changed_anything() || !applied.recreations.is_empty();
         if !is_last && (applied.is_outdated() || (has_changed && applied.failures.is_empty())) {
-            return Step::LookAgain;
+            return RoundEnd::AnotherRound;
         }
         if !applied.failures.is_empty() {
             if verb == Verb::Finalize && is_namespace_ending(&applied.failures) {
                 return self.abandon_cleanup(state, object, &applied.failures).await;
             }
-            return self.conclude(state, object, failed(&applied.failures, Some(desired))).await;
+            return self.conclude(state, object, writes_failed(&applied.failures, Some(desired))).await;
         }
         if has_changed {
-            self.hot_loops.not_converging(self.item.key, ROUNDS);
-            return self.conclude(state, object, result::not_converging(desired, ROUNDS)).await;
+            self.hot_loops.count_extra_rounds(self.item.key, MAX_ROUNDS);
+            return self.conclude(state, object, result::not_converging(desired, MAX_ROUNDS)).await;
         }
         let result = match decision {
-            DeletionDecision::Postpone => return Step::end(Action::RequeueAfter(POSTPONED)),
+            DeletionDecision::Postpone => return RoundEnd::finished(Action::RequeueAfter(POSTPONED_DELETES_DELAY)),
             DeletionDecision::HoldBack(why) => {
-                result::held_back(desired, &why, &deletion_guard::how_to_confirm(self.item.plugin, object))
+                result::deletes_held_back(desired, &why, &deletion_guard::how_to_confirm(self.item.plugin, object))
             }
             DeletionDecision::Allow if verb == Verb::Finalize && desired.verdict == Verdict::Done => {
                 return self.release(state, object, &desired.measurements).await;
             }
-            DeletionDecision::Allow => result::answered(desired, &awaited),
+            DeletionDecision::Allow => result::carried_out(desired, &awaited),
         };
-        self.conclude_answer(state, question.observed, result).await
+        self.conclude_answer(state, call.observed, result).await
     }
 
-    /// Reports an answer that was carried out, and remembers that.
-    async fn conclude_answer(&self, state: &mut ObjectState, observed: &Observed, result: ReconcileResult) -> Step {
+    /// Reports an answer that was carried out. If the status shows it, the next reconcile with the same inputs has nothing to do.
+    async fn conclude_answer(&self, state: &mut ObjectState, observed: &Observed, result: ReconcileResult) -> RoundEnd {
         let is_final = result.is_final;
         let action = result.action;
-        let Some(reported) = self.tell(state, &observed.object, result).await else { return Step::end(action) };
+        let Some(reported) = self.report(state, &observed.object, result).await else {
+            return RoundEnd::finished(action);
+        };
         if let Some(answer) = &mut state.answer {
-            match reported.is_told && is_final {
-                true => answer.report(observed, reported.after),
-                false => answer.leave_unreported(),
+            match reported.is_reported && is_final {
+                true => answer.mark_reported(observed, reported.after),
+                false => answer.mark_unreported(),
             }
         }
-        Step::end(reported.action)
+        RoundEnd::finished(reported.action)
     }
 
-    /// Reports how a reconcile ended that did not carry out an answer.
-    async fn conclude(&self, state: &mut ObjectState, object: &Object, result: ReconcileResult) -> Step {
+    /// Reports a reconcile that did not carry out an answer.
+    async fn conclude(&self, state: &mut ObjectState, object: &Object, result: ReconcileResult) -> RoundEnd {
         let action = result.action;
         if let Some(answer) = &mut state.answer {
-            answer.leave_unreported();
+            answer.mark_unreported();
         }
-        Step::end(self.tell(state, object, result).await.map_or(action, |reported| reported.action))
+        RoundEnd::finished(self.report(state, object, result).await.map_or(action, |reported| reported.action))
     }
 
-    /// Reports a result; none where it is a fault that is not worth telling yet.
-    async fn tell(&self, state: &mut ObjectState, object: &Object, mut result: ReconcileResult) -> Option<Reported> {
+    /// Reports a result. Returns none for a transient failure that is too recent to report: most of them are over with the next
+    /// try.
+    async fn report(&self, state: &mut ObjectState, object: &Object, mut result: ReconcileResult) -> Option<Reported> {
         let item = &self.item;
-        let is_passing = matches!(result.outlook, Some(Outlook::Transient | Outlook::Progressing));
-        state.lasting = is_passing.then(|| Lasting::goes_on(state.lasting, Instant::now()));
-        if let Some(lasting) = state.lasting {
+        let is_passing = matches!(result.class, Some(FailureClass::Transient | FailureClass::Progressing));
+        state.ongoing_failure =
+            is_passing.then(|| OngoingFailure::continued_or_new(state.ongoing_failure, Instant::now()));
+        if let Some(lasting) = state.ongoing_failure {
             let now = Instant::now();
-            if result.outlook == Some(Outlook::Transient) && !lasting.is_for_status(now) {
+            if result.class == Some(FailureClass::Transient) && !lasting.is_due_for_status(now) {
                 let decision = result.action.decision(item.failures);
-                tracing::debug!(decision, health = ?result.health, "a fault that is not told before it lasts");
+                tracing::debug!(decision, health = ?result.health, "a fault that is not reported before it lasts");
                 return None;
             }
-            if let (Health::Progressing(why), true) = (&result.health, lasting.is_for_event(now)) {
+            if let (Health::Progressing(why), true) = (&result.health, lasting.is_due_for_event(now)) {
                 result.faults.push(Event::warning(&why.reason, &why.message));
             }
         }
@@ -339,26 +364,26 @@ impl Rounds<'_> {
         } else if !object.is_observed() {
             state.pending_generation = Some(object.generation);
         }
-        let slowed = self.hot_loops.slowed(item.key);
-        Some(report::report(item, object, &result, &mut state.reports, slowed).await)
+        let throttled = self.hot_loops.throttled_reason(item.key);
+        Some(report::report(item, object, &result, &mut state.reports, throttled).await)
     }
 
-    async fn fail(&self, state: &mut ObjectState, object: &Object, failure: Failure) -> Step {
-        self.conclude(state, object, failed(&[failure], None)).await
+    async fn fail(&self, state: &mut ObjectState, object: &Object, failure: Failure) -> RoundEnd {
+        self.conclude(state, object, writes_failed(&[failure], None)).await
     }
 
-    async fn unobserved(&self, state: &mut ObjectState, reason: Unobserved) -> Step {
+    async fn unobserved(&self, state: &mut ObjectState, reason: ObserveError) -> RoundEnd {
         let item = &self.item;
         match reason {
-            Unobserved::Gone => {
+            ObserveError::Gone => {
                 let kind = &item.plugin.objects.kind().kind;
                 tracing::debug!("{kind} resource not found. Ignoring since object must be deleted");
-                Step::End(Ended::Gone)
+                RoundEnd::Finished(ReconcileEnd::ObjectGone)
             }
-            Unobserved::NotSynced => Step::end(Action::AwaitChange),
-            Unobserved::Unknown { kind, why } => {
+            ObserveError::NotSynced => RoundEnd::finished(Action::AwaitChange),
+            ObserveError::Unknown { kind, why } => {
                 let Some(object) = item.plugin.objects.store().get(&item.key.object) else {
-                    return Step::end(Action::AwaitChange);
+                    return RoundEnd::finished(Action::AwaitChange);
                 };
                 let message = format!("the children of kind {} are not known: {why}", kind.kind);
                 self.conclude(state, &object, result::fault("ChildrenUnknown", &message)).await
@@ -366,61 +391,61 @@ impl Rounds<'_> {
         }
     }
 
-    /// Deletes an object whose time is over, and looks at what becomes of it.
-    async fn expire(&self, state: &mut ObjectState, object: &Object) -> Step {
+    /// Deletes an expired object. The requeue observes the deletion, which may need the plugin's finalizer.
+    async fn expire(&self, state: &mut ObjectState, object: &Object) -> RoundEnd {
         tracing::info!("its time is over; deleting it");
         match expiry::delete(&self.item.context.client, self.item.plugin, object).await {
-            Ok(()) => Step::end(Action::Requeue),
+            Ok(()) => RoundEnd::finished(Action::Requeue),
             Err(failure) => self.fail(state, object, failure).await,
         }
     }
 
-    /// Lets an object go that is being deleted.
-    async fn release(&self, state: &mut ObjectState, object: &Object, measurements: &[Measurement]) -> Step {
+    /// Removes the finalizer of an object that is being deleted.
+    async fn release(&self, state: &mut ObjectState, object: &Object, measurements: &[Measurement]) -> RoundEnd {
         let item = &self.item;
         tracing::info!("finalized; the finalizer is taken off");
         match finalizer::remove(&item.context.client, item.plugin, object).await {
             Ok(()) => {
                 item.context.metrics.measurements.record(&item.plugin.name, measurements);
-                Step::end(Action::AwaitChange)
+                RoundEnd::finished(Action::AwaitChange)
             }
             Err(failure) => self.fail(state, object, failure).await,
         }
     }
 
-    /// Lets an object go whose plugin cannot clean up: its namespace is being deleted and takes no child that would do it. To hold
-    /// the object would hold the namespace for ever.
-    async fn abandon_cleanup(&self, state: &mut ObjectState, object: &Object, failures: &[Failure]) -> Step {
+    /// Removes the finalizer although the plugin could not clean up: the namespace is being deleted and accepts no new children.
+    /// To keep the finalizer would block the deletion of the namespace for ever.
+    async fn abandon_cleanup(&self, state: &mut ObjectState, object: &Object, failures: &[Failure]) -> RoundEnd {
         let why = failures.first().map(|failure| failure.message.as_str()).unwrap_or_default();
         let message =
             format!("the namespace is being deleted, so the plugin cannot clean up; the object is let go: {why}");
         tracing::warn!(reason = CLEANUP_ABANDONED, decision = "the finalizer is taken off", "{message}");
-        self.item.tell(object, &Event::warning(CLEANUP_ABANDONED, &message));
+        self.item.record_fault(object, &Event::warning(CLEANUP_ABANDONED, &message));
         self.release(state, object, &[]).await
     }
 }
 
-/// The reason under which it is told that a plugin could not clean up.
+/// The reason of the Event for a cleanup that the plugin could not do.
 const CLEANUP_ABANDONED: &str = "CleanupAbandoned";
 
 fn is_namespace_ending(failures: &[Failure]) -> bool {
     failures.iter().any(|failure| failure.reason == FailureReason::NamespaceTerminating)
 }
 
-/// Whether a plan is made because the plugin's answer is another one, and not because somebody changed its children.
-fn wants_something_else(plan: &Plan) -> bool {
+/// Whether the plan follows from a changed answer, and not from somebody else's change of the children.
+fn is_answer_changed(plan: &Plan) -> bool {
     let is_changed = plan.writes.iter().any(|write| matches!(write.cause, WriteCause::Changed(_)));
     is_changed || plan.deletes.iter().any(|delete| delete.cause == DeleteCause::NotReturned)
 }
 
-/// Remembers that the children are as the answer wants them, where that is known.
-fn put_in_sync(answer: &mut LastAnswer, marks: Marks, observed: &Observed, applied: &Applied) {
+/// Remembers that the children are in sync with the answer. After a delete or a failure that is not known.
+fn remember_in_sync(answer: &mut LastAnswer, keys: MetadataKeys, observed: &Observed, applied: &Applied) {
     let Some(id) = answer.children() else { return };
     if !applied.failures.is_empty() || !applied.deleted.is_empty() || !applied.recreations.is_empty() {
         return;
     }
     let in_sync = if applied.written.is_empty() {
-        ChildrenInSync::compared(id, marks, observed)
+        ChildrenInSync::compared(id, keys, observed)
     } else {
         let replaced = applied.written.iter().filter_map(|written| written.write.cause.live());
         let writes = WrittenStates {
@@ -429,23 +454,19 @@ fn put_in_sync(answer: &mut LastAnswer, marks: Marks, observed: &Observed, appli
         };
         ChildrenInSync::applied(id, observed, &writes)
     };
-    answer.put_in_sync(in_sync);
+    answer.set_in_sync(in_sync);
 }
 
-/// The labels and annotations of an answer's children.
-fn marks_of(children: &[DesiredChild]) -> Marks {
+/// The keys of all labels and annotations that the answer sets on its children.
+fn metadata_keys(children: &[DesiredChild]) -> MetadataKeys {
     let maps = children.iter().flat_map(|child| ["labels", "annotations"].map(|map| &child.body["metadata"][map]));
-    Marks::of(maps.filter_map(Value::as_object).flat_map(|map| map.keys().map(String::as_str)))
+    MetadataKeys::of(maps.filter_map(Value::as_object).flat_map(|map| map.keys().map(String::as_str)))
 }
 
-fn log(plan: &Plan) {
+fn log_writes(plan: &Plan) {
     for write in &plan.writes {
         let child = describe(&write.child.kind, &write.child.name);
         let (fields, cause) = (plan::diff::in_words(write.cause.differences()), write.cause.to_string());
         tracing::info!(child, cause, fields, "{}", write.cause.finding(&write.child.kind.kind));
-    }
-    for delete in &plan.deletes {
-        let (child, cause) = (describe(&delete.kind, &delete.live.name), delete.cause.to_string());
-        tracing::info!(child, cause, "Deleting {}: no longer wanted.", delete.kind.kind);
     }
 }

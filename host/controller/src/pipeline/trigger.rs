@@ -1,5 +1,5 @@
-//! Stage 1: which keys a change wakes. Everything that happens becomes a key in the one queue; what happened is
-//! forgotten, for a reconcile looks at the state alone.
+//! Stage 1: maps changes in the caches to keys in the queue. The change itself is dropped, because a reconcile depends on the
+//! current state only (level-triggered).
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -17,7 +17,7 @@ use crate::{
     queue::{Key, Priority, Queue},
 };
 
-/// Turns changes into keys.
+/// Adds the keys of all objects that a change affects.
 pub struct Trigger {
     queue: Arc<Queue>,
     plugins: Arc<Registry>,
@@ -26,48 +26,49 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// Puts keys into a queue: those of objects of the plugins at work, and of those who looked something up.
+    /// A trigger that adds to `queue` the objects of the active plugins, and the objects that looked a changed object up.
     pub fn new(queue: Arc<Queue>, plugins: Arc<Registry>, lookups: Arc<LookupIndex>, hot_loops: Arc<HotLoops>) -> Self {
         Self { queue, plugins, lookups, hot_loops }
     }
 
-    /// Asks for all objects of a plugin, of which a version has come to work.
+    /// Adds all objects of a plugin whose new version became active.
     pub fn plugin_started(&self, plugin: &ActivePlugin) {
         self.queue.add_all(all_keys(plugin));
     }
 
-    /// Forgets what waits of a plugin that has stopped.
+    /// Removes the waiting keys of a plugin that was removed.
     pub fn plugin_stopped(&self, name: &str) {
         self.queue.forget_plugin(name);
     }
 
-    /// The objects whose turn it is to be looked at without a reason: those in one of so many equal parts.
+    /// Adds the objects of one of `parts` equal parts, without a change. Calling it for each part in turn spreads the resync of all
+    /// objects over the period.
     pub fn resync(&self, part: u64, parts: u64) {
         for plugin in self.plugins.all() {
             self.queue.add_all(all_keys(&plugin).into_iter().filter(|key| part_of(key, parts) == part));
         }
     }
 
-    /// An object that a plugin reconciles came, changed or went. A change of what its author wrote waits for nothing.
+    /// Adds an object that was created, changed or deleted. A new generation or a deletion is a user's request and ends a pause of
+    /// the key; a change of status or metadata does not.
     fn object_changed(&self, plugin: &ActivePlugin, change: &Change) {
         let Some(object) = change.states().last() else { return };
         let intent = |object: &Arc<Object>| (object.uid.clone(), object.generation, object.deleting);
         let key = key(plugin, &object.name);
         if change.before.as_ref().map(intent) == change.after.as_ref().map(intent) {
-            self.wake(key, plugin.objects.kind(), object);
+            self.enqueue(key, plugin.objects.kind(), object);
         } else {
             self.queue.add_urgent(key);
         }
     }
 
-    fn wake(&self, key: Key, kind: &KindRef, source: &Object) {
-        self.hot_loops.woken(&key, || describe(kind, &source.name));
+    fn enqueue(&self, key: Key, kind: &KindRef, source: &Object) {
+        self.hot_loops.count_event(&key, || describe(kind, &source.name));
         self.queue.add(key, Priority::Live);
     }
 
-    /// Asks for everything that a synced watch is good for, and for all objects of plugins that have children of the
-    /// kind: while it was not synced, nothing could be decided.
-    fn kind_arrived(&self, kind: &KindRef, scope: WatchScope) {
+    /// Adds all objects whose reconcile needs this informer. Until it synced, their reconciles ended without a decision.
+    fn kind_synced(&self, kind: &KindRef, scope: WatchScope) {
         for plugin in self.plugins.all() {
             let uses = match scope {
                 WatchScope::All => plugin.objects.kind() == kind,
@@ -90,7 +91,7 @@ impl EventHandler for Trigger {
                 WatchScope::All if plugin.objects.kind() == kind => self.object_changed(&plugin, change),
                 WatchScope::Children if plugin.child_watch(kind).is_some() => {
                     let parents = change.states().filter_map(|child| Some((parent(&plugin, child)?, child)));
-                    parents.for_each(|(key, child)| self.wake(key, kind, child));
+                    parents.for_each(|(key, child)| self.enqueue(key, kind, child));
                 }
                 _ => {}
             }
@@ -100,13 +101,13 @@ impl EventHandler for Trigger {
 
     fn echoed(&self, kind: &KindRef, scope: WatchScope, object: &Object) {
         if scope == WatchScope::All {
-            let woken = self.lookups.affected(kind, object);
-            woken.into_iter().for_each(|key| self.wake(key, kind, object));
+            let affected = self.lookups.affected(kind, object);
+            affected.into_iter().for_each(|key| self.enqueue(key, kind, object));
         }
     }
 
     fn synced(&self, kind: &KindRef, scope: WatchScope) {
-        self.kind_arrived(kind, scope);
+        self.kind_synced(kind, scope);
     }
 }
 
@@ -114,7 +115,7 @@ fn key(plugin: &ActivePlugin, object: &ObjectRef) -> Key {
     Key { plugin: plugin.name.clone(), object: object.clone() }
 }
 
-/// In which of so many parts a key is, always the same.
+/// The part of a key, always the same for the same key.
 fn part_of(key: &Key, parts: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
@@ -126,8 +127,9 @@ fn all_keys(plugin: &ActivePlugin) -> Vec<Key> {
     plugin.objects.store().names().iter().map(|name| key(plugin, name)).collect()
 }
 
-/// The object that a child belongs to, if it is of the plugin's kind. Versions of one group are one kind. A child
-/// without a controller belongs to the object whose UID its label holds.
+/// The key of a child's owner, if the plugin reconciles its kind. The version of the owner reference does not matter, because an
+/// object is the same in all versions of its kind. A child without a controller, such as one that is kept, has its owner's UID in
+/// a label.
 fn parent(plugin: &ActivePlugin, child: &Object) -> Option<Key> {
     let Some(owner) = &child.controller else {
         let uid = child.owner_uid()?;
@@ -152,7 +154,7 @@ mod tests {
         for number in 0..10_000 {
             let key = Key { plugin: "p".into(), object: ObjectRef::new("ns", &format!("object-{number}")) };
             let part = part_of(&key, 100);
-            assert_eq!(part, part_of(&key, 100), "a key has one turn in a period");
+            assert_eq!(part, part_of(&key, 100), "a key is always in the same part");
             parts[part as usize] += 1;
         }
         assert!(parts.iter().all(|count| (50..200).contains(count)), "{parts:?}");

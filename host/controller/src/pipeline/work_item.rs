@@ -1,5 +1,5 @@
-//! What every stage works with: the object under work, its plugin, and the shared parts of the controller. Holds no state of
-//! its own.
+//! The arguments of every stage: the object that is reconciled, its plugin, and the shared parts of the controller. Holds no state
+//! of its own.
 
 use std::sync::Arc;
 
@@ -15,46 +15,46 @@ use crate::{
     queue::Key,
 };
 
-/// The parts that all reconciles share.
+/// The parts of the controller that all reconciles share.
 pub struct Context {
-    /// The connection.
+    /// The client of the API server.
     pub client: Client,
-    /// Who looked up what.
+    /// The index of which object looked up what.
     pub lookups: Arc<LookupIndex>,
-    /// Takes Events.
+    /// The recorder of Events.
     pub events: Recorder,
-    /// Counts.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// Tells the time of day.
+    /// The wall clock.
     pub clock: Clock,
 }
 
-/// One object under work.
+/// One object that is being reconciled.
 #[derive(Clone, Copy)]
 pub struct WorkItem<'a> {
     /// The shared parts.
     pub context: &'a Context,
-    /// The version of the plugin that is at work.
+    /// The active version of the plugin.
     pub plugin: &'a ActivePlugin,
-    /// The object.
+    /// The object's key.
     pub key: &'a Key,
-    /// How many reconciles of it failed in a row before this one.
+    /// The number of failed reconciles in a row before this one.
     pub failures: u32,
 }
 
 impl WorkItem<'_> {
-    /// Answers the object's lookups from the caches.
+    /// Lookups that the caches answer, with the object's permissions.
     pub fn lookups(&self) -> CachedLookups {
         CachedLookups { namespace: self.key.object.namespace.clone(), kinds: self.plugin.lookups.clone() }
     }
 
-    /// The same for a call: what it looks up wakes the object from then on.
+    /// The same, but each lookup is indexed: a change of what it returned triggers a reconcile of the object. For calls.
     pub fn indexed_lookups(&self) -> IndexedLookups {
         IndexedLookups { answers: self.lookups(), index: self.context.lookups.clone(), key: self.key.clone() }
     }
 
-    /// Tells of a fault, in the host's own words, where people look: counted, and an Event on the object.
-    pub fn tell(&self, object: &Object, fault: &Event) {
+    /// Counts a fault in the metrics and records it as an Event on the object.
+    pub fn record_fault(&self, object: &Object, fault: &Event) {
         self.context.metrics.faults.count(&self.plugin.name, &fault.reason);
         self.context.events.record(self.plugin.objects.kind(), object, fault);
     }

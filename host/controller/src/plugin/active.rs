@@ -1,4 +1,4 @@
-//! A plugin that is at work: its reconciler and the watches it uses. Immutable; a swap makes a new one.
+//! The active version of a plugin: its reconciler and the informers that it uses. Immutable; a swap creates a new one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,6 @@ use std::{
 };
 
 use pilothouse_engine::{Manifest, Reconciler, contract::KindRef};
-
 use tokio::sync::watch;
 
 use super::{new_version::NewVersionWindow, projection::Projections};
@@ -16,37 +15,37 @@ use crate::{
     object::{Object, ObjectRef},
 };
 
-/// One version of a plugin with everything it needs to reconcile.
+/// A version of a plugin with everything that its reconciles need.
 pub struct ActivePlugin {
     /// The plugin itself.
     pub reconciler: Arc<dyn Reconciler>,
-    /// Its name, shared by its keys.
+    /// Its name.
     pub name: Arc<str>,
     /// Its field manager.
     pub field_manager: String,
-    /// Its configuration as JSON text, `null` where there is none.
+    /// Its configuration as JSON text; `null` if it has none.
     pub config: Arc<str>,
-    /// What it is shown of its objects and their children.
+    /// The fields of objects and children that it reads.
     pub projections: Projections,
-    /// The watch of the kind it reconciles.
+    /// The informer of the kind that it reconciles.
     pub objects: Arc<Informer>,
-    /// The watches of its child kinds.
+    /// The informers of its child kinds.
     pub children: BTreeMap<KindRef, Arc<Informer>>,
-    /// The watches of kinds that it no longer declares, but earlier versions had children of.
+    /// The informers of former child kinds: declared by earlier versions but not by this one.
     pub former: BTreeMap<KindRef, Arc<Informer>>,
-    /// Whether another version has come to work in its place, or none.
+    /// Whether this version is no longer active.
     superseded: watch::Sender<bool>,
-    /// The first time of this version at work.
+    /// Guards the first minute of this version.
     pub new_version: NewVersionWindow,
-    /// The watches of the kinds it looks up.
+    /// The informers of the kinds that it looks up.
     pub lookups: BTreeMap<KindRef, Arc<Informer>>,
 }
 
 impl ActivePlugin {
-    /// Starts or joins the watches that a plugin needs.
+    /// Starts the informers that a plugin needs, or shares those that run already.
     pub fn new(reconciler: Arc<dyn Reconciler>, config: Arc<str>, caches: &Caches) -> Self {
         let manifest = reconciler.manifest();
-        let watch_all = |kinds: &[KindRef], scope| {
+        let start_all = |kinds: &[KindRef], scope| {
             kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope))).collect::<BTreeMap<_, _>>()
         };
         Self {
@@ -55,45 +54,45 @@ impl ActivePlugin {
             config,
             projections: Projections::declared(manifest),
             objects: caches.informer(&manifest.reconciles, WatchScope::All),
-            children: watch_all(&manifest.children, WatchScope::Children),
+            children: start_all(&manifest.children, WatchScope::Children),
             former: BTreeMap::new(),
             superseded: watch::Sender::new(false),
             new_version: NewVersionWindow::begin([]),
-            lookups: watch_all(&manifest.lookups, WatchScope::All),
+            lookups: start_all(&manifest.lookups, WatchScope::All),
             reconciler,
         }
     }
 
-    /// Also watches kinds that earlier versions had children of, to prune them.
+    /// Also watches former child kinds, to prune their children.
     pub fn watch_former(&mut self, kinds: &BTreeSet<KindRef>, caches: &Caches) {
         self.former = kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, WatchScope::Children))).collect();
     }
 
-    /// Begins the version's first time at work, with all objects that are there.
+    /// Starts the guarded first minute, with all objects that exist now.
     pub fn begin_work(&mut self) {
         self.new_version = NewVersionWindow::begin(self.objects.store().names());
     }
 
-    /// Tells that this version is no longer at work.
+    /// Marks this version as no longer active.
     pub fn supersede(&self) {
         self.superseded.send_replace(true);
     }
 
-    /// Waits until this version is no longer at work.
+    /// Waits until this version is no longer active.
     pub async fn until_superseded(&self) {
-        // The sender lives as long as `self`, so waiting ends with the word of it alone.
+        // The sender lives as long as `self`, so waiting cannot fail.
         if self.superseded.subscribe().wait_for(|superseded| *superseded).await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// Names the version where somebody has to repeat it.
+    /// The digest, shortened for people who have to copy it.
     pub fn short_digest(&self) -> &str {
         let digest = self.reconciler.digest();
         &digest[..digest.floor_char_boundary(12)]
     }
 
-    /// The command that annotates one of its objects.
+    /// The `kubectl` command that annotates one of its objects.
     pub fn how_to_annotate(&self, object: &Object, annotation: &str) -> String {
         let kind = self.objects.kind();
         let installed = self.objects.installed();
@@ -103,7 +102,7 @@ impl ActivePlugin {
         format!("kubectl annotate{namespace} {plural}.{} {name} {annotation}", kind.group())
     }
 
-    /// Stops watching the former kinds that have nothing left to prune, and tells which.
+    /// Stops watching the former child kinds without children left to prune, and returns them.
     pub fn drop_pruned(&mut self) -> BTreeSet<KindRef> {
         let is_left = |child: &Object| {
             let of_plugin = child.labels.get(labels::PLUGIN).is_some_and(|plugin| **plugin == *self.name);
@@ -122,7 +121,7 @@ impl ActivePlugin {
         pruned
     }
 
-    /// The watch of a kind that it has or had children of.
+    /// The informer of a present or former child kind.
     pub fn child_watch(&self, kind: &KindRef) -> Option<&Arc<Informer>> {
         self.children.get(kind).or_else(|| self.former.get(kind))
     }
@@ -132,8 +131,8 @@ impl ActivePlugin {
         self.reconciler.manifest()
     }
 
-    /// The watches that it cannot work without. It goes on without a kind that it looks up, for the lookup tells it, be it
-    /// also one of its child kinds; and without a former kind.
+    /// The informers that it cannot work without. A kind that it looks up is optional, even if it is a child kind too, because the
+    /// lookup tells the plugin that the kind is not installed. Former kinds are optional as well.
     pub fn required(&self) -> impl Iterator<Item = &Arc<Informer>> {
         let is_optional = |kind: &KindRef, informer: &Informer| {
             self.lookups.contains_key(kind) && informer.state() == WatchState::NotInstalled
@@ -142,12 +141,12 @@ impl ActivePlugin {
         std::iter::once(&self.objects).chain(children.map(|(_, informer)| informer))
     }
 
-    /// The watches of all kinds that it declares.
+    /// The informers of all kinds that it declares.
     pub fn informers(&self) -> impl Iterator<Item = &Arc<Informer>> {
         std::iter::once(&self.objects).chain(self.children.values()).chain(self.lookups.values())
     }
 
-    /// Tells which of its kinds the cluster does not have. It can do without those that it only looks up.
+    /// Logs which of its kinds are not installed. Kinds that it only looks up are optional.
     pub async fn log_missing_kinds(&self) {
         let (plugin, objects) = (&*self.name, std::iter::once(&self.objects));
         let children = self.children.iter().filter(|(kind, _)| !self.lookups.contains_key(*kind));
@@ -166,8 +165,8 @@ impl ActivePlugin {
         }
     }
 
-    /// Waits until reconciling can begin: its objects are known, and of every other kind either the objects or the
-    /// reason why not.
+    /// Waits until reconciling can start: the cache of its objects is synced, and each other cache is synced or has reported why
+    /// it is not.
     pub async fn until_ready(&self) {
         self.objects.until(|state| *state == WatchState::Synced).await;
         for informer in self.informers().chain(self.former.values()) {

@@ -1,7 +1,6 @@
-//! The record of child kinds: which kinds the plugins of a custom resource have ever made children of. It lives in a
-//! ConfigMap in the host's own namespace and is written before the first child of a kind, so that children of a kind
-//! which a later version no longer declares are still found and pruned, whatever was restarted in between. Decides
-//! nothing about children itself.
+//! The record of child kinds: the kinds of which a plugin may have created children, for each custom resource. It is a ConfigMap in
+//! the host's own namespace and is written before the first child of a kind is created. Children of a kind that a later version
+//! no longer declares are therefore found and pruned, even after a restart. Decides nothing about children itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,27 +21,27 @@ use crate::{errors::chain, labels};
 /// Name of the ConfigMap.
 const NAME: &str = "pilothouse-kinds";
 
-/// How often a record that cannot be read or written is tried again.
+/// How often a failed read or write of the record is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The record.
+/// The record of child kinds.
 pub struct KindsRecord {
     api: Api<ConfigMap>,
     namespace: String,
-    /// The only namespace that the host watches: hosts of several namespaces can share a record.
+    /// The only namespace that the host watches. It is part of the key, so hosts for several namespaces can share a record.
     watched: Option<String>,
     problem: Mutex<Option<String>>,
 }
 
 impl KindsRecord {
-    /// The record in a namespace, for a host that watches one namespace or all. Asks for nothing yet.
+    /// The record in `namespace`, for a host that watches one namespace or all. Makes no request yet.
     pub fn new(client: Client, namespace: &str, watched: Option<&str>) -> Self {
         let api = Api::namespaced(client, namespace);
         Self { api, namespace: namespace.to_owned(), watched: watched.map(str::to_owned), problem: Mutex::default() }
     }
 
-    /// Adds child kinds of a custom resource and tells those that were recorded before and are not among them. Tries until
-    /// the API server has taken it: without the record, children could be left behind for ever.
+    /// Adds child kinds of a custom resource, and returns the recorded kinds that are not among them. Retries until the API server
+    /// accepts it: without the record, children could be left behind for ever.
     pub async fn add(&self, reconciles: &KindRef, children: &[KindRef]) -> BTreeSet<KindRef> {
         loop {
             match self.try_add(reconciles, children).await {
@@ -55,7 +54,7 @@ impl KindsRecord {
         }
     }
 
-    /// Takes kinds off that have no children any more. Tries until the API server has taken it.
+    /// Removes kinds without children. Retries until the API server accepts it.
     pub async fn remove(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) {
         while let Err(error) = self.try_remove(reconciles, kinds).await {
             self.pause(&error).await;
@@ -63,12 +62,12 @@ impl KindsRecord {
         self.replace_problem(None);
     }
 
-    /// Why the record cannot be read or written now, if so.
+    /// Why the record cannot be read or written at present.
     pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether this is another problem than before.
+    /// Stores the present problem, and returns whether it differs from the one before.
     fn replace_problem(&self, problem: Option<String>) -> bool {
         let mut known = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = *known != problem;
@@ -94,7 +93,7 @@ impl KindsRecord {
         self.write(reconciles, &known.difference(kinds).cloned().collect()).await
     }
 
-    /// Tells what is wrong, once as long as it stays the same, and waits for the next try.
+    /// Logs an error unless it is the same as before, and waits until the next attempt.
     async fn pause(&self, error: &kube::Error) {
         let problem = format!(
             "the record of child kinds (ConfigMap '{NAME}' in the host's own namespace '{}') cannot be read or written; the \
@@ -108,7 +107,7 @@ impl KindsRecord {
         tokio::time::sleep(RETRY).await;
     }
 
-    /// The kinds recorded for a custom resource; none if there is no record of any.
+    /// The kinds recorded for a custom resource; none if the ConfigMap does not exist.
     async fn read(&self, reconciles: &KindRef) -> Result<Option<BTreeSet<KindRef>>, kube::Error> {
         let Some(found) = self.api.get_opt(NAME).await? else { return Ok(None) };
         let data = found.data.unwrap_or_default();
@@ -116,13 +115,13 @@ impl KindsRecord {
     }
 
     async fn write(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
-        let patch = Patch::Merge(json!({"data": {self.key(reconciles): print(kinds)}}));
+        let patch = Patch::Merge(json!({"data": {self.key(reconciles): to_text(kinds)}}));
         self.api.patch(NAME, &PatchParams::default(), &patch).await.map(drop)
     }
 
-    /// Makes the record, or adds to it where another plugin was quicker.
+    /// Creates the ConfigMap, or adds to it if another plugin has created it in the meantime.
     async fn create(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
-        let data = BTreeMap::from([(self.key(reconciles), print(kinds))]);
+        let data = BTreeMap::from([(self.key(reconciles), to_text(kinds))]);
         let mut record = ConfigMap { data: Some(data), ..ConfigMap::default() };
         record.metadata.name = Some(NAME.to_owned());
         record.metadata.labels = Some([(labels::MANAGED_BY.to_owned(), labels::HOST.to_owned())].into());
@@ -132,24 +131,24 @@ impl KindsRecord {
         }
     }
 
-    /// A key of a ConfigMap: neither namespaces nor kinds have an underscore.
+    /// The key in the ConfigMap. The underscore separates unambiguously, because namespaces and kinds contain none.
     fn key(&self, reconciles: &KindRef) -> String {
         let kind = format!("{}.{}", reconciles.kind, reconciles.group());
         self.watched.as_ref().map_or_else(|| kind.clone(), |namespace| format!("{namespace}_{kind}"))
     }
 }
 
-/// The known kinds that are not among the declared ones. Versions of a group have the same objects.
+/// The recorded kinds that are not declared. All versions of a kind serve the same objects, so the version does not matter.
 fn former(known: &BTreeSet<KindRef>, declared: &[KindRef]) -> impl Iterator<Item = KindRef> {
     known.iter().filter(move |known| !declared.iter().any(|declared| known.is_same_kind(declared))).cloned()
 }
 
 /// One kind per line: `apps/v1 Deployment`.
-fn print(kinds: &BTreeSet<KindRef>) -> String {
+fn to_text(kinds: &BTreeSet<KindRef>) -> String {
     kinds.iter().map(|kind| format!("{} {}\n", kind.api_version, kind.kind)).collect()
 }
 
-/// Reads what [`print`] wrote; a line that names no kind is left out.
+/// Parses the text of [`to_text`]. Malformed lines are skipped, because users can edit the ConfigMap.
 fn parse(text: &str) -> BTreeSet<KindRef> {
     let kinds = text.lines().filter_map(|line| line.split_once(' '));
     kinds.map(|(api_version, kind)| KindRef::new(api_version, kind)).filter(KindRef::is_well_formed).collect()
@@ -162,7 +161,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_what_somebody_broke_is_left_out() {
         let kinds = BTreeSet::from([KindRef::new("apps/v1", "Deployment"), KindRef::new("v1", "Secret")]);
-        assert_eq!(parse(&print(&kinds)), kinds);
+        assert_eq!(parse(&to_text(&kinds)), kinds);
         assert_eq!(parse("v1 Secret\nnonsense\n\na/b/c Kind\n"), BTreeSet::from([KindRef::new("v1", "Secret")]));
     }
 

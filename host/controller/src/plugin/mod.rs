@@ -1,5 +1,21 @@
-//! Plugins as the controller holds them: the version that is at work ([`ActivePlugin`]), which versions there are
-//! ([`Registry`]), how one gets ready, and what is kept of it in the cluster. Reconciles nothing.
+//! Plugins as the controller sees them. Reconciles nothing.
+//!
+//! # Flow
+//!
+//! A plugin that was loaded becomes an [`ActivePlugin`]: its informers start, [`SelfCheck`] asks for missing rights, and
+//! [`KindsRecord`] records its child kinds in the cluster. Until that is done it is one of the [`StartingPlugins`]. Then the
+//! [`Registry`] puts it in the place of the version before.
+//!
+//! # Guarantees
+//!
+//! - At most one version of a plugin is active. The previous one stays active until the next one is ready.
+//! - An active version is immutable. A reconcile keeps the version that it started with.
+//! - No child of a kind is created before the kind is recorded, so children of a kind that a later version drops are still found.
+//! - In its first minute, a version that would leave many objects without children is held back ([`NewVersionWindow`]).
+//!
+//! # Caveats
+//!
+//! A plugin without a required kind stays in [`StartingPlugins`] until the kind is installed.
 
 mod active;
 mod kinds_record;

@@ -1,5 +1,5 @@
-//! The first time of a plugin's version at work: whether it leaves many objects without children at once, which is more likely a
-//! mistake than anybody's wish. Counts only; holds nothing back itself.
+//! Watches over the first minute of a plugin version: a version that leaves many objects without children at once is more likely
+//! wrong than intended. Only counts; the deletion guard of the pipeline holds deletes back.
 
 use std::{
     collections::HashSet,
@@ -12,23 +12,23 @@ use tokio::time::Instant;
 use crate::object::ObjectRef;
 
 /// How long a version is new.
-const NEW: Duration = Duration::from_secs(60);
+const NEW_FOR: Duration = Duration::from_secs(60);
 
-/// So many objects may lose all their children to a new version.
+/// The number of objects that a new version may leave without children.
 pub const FEW_OBJECTS: usize = 3;
 
 /// What a new version's effect on an object means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewVersionVerdict {
-    /// Nothing out of the ordinary.
+    /// Nothing unusual.
     Fine,
-    /// Not all objects have been looked at yet: it is too early to tell.
+    /// Not all objects have been reconciled yet, so it is too early to decide.
     TooEarly,
     /// It leaves more than [`FEW_OBJECTS`] objects without children.
     EmptiesMany,
 }
 
-/// The first time of a version of a plugin: a version that leaves many objects without children at once is held back.
+/// The first minute of a plugin version.
 #[derive(Debug)]
 pub struct NewVersionWindow {
     state: Mutex<WindowState>,
@@ -37,19 +37,19 @@ pub struct NewVersionWindow {
 #[derive(Debug)]
 struct WindowState {
     ends: Instant,
-    /// Objects that this version has not been asked about.
+    /// Objects that this version has not reconciled.
     unseen: HashSet<ObjectRef>,
     /// Objects that it would leave without children.
     emptied: HashSet<ObjectRef>,
-    /// It would leave too many so: held back for good.
+    /// Whether it would leave too many objects without children. Stays true for good.
     failed: bool,
 }
 
 impl NewVersionWindow {
-    /// Begins now, for a version that will be asked about these objects.
+    /// Starts the window now, for a version that will reconcile these objects.
     pub fn begin(objects: impl IntoIterator<Item = ObjectRef>) -> Self {
         let state = WindowState {
-            ends: Instant::now() + NEW,
+            ends: Instant::now() + NEW_FOR,
             unseen: objects.into_iter().collect(),
             emptied: HashSet::new(),
             failed: false,
@@ -57,12 +57,12 @@ impl NewVersionWindow {
         Self { state: Mutex::new(state) }
     }
 
-    /// Tells that this version has been asked about an object, or that there is nothing to ask.
+    /// This version has reconciled an object, or need not.
     pub fn mark_seen(&self, object: &ObjectRef) {
         self.lock().unseen.remove(object);
     }
 
-    /// Judges that this version leaves an object without children, or does not.
+    /// Records whether this version leaves an object without children, and returns what that means.
     pub fn judge(&self, object: &ObjectRef, is_emptied: bool, now: Instant) -> NewVersionVerdict {
         let mut state = self.lock();
         state.unseen.remove(object);
@@ -107,7 +107,7 @@ mod tests {
         }
         assert_eq!(window.judge(&names[3], true, now), NewVersionVerdict::EmptiesMany);
         assert_eq!(window.judge(&names[0], true, now), NewVersionVerdict::EmptiesMany, "also those before");
-        let later = now + 2 * NEW;
+        let later = now + 2 * NEW_FOR;
         assert_eq!(window.judge(&names[0], true, later), NewVersionVerdict::EmptiesMany, "and for good");
         assert_eq!(window.judge(&names[4], false, later), NewVersionVerdict::Fine);
     }
@@ -121,6 +121,6 @@ mod tests {
         assert_eq!(window.judge(&names[0], true, now), NewVersionVerdict::TooEarly);
         window.mark_seen(&names[4]);
         assert_eq!(window.judge(&names[0], true, now), NewVersionVerdict::Fine);
-        assert_eq!(window.judge(&names[1], true, now + 2 * NEW), NewVersionVerdict::Fine, "it is new no longer");
+        assert_eq!(window.judge(&names[1], true, now + 2 * NEW_FOR), NewVersionVerdict::Fine, "it is new no longer");
     }
 }

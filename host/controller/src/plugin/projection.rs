@@ -1,6 +1,6 @@
-//! What a plugin is shown of its object and its children, where its manifest names the fields that it reads: those, and what
-//! tells one object from another. A change of anything else is no news to the plugin, and neither is a child in which there is
-//! nothing for it to read. Pure; an object that is odd is shown as it is.
+//! Projections: the parts of its object and children that a plugin receives if its manifest names the fields that it reads. A
+//! projection has those fields and the identity of the object. The plugin is not called for a change of anything else, nor for a
+//! child without any of the fields. Pure; an object that cannot be parsed is passed on unchanged.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::{
     raw_json::{push_key, raw_fields},
 };
 
-/// Values in which there is nothing to read: to the API, they are as good as none (Kubernetes API conventions, on optional
-/// fields). A Deployment has an empty status until its controller has seen it.
+/// Values that count as absent, following the Kubernetes API conventions on optional fields. A new Deployment, for example, has an
+/// empty status until its controller has observed it.
 const EMPTY: [&str; 4] = ["{}", "[]", "null", "\"\""];
 
-/// What every plugin is shown: which object, which state of its spec, since when, and whether it is to go.
+/// The fields in every projection: the object's identity, generation, and times of creation and deletion.
 const IDENTITY: [&str; 8] = [
     "/apiVersion",
     "/kind",
@@ -27,29 +27,29 @@ const IDENTITY: [&str; 8] = [
     "/metadata/deletionTimestamp",
 ];
 
-/// What a plugin is shown of a child.
+/// The projection of a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Projected {
-    /// Everything.
+    /// The whole child.
     All,
-    /// What it reads, and what tells the child from others.
+    /// The fields that the plugin reads, and the identity.
     Part(String),
-    /// Nothing: the child has none of the fields that it reads, or they are empty.
+    /// Nothing: the child has none of the fields that the plugin reads, or they are empty.
     Nothing,
 }
 
-/// The fields that a plugin is shown.
+/// A tree of fields to keep.
 #[derive(Clone, Debug, Default)]
 struct Projection {
-    /// All of the value, not only some of its fields.
+    /// Whether the whole value is kept, not only some of its fields.
     whole: bool,
-    /// Whether the plugin reads that, and is not only shown it.
+    /// Whether the plugin declares that it reads the value; the identity is kept without that.
     is_read: bool,
     fields: BTreeMap<String, Projection>,
 }
 
 impl Projection {
-    /// Those and the identity.
+    /// Keeps these fields and the identity.
     fn showing(fields: &[String]) -> Self {
         let mut all = Self::default();
         IDENTITY.into_iter().for_each(|pointer| all.at(pointer).whole = true);
@@ -60,14 +60,13 @@ impl Projection {
         all
     }
 
-    /// The part at a JSON pointer (RFC 6901).
+    /// The node at a JSON pointer (RFC 6901).
     fn at(&mut self, pointer: &str) -> &mut Self {
         let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
         steps.fold(self, |part, step| part.fields.entry(step).or_default())
     }
 
-    /// The excerpt of an object's text, and whether there is anything to read in it. A field of which only parts are shown, but
-    /// which has no parts, is shown whole.
+    /// Projects the text of an object. A field that is no object is kept whole even if only parts of it are selected.
     fn of(&self, text: &str) -> (String, bool) {
         let mut projection = String::with_capacity(text.len());
         let has_news = self.write(text, &mut projection);
@@ -92,7 +91,7 @@ impl Projection {
     }
 }
 
-/// What the manifest says of both; of what it leaves open, everything is shown.
+/// The projections that a manifest declares. Without a declaration, the whole object is passed on.
 #[derive(Clone, Debug, Default)]
 pub struct Projections {
     object: Option<Projection>,
@@ -100,19 +99,19 @@ pub struct Projections {
 }
 
 impl Projections {
-    /// What the manifest says.
+    /// The projections of a manifest.
     pub fn declared(manifest: &Manifest) -> Self {
         let children =
             manifest.child_reads.iter().map(|reads| (reads.kind.clone(), Projection::showing(&reads.fields)));
         Self { object: manifest.reads.as_deref().map(Projection::showing), children: children.collect() }
     }
 
-    /// What is shown of the object; none: all of it.
+    /// The projection of the object; none means the whole object.
     pub fn of_object(&self, object: &Object) -> Option<String> {
         self.object.as_ref().map(|projection| projection.of(&object.text).0)
     }
 
-    /// What is shown of a child of a kind.
+    /// The projection of a child of this kind.
     pub fn of_child(&self, kind: &KindRef, child: &Object) -> Projected {
         self.children.get(kind).map_or(Projected::All, |projection| match projection.of(&child.text) {
             (text, true) => Projected::Part(text),

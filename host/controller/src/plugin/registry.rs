@@ -1,5 +1,5 @@
-//! The plugins at work, by name: one version each. Starts and stops nothing else; who depends on a plugin is told by the
-//! plugin itself ([`ActivePlugin::until_superseded`]).
+//! The active plugins by name, one version each. Whoever depends on a version waits for [`ActivePlugin::until_superseded`]; the
+//! registry stops nothing else.
 
 use std::{
     collections::HashMap,
@@ -8,22 +8,22 @@ use std::{
 
 use super::ActivePlugin;
 
-/// The plugins at work.
+/// The active plugins.
 #[derive(Default)]
 pub struct Registry(RwLock<HashMap<Arc<str>, Arc<ActivePlugin>>>);
 
 impl Registry {
-    /// The plugin of that name, as it is now.
+    /// The active version of the plugin with this name.
     pub fn get(&self, name: &str) -> Option<Arc<ActivePlugin>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// All plugins at work.
+    /// All active plugins.
     pub fn all(&self) -> Vec<Arc<ActivePlugin>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Puts a version to work, in the place of the one before it.
+    /// Activates a version in place of the one before.
     pub fn start(&self, mut plugin: ActivePlugin) -> Arc<ActivePlugin> {
         plugin.begin_work();
         let plugin = Arc::new(plugin);
@@ -34,7 +34,7 @@ impl Registry {
         plugin
     }
 
-    /// Takes a plugin out of work.
+    /// Removes a plugin.
     pub fn stop(&self, name: &str) {
         if let Some(plugin) = self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name) {
             plugin.supersede();

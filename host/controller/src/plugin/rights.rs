@@ -1,65 +1,65 @@
-//! Rights at the API server: those that the host needs for a plugin follow from its manifest. Pure; asks nobody.
+//! The RBAC rights that the host needs for a plugin, derived from the manifest. Pure; makes no request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::{api::GroupVersionKind, core::ApiResource};
 use pilothouse_engine::{Manifest, contract::KindRef};
 
-/// All verbs that the host uses, in the order in which they are told.
+/// All verbs that the host uses, in the order of display.
 const VERBS: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
 
-/// What the host does with whatever it watches.
+/// The verbs for whatever the host watches.
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// What it does with children besides.
-const KEEP: [&str; 3] = ["create", "patch", "delete"];
+/// The verbs for children besides [`READ`].
+const WRITE: [&str; 3] = ["create", "patch", "delete"];
 
-/// Verbs on the objects of a kind, or on a part of them.
+/// Verbs on the objects of a kind, or on a subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
     /// The kind.
     pub kind: KindRef,
-    /// The subresource, such as `status`; none for the objects themselves.
+    /// The subresource, such as `status`; none for the object itself.
     pub subresource: Option<&'static str>,
-    /// What is done to them.
+    /// The verbs.
     pub verbs: Vec<&'static str>,
 }
 
 impl Right {
-    /// The resource as RBAC names it, given the kind's plural: `deployments`, `appservices/status`.
+    /// The resource in the notation of RBAC, given the plural of the kind: `deployments`, `appservices/status`.
     pub fn resource(&self, plural: &str) -> String {
         self.subresource.map_or_else(|| plural.to_owned(), |part| format!("{plural}/{part}"))
     }
 }
 
-/// The rights that the host needs for a plugin, and no others (seed row H7). Every kind and part comes once.
-pub fn needed(manifest: &Manifest) -> Vec<Right> {
+/// The rights that the host needs for a plugin, and no others (seed row H7). Each kind and subresource occurs once.
+pub fn required_by(manifest: &Manifest) -> Vec<Right> {
     let object = &manifest.reconciles;
-    let mut needed = Needed::default();
-    needed.add(object, None, &READ);
-    // The finalizer is put on and taken off by a patch of the object itself.
-    needed.add(object, None, if manifest.finalizes { &["patch"] } else { &[] });
-    needed.add(object, None, if manifest.expires.is_some() { &["delete"] } else { &[] });
-    needed.add(object, Some("status"), &["patch"]);
-    // Who sets an owner reference that blocks the owner's deletion has to be allowed to hold the owner (Kubernetes'
-    // admission plugin OwnerReferencesPermissionEnforcement).
-    needed.add(object, Some("finalizers"), &["update"]);
+    let mut required = VerbSets::default();
+    required.add(object, None, &READ);
+    // The finalizer is added and removed by a patch of the object itself.
+    required.add(object, None, if manifest.finalizes { &["patch"] } else { &[] });
+    required.add(object, None, if manifest.expires.is_some() { &["delete"] } else { &[] });
+    required.add(object, Some("status"), &["patch"]);
+    // An owner reference with `blockOwnerDeletion` requires this right, where the admission plugin
+    // OwnerReferencesPermissionEnforcement is enabled.
+    required.add(object, Some("finalizers"), &["update"]);
     for kind in &manifest.children {
-        needed.add(kind, None, &READ);
-        needed.add(kind, None, &KEEP);
+        required.add(kind, None, &READ);
+        required.add(kind, None, &WRITE);
     }
     for kind in &manifest.lookups {
-        needed.add(kind, None, &READ);
+        required.add(kind, None, &READ);
     }
-    needed.add(&KindRef::new("v1", "Event"), None, &["get", "create", "patch"]);
-    needed.rights()
+    required.add(&KindRef::new("v1", "Event"), None, &["get", "create", "patch"]);
+    required.rights()
 }
 
-/// Verbs by kind and part.
+/// Verbs by kind and subresource.
 #[derive(Default)]
-struct Needed(BTreeMap<(KindRef, Option<&'static str>), BTreeSet<&'static str>>);
+struct VerbSets(BTreeMap<(KindRef, Option<&'static str>), BTreeSet<&'static str>>);
 
-impl Needed {
+impl VerbSets {
     fn add(&mut self, kind: &KindRef, subresource: Option<&'static str>, verbs: &[&'static str]) {
         self.0.entry((kind.clone(), subresource)).or_default().extend(verbs);
     }
@@ -73,7 +73,7 @@ impl Needed {
     }
 }
 
-/// The plural that a kind has by the API conventions: `networkpolicies` for `NetworkPolicy`.
+/// The plural of a kind by convention: `networkpolicies` for `NetworkPolicy`.
 pub fn usual_plural(kind: &KindRef) -> String {
     ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind)).plural
 }
@@ -87,7 +87,7 @@ mod tests {
             let resource = right.resource(&usual_plural(&right.kind));
             format!("{} {resource}: {}", right.kind.group(), right.verbs.join(" "))
         };
-        needed(manifest).into_iter().map(shown).collect()
+        required_by(manifest).into_iter().map(shown).collect()
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What the host lacks of the rights that a plugin needs: asked when a version of it starts, so that whoever runs the host reads
-//! all of it at once, and before the first object suffers. Never gives itself a right, and keeps nobody waiting.
+//! Checks whether the host has the rights that a plugin needs. The check runs when a version starts, so that an administrator sees
+//! all missing rights at once and before an object fails. Never grants rights, and delays nothing.
 
 use std::{fmt, sync::Arc};
 
@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     ActivePlugin,
-    rights::{Right, needed, usual_plural},
+    rights::{Right, required_by, usual_plural},
 };
 use crate::{
     access::is_allowed,
@@ -19,30 +19,30 @@ use crate::{
     metrics::Metrics,
 };
 
-/// Asks the API server for the host's own access.
+/// Checks the host's own rights at the API server.
 pub struct SelfCheck {
     client: Client,
     /// The only namespace that the host watches.
     namespace: Option<String>,
     metrics: Arc<Metrics>,
-    /// One review at a time: a start has more urgent requests.
-    turn: Semaphore,
+    /// Allows one review at a time, because a starting host has more urgent requests.
+    limit: Semaphore,
 }
 
 impl SelfCheck {
-    /// A check for a host that watches one namespace or all. Asks for nothing yet.
+    /// A check for a host that watches one namespace or all. Makes no request yet.
     pub fn new(client: Client, namespace: Option<&str>, metrics: Arc<Metrics>) -> Arc<Self> {
-        let turn = Semaphore::new(1);
-        Arc::new(Self { client, namespace: namespace.map(str::to_owned), metrics, turn })
+        let limit = Semaphore::new(1);
+        Arc::new(Self { client, namespace: namespace.map(str::to_owned), metrics, limit })
     }
 
-    /// Checks a plugin's rights in the background. What is missing is logged and counted.
+    /// Checks the rights for a plugin in the background. Missing rights are logged and counted.
     pub fn start(self: &Arc<Self>, plugin: &ActivePlugin) {
         let (check, manifest) = (self.clone(), plugin.manifest().clone());
-        let watches = plugin.informers().cloned().collect::<Vec<_>>();
+        let informers = plugin.informers().cloned().collect::<Vec<_>>();
         tokio::spawn(async move {
-            match check.missing(&manifest, &watches).await {
-                Ok(missing) => check.tell(&manifest, &missing),
+            match check.missing(&manifest, &informers).await {
+                Ok(missing) => check.report(&manifest, &missing),
                 Err(error) => tracing::warn!(
                     plugin = manifest.name,
                     "failed to ask the API server whether the host has the rights that the plugin needs: {}",
@@ -52,7 +52,7 @@ impl SelfCheck {
         });
     }
 
-    fn tell(&self, manifest: &Manifest, missing: &[Missing]) {
+    fn report(&self, manifest: &Manifest, missing: &[MissingRight]) {
         let (name, rights) = (&manifest.name, missing.iter().map(|missing| missing.verbs.len()).sum());
         self.metrics.plugins.rights_missing(name, rights);
         if rights == 0 {
@@ -69,21 +69,25 @@ impl SelfCheck {
         }
     }
 
-    async fn missing(&self, manifest: &Manifest, watches: &[Arc<Informer>]) -> Result<Vec<Missing>, kube::Error> {
+    async fn missing(
+        &self,
+        manifest: &Manifest,
+        informers: &[Arc<Informer>],
+    ) -> Result<Vec<MissingRight>, kube::Error> {
         let mut missing = Vec::new();
-        for right in needed(manifest) {
-            let (plural, namespaced) = served(&right.kind, watches).await;
-            let namespace = self.namespace.as_deref().filter(|_| namespaced);
+        for right in required_by(manifest) {
+            let served = ServedKind::find(&right.kind, informers).await;
+            let namespace = self.namespace.as_deref().filter(|_| served.namespaced);
             let mut verbs = Vec::new();
             for verb in &right.verbs {
-                if !self.has(&right, verb, &plural, namespace).await? {
+                if !self.has(&right, verb, &served.plural, namespace).await? {
                     verbs.push(*verb);
                 }
             }
             if !verbs.is_empty() {
-                missing.push(Missing {
+                missing.push(MissingRight {
                     verbs,
-                    resource: right.resource(&plural),
+                    resource: right.resource(&served.plural),
                     group: right.kind.group().to_owned(),
                 });
             }
@@ -92,7 +96,7 @@ impl SelfCheck {
     }
 
     async fn has(&self, right: &Right, verb: &str, plural: &str, namespace: Option<&str>) -> Result<bool, kube::Error> {
-        let _turn = self.turn.acquire().await;
+        let _permit = self.limit.acquire().await;
         let attributes = ResourceAttributes {
             group: Some(right.kind.group().to_owned()),
             namespace: namespace.map(str::to_owned),
@@ -105,25 +109,34 @@ impl SelfCheck {
     }
 }
 
-/// The plural of a kind, and whether its objects live in namespaces. Of what is not installed, and of what the host does not
-/// watch (Events), the conventions say it.
-async fn served(kind: &KindRef, watches: &[Arc<Informer>]) -> (String, bool) {
-    let informer = watches.iter().find(|informer| informer.kind() == kind);
-    if let Some(informer) = informer {
-        informer.until(|state| *state != WatchState::Starting).await;
+/// How the API server serves a kind, as far as a review needs it.
+struct ServedKind {
+    plural: String,
+    namespaced: bool,
+}
+
+impl ServedKind {
+    /// Asks the informer of the kind. A kind that is not installed or not watched (Events) gets the conventional plural.
+    async fn find(kind: &KindRef, informers: &[Arc<Informer>]) -> Self {
+        let informer = informers.iter().find(|informer| informer.kind() == kind);
+        if let Some(informer) = informer {
+            informer.until(|state| *state != WatchState::Starting).await;
+        }
+        match informer.and_then(|informer| informer.installed()) {
+            Some(found) => Self { plural: found.resource.plural.clone(), namespaced: found.namespaced },
+            None => Self { plural: usual_plural(kind), namespaced: true },
+        }
     }
-    let installed = informer.and_then(|informer| informer.installed());
-    installed.map_or_else(|| (usual_plural(kind), true), |found| (found.resource.plural.clone(), found.namespaced))
 }
 
 /// Verbs that the host may not use on a resource.
-struct Missing {
+struct MissingRight {
     verbs: Vec<&'static str>,
     resource: String,
     group: String,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingRight {
     /// `create, patch on deployments in the group 'apps'`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} on {}", self.verbs.join(", "), self.resource)?;

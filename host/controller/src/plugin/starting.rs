@@ -1,5 +1,5 @@
-//! Plugins that are getting ready to work: those that load, and those that are warm and stand by until this host may write.
-//! Starts nothing by itself.
+//! The plugins that are about to become active: their caches fill, or they stand by until this host may write. Starts nothing by
+//! itself.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,56 +8,56 @@ use tokio::task::AbortHandle;
 use super::ActivePlugin;
 use crate::cache::Informer;
 
-/// The plugins that are getting ready, by name.
+/// The starting plugins, by name.
 #[derive(Default)]
 pub struct StartingPlugins(HashMap<String, Start>);
 
 struct Start {
     task: AbortHandle,
-    /// The watches it cannot work without, once it knows all that it needs to work.
-    warm: Option<Vec<Arc<Informer>>>,
+    /// The informers that it cannot work without, once their caches are synced. A standby host is ready then.
+    standby: Option<Vec<Arc<Informer>>>,
 }
 
 impl StartingPlugins {
-    /// A version gets ready, in the place of one that did so before.
+    /// A version starts. It replaces a version of the same plugin that is still starting.
     pub fn begin(&mut self, plugin: String, task: AbortHandle) {
-        if let Some(superseded) = self.0.insert(plugin, Start { task, warm: None }) {
+        if let Some(superseded) = self.0.insert(plugin, Start { task, standby: None }) {
             superseded.task.abort();
         }
     }
 
-    /// A version is at work.
-    pub fn end(&mut self, plugin: &str) {
+    /// A version has become active.
+    pub fn finish(&mut self, plugin: &str) {
         self.0.remove(plugin);
     }
 
-    /// A version shall not get ready any more.
+    /// Stops the start of a version.
     pub fn cancel(&mut self, plugin: &str) {
         if let Some(start) = self.0.remove(plugin) {
             start.task.abort();
         }
     }
 
-    /// A version has its caches filled and could work.
-    pub fn warm(&mut self, plugin: &ActivePlugin) {
+    /// The caches of a version are synced. It stands by until this host may write.
+    pub fn set_standby(&mut self, plugin: &ActivePlugin) {
         if let Some(start) = self.0.get_mut(&*plugin.name) {
-            start.warm = Some(plugin.required().cloned().collect());
+            start.standby = Some(plugin.required().cloned().collect());
         }
     }
 
-    /// The plugins that are not warm yet.
-    pub fn cold(&self) -> Vec<String> {
-        let cold = self.0.iter().filter(|(_, start)| start.warm.is_none());
-        cold.map(|(name, _)| name.clone()).collect()
+    /// The plugins whose caches are not synced yet.
+    pub fn waiting_for_caches(&self) -> Vec<String> {
+        let waiting = self.0.iter().filter(|(_, start)| start.standby.is_none());
+        waiting.map(|(name, _)| name.clone()).collect()
     }
 
-    /// All of them.
+    /// All starting plugins.
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
 
-    /// Whether a plugin that is warm cannot work without a watch.
-    pub fn needs(&self, informer: &Arc<Informer>) -> bool {
-        self.0.values().flat_map(|start| start.warm.iter().flatten()).any(|needed| Arc::ptr_eq(needed, informer))
+    /// Whether a plugin on standby cannot work without this informer.
+    pub fn requires(&self, informer: &Arc<Informer>) -> bool {
+        self.0.values().flat_map(|start| start.standby.iter().flatten()).any(|required| Arc::ptr_eq(required, informer))
     }
 }

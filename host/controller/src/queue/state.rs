@@ -332,6 +332,7 @@ mod tests {
         state.done(&a, done(Action::RequeueAfter(Duration::from_secs(60))), now);
         state.fire_timers(now + Duration::from_secs(31));
         assert_eq!(take(&mut state), None, "the first timer was replaced");
+        assert_eq!(state.timers.len(), 1, "and takes no memory");
         state.fire_timers(now + Duration::from_secs(60));
         assert!(take(&mut state).is_some());
     }

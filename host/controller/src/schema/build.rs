@@ -1,10 +1,11 @@
-//! Puts an arena together, from whatever a schema is read from. Shares what is equal: most fields are scalars.
+//! Builds the arena of a schema, for both sources: OpenAPI documents and the built-in table. Equal leaf nodes are shared, because
+//! most fields are scalars.
 
 use serde_json::Value;
 
 use super::{Arena, Edge, Field, Key, Node, Span};
 
-/// An arena that is being made.
+/// An arena under construction.
 pub(super) struct Builder {
     nodes: Vec<Node>,
     fields: Vec<Field>,
@@ -14,7 +15,7 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new() -> Self {
-        // In the order of the constants of `Edge`.
+        // The indices must match the constants of `Edge`.
         let nodes = vec![Node::Unknown, Node::FreeForm, Node::Scalar, Node::Quantity];
         Self { nodes, fields: Vec::new(), keys: Vec::new(), names: String::new() }
     }
@@ -23,7 +24,7 @@ impl Builder {
         Arena { nodes: self.nodes.into(), fields: self.fields.into(), keys: self.keys.into(), names: self.names.into() }
     }
 
-    /// A node that is filled in later: what it holds may lead back to it.
+    /// Reserves a node to be filled in later, for schemas that contain themselves.
     pub(super) fn reserve(&mut self) -> u32 {
         self.push(Node::Unknown)
     }
@@ -39,7 +40,7 @@ impl Builder {
         index(self.nodes.len() - 1)
     }
 
-    /// The node that stands for a value, if it is one of those that all share.
+    /// The index of an equal shared node, if there is one.
     pub(super) fn shared(node: &Node) -> Option<u32> {
         let edge = match node {
             Node::Unknown => Edge::UNKNOWN,
@@ -51,7 +52,7 @@ impl Builder {
         Some(edge.node)
     }
 
-    /// The fields of one object, in any order.
+    /// Adds the fields of one object, in any order.
     pub(super) fn fields(&mut self, mut fields: Vec<(&str, Edge)>) -> Span {
         fields.sort_unstable_by_key(|(name, _)| *name);
         let start = index(self.fields.len());
@@ -62,7 +63,7 @@ impl Builder {
         Span { start, end: index(self.fields.len()) }
     }
 
-    /// The keys of one list, each with what an element has that leaves it out.
+    /// Adds the keys of one list, each with its default value.
     pub(super) fn keys(&mut self, keys: impl IntoIterator<Item = (Box<str>, Value)>) -> Span {
         let start = index(self.keys.len());
         self.keys.extend(keys.into_iter().map(|(name, default)| Key { name, default }));
@@ -76,7 +77,7 @@ impl Builder {
     }
 }
 
-/// Schemas come as one document of an API server, far below 4 GiB.
+/// An index into the arena. It fits, because one document of an API server is far smaller than 4 GiB.
 fn index(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -1,6 +1,6 @@
-//! What is known of the core kinds without asking: which of their lists and maps do not merge as others do. Stands in
-//! where there is no API server, or where it does not tell. It leaves out whatever is an atomic list, and whatever comes
-//! only below one. A test compares it with a real API server.
+//! The built-in table of the core kinds: their keyed lists, sets and atomic maps. Used without an API server (`pilothouse
+//! render`) or if the API server serves no OpenAPI. The table leaves out most atomic lists, which are the default, and everything
+//! below them. A test compares it with a real API server.
 
 use std::{
     collections::BTreeMap,
@@ -9,34 +9,34 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Edge, List, Marks, Node, Schema, build::Builder};
+use super::{Edge, Flags, List, Node, Schema, build::Builder};
 
-/// What a field holds.
-enum Holds {
+/// The value of a field.
+enum FieldType {
     /// An object of a type.
     Object(&'static str),
-    /// An object of a type that is one value.
-    Whole(&'static str),
-    /// A list of objects of a type, with its keys; `protocol=TCP` for one with a default.
+    /// An atomic object of a type.
+    AtomicObject(&'static str),
+    /// A list of objects of a type, with its keys. `protocol=TCP` is a key with a default.
     Keyed(&'static str, &'static [&'static str]),
     /// A set of scalars.
     Set,
     /// An atomic list.
     List,
-    /// A scalar, and no quantity, though its name may say so.
+    /// A scalar that is no quantity, although fields with this name often are.
     Scalar,
     /// A map of scalars.
     Map,
-    /// A map of scalars that is one value.
-    WholeMap,
+    /// An atomic map of scalars.
+    AtomicMap,
 }
 
-use Holds::{Keyed, List as AtomicList, Map, Object, Scalar, Set, Whole, WholeMap};
+use FieldType::{AtomicMap, AtomicObject, Keyed, List as AtomicList, Map, Object, Scalar, Set};
 
-/// A type and those of its fields that are known.
-type Type = (&'static str, &'static [(&'static str, Holds)]);
+/// The name of a type and its known fields. A tuple, so that the table below stays readable.
+type Type = (&'static str, &'static [(&'static str, FieldType)]);
 
-/// The kinds and their types.
+/// The kinds: API version, kind, and the name of the type.
 const KINDS: [(&str, &str, &str); 14] = [
     ("v1", "ConfigMap", "Data"),
     ("v1", "Pod", "Pod"),
@@ -54,7 +54,7 @@ const KINDS: [(&str, &str, &str); 14] = [
     ("networking.k8s.io/v1", "NetworkPolicy", "NetworkPolicy"),
 ];
 
-/// What all kinds have.
+/// The type of all other kinds.
 const ANY: &str = "Any";
 
 const TYPES: [Type; 28] = [
@@ -76,7 +76,7 @@ const TYPES: [Type; 28] = [
             ("hostAliases", Keyed("", &["ip"])),
             ("imagePullSecrets", Keyed("", &["name"])),
             ("initContainers", Keyed("Container", &["name"])),
-            ("nodeSelector", WholeMap),
+            ("nodeSelector", AtomicMap),
             ("resourceClaims", Keyed("", &["name"])),
             ("schedulingGates", Keyed("", &["name"])),
             ("topologySpreadConstraints", Keyed("TopologySpread", &["topologyKey", "whenUnsatisfiable"])),
@@ -84,7 +84,7 @@ const TYPES: [Type; 28] = [
             ("volumes", Keyed("Volume", &["name"])),
         ],
     ),
-    ("TopologySpread", &[("labelSelector", Whole("LabelSelector"))]),
+    ("TopologySpread", &[("labelSelector", AtomicObject("LabelSelector"))]),
     ("Data", &[("data", Map), ("metadata", Object("ObjectMeta"))]),
     ("Volume", &[("ephemeral", Object("EphemeralVolume"))]),
     ("EphemeralVolume", &[("volumeClaimTemplate", Object("VolumeClaimTemplate"))]),
@@ -102,7 +102,7 @@ const TYPES: [Type; 28] = [
     ),
     ("Resources", &[("claims", Keyed("", &["name"]))]),
     ("Workload", &[("metadata", Object("ObjectMeta")), ("spec", Object("WorkloadSpec")), ("status", Object("Status"))]),
-    ("WorkloadSpec", &[("selector", Whole("LabelSelector")), ("template", Object("PodTemplateSpec"))]),
+    ("WorkloadSpec", &[("selector", AtomicObject("LabelSelector")), ("template", Object("PodTemplateSpec"))]),
     (
         "ReplicationController",
         &[
@@ -111,12 +111,12 @@ const TYPES: [Type; 28] = [
             ("status", Object("Status")),
         ],
     ),
-    ("ReplicationControllerSpec", &[("selector", WholeMap), ("template", Object("PodTemplateSpec"))]),
+    ("ReplicationControllerSpec", &[("selector", AtomicMap), ("template", Object("PodTemplateSpec"))]),
     ("Job", &[("metadata", Object("ObjectMeta")), ("spec", Object("WorkloadSpec"))]),
     ("CronJob", &[("metadata", Object("ObjectMeta")), ("spec", Object("CronJobSpec"))]),
     ("CronJobSpec", &[("jobTemplate", Object("Job"))]),
     ("Service", &[("metadata", Object("ObjectMeta")), ("spec", Object("ServiceSpec")), ("status", Object("Status"))]),
-    ("ServiceSpec", &[("ports", Keyed("", &["port", "protocol=TCP"])), ("selector", WholeMap)]),
+    ("ServiceSpec", &[("ports", Keyed("", &["port", "protocol=TCP"])), ("selector", AtomicMap)]),
     ("ServiceAccount", &[("metadata", Object("ObjectMeta")), ("secrets", Keyed("", &["name"]))]),
     ("NetworkPolicy", &[("metadata", Object("ObjectMeta")), ("spec", Object("NetworkPolicySpec"))]),
     (
@@ -124,32 +124,32 @@ const TYPES: [Type; 28] = [
         &[
             ("egress", AtomicList),
             ("ingress", AtomicList),
-            ("podSelector", Whole("LabelSelector")),
+            ("podSelector", AtomicObject("LabelSelector")),
             ("policyTypes", AtomicList),
         ],
     ),
 ];
 
-/// The schemas of `KINDS`, in their order, and the one of all other kinds.
+/// The schemas of [`KINDS`] in the same order, and the one of all other kinds.
 struct Table {
     kinds: Vec<Schema>,
     other: Schema,
 }
 
 impl Schema {
-    /// What is known of a kind without asking: much of a core kind, of others their metadata.
+    /// The built-in schema of a kind. For kinds that are not in the table it knows the metadata only.
     pub fn built_in(api_version: &str, kind: &str) -> &'static Self {
         static TABLE: LazyLock<Table> = LazyLock::new(Table::new);
         let place = KINDS.iter().position(|(version, name, _)| (*version, *name) == (api_version, kind));
         place.and_then(|place| TABLE.kinds.get(place)).unwrap_or(&TABLE.other)
     }
 
-    /// Whether the table has a kind, and not only the metadata that all kinds have.
+    /// Whether the table has a kind.
     pub fn is_built_in(api_version: &str, kind: &str) -> bool {
         Self::built_in_kinds().any(|known| known == (api_version, kind))
     }
 
-    /// The kinds that [`Schema::built_in`] knows more of than their metadata: API version and kind.
+    /// The kinds of the table: API version and kind.
     pub fn built_in_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
         KINDS.iter().map(|(api_version, kind, _)| (*api_version, *kind))
     }
@@ -160,7 +160,8 @@ impl Table {
         let mut builder = Builder::new();
         let types: BTreeMap<_, _> = TYPES.iter().map(|(name, _)| (*name, builder.reserve())).collect();
         for (name, fields) in &TYPES {
-            let fields = fields.iter().map(|(field, holds)| (*field, place(&mut builder, &types, holds))).collect();
+            let fields =
+                fields.iter().map(|(field, field_type)| (*field, place(&mut builder, &types, field_type))).collect();
             let node = Node::Object { fields: builder.fields(fields), others: Some(Edge::UNKNOWN) };
             builder.fill(of_type(&types, name).node, node);
         }
@@ -175,24 +176,24 @@ fn of_type(types: &BTreeMap<&str, u32>, name: &str) -> Edge {
     types.get(name).map_or(Edge::UNKNOWN, |node| Edge { node: *node, ..Edge::UNKNOWN })
 }
 
-fn place(builder: &mut Builder, types: &BTreeMap<&str, u32>, holds: &Holds) -> Edge {
-    let marks = match holds {
-        Whole(_) | WholeMap => Marks::ATOMIC,
-        _ => Marks::default(),
+fn place(builder: &mut Builder, types: &BTreeMap<&str, u32>, field_type: &FieldType) -> Edge {
+    let flags = match field_type {
+        AtomicObject(_) | AtomicMap => Flags::ATOMIC,
+        _ => Flags::default(),
     };
     let list = |list| Node::List { items: Edge::UNKNOWN, list };
-    let node = match holds {
+    let node = match field_type {
         Scalar => return Edge::SCALAR,
-        Object(name) | Whole(name) => return Edge { marks, ..of_type(types, name) },
+        Object(name) | AtomicObject(name) => return Edge { flags, ..of_type(types, name) },
         Keyed(name, keys) => {
             let keys = builder.keys(keys.iter().map(|key| key_and_default(key)));
             Node::List { items: of_type(types, name), list: List::Map(keys) }
         }
         Set => list(List::Set),
         AtomicList => list(List::Atomic),
-        Map | WholeMap => Node::Object { fields: builder.fields(Vec::new()), others: Some(Edge::SCALAR) },
+        Map | AtomicMap => Node::Object { fields: builder.fields(Vec::new()), others: Some(Edge::SCALAR) },
     };
-    Edge { node: builder.push(node), marks }
+    Edge { node: builder.push(node), flags }
 }
 
 fn key_and_default(key: &str) -> (Box<str>, Value) {

@@ -1,5 +1,5 @@
-//! Elements that a list has twice, though its type allows each once. The API server answers the whole object with an
-//! error that says nothing of whose fault it is. Pure.
+//! Finds duplicate elements in keyed lists and sets. The API server answers an apply of them with an internal error (500) that
+//! does not say what is wrong. Pure.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -23,7 +23,7 @@ impl fmt::Display for Duplicate {
     }
 }
 
-/// Finds the elements that lists of an object have more than once.
+/// Finds the duplicate elements of all lists in an object.
 pub fn duplicates(desired: &Value, schema: &Schema) -> Vec<Duplicate> {
     let mut search = Search { path: Vec::new(), found: Vec::new() };
     search.value(desired, schema.root());
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_a_list_may_have_once() {
+    fn finds_duplicates_in_keyed_lists_and_sets_only() {
         let env = |names: &[&str]| {
             let env: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
             json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "env": env}]}}}})

@@ -1,4 +1,4 @@
-//! The keys of a list and what they say about elements. Pure.
+//! The keys of a list (`x-kubernetes-list-map-keys`) and the comparison of elements by them. Pure.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Key;
 
-/// The fields that tell the elements of a list apart (`x-kubernetes-list-map-keys`).
+/// The keys of a list: the fields that identify an element.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys<'s>(pub(super) &'s [Key]);
 
@@ -21,24 +21,28 @@ impl<'s> Keys<'s> {
         self.names().any(|name| name == field)
     }
 
-    /// Whether an element has any of them.
+    /// Whether an element has at least one of them.
     pub fn are_in(self, item: &Value) -> bool {
         self.names().any(|name| item.get(name).is_some())
     }
 
-    /// Whether two elements are the same one: both say the same of every key, or only the server does, which fills in
-    /// defaults such as `TCP`.
+    /// Whether two elements are the same one: both say the same of every key. A key that the desired one leaves out has its default,
+    /// such as `TCP`, which the API server fills in; where no default is known, any value will do.
     pub fn same(self, desired: &Value, live: &Value) -> bool {
-        self.names().all(|name| desired.get(name).is_none() || desired.get(name) == live.get(name))
+        self.0.iter().all(|key| match (desired.get(&*key.name), live.get(&*key.name)) {
+            (Some(desired), live) => Some(desired) == live,
+            (None, Some(live)) => key.default.is_null() || *live == key.default,
+            (None, None) => true,
+        })
     }
 
-    /// What a message calls an element: the value of its first key.
+    /// The name of an element in a JSON pointer: the value of its first key.
     pub fn title(self, item: &Value) -> Cow<'_, str> {
         let first = self.names().find_map(|name| item.get(name));
         first.map_or(Cow::Borrowed("?"), plain)
     }
 
-    /// All keys of an element, with defaults where it leaves them out: `port=80, protocol=TCP`.
+    /// All keys of an element, including defaults, for messages: `port=80, protocol=TCP`.
     pub fn describe(self, item: &Value) -> String {
         self.0.iter().fold(String::new(), |mut text, key| {
             let comma = if text.is_empty() { "" } else { ", " };
@@ -50,7 +54,7 @@ impl<'s> Keys<'s> {
     }
 }
 
-/// A text without its quotes; other values as JSON.
+/// A string without quotes, any other value as JSON.
 pub(crate) fn plain(value: &Value) -> Cow<'_, str> {
     value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed)
 }

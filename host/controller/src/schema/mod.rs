@@ -1,8 +1,17 @@
-//! What fields a kind has and how they merge: list types, keys of lists, quantities, free-form values. Read from the API
-//! server's OpenAPI ([`Schema::parse`]); where that is not known, a table of the core kinds stands in
-//! ([`Schema::built_in`]). A leaf: imports nothing of this crate. Pure: makes no request and validates nothing.
+//! The schema of a kind: its fields, list types, keys of lists, quantities and free-form values. Imports nothing of this crate.
+//! Pure: makes no request and validates nothing.
 //!
-//! A [`Cursor`] walks a schema beside a JSON value. It never fails: where the schema says nothing, it says "unknown".
+//! # Flow
+//!
+//! [`Schema::parse`] reads a schema from the API server's OpenAPI. Without it, [`Schema::built_in`] has a table of the core
+//! kinds. A [`Cursor`] then walks the schema together with a JSON value.
+//!
+//! # Guarantees
+//!
+//! A cursor never fails. At a place that the schema does not describe, it is unknown, with the safest answers to all questions: the
+//! list is atomic, the field allowed, null is no value.
+//!
+//! # Example
 //!
 //! ```
 //! use pilothouse_controller::schema::{ListType, Schema};
@@ -46,40 +55,40 @@ pub struct Cursor<'s> {
     edge: Edge,
 }
 
-/// How the elements of a list are told apart (`x-kubernetes-list-type`).
+/// The merge strategy of a list (`x-kubernetes-list-type`).
 #[derive(Clone, Copy, Debug)]
 pub enum ListType<'s> {
-    /// The list is one value: whoever writes it writes all of it. Also what is not known to be another.
+    /// The list has one owner, who writes all of it. Also any list with an unknown type.
     Atomic,
-    /// Elements are values, each at most once, in any order.
+    /// The elements are scalars without duplicates, in any order.
     Set,
-    /// Elements are objects, told apart by the values of some of their fields.
+    /// The elements are objects that are identified by keys.
     Map(Keys<'s>),
 }
 
-/// Nodes that refer to each other by index, for a schema may contain itself.
+/// The nodes of a schema. They refer to each other by index, because a schema may contain itself.
 #[derive(Debug, Default, PartialEq)]
 struct Arena {
     nodes: Box<[Node]>,
     fields: Box<[Field]>,
     keys: Box<[Key]>,
-    /// All names of fields, one after another.
+    /// The concatenated names of all fields.
     names: Box<str>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 enum Node {
-    /// The schema says nothing about it.
+    /// The schema does not describe it.
     #[default]
     Unknown,
-    /// Any JSON value is allowed, and stays as it is.
+    /// Any JSON value is allowed, and the API server stores it unchanged.
     FreeForm,
     Scalar,
-    /// A `resource.Quantity`, which the API server writes in its own way.
+    /// A `resource.Quantity`, which the API server normalises.
     Quantity,
     Object {
         fields: Span,
-        /// What fields hold that are not listed; none if there are no others.
+        /// The schema of additional fields; none if they are not allowed.
         others: Option<Edge>,
     },
     List {
@@ -95,23 +104,23 @@ enum List {
     Map(Span),
 }
 
-/// A part of an array of the arena.
+/// A range in one of the arena's arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Span {
     start: u32,
     end: u32,
 }
 
-/// A way to a node, and what the schema says at this place of it.
+/// A reference to a node, with the flags of the referring place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Edge {
     node: u32,
-    marks: Marks,
+    flags: Flags,
 }
 
-/// What a schema says beside a type.
+/// The flags of a place, as a bit set.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Marks(u8);
+struct Flags(u8);
 
 /// A field of an object; the fields of one object are sorted by name.
 #[derive(Debug, PartialEq)]
@@ -124,38 +133,38 @@ struct Field {
 #[derive(Debug, PartialEq)]
 struct Key {
     name: Box<str>,
-    /// What an element has that leaves it out; null if the schema does not say.
+    /// The default value; null without one.
     default: serde_json::Value,
 }
 
-impl Marks {
-    /// Null is a value.
+impl Flags {
+    /// Null is allowed as a value (`nullable`).
     const NULLABLE: Self = Self(1);
-    /// The API server fills it in.
+    /// There is a default, which the API server fills in.
     const DEFAULTED: Self = Self(2);
-    /// A map or a struct that is one value (`x-kubernetes-map-type`).
+    /// A map or struct with one owner (`x-kubernetes-map-type: atomic`).
     const ATOMIC: Self = Self(4);
-    /// One that is not, though its type is.
+    /// A map or struct of an atomic type that is granular at this place.
     const GRANULAR: Self = Self(8);
 
-    fn has(self, mark: Self) -> bool {
-        self.0 & mark.0 != 0
+    fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
     }
 
     fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    fn with_if(self, condition: bool, mark: Self) -> Self {
-        if condition { self.with(mark) } else { self }
+    fn with_if(self, condition: bool, flag: Self) -> Self {
+        if condition { self.with(flag) } else { self }
     }
 }
 
 impl Edge {
-    const UNKNOWN: Self = Self { node: 0, marks: Marks(0) };
-    const FREE_FORM: Self = Self { node: 1, marks: Marks(0) };
-    const SCALAR: Self = Self { node: 2, marks: Marks(0) };
-    const QUANTITY: Self = Self { node: 3, marks: Marks(0) };
+    const UNKNOWN: Self = Self { node: 0, flags: Flags(0) };
+    const FREE_FORM: Self = Self { node: 1, flags: Flags(0) };
+    const SCALAR: Self = Self { node: 2, flags: Flags(0) };
+    const QUANTITY: Self = Self { node: 3, flags: Flags(0) };
 }
 
 impl Span {
@@ -170,23 +179,23 @@ impl Schema {
         Cursor { arena: &self.arena, edge: self.root }
     }
 
-    /// Whether the API server keeps objects of the kind as Go types, which drop empty maps; custom resources are kept as
-    /// they are.
+    /// Whether the API server drops empty maps. It decodes built-in kinds into Go types, which leave empty maps out, and stores
+    /// custom resources unchanged.
     pub fn drops_empty_maps(&self) -> bool {
         self.goes_through_types
     }
 
-    /// Whether it is the very schema that another one is a clone of.
+    /// Whether both are clones of one parsed schema.
     pub fn is_clone_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.arena, &other.arena)
     }
 
-    /// Names this very schema, as long as it lives.
+    /// An identity of the parsed schema, unique among the living ones.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.arena).addr()
     }
 
-    /// Bytes that the schema takes.
+    /// The memory of the schema in bytes.
     pub fn bytes(&self) -> usize {
         let Arena { nodes, fields, keys, names } = &*self.arena;
         size_of_val(&**nodes) + size_of_val(&**fields) + size_of_val(&**keys) + names.len()
@@ -194,7 +203,7 @@ impl Schema {
 }
 
 impl<'s> Cursor<'s> {
-    /// A place of which nothing is known.
+    /// An unknown place.
     pub fn unknown() -> Self {
         static NOTHING: LazyLock<Arena> = LazyLock::new(Arena::default);
         Cursor { arena: &NOTHING, edge: Edge::UNKNOWN }
@@ -220,7 +229,7 @@ impl<'s> Cursor<'s> {
         Self { edge, ..self }
     }
 
-    /// How elements of this list are told apart.
+    /// The merge strategy of this list.
     pub fn list_type(self) -> ListType<'s> {
         match self.node() {
             Node::List { list: List::Map(keys), .. } => ListType::Map(Keys(keys.of(&self.arena.keys))),
@@ -229,7 +238,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Whether the schema says anything about this place.
+    /// Whether the schema describes this place.
     pub fn is_known(self) -> bool {
         *self.node() != Node::Unknown
     }
@@ -244,14 +253,14 @@ impl<'s> Cursor<'s> {
         *self.node() == Node::FreeForm
     }
 
-    /// Whether null is a value here, and not the same as no field.
+    /// Whether null is allowed as a value here.
     pub fn takes_null(self) -> bool {
-        self.is_free_form() || self.edge.marks.has(Marks::NULLABLE)
+        self.is_free_form() || self.edge.flags.has(Flags::NULLABLE)
     }
 
-    /// Whether the API server fills in a value here that was left out.
+    /// Whether the API server fills in a default here.
     pub fn is_defaulted(self) -> bool {
-        self.edge.marks.has(Marks::DEFAULTED)
+        self.edge.flags.has(Flags::DEFAULTED)
     }
 
     /// Whether this is an object whose keys are data, such as labels.
@@ -260,12 +269,12 @@ impl<'s> Cursor<'s> {
             if fields.start == fields.end && *others != Edge::UNKNOWN)
     }
 
-    /// Whether this is an object that is one value: whoever writes it writes all of it.
+    /// Whether this is an object with one owner, who writes all of it.
     pub fn is_atomic(self) -> bool {
-        self.edge.marks.has(Marks::ATOMIC) && !self.edge.marks.has(Marks::GRANULAR)
+        self.edge.flags.has(Flags::ATOMIC) && !self.edge.flags.has(Flags::GRANULAR)
     }
 
-    /// Whether an object here may have a field; also where that is not known.
+    /// Whether an object here may have a field. True for unknown places.
     pub fn allows(self, name: &str) -> bool {
         match self.node() {
             Node::Object { fields, others: None } => self.declared(*fields, name).is_some(),
@@ -273,7 +282,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// The fields that this object is known to have.
+    /// The declared fields of this object.
     pub fn fields(self) -> impl Iterator<Item = (&'s str, Self)> {
         let fields = match self.node() {
             Node::Object { fields, .. } => fields.of(&self.arena.fields),
@@ -297,7 +306,7 @@ impl<'s> Cursor<'s> {
     }
 }
 
-/// A JSON pointer, from its keys.
+/// The JSON pointer (RFC 6901) with these keys.
 pub(crate) fn pointer<K: AsRef<str>>(path: &[K]) -> String {
     path.iter().map(|key| format!("/{}", key.as_ref().replace('~', "~0").replace('/', "~1"))).collect()
 }
@@ -306,7 +315,7 @@ pub(crate) fn pointer<K: AsRef<str>>(path: &[K]) -> String {
 mod tests {
     use super::*;
 
-    /// What a schema says about a place, in words.
+    /// A description of a place.
     fn says(at: Cursor<'_>) -> String {
         let list = match at.list_type() {
             ListType::Map(keys) => format!("map by {}", keys.names().collect::<Vec<_>>().join("+")),
@@ -326,14 +335,14 @@ mod tests {
         [list].into_iter().chain(also).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Walks a schema; `*` is every element of a list.
+    /// Walks a schema; `*` stands for the elements of a list.
     fn walk<'s>(schema: &'s Schema, path: &str) -> Cursor<'s> {
         let steps = path.split('/').skip(1);
         steps.fold(schema.root(), |at, step| if step == "*" { at.items() } else { at.field(step) })
     }
 
     #[test]
-    fn reads_what_the_api_server_says() {
+    fn reads_types_and_flags_from_the_api_servers_openapi() {
         let props = "/spec/versions/*/schema/openAPIV3Schema";
         let recursive = format!("{props}/properties/spec/properties/a/items/any");
         let rules = format!("{props}/properties/a/x-kubernetes-validations");
@@ -385,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_the_kind_has_no_schema_of_it() {
+    fn a_document_without_the_kind_has_no_schema() {
         for (api_version, kind) in [("apps/v1", "DaemonSet"), ("apps/v2", "Deployment"), ("v1", "Deployment")] {
             assert!(matches!(Schema::parse(samples::DOCUMENT, api_version, kind), Ok(None)), "{api_version} {kind}");
         }
@@ -395,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_are_broken_or_without_end_are_unknown() -> Result<(), serde_json::Error> {
+    fn broken_and_endless_schemas_are_unknown() -> Result<(), serde_json::Error> {
         let kind = r#""x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Odd"}]"#;
         let deep = format!("{}{{}}{}", r#"{"type":"array","items":"#.repeat(10_000), "}".repeat(10_000));
         let circle = r##"{"$ref": "#/components/schemas/circle"}"##;
@@ -423,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_core_kinds_says_the_same_as_the_api_server() {
+    fn the_built_in_table_agrees_with_the_api_server() {
         let cases = [
             ("apps/v1", "Deployment", "/spec/template/spec/containers/*/ports"),
             ("apps/v1", "Deployment", "/spec/template/spec/containers/*/env"),

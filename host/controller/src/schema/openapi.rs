@@ -1,5 +1,5 @@
-//! Reads one kind's schema from an OpenAPI v3 document of the API server. Only what the kind leads to is read; the rest of
-//! the document, a megabyte for the core kinds, is skipped over.
+//! Parses one kind's schema from an OpenAPI v3 document of the API server. Parses only the parts that the kind refers to: the
+//! document of the core kinds has more than a megabyte.
 
 use std::{
     borrow::Cow,
@@ -10,25 +10,25 @@ use std::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
-use super::{Edge, List, Marks, Node, Schema, build::Builder};
+use super::{Edge, Flags, List, Node, Schema, build::Builder};
 
-/// Nested deeper than this, a schema is unknown: who writes a CRD must not overflow the stack.
-const DEEPEST: usize = 100;
+/// The deepest nesting. Below it a schema is unknown, so that a hostile CRD cannot overflow the stack.
+const MAX_DEPTH: usize = 100;
 
-/// Where schemas are in a document.
+/// The prefix of references to schemas in a document.
 const PREFIX: &str = "#/components/schemas/";
 
-/// The type that the API server writes in its own way.
+/// The name of the schema for quantities.
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
-/// What the schemas of kinds begin with that the API server keeps as Go types.
+/// The prefix of the schemas of built-in kinds, which the API server decodes into Go types.
 const GO_TYPES: &str = "io.k8s.api.";
 
 impl Schema {
-    /// Reads the schema of a kind from a document such as `/openapi/v3/apis/apps/v1`; none if it is not in it.
+    /// Parses the schema of a kind from a document such as `/openapi/v3/apis/apps/v1`; none if the document does not have the kind.
     ///
     /// # Errors
-    /// If the document is not JSON, or no OpenAPI.
+    /// If the document is not JSON or not OpenAPI.
     pub fn parse(document: &str, api_version: &str, kind: &str) -> Result<Option<Self>, serde_json::Error> {
         let document: Document<'_> = serde_json::from_str(document)?;
         let schemas = document.components.schemas;
@@ -46,7 +46,7 @@ impl Schema {
 }
 
 fn is_schema_of(text: &str, wanted: &GroupVersionKind<'_>) -> bool {
-    // Most schemas are of no kind; looking for the word is much faster than reading them.
+    // Most schemas are not of a kind. To search for the word is much faster than to parse them.
     text.contains("x-kubernetes-group-version-kind")
         && serde_json::from_str(text).is_ok_and(|Kinds { kinds }| kinds.contains(wanted))
 }
@@ -63,7 +63,7 @@ struct Components<'t> {
     schemas: HashMap<Text<'t>, &'t RawValue>,
 }
 
-/// A text that is copied only if it has escapes in it.
+/// A string that is copied only if it has escapes.
 #[derive(Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[serde(transparent)]
 struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
@@ -90,7 +90,7 @@ struct Reference<'t> {
     reference: Option<Text<'t>>,
 }
 
-/// The parts of one schema that count, not read further.
+/// The relevant parts of one schema. Nested schemas are not parsed yet.
 #[derive(Deserialize)]
 struct Raw<'t> {
     #[serde(borrow, rename = "$ref")]
@@ -124,7 +124,7 @@ struct Raw<'t> {
 }
 
 impl Raw<'_> {
-    /// The name of the schema that this one only adds something to.
+    /// The name of the schema that this one refers to (`$ref`, or `allOf` with one entry). This one may add flags.
     fn target(&self) -> Option<String> {
         let name = |reference: &Option<Text<'_>>| {
             let Text(reference) = reference.as_ref()?;
@@ -136,19 +136,19 @@ impl Raw<'_> {
         }
     }
 
-    fn marks(&self) -> Marks {
+    fn flags(&self) -> Flags {
         let map_type = self.map_type.as_ref().map(|Text(name)| &**name);
-        Marks::default()
-            .with_if(self.nullable, Marks::NULLABLE)
-            .with_if(self.default.is_some(), Marks::DEFAULTED)
-            .with_if(map_type == Some("atomic"), Marks::ATOMIC)
-            .with_if(map_type == Some("granular"), Marks::GRANULAR)
+        Flags::default()
+            .with_if(self.nullable, Flags::NULLABLE)
+            .with_if(self.default.is_some(), Flags::DEFAULTED)
+            .with_if(map_type == Some("atomic"), Flags::ATOMIC)
+            .with_if(map_type == Some("granular"), Flags::GRANULAR)
     }
 }
 
 struct Reader<'t> {
     schemas: &'t HashMap<Text<'t>, &'t RawValue>,
-    /// What was read by name, also what is being read.
+    /// The schemas that were parsed or are being parsed, by name.
     known: HashMap<String, Edge>,
     builder: Builder,
 }
@@ -161,7 +161,7 @@ impl Reader<'_> {
         if let Some(known) = self.known.get(name) {
             return *known;
         }
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Edge::UNKNOWN;
         }
         let found = self.schemas.get(&Text(Cow::Borrowed(name)));
@@ -171,7 +171,7 @@ impl Reader<'_> {
         if let Some(target) = raw.target() {
             return self.named(&target, depth + 1);
         }
-        let edge = Edge { node: self.builder.reserve(), marks: raw.marks() };
+        let edge = Edge { node: self.builder.reserve(), flags: raw.flags() };
         self.known.insert(name.to_owned(), edge);
         let node = self.node(raw, depth + 1);
         let shared = Builder::shared(&node);
@@ -182,25 +182,25 @@ impl Reader<'_> {
     }
 
     fn place(&mut self, text: &RawValue, depth: usize) -> Edge {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Edge::UNKNOWN;
         }
         let Ok(raw) = serde_json::from_str::<Raw<'_>>(text.get()) else { return Edge::UNKNOWN };
-        let marks = raw.marks();
+        let flags = raw.flags();
         if let Some(target) = raw.target() {
             let target = self.named(&target, depth);
-            return Edge { marks: target.marks.with(marks), ..target };
+            return Edge { flags: target.flags.with(flags), ..target };
         }
         let node = self.node(raw, depth + 1);
         let node = Builder::shared(&node).unwrap_or_else(|| self.builder.push(node));
-        Edge { node, marks }
+        Edge { node, flags }
     }
 
     fn node(&mut self, raw: Raw<'_>, depth: usize) -> Node {
         match raw.type_name.as_ref().map(|Text(name)| &**name) {
             Some("array") => self.list(&raw, depth),
             Some("object") => self.object(&raw, depth),
-            // Such as quantities of others, or int-or-string.
+            // For example an int-or-string, or the quantity of another API group.
             None if raw.int_or_string || raw.one_of.is_some() => Node::Scalar,
             None if !raw.properties.is_empty() => self.object(&raw, depth),
             None => Node::FreeForm,
@@ -221,7 +221,7 @@ impl Reader<'_> {
             Some("true") => Some(Edge::FREE_FORM),
             Some("false") => None,
             Some(_) => raw.others.map(|others| self.place(others, depth)),
-            // What server-side apply takes it for, too.
+            // Server-side apply also treats an object without properties as free-form.
             None => raw.properties.is_empty().then_some(Edge::FREE_FORM),
         }
     }
@@ -240,7 +240,7 @@ impl Reader<'_> {
         Node::List { items, list }
     }
 
-    /// What an element of a list has that leaves a key out.
+    /// The default of a key in the elements of a list; null without one.
     fn default_of(&self, list: &Raw<'_>, key: &str) -> Value {
         let item = list.items.and_then(|items| serde_json::from_str::<Raw<'_>>(items.get()).ok());
         let target = item.as_ref().and_then(Raw::target);

@@ -1,12 +1,12 @@
-//! What of a status a kind does not declare. The API server answers the whole of it with an error, so that the rest would
-//! not be written either. Pure.
+//! Removes undeclared fields from a status. The API server refuses a whole apply because of one undeclared field, so the rest of
+//! the status would not be written either. Pure.
 
 use serde_json::{Map, Value};
 
 use super::{Cursor, Schema, pointer};
 
-/// Takes out of a status what its kind does not declare, and returns JSON pointers of it, such as `/status/phase`.
-/// Without a schema everything stays.
+/// Removes the fields of a status that its kind does not declare, and returns their JSON pointers, such as `/status/phase`.
+/// Without a schema all fields stay.
 pub fn prune_status(status: &mut Map<String, Value>, schema: Option<&Schema>) -> Vec<String> {
     let Some(schema) = schema else { return Vec::new() };
     let mut pruning = Pruning { path: vec!["status".to_owned()], dropped: Vec::new() };
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_what_is_not_declared_and_says_what() {
+    fn removes_undeclared_fields_and_returns_their_pointers() {
         let cases = [
             ("all declared", json!({"phase": "Ready", "ready": 1}), json!({"phase": "Ready", "ready": 1}), vec![]),
             ("one field", json!({"phase": "Ready", "a/b": 1}), json!({"phase": "Ready"}), vec!["/status/a~1b"]),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pruned_is_not_pruned_further() {
+    fn pruning_twice_removes_nothing_more() {
         let mut random = samples::Random::new(5);
         for _ in 0..500 {
             let (once, _) = pruned(&random.value(5));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_pruned_where_the_schema_is_not_known() {
+    fn nothing_is_pruned_without_a_schema() {
         let status = json!({"phase": "Ready"}).as_object().cloned().unwrap_or_default();
         for schema in [None, Some(Schema::built_in("example.com/v1", "Web")), Some(Schema::built_in("v1", "Pod"))] {
             let mut pruned = status.clone();

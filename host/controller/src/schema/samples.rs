@@ -1,5 +1,5 @@
-//! Schemas for tests: excerpts of what API server v1.34.4 serves, of core kinds and of a custom one, `Gadget`; and random
-//! values to walk beside them.
+//! Schemas for tests: excerpts from the OpenAPI of API server v1.34.4 for core kinds and a custom kind, `Gadget`. Also random
+//! values.
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ impl Random {
         self.0.usize(..end)
     }
 
-    /// A value with keys that mean something to the excerpts, and some that do not.
+    /// A random value. Some of its keys occur in the excerpts, some do not.
     pub(crate) fn value(&mut self, depth: usize) -> Value {
         match self.below(if depth == 0 { 4 } else { 8 }) {
             0 => json!(self.below(3)),

@@ -1,5 +1,5 @@
-//! `/log-level`: what is logged, told and changed while the host runs. Answers only to the machine or pod itself, where
-//! `kubectl port-forward` comes from; knows nothing of how logs are written.
+//! `/log-level`: shows and changes the log level of a running host. Responds only to requests from the host's own pod, which includes
+//! `kubectl port-forward`. Does not know how logs are written.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -12,34 +12,53 @@ use axum::{
     routing::get,
 };
 
-/// What is logged. Implemented where the log is.
+/// The log level of the process. Implemented by whoever owns the log.
 pub trait LogLevel: Send + Sync {
-    /// The filter that counts now.
+    /// The present filter.
     fn current(&self) -> String;
 
-    /// Puts another filter in its place.
+    /// Replaces the filter.
     ///
     /// # Errors
-    /// What is wrong with the filter, and how to write one.
-    fn change(&self, filter: &str) -> Result<(), String>;
+    /// [`LogLevelError`], which says how to write a filter.
+    fn change(&self, filter: &str) -> Result<(), LogLevelError>;
 }
 
-/// The routes.
+/// Why the log level was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LogLevelError {
+    /// The filter is malformed.
+    #[error(
+        "the log level '{filter}' is malformed: {why}; write error, warn, info, debug or trace, or a filter such as \
+             info,pilothouse_controller=debug"
+    )]
+    Malformed {
+        /// The filter.
+        filter: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The log does not accept changes any more.
+    #[error("the log level cannot be changed: {0}")]
+    NotChangeable(String),
+}
+
+/// The routes of the log level.
 pub(super) fn routes(level: Arc<dyn LogLevel>) -> Router {
     Router::new()
-        .route("/log-level", get(tell).put(change))
+        .route("/log-level", get(show).put(change))
         .layer(middleware::from_fn(only_from_here))
         .with_state(level)
 }
 
-async fn tell(State(level): State<Arc<dyn LogLevel>>) -> String {
+async fn show(State(level): State<Arc<dyn LogLevel>>) -> String {
     format!("{}\n", level.current())
 }
 
 async fn change(State(level): State<Arc<dyn LogLevel>>, filter: String) -> Result<String, (StatusCode, String)> {
     let before = level.current();
     level.change(filter.trim()).map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
-    tracing::info!(before, now = level.current(), "the log level is another one");
+    tracing::info!(before, now = level.current(), "the log level was changed");
     Ok(format!("{}\n", level.current()))
 }
 
@@ -70,9 +89,9 @@ mod tests {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
         }
 
-        fn change(&self, filter: &str) -> Result<(), String> {
+        fn change(&self, filter: &str) -> Result<(), LogLevelError> {
             if filter == "bad" {
-                return Err("no".to_owned());
+                return Err(LogLevelError::NotChangeable("no".to_owned()));
             }
             filter.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
             Ok(())
@@ -87,7 +106,7 @@ mod tests {
             ("127.0.0.1:1", "PUT", "debug\n", 200, "debug\n"),
             ("[::1]:1", "GET", "", 200, "debug\n"),
             ("[::ffff:127.0.0.1]:1", "PUT", "warn", 200, "warn\n"),
-            ("127.0.0.1:1", "PUT", "bad", 400, "no\n"),
+            ("127.0.0.1:1", "PUT", "bad", 400, ": no\n"),
             ("10.0.0.7:1", "GET", "", 403, "port-forward"),
             ("10.0.0.7:1", "PUT", "trace", 403, "port-forward"),
             ("[2001:db8::1]:1", "PUT", "trace", 403, "port-forward"),

@@ -1,5 +1,4 @@
-//! The host's own HTTP: `/healthz`, `/readyz`, `/metrics`, `/log-level`. Answers from memory; knows nothing of plugins or
-//! objects.
+//! The host's HTTP server: `/healthz`, `/readyz`, `/metrics` and `/log-level`. Responds from memory; makes no request.
 
 mod log_level;
 
@@ -12,7 +11,7 @@ use axum::{
 };
 use tokio::net::TcpListener;
 
-pub use self::log_level::LogLevel;
+pub use self::log_level::{LogLevel, LogLevelError};
 use crate::{host::Host, metrics::Format};
 
 /// Why the server did not start.
@@ -25,21 +24,21 @@ pub struct ListenError {
     pub source: std::io::Error,
 }
 
-/// Where the server listens, with the ports that the system chose where 0 was asked for.
+/// The addresses of the server. A port of 0 in a request lets the system choose one.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses {
-    /// `/healthz` and `/readyz`, and `/log-level` for the host's own pod.
+    /// Address of `/healthz`, `/readyz` and `/log-level`; the latter responds only to the host's own pod.
     pub health: SocketAddr,
-    /// `/metrics`.
+    /// Address of `/metrics`.
     pub metrics: SocketAddr,
 }
 
-/// Serves health and metrics, on one address or two, until the runtime ends.
+/// Serves health and metrics, on one address or two, until the runtime ends. Returns the addresses in use.
 ///
 /// # Errors
-/// [`ListenError`] where an address cannot be used.
-pub async fn serve(host: &Arc<Host>, level: Arc<dyn LogLevel>, asked: Addresses) -> Result<Addresses, ListenError> {
-    let Addresses { health, metrics } = asked;
+/// [`ListenError`] if an address cannot be used.
+pub async fn serve(host: &Arc<Host>, level: Arc<dyn LogLevel>, requested: Addresses) -> Result<Addresses, ListenError> {
+    let Addresses { health, metrics } = requested;
     let health_routes = health_routes(host).merge(log_level::routes(level));
     if health == metrics {
         let both = listen(health, health_routes.merge(metrics_routes(host))).await?;

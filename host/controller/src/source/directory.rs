@@ -1,6 +1,6 @@
-//! Plugins from a directory: every `*.wasm` in it is one, loaded when it comes, replaced when it changes, removed when
-//! it goes, also through the symlink swap of a mounted ConfigMap. A file that does not load leaves the version that
-//! works at work.
+//! Plugins from a directory. Every `*.wasm` file in it is a plugin: loaded when it appears, replaced when it changes, and removed when
+//! it disappears, also through the symlink swap of a mounted ConfigMap. If a new file fails to load, the present version of the
+//! plugin stays active.
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +16,10 @@ use tokio::sync::Notify;
 
 use crate::{host::Host, metrics::Collision};
 
-/// Changes within this time are looked at together: copying a file makes many.
-const SETTLE: Duration = Duration::from_millis(50);
+/// Notifications within this time are handled together, because copying a file causes many.
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// How often the directory is looked at without a notification, for file systems that send none.
+/// How often the directory is scanned without a notification, for file systems that send none.
 const RESCAN: Duration = Duration::from_secs(10);
 
 /// Why a directory cannot be a source.
@@ -47,60 +47,61 @@ enum NotLoaded {
     KindTaken { kind: KindRef, plugin: String },
 }
 
-/// Loads plugins from a directory and keeps following it.
+/// Loads plugins from a directory and follows its changes.
 pub struct Directory {
     path: PathBuf,
     engine: Engine,
     host: Arc<Host>,
     files: BTreeMap<PathBuf, File>,
-    told_empty: bool,
+    /// Whether the log has said that the directory is empty.
+    empty_logged: bool,
 }
 
-/// A file as it was looked at last.
+/// A file as of the latest scan.
 struct File {
-    stamp: Stamp,
+    version: FileVersion,
     digest: String,
-    /// The plugin it is, if it loaded at any time.
-    plugin: Option<Served>,
-    /// Whether the last look ended in a failure, so that a change elsewhere may help.
+    /// The plugin that was loaded from it, even if the present content failed to load.
+    plugin: Option<LoadedPlugin>,
+    /// Whether the present content failed to load. A change of another file may help then.
     failed: bool,
 }
 
-/// A plugin that a file serves.
+/// A plugin that was loaded from a file.
 #[derive(Clone)]
-struct Served {
+struct LoadedPlugin {
     name: String,
     kind: KindRef,
 }
 
-/// What changes when a file is written or replaced.
+/// Differs between two contents of a file, without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+struct FileVersion {
     length: u64,
     modified: Option<SystemTime>,
     inode: u64,
 }
 
 impl Directory {
-    /// A source that has not looked yet.
+    /// A source that has not scanned yet.
     ///
     /// # Errors
-    /// [`DirectoryError`] where the path is not a readable directory.
+    /// [`DirectoryError`] if the path is not a readable directory.
     pub fn open(path: &Path, engine: Engine, host: Arc<Host>) -> Result<Self, DirectoryError> {
         std::fs::read_dir(path).map_err(|why| DirectoryError { path: path.to_owned(), why: why.to_string() })?;
-        host.loads(true);
-        Ok(Self { path: path.to_owned(), engine, host, files: BTreeMap::new(), told_empty: false })
+        host.begin_loading();
+        Ok(Self { path: path.to_owned(), engine, host, files: BTreeMap::new(), empty_logged: false })
     }
 
-    /// Loads what is there and follows the directory for ever.
+    /// Loads all plugins and follows the directory for ever.
     ///
     /// # Errors
-    /// [`DirectoryError`] where it cannot be watched.
+    /// [`DirectoryError`] if the directory cannot be watched.
     pub async fn follow(mut self) -> Result<(), DirectoryError> {
         let changed = Arc::new(Notify::new());
         let waker = changed.clone();
         let fail = |path: &Path, why: notify::Error| DirectoryError { path: path.to_owned(), why: why.to_string() };
-        // Reading a file is an event too; looking at the directory must not wake the next look.
+        // Reading a file causes a notification too, so a scan must not trigger the next one.
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| !event.kind.is_access() || is_closed_after_writing(&event)) {
                 waker.notify_one();
@@ -109,59 +110,59 @@ impl Directory {
         .map_err(|why| fail(&self.path, why))?;
         watcher.watch(&self.path, RecursiveMode::NonRecursive).map_err(|why| fail(&self.path, why))?;
         loop {
-            self.look().await;
-            self.host.loads(false);
+            self.scan().await;
+            self.host.finish_loading();
             if tokio::time::timeout(RESCAN, changed.notified()).await.is_ok() {
-                while tokio::time::timeout(SETTLE, changed.notified()).await.is_ok() {}
+                while tokio::time::timeout(DEBOUNCE, changed.notified()).await.is_ok() {}
             }
         }
     }
 
-    /// Compares the directory with what was there at the last look.
-    async fn look(&mut self) {
-        let found = match scan(&self.path) {
+    /// Compares the directory with the previous scan, and loads and removes what changed.
+    async fn scan(&mut self) {
+        let found = match plugin_files(&self.path) {
             Ok(found) => found,
             Err(error) => {
-                return tracing::warn!(directory = %self.path.display(), "failed to read the plugin directory, the plugins at work go on: {error}");
+                return tracing::warn!(directory = %self.path.display(), "failed to read the plugin directory; its plugins stay active: {error}");
             }
         };
-        self.tell_if_empty(&found);
+        self.log_if_empty(&found);
         let gone: Vec<_> = self.files.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
         for path in gone {
             self.remove(&path);
         }
-        for (path, stamp) in found {
+        for (path, version) in found {
             let known = self.files.get(&path);
-            if known.is_none_or(|known| known.stamp != stamp) {
-                self.load(path, stamp).await;
+            if known.is_none_or(|known| known.version != version) {
+                self.load(path, version).await;
             }
         }
     }
 
-    fn tell_if_empty(&mut self, found: &BTreeMap<PathBuf, Stamp>) {
-        if found.is_empty() && !self.told_empty {
+    fn log_if_empty(&mut self, found: &BTreeMap<PathBuf, FileVersion>) {
+        if found.is_empty() && !self.empty_logged {
             tracing::warn!(directory = %self.path.display(), "no plugin in the plugin directory; copy a .wasm file into it. Waiting for one");
         }
-        self.told_empty = found.is_empty();
+        self.empty_logged = found.is_empty();
     }
 
     fn remove(&mut self, path: &Path) {
         let Some(file) = self.files.remove(path) else { return };
-        if let Some(served) = file.plugin {
-            self.host.remove(&served.name);
-            // A file that was refused because of this one may be good now.
+        if let Some(loaded) = file.plugin {
+            self.host.remove(&loaded.name);
+            // A file that was refused because of this one may be valid now.
             self.files.retain(|_, file| !file.failed || file.plugin.is_some());
         }
     }
 
-    async fn load(&mut self, path: PathBuf, stamp: Stamp) {
+    async fn load(&mut self, path: PathBuf, version: FileVersion) {
         let before = self.files.get(&path).and_then(|file| file.plugin.clone());
         let (digest, result) = match tokio::fs::read(&path).await {
             Ok(bytes) => {
                 let digest = digest(&bytes);
                 let known = self.files.get_mut(&path).filter(|file| file.digest == digest);
                 if let Some(known) = known {
-                    known.stamp = stamp;
+                    known.version = version;
                     return;
                 }
                 (digest, self.install(&path, before.as_ref(), &bytes).await)
@@ -170,7 +171,7 @@ impl Directory {
         };
         let failed = result.is_err();
         let plugin = match result {
-            Ok(served) => Some(served),
+            Ok(loaded) => Some(loaded),
             Err(why) => {
                 self.host.metrics().plugins.load_failed();
                 let goes_on = if before.is_some() { "; the version that works goes on" } else { "" };
@@ -178,37 +179,42 @@ impl Directory {
                 before
             }
         };
-        self.files.insert(path, File { stamp, digest, plugin, failed });
+        self.files.insert(path, File { version, digest, plugin, failed });
     }
 
-    /// Loads a plugin and puts it to work, in the place of what the file served before.
-    async fn install(&self, path: &Path, before: Option<&Served>, bytes: &[u8]) -> Result<Served, NotLoaded> {
+    /// Loads a plugin and installs it in place of the one that the file had before.
+    async fn install(
+        &self,
+        path: &Path,
+        before: Option<&LoadedPlugin>,
+        bytes: &[u8],
+    ) -> Result<LoadedPlugin, NotLoaded> {
         let plugin = self.engine.load(bytes).await?;
         let manifest = pilothouse_engine::Reconciler::manifest(&plugin);
-        let served = Served { name: manifest.name.clone(), kind: manifest.reconciles.clone() };
-        self.free_of_others(path, &served)?;
+        let loaded = LoadedPlugin { name: manifest.name.clone(), kind: manifest.reconciles.clone() };
+        self.check_conflicts(path, &loaded)?;
         self.host.metrics().measurements.reserve(manifest)?;
         self.host.metrics().plugins.loaded(&manifest.name, &plugin.stats);
         tracing::info!(
             file = %path.display(), plugin = manifest.name, version = manifest.version, kind = %manifest.reconciles,
             cached = plugin.stats.compiling.is_none(), took = ?plugin.stats.duration, "plugin loaded"
         );
-        if let Some(before) = before.filter(|before| before.name != served.name) {
+        if let Some(before) = before.filter(|before| before.name != loaded.name) {
             self.host.remove(&before.name);
         }
         self.host.install(Arc::new(plugin));
-        Ok(served)
+        Ok(loaded)
     }
 
-    /// One plugin per name, and one per kind, whatever the version: two would fight over the same children.
-    fn free_of_others(&self, path: &Path, served: &Served) -> Result<(), NotLoaded> {
+    /// Allows one plugin per name, and one per group and kind: two would fight over the same children.
+    fn check_conflicts(&self, path: &Path, loaded: &LoadedPlugin) -> Result<(), NotLoaded> {
         for (other, file) in self.files.iter().filter(|(other, _)| *other != path) {
             let Some(theirs) = &file.plugin else { continue };
-            if theirs.name == served.name {
+            if theirs.name == loaded.name {
                 return Err(NotLoaded::NameTaken { name: theirs.name.clone(), file: other.clone() });
             }
-            if theirs.kind.is_same_kind(&served.kind) {
-                return Err(NotLoaded::KindTaken { kind: served.kind.clone(), plugin: theirs.name.clone() });
+            if theirs.kind.is_same_kind(&loaded.kind) {
+                return Err(NotLoaded::KindTaken { kind: loaded.kind.clone(), plugin: theirs.name.clone() });
             }
         }
         Ok(())
@@ -220,8 +226,8 @@ fn is_closed_after_writing(event: &notify::Event) -> bool {
     event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write))
 }
 
-/// The plugin files of a directory, symlinks followed. A link to nowhere is not there.
-fn scan(directory: &Path) -> io::Result<BTreeMap<PathBuf, Stamp>> {
+/// The plugin files of a directory. Symlinks are followed, and dangling ones are skipped.
+fn plugin_files(directory: &Path) -> io::Result<BTreeMap<PathBuf, FileVersion>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
@@ -231,9 +237,10 @@ fn scan(directory: &Path) -> io::Result<BTreeMap<PathBuf, Stamp>> {
         }
         match std::fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => {
-                found.insert(path, stamp(&metadata));
+                found.insert(path, file_version(&metadata));
             }
             Ok(_) => {}
+            // A dangling symlink, or a file that was removed since the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -241,7 +248,7 @@ fn scan(directory: &Path) -> io::Result<BTreeMap<PathBuf, Stamp>> {
     Ok(found)
 }
 
-fn stamp(metadata: &std::fs::Metadata) -> Stamp {
+fn file_version(metadata: &std::fs::Metadata) -> FileVersion {
     use std::os::unix::fs::MetadataExt;
-    Stamp { length: metadata.len(), modified: metadata.modified().ok(), inode: metadata.ino() }
+    FileVersion { length: metadata.len(), modified: metadata.modified().ok(), inode: metadata.ino() }
 }

@@ -2,7 +2,7 @@
 //! checks nothing, so that a test alone determines what the host is given.
 //!
 //! `spec.lookups` are made first, in order; then the guest logs `lookups done` and computes for `spec.compute` units of about a
-//! millisecond; then it returns `spec.response`, in which values can be copied from what the lookups found (see [`template`]).
+//! millisecond; then it returns `spec.response`, in which values can be copied from what the lookups found (see `template.rs`).
 
 mod answer;
 mod lookups;

@@ -21,10 +21,10 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Stops everything in good order.
+    /// Stops everything gracefully.
     ///
     /// # Errors
-    /// What did not end; it is killed.
+    /// If a part does not stop. It is killed then.
     pub async fn close(self) -> Result<()> {
         let Self { mut host, cluster, plane, folder } = self;
         let stopped = host.stop().await;

@@ -12,7 +12,7 @@ use kube::{
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-/// How long anything in the cluster may take.
+/// The time limit for the cluster.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An object and what happens to it.
@@ -37,7 +37,7 @@ impl Follow {
     /// Waits until the object is there and as wanted. `what` completes the sentence "waited 30 s for Deployment 'shop' …".
     ///
     /// # Errors
-    /// The object as it is in the end.
+    /// If that does not happen in time. Quotes the object.
     pub async fn until(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -51,7 +51,7 @@ impl Follow {
     /// Waits until the object does not exist any more.
     ///
     /// # Errors
-    /// The object as it is in the end.
+    /// If that does not happen in time. Quotes the object.
     pub async fn until_gone(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while self.now.is_some() {

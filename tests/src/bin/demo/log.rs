@@ -9,7 +9,7 @@ use pilothouse_tests::{
 };
 use serde_json::{Map, Value};
 
-/// How long the host may take to log what it has done.
+/// The time limit for the host to log what it has done.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What every line has, and what the scenario does not need to repeat.
@@ -32,7 +32,7 @@ impl Mark {
     /// Waits for a line that has all of the texts, and gives it readable.
     ///
     /// # Errors
-    /// What the log says instead.
+    /// If the line does not come in time. Quotes the log.
     pub async fn line(&self, host: &Host, texts: &[&str]) -> Result<String> {
         eventually(PATIENCE, &format!("a log line with {texts:?}"), async || {
             let log = host.log();

@@ -19,7 +19,7 @@ impl Addresses {
     /// The addresses of the host that writes this folder's log.
     ///
     /// # Errors
-    /// The log, where it does not tell them yet.
+    /// If the log does not have them yet. Quotes the log.
     pub fn load(files: &Files) -> Result<Self> {
         let log = fs::read_to_string(files.log()).context("failed to read the host's log")?;
         Self::read(&log).with_context(|| format!("the host's log tells no addresses: {log}"))

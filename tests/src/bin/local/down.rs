@@ -7,7 +7,7 @@ use crate::{files::Files, process, record::Record, say};
 /// Runs the command.
 ///
 /// # Errors
-/// What does not end.
+/// If a process does not stop.
 pub async fn down(files: &Files) -> Result<()> {
     let _lock = files.lock()?;
     if let Some(host) = Record::load(files)?.filter(|host| process::is_host(host.pid, files)) {

@@ -16,7 +16,7 @@ impl Files {
     /// The folder, made where it is missing.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be made.
     pub fn create(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("failed to make '{}'", folder.display()))?;
         let files = Self::at(folder)?;
@@ -29,7 +29,7 @@ impl Files {
     /// The folder, if there is one.
     ///
     /// # Errors
-    /// Where it cannot be looked at.
+    /// If it cannot be looked at.
     pub fn find(folder: &Path) -> Result<Option<Self>> {
         folder.is_dir().then(|| Self::at(folder)).transpose()
     }
@@ -43,7 +43,7 @@ impl Files {
     /// Waits until no other `up` or `down` works in this folder, and keeps others out until it is dropped.
     ///
     /// # Errors
-    /// Where files cannot be locked.
+    /// If files cannot be locked.
     pub fn lock(&self) -> Result<File> {
         let file = File::create(self.root.join("lock")).context("failed to make the lock file")?;
         file.lock().context("failed to lock the folder")?;

@@ -9,13 +9,13 @@ use tokio::{
     time::timeout,
 };
 
-/// How long an answer may take.
+/// The time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The status and the body of a page.
 ///
 /// # Errors
-/// Where nothing answers.
+/// If nothing answers.
 pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
     timeout(PATIENCE, ask(address, path)).await.with_context(|| format!("http://{address}{path} does not answer"))?
 }

@@ -17,7 +17,7 @@ const PLUGINS: [&str; 2] = ["app-service", "training-job"];
 /// Installs what is missing, and replaces by a new build what an earlier `up` installed.
 ///
 /// # Errors
-/// Which file failed.
+/// If a file cannot be read or written. Names the file.
 pub fn install(files: &Files) -> Result<()> {
     PLUGINS.iter().try_for_each(|name| install_one(name, files))
 }

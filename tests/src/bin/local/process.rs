@@ -13,7 +13,7 @@ use pilothouse_tests::wait::{Look, eventually};
 
 use crate::files::Files;
 
-/// How long the host may take to end what is under way.
+/// The time limit for the host to end what is under way.
 const GRACE: Duration = Duration::from_secs(40);
 
 /// How long a process may take to become the host.
@@ -23,7 +23,7 @@ const BEGIN: Duration = Duration::from_secs(10);
 /// the host only after [`began`].
 ///
 /// # Errors
-/// Where it cannot be started.
+/// If it cannot be started.
 pub fn start(binary: &Path, kubeconfig: &Path, files: &Files) -> Result<Child> {
     if files.log().exists() {
         fs::rename(files.log(), files.previous_log())?;
@@ -41,7 +41,7 @@ pub fn start(binary: &Path, kubeconfig: &Path, files: &Files) -> Result<Child> {
 /// Waits until the process has become the host. Until then its command line is setsid's, or nothing for a moment.
 ///
 /// # Errors
-/// Where it ended instead.
+/// If it ended instead.
 pub async fn began(child: &mut Child, files: &Files) -> Result<()> {
     eventually(BEGIN, "the host to begin", async || {
         let ended = child.try_wait()?;
@@ -65,10 +65,10 @@ pub fn is_host(pid: u32, files: &Files) -> bool {
         && arguments.windows(2).any(|pair| pair[0] == "--plugins" && Path::new(&*pair[1]) == plugins)
 }
 
-/// Ends the host in good order; kills it when it takes too long.
+/// Ends the host gracefully; kills it when it takes too long.
 ///
 /// # Errors
-/// Where it does not end at all.
+/// If it does not end at all.
 pub async fn stop(pid: u32, files: &Files) -> Result<()> {
     for signal in ["TERM", "KILL"] {
         if !is_host(pid, files) {

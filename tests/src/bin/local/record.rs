@@ -25,7 +25,7 @@ impl Record {
     /// What was remembered; nothing where there is nothing, or nothing that can be read.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     pub fn load(files: &Files) -> Result<Option<Self>> {
         let path = files.record();
         if !path.exists() {
@@ -42,7 +42,7 @@ impl Record {
     /// Remembers it, all at once.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub fn save(&self, files: &Files) -> Result<()> {
         let value = json!({"pid": self.pid, "built": self.built});
         let new = files.record().with_extension("new");
@@ -53,7 +53,7 @@ impl Record {
     /// Forgets the host.
     ///
     /// # Errors
-    /// Where the file cannot be removed.
+    /// If the file cannot be removed.
     pub fn remove(files: &Files) -> Result<()> {
         if files.record().exists() {
             fs::remove_file(files.record())?;
@@ -65,7 +65,7 @@ impl Record {
 /// When a binary was built.
 ///
 /// # Errors
-/// Where it cannot be looked at.
+/// If it cannot be looked at.
 pub fn built(binary: &Path) -> Result<String> {
     let modified = fs::metadata(binary).and_then(|metadata| metadata.modified());
     let modified: SystemTime = modified.with_context(|| format!("failed to look at '{}'", binary.display()))?;

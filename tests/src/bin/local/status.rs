@@ -7,7 +7,7 @@ use crate::{addresses::Addresses, files::Files, http, process, record::Record};
 /// Prints a line per process; whether all of it is up.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 pub async fn report(files: &Files) -> Result<bool> {
     let control_plane = pilothouse_control_plane::status(&files.control_plane()).await?;
     for part in &control_plane.parts {

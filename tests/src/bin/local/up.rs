@@ -1,4 +1,4 @@
-//! `up`: starts what does not run, in order, and says how to go on. What runs and is as it shall be is left alone.
+//! `up`: starts what does not run, in order, and says how to go on. What runs and is as desired is left alone.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,13 +25,13 @@ use crate::{
     say,
 };
 
-/// How long the host may take to become ready; it compiles its plugins in that time.
+/// The time limit for the host to become ready; it compiles its plugins in that time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs the command.
 ///
 /// # Errors
-/// What did not start; quotes the log's end.
+/// If a part does not start. Quotes the end of its log.
 pub async fn up(files: &Files) -> Result<()> {
     let _lock = files.lock()?;
     let (done, kubeconfig) = control_plane(files).await?;

@@ -1,5 +1,5 @@
 //! Gives a host typical work on a real API server, so that a build of it which counts what it runs learns what it runs most:
-//! `make release` builds it anew by those counts. Measures and checks nothing, and leaves nothing behind but the counts.
+//! `make release` builds it again by those counts. Measures and checks nothing, and leaves nothing behind but the counts.
 //!
 //!   PILOTHOUSE_BIN=HOST train CACHE OBJECTS
 
@@ -15,7 +15,7 @@ use pilothouse_tests::{
 };
 use work::Work;
 
-/// How long all of it may take.
+/// The time limit for everything.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// The plugins at work.

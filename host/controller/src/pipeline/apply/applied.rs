@@ -1,4 +1,4 @@
-//! What became of a plan. Values only.
+//! The result of applying a plan. Values only.
 
 use pilothouse_engine::Fingerprint;
 
@@ -8,41 +8,41 @@ use super::{
 };
 use crate::pipeline::plan::{Delete, Recreation, Write};
 
-/// What was done.
+/// The result of applying a plan.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// Writes that the API server took.
+    /// The successful writes.
     pub written: Vec<Written>,
-    /// Children that were deleted.
+    /// The successful deletes.
     pub deleted: Vec<Delete>,
-    /// Children that have to be created anew: look again.
+    /// Children that must be deleted and created again. The next round plans that.
     pub recreations: Vec<Recreation>,
-    /// What went wrong; deletes are not tried then.
+    /// The failures. After a failed write no delete is tried.
     pub failures: Vec<Failure>,
-    /// Those of the failed writes that the API server refuses for what is in them.
+    /// The failed writes that the API server refuses because of their content.
     pub refused: Vec<RefusedWrite>,
 }
 
 impl Applied {
-    /// Whether all that went wrong is that what was known is not what is there, which is known now.
+    /// Whether the only failures are outdated caches, which have been refreshed since.
     pub fn is_outdated(&self) -> bool {
         let is_outdated = |failure: &Failure| failure.reason == FailureReason::Outdated;
         !self.failures.is_empty() && self.failures.iter().all(is_outdated)
     }
 
-    /// Whether anything in the cluster is another than before.
+    /// Whether anything changed in the cluster.
     pub fn has_changed_anything(&self) -> bool {
         self.written.iter().any(|written| written.has_changed) || !self.deleted.is_empty()
     }
 }
 
-/// A write that the API server took.
+/// A successful write.
 #[derive(Debug)]
 pub struct Written {
     /// The write.
     pub write: Write,
-    /// Whether it changed the object: false where the API server found nothing to do.
+    /// Whether it changed the child. An apply without effect keeps the resource version.
     pub has_changed: bool,
-    /// Names the state that it left.
+    /// The fingerprint of the child after the write.
     pub state: Fingerprint,
 }

@@ -1,22 +1,22 @@
-//! What every write of a plan works with. Writes nothing itself.
+//! The arguments that all writes of a plan share. Writes nothing itself.
 
 use kube::{Client, api::PatchParams};
 
 use crate::{object::Object, plugin::ActivePlugin};
 
-/// Parameters of a server-side apply. The API server need not look for unknown and doubled fields: it refuses an apply
-/// with unknown ones anyway, nothing that is written here has doubled ones, and to look it reads the body once more.
+/// The parameters of a server-side apply. Field validation is off because it costs a second parse of the body: an apply with
+/// unknown fields is refused anyway, and our JSON never has duplicate fields.
 pub fn applying(manager: &str) -> PatchParams {
     PatchParams::apply(manager).force().validation_ignore()
 }
 
-/// What applying needs besides the plan.
+/// The context of all writes of a plan.
 #[derive(Clone, Copy)]
 pub struct Applier<'a> {
-    /// The connection.
+    /// The client of the API server.
     pub client: &'a Client,
     /// The plugin, for its field manager and its watches.
     pub plugin: &'a ActivePlugin,
-    /// The object whose children are applied.
+    /// The owner of the children.
     pub object: &'a Object,
 }

@@ -1,21 +1,21 @@
-//! A child as it is sent: its body, and in its metadata the guard of the write. It only writes itself; the body is not
-//! copied for it.
+//! The body of a guarded write: the child, with a precondition in its metadata. Serializes both together, without a copy of the
+//! child.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 
-/// A body and its guard.
+/// A body with a guard, which makes the API server refuse the write (409 or 422) if the live object is another one.
 #[derive(Clone, Copy, Debug)]
-pub struct Guarded<'a> {
-    /// The child, complete but for the guard.
+pub struct GuardedBody<'a> {
+    /// The child.
     pub body: &'a Value,
-    /// The field of the metadata that guards the write: `uid` or `resourceVersion`.
+    /// The field of the metadata that is the precondition: `uid` or `resourceVersion`.
     pub field: &'a str,
     /// Its value.
     pub value: &'a str,
 }
 
-impl Serialize for Guarded<'_> {
+impl Serialize for GuardedBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = self.body.as_object().into_iter().flatten().filter(|(field, _)| *field != "metadata");
         let mut all = serializer.serialize_map(None)?;
@@ -29,7 +29,7 @@ impl Serialize for Guarded<'_> {
 
 struct Metadata<'a> {
     of: Option<&'a Map<String, Value>>,
-    guard: &'a Guarded<'a>,
+    guard: &'a GuardedBody<'a>,
 }
 
 impl Serialize for Metadata<'_> {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_guard_is_in_the_metadata_and_the_rest_as_it_was() -> serde_json::Result<()> {
+    fn the_guard_is_added_to_the_metadata_and_the_rest_stays() -> serde_json::Result<()> {
         for (body, expected) in [
             (
                 json!({"metadata": {"name": "a", "uid": "x"}, "spec": 1}),
@@ -58,7 +58,7 @@ mod tests {
             ),
             (json!({"kind": "A"}), json!({"kind": "A", "metadata": {"uid": "u"}})),
         ] {
-            let sent = Guarded { body: &body, field: "uid", value: "u" };
+            let sent = GuardedBody { body: &body, field: "uid", value: "u" };
             assert_eq!(serde_json::from_str::<Value>(&serde_json::to_string(&sent)?)?, expected);
         }
         Ok(())

@@ -1,5 +1,4 @@
-//! One request that deletes exactly one object, and what its answer says of it. What that means for the cache is up to the
-//! caller.
+//! The delete of exactly one object. Does not touch the cache; that is up to the caller.
 
 use kube::{
     Api,
@@ -8,20 +7,20 @@ use kube::{
 
 use crate::object::{Incoming, Object};
 
-/// What must still be true of an object that is deleted.
+/// What must still be true of an object for a write or delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// It is the same object, in whatever state.
+    /// It has the same UID.
     SameObject,
-    /// It is in the very state that was seen.
+    /// It also has the same resource version, so nobody has changed it.
     SameState,
 }
 
-/// Deletes an object: its last state while somebody holds it or is given time to end it, none if it is gone.
+/// Deletes an object. Returns its terminating state if finalizers or a grace period delay the deletion, and none if it is gone.
 ///
 /// # Errors
-/// [`kube::Error`]: 404 where nothing has the name, 409 where it is another object or state.
-pub async fn exactly(
+/// [`kube::Error`]: 404 if no object has the name, 409 if the precondition does not hold.
+pub async fn delete_exact(
     api: &Api<Incoming>,
     resource: &ApiResource,
     object: &Object,

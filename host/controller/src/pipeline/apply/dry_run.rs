@@ -1,6 +1,6 @@
-//! A second opinion on a child that the API server refused: could the same body be created? The API server has no code for "this
-//! field cannot change", and answers 500 where an apply has a value of a wrong type. A create that is tried without effect tells
-//! one from the other.
+//! Finds out by a dry run whether a child that the API server refused could be created. The API server has no status code for "this
+//! field is immutable", and answers 500 to an apply with a value of a wrong type. If the same body can be created, the body is
+//! valid, and only the change is refused. Never creates anything.
 
 use http::{Request, header::CONTENT_TYPE};
 use serde_json::{Value, json};
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use super::{applier::Applier, target::Target};
 use crate::{object::Incoming, pipeline::check::DesiredChild};
 
-/// What a create would say.
+/// The result of a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DryRun {
-    /// The body is fine.
+    /// The body could be created.
     Creatable,
-    /// The body itself is refused.
+    /// The body itself is invalid.
     Refused,
-    /// Nobody knows.
+    /// The request failed for another reason.
     Unknown,
 }
 
-/// Asks the API server whether a child's body could be created, under a name that nobody has.
+/// Asks the API server whether a child's body could be created. The name is generated, because the child's own name is taken.
 pub(super) async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild) -> DryRun {
     let url = format!("{}?dryRun=All&fieldValidation=Strict", target.api.resource_url());
     let request = Request::post(url).header(CONTENT_TYPE, "application/json");
@@ -28,7 +28,7 @@ pub(super) async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &D
         Ok(_) => DryRun::Creatable,
         Err(kube::Error::Api(status)) => match status.code {
             400 | 422 => DryRun::Refused,
-            // Quotas, which the live child may use up, come after the body.
+            // Admission checks quotas after the validation of the body, and the live child itself may use the quota up.
             403 => DryRun::Creatable,
             _ => DryRun::Unknown,
         },

@@ -1,73 +1,74 @@
-//! What can go wrong with a write, and what that means for whoever reads the object's conditions. The class of a failure follows
-//! from status codes and the causes that the API server names, never from its words.
+//! The failures of writes, with the reasons that conditions and Events show. The reason follows from the status code and the causes
+//! in the API server's answer, never from the text of its message.
 
 use std::fmt;
 
 use kube::core::{Status, response::StatusCause};
+use serde_json::Value;
 
 use crate::errors::chain;
 
 /// A write that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What went wrong.
+    /// The reason.
     pub reason: FailureReason,
-    /// A sentence for people.
+    /// A sentence, for people.
     pub message: String,
 }
 
-/// What went wrong, under the names that conditions and Events show.
+/// The reason of a failure, as conditions and Events show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureReason {
     /// The API server did not answer.
     ApiServerUnavailable,
     /// The API server answered with an error of its own.
     ApiServerError,
-    /// The API server has too much to do (429).
+    /// The API server is overloaded (429).
     TooManyRequests,
     /// Somebody else wrote at the same time (409).
     Conflict,
-    /// What was to be written is gone (404).
+    /// The object to write does not exist any more (404).
     NotFound,
-    /// What was known proved wrong, and has been read anew.
+    /// The cache was behind. It has been refreshed since.
     Outdated,
-    /// A child of a deleted object of the same name has to go first.
+    /// A child of a deleted object of the same name must be collected first.
     AwaitingDeletion,
-    /// The namespace is being deleted, and takes nothing new.
+    /// The namespace is being deleted and accepts no new objects.
     NamespaceTerminating,
-    /// The host may do it, but admission refuses it: a quota, a policy, a webhook.
+    /// The host has the permission, but admission refuses the write: a quota, a policy, or a webhook.
     AdmissionDenied,
-    /// The host may not do it.
+    /// The host lacks the permission.
     Forbidden,
-    /// The API server refuses the child as it is.
+    /// The child is invalid.
     ChildInvalid,
-    /// A field cannot change.
+    /// The write changes an immutable field.
     ImmutableField,
-    /// The name is taken by an object that is not ours.
+    /// The name belongs to an object that is not ours.
     NameConflict,
-    /// The cluster does not have the kind.
+    /// The kind is not installed in the cluster.
     ChildKindNotInstalled,
-    /// The host may not write the status.
+    /// The host lacks the permission to write the status.
     StatusForbidden,
-    /// The API server refuses the status as it is.
+    /// The status is invalid.
     StatusInvalid,
     /// The kind has no status subresource.
     StatusSubresourceMissing,
 }
 
-/// Who has to do something about a failure.
+/// Whether a failure passes by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outlook {
-    /// Nobody: the next try probably succeeds. Nothing to tell unless it lasts.
+pub enum FailureClass {
+    /// The next try probably succeeds. It is reported only if it lasts.
     Transient,
-    /// Nobody, but it takes its time.
+    /// It passes by itself, but may take a while. It is reported at once.
     Progressing,
     /// Somebody has to change something.
-    NeedsChange,
+    Permanent,
 }
 
 impl FailureReason {
-    /// The word for conditions and Events.
+    /// The CamelCase word for conditions and Events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ApiServerUnavailable => "ApiServerUnavailable",
@@ -90,16 +91,16 @@ impl FailureReason {
         }
     }
 
-    /// Who has to do something about it.
-    pub fn outlook(self) -> Outlook {
+    /// Whether it passes by itself.
+    pub fn class(self) -> FailureClass {
         match self {
             Self::ApiServerUnavailable
             | Self::ApiServerError
             | Self::TooManyRequests
             | Self::Conflict
             | Self::NotFound
-            | Self::Outdated => Outlook::Transient,
-            Self::AwaitingDeletion | Self::NamespaceTerminating | Self::AdmissionDenied => Outlook::Progressing,
+            | Self::Outdated => FailureClass::Transient,
+            Self::AwaitingDeletion | Self::NamespaceTerminating | Self::AdmissionDenied => FailureClass::Progressing,
             Self::Forbidden
             | Self::ChildInvalid
             | Self::ImmutableField
@@ -107,7 +108,7 @@ impl FailureReason {
             | Self::ChildKindNotInstalled
             | Self::StatusForbidden
             | Self::StatusInvalid
-            | Self::StatusSubresourceMissing => Outlook::NeedsChange,
+            | Self::StatusSubresourceMissing => FailureClass::Permanent,
         }
     }
 }
@@ -119,12 +120,12 @@ impl fmt::Display for FailureReason {
 }
 
 impl Failure {
-    /// A failure for a reason.
+    /// A failure with its message.
     pub fn new(reason: FailureReason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
 
-    /// What an error of a request means that was to do something (`apply`, `delete`) with an object.
+    /// The failure that an error of a request means. `verb` (`apply`, `delete`) and `what` are for the message.
     pub fn of(error: &kube::Error, verb: &str, what: &str) -> Self {
         let kube::Error::Api(status) = error else {
             let message = format!("failed to {verb} {what}: {}", chain(error));
@@ -134,7 +135,7 @@ impl Failure {
     }
 }
 
-/// The class of an API error of a write.
+/// The reason of an API error of a write.
 fn reason_of(status: &Status) -> FailureReason {
     match status.code {
         _ if is_caused_by(status, NAMESPACE_TERMINATING) => FailureReason::NamespaceTerminating,
@@ -147,23 +148,40 @@ fn reason_of(status: &Status) -> FailureReason {
     }
 }
 
-/// The cause that the API server's admission names where a namespace is being deleted (`NamespaceTerminatingCause`).
+/// The cause in the API server's answer if the namespace is being deleted (`NamespaceTerminatingCause` in k8s.io/api/core/v1).
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Whether the API server names a cause of this type.
+/// Whether the answer has a cause of this type.
 fn is_caused_by(status: &Status, cause: &str) -> bool {
     status.details.iter().flat_map(|details| &details.causes).any(|found| found.reason == cause)
 }
 
-/// Whether all causes that the API server names can be those of a change that a field does not take. Others, such as a duplicate,
-/// are about the value itself.
-pub(super) fn may_be_immutable(status: &Status) -> bool {
-    let is_of_change =
-        |cause: &StatusCause| matches!(cause.reason.as_str(), "FieldValueInvalid" | "FieldValueForbidden");
+/// Whether all causes in the answer can belong to an immutable field. Others are about the value itself, such as a duplicate, or
+/// about a field that remains from before and contradicts the desired ones: a Deployment's `rollingUpdate` beside another type of
+/// strategy.
+pub(super) fn may_be_immutable(status: &Status, desired: &Value) -> bool {
+    let is_of_change = |cause: &StatusCause| match cause.reason.as_str() {
+        "FieldValueInvalid" => true,
+        "FieldValueForbidden" => has_field(desired, &cause.field),
+        _ => false,
+    };
     status.details.iter().flat_map(|details| &details.causes).all(is_of_change)
 }
 
-/// Whether the API server names a cause that is about this field.
+/// Whether an object has a field, as a cause names it: `spec.template.spec.containers[0].image`. The index is that of the merged
+/// list, so any element of the object's own list will do.
+fn has_field(object: &Value, path: &str) -> bool {
+    let (step, rest) = path.split_once('.').unwrap_or((path, ""));
+    let (name, is_element) = step.split_once('[').map_or((step, false), |(name, _)| (name, true));
+    let Some(value) = object.get(name) else { return path.is_empty() || path == "<nil>" };
+    match value {
+        _ if rest.is_empty() => true,
+        Value::Array(elements) if is_element => elements.iter().any(|element| has_field(element, rest)),
+        _ => has_field(value, rest),
+    }
+}
+
+/// Whether the answer has a cause for this field.
 pub(super) fn is_about_field(status: &Status, field: &str) -> bool {
     status.details.iter().flat_map(|details| &details.causes).any(|found| found.field == field)
 }
@@ -179,19 +197,38 @@ mod tests {
     }
 
     #[test]
-    fn the_class_follows_from_code_and_causes() -> Result<(), serde_json::Error> {
+    fn a_field_that_is_left_over_is_not_immutable() -> Result<(), serde_json::Error> {
+        let desired = json!({"spec": {"strategy": {"type": "Recreate"}, "template": {"spec": {
+            "containers": [{"image": "a"}], "volumes": [{"name": "a", "emptyDir": {}}],
+        }}}});
+        for (reason, field, expected) in [
+            ("FieldValueForbidden", "spec", true),
+            ("FieldValueForbidden", "spec.template.spec.containers[0].image", true),
+            ("FieldValueForbidden", "spec.strategy.rollingUpdate", false),
+            ("FieldValueForbidden", "spec.template.spec.volumes[0].hostPath", false),
+            ("FieldValueInvalid", "spec.clusterIPs[0]", true),
+            ("FieldValueDuplicate", "spec", false),
+        ] {
+            let refused = status(422, json!([{"reason": reason, "message": "", "field": field}]))?;
+            assert_eq!(may_be_immutable(&refused, &desired), expected, "{reason} {field}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_reason_follows_from_status_code_and_causes() -> Result<(), serde_json::Error> {
         let terminating = json!([{"reason": NAMESPACE_TERMINATING, "message": "", "field": ""}]);
-        for (code, causes, reason, outlook) in [
-            (403, json!([]), FailureReason::Forbidden, Outlook::NeedsChange),
-            (403, terminating, FailureReason::NamespaceTerminating, Outlook::Progressing),
-            (404, json!([]), FailureReason::NotFound, Outlook::Transient),
-            (409, json!([]), FailureReason::Conflict, Outlook::Transient),
-            (422, json!([]), FailureReason::ChildInvalid, Outlook::NeedsChange),
-            (429, json!([]), FailureReason::TooManyRequests, Outlook::Transient),
-            (503, json!([]), FailureReason::ApiServerError, Outlook::Transient),
+        for (code, causes, reason, class) in [
+            (403, json!([]), FailureReason::Forbidden, FailureClass::Permanent),
+            (403, terminating, FailureReason::NamespaceTerminating, FailureClass::Progressing),
+            (404, json!([]), FailureReason::NotFound, FailureClass::Transient),
+            (409, json!([]), FailureReason::Conflict, FailureClass::Transient),
+            (422, json!([]), FailureReason::ChildInvalid, FailureClass::Permanent),
+            (429, json!([]), FailureReason::TooManyRequests, FailureClass::Transient),
+            (503, json!([]), FailureReason::ApiServerError, FailureClass::Transient),
         ] {
             let found = reason_of(&status(code, causes)?);
-            assert_eq!((found, found.outlook()), (reason, outlook), "{code}");
+            assert_eq!((found, found.class()), (reason, class), "{code}");
         }
         Ok(())
     }

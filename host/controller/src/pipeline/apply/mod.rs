@@ -1,5 +1,21 @@
-//! Stage 6: makes it so. Every write is guarded: a create cannot take over an object that is there already, an update
-//! cannot hit another object of the same name, a delete names a UID. No plan, no request.
+//! Stage 6: carries out a plan with server-side apply and deletes. Writes nothing that is not in the plan.
+//!
+//! # Flow
+//!
+//! [`apply()`] writes all children, a few at once, and then deletes. It returns an [`Applied`], which says what was written and
+//! what failed, and which children must be recreated.
+//!
+//! # Guarantees
+//!
+//! - A create never takes over an existing object, an update never hits another object of the same name, and a delete has the UID
+//!   as precondition.
+//! - Deletes come last, and only if all writes succeeded.
+//! - Before a child is created again, its owner is read from the API server. So no child is created for a deleted object.
+//! - The answer to each write goes into the cache before this stage returns.
+//!
+//! # Caveats
+//!
+//! Nothing is retried here. A failure ends the reconcile, and the queue's backoff decides about the next try.
 
 mod applied;
 mod applier;
@@ -18,37 +34,38 @@ use futures::{StreamExt, stream};
 pub use self::{
     applied::{Applied, Written},
     applier::{Applier, applying},
-    failure::{Failure, FailureReason, Outlook},
+    failure::{Failure, FailureClass, FailureReason},
     refused::RefusedWrites,
 };
 use self::{
-    ownership::object_is_still_there,
+    ownership::ensure_object_exists,
     refused::{RefusedWrite, WriteId},
     target::Target,
-    write::{Writing, write},
+    write::{WriteOutcome, write},
 };
 use super::plan::{Delete, Plan, WriteCause};
 use crate::object::{Object, describe};
 
-/// Writes of one object that may be under way at once.
-const PARALLEL: usize = 8;
+/// The most concurrent writes for one object.
+const MAX_PARALLEL_WRITES: usize = 8;
 
 /// Carries out a plan.
 pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
     let mut applied = Applied::default();
-    if makes_anew(applier.object, &plan)
-        && let Err(error) = object_is_still_there(applier).await
+    if recreates_missing_children(applier.object, &plan)
+        && let Err(error) = ensure_object_exists(applier).await
     {
         let object = describe(applier.plugin.objects.kind(), &applier.object.name);
         applied.failures.push(error.into_failure(&object));
         return applied;
     }
     let ids: Vec<_> = plan.writes.iter().map(WriteId::of).collect();
-    let writes = stream::iter(plan.writes.into_iter().map(|planned| write(applier, planned))).buffered(PARALLEL);
+    let writes =
+        stream::iter(plan.writes.into_iter().map(|planned| write(applier, planned))).buffered(MAX_PARALLEL_WRITES);
     for (id, result) in ids.into_iter().zip(writes.collect::<Vec<_>>().await) {
         match result {
-            Ok(Writing::Written(written)) => applied.written.push(*written),
-            Ok(Writing::Recreate(recreation)) => applied.recreations.push(recreation),
+            Ok(WriteOutcome::Written(written)) => applied.written.push(*written),
+            Ok(WriteOutcome::Recreate(recreation)) => applied.recreations.push(recreation),
             Err(failure) => {
                 applied.refused.extend(RefusedWrite::of(id, &failure));
                 applied.failures.push(failure);
@@ -58,7 +75,8 @@ pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
     if !applied.failures.is_empty() {
         return applied;
     }
-    let deletes = stream::iter(plan.deletes.into_iter().map(|delete| delete_child(applier, delete))).buffered(PARALLEL);
+    let deletes = stream::iter(plan.deletes.into_iter().map(|delete| delete_child(applier, delete)))
+        .buffered(MAX_PARALLEL_WRITES);
     for result in deletes.collect::<Vec<_>>().await {
         match result {
             Ok(delete) => applied.deleted.push(delete),
@@ -72,14 +90,16 @@ async fn delete_child(applier: &Applier<'_>, delete: Delete) -> Result<Delete, F
     let Delete { kind, live, .. } = &delete;
     let what = describe(kind, &live.name);
     let target = Target::of(applier, kind, &live.name)?;
+    // Logged here and not with the plan: a failed write keeps all deletes of the plan back.
+    tracing::info!(child = what, cause = %delete.cause, "Deleting {}: no longer wanted.", kind.kind);
     match target.delete(live).await {
         Ok(()) => Ok(delete),
         Err(error) => Err(Failure::of(&error, "delete", &what)),
     }
 }
 
-/// Whether a plan makes children that have been there before. Somebody deleted them, or garbage collection did, for the
-/// object is gone and its watch has not told it yet.
-fn makes_anew(object: &Object, plan: &Plan) -> bool {
+/// Whether a plan creates children of an object that was reconciled before. Either somebody deleted them, or the object itself was
+/// deleted, garbage collection removed its children, and the watch has not reported the deletion yet.
+fn recreates_missing_children(object: &Object, plan: &Plan) -> bool {
     object.is_observed() && plan.writes.iter().any(|write| matches!(write.cause, WriteCause::Missing))
 }

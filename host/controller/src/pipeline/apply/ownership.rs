@@ -1,66 +1,95 @@
-//! Whose an object is that is there already under a child's name. Takes nothing that is not ours, or that its user did not give
-//! us.
+//! Decides whether an existing object with a child's name may be written. Never takes over an object of somebody else without the
+//! consent of its user.
 
 use super::{applier::Applier, target::Target, write_error::WriteError};
 use crate::{
     labels,
-    object::{ControllerRef, Object},
+    object::{ControllerRef, Object, describe},
 };
 
-/// Whether an object that is there already may be applied to: ours, an orphan of ours, or one that the object's user lets us
-/// adopt. Everything else belongs to somebody else.
-pub(super) async fn may_take(applier: &Applier<'_>, kind: &str, live: &Object) -> Result<(), WriteError> {
+/// Makes sure that an existing object is ours, an orphan of ours, or one that the user lets us adopt.
+///
+/// # Errors
+/// [`WriteError`] if the object belongs to somebody else, or if its owner does not exist any more.
+pub(super) async fn ensure_ours(applier: &Applier<'_>, kind: &str, live: &Object) -> Result<(), WriteError> {
     match &live.controller {
         Some(owner) if owner.uid == applier.object.uid => Ok(()),
-        Some(owner) if is_predecessor(applier, owner) => Err(WriteError::Inherited),
-        Some(owner) => Err(WriteError::Taken(format!("is controlled by {} '{}'", owner.kind, owner.name))),
-        None if is_orphan(applier, live) => object_is_still_there(applier).await,
-        None if is_to_be_adopted(applier.object, kind, live) => object_is_still_there(applier).await,
-        None => Err(WriteError::Taken(how_to_adopt(applier, kind, live))),
+        Some(owner) if is_predecessor(applier, owner) => Err(WriteError::OwnedByPredecessor),
+        Some(owner) => Err(WriteError::NameTaken(format!("is controlled by {} '{}'", owner.kind, owner.name))),
+        None if live.owner_uid().is_some_and(|owner| *owner == *applier.object.uid) => {
+            ensure_object_exists(applier).await
+        }
+        None if let Some(owner) = living_owner(applier, live) => {
+            Err(WriteError::NameTaken(format!("belongs to {owner}")))
+        }
+        None if is_orphan(applier, live) => ensure_object_exists(applier).await,
+        None if is_to_be_adopted(applier.object, kind, live) => ensure_object_exists(applier).await,
+        None => Err(WriteError::NameTaken(how_to_adopt(applier, kind, live))),
     }
 }
 
-/// Whether an owner is an object of the same kind and name as ours: deleted, and its children not yet collected.
+/// Whether an owner is a deleted object with the kind and name of ours. Garbage collection will delete its children.
 fn is_predecessor(applier: &Applier<'_>, owner: &ControllerRef) -> bool {
     let (kind, name) = (applier.plugin.objects.kind(), &applier.object.name.name);
     *owner.kind == *kind.kind && *owner.name == **name
 }
 
-/// An orphan of ours has the identity that we gave it and our plugin's label, and belongs to this object or to one that is no
-/// more: `kubectl delete --cascade=orphan` left it behind, or it is to be kept.
-fn is_orphan(applier: &Applier<'_>, live: &Object) -> bool {
-    let plugin = &applier.plugin;
-    let is_of_plugin = live.labels.get(labels::PLUGIN).is_some_and(|label| **label == *plugin.name);
-    let Some(owner) = live.owner_uid().filter(|_| is_of_plugin) else { return false };
-    let is_left_behind = || plugin.objects.store().select(None, |object| *object.uid == *owner).is_empty();
-    *owner == *applier.object.uid || is_left_behind()
+/// The existing object that a child without a controller belongs to, in words: another object of this plugin, or an object of another
+/// plugin, which may exist. A child with the removal policy `keep` has no owner reference that would say it.
+fn living_owner(applier: &Applier<'_>, live: &Object) -> Option<String> {
+    let owner = live.owner_uid()?;
+    let plugin = live.labels.get(labels::PLUGIN)?;
+    if **plugin != *applier.plugin.name {
+        return Some(format!("an object of plugin '{plugin}'"));
+    }
+    let objects = &applier.plugin.objects;
+    let found = objects.store().select(None, |object| *object.uid == *owner);
+    found.first().map(|object| describe(objects.kind(), &object.name))
 }
 
-/// Whether the object's user lets it take this one: annotation [`labels::ADOPT`].
+/// Whether an object without a controller, and without an existing owner, is a former child: it has the identity annotation and the
+/// plugin's label. `kubectl delete --cascade=orphan` leaves such objects, and so does the removal policy `keep`.
+fn is_orphan(applier: &Applier<'_>, live: &Object) -> bool {
+    let is_of_plugin = live.labels.get(labels::PLUGIN).is_some_and(|label| **label == *applier.plugin.name);
+    is_of_plugin && live.owner_uid().is_some()
+}
+
+/// Whether the user allows the adoption of this object, by the annotation [`labels::ADOPT`] on the owner.
 fn is_to_be_adopted(object: &Object, kind: &str, live: &Object) -> bool {
     let named = object.annotation(labels::ADOPT).unwrap_or_default();
-    let this = format!("{kind}/{}", live.name.name);
+    let this = name_to_adopt(object, kind, live);
     named.split(',').any(|one| one.trim() == this)
 }
 
+/// The name of an object in the annotation [`labels::ADOPT`]: `KIND/NAME`, or `KIND/NAMESPACE/NAME` in another namespace than the
+/// owner's.
+fn name_to_adopt(object: &Object, kind: &str, live: &Object) -> String {
+    let is_elsewhere = live.name.namespace != object.name.namespace;
+    if is_elsewhere { format!("{kind}/{}", live.name) } else { format!("{kind}/{}", live.name.name) }
+}
+
 fn how_to_adopt(applier: &Applier<'_>, kind: &str, live: &Object) -> String {
-    let annotation = format!("{}={kind}/{}", labels::ADOPT, live.name.name);
+    let annotation = format!("{}={}", labels::ADOPT, name_to_adopt(applier.object, kind, live));
     let command = applier.plugin.how_to_annotate(applier.object, &annotation);
     format!("was made by somebody else. To let this object take it over: {command}")
 }
 
-/// Makes sure that the object is still there. Garbage collection deletes children and takes owner references off them without
-/// waiting for anybody: what the cache says of the object is not enough to make children anew or to put references back.
-pub(super) async fn object_is_still_there(applier: &Applier<'_>) -> Result<(), WriteError> {
+/// Makes sure that the owner still exists, by a read from the API server. When an owner is deleted, garbage collection deletes its
+/// children or removes their owner references, possibly before our watch reports the deletion. So the cache is not enough to create
+/// children again or to restore owner references.
+///
+/// # Errors
+/// [`WriteError::Outdated`] if the owner is gone or has changed.
+pub(super) async fn ensure_object_exists(applier: &Applier<'_>) -> Result<(), WriteError> {
     let known = applier.object;
-    let objects = Target::of_object(applier).ok_or(WriteError::Vanished)?;
+    let objects = Target::of_object(applier).ok_or(WriteError::Outdated)?;
     let Some(found) = objects.read(&known.name.name).await? else {
         objects.store.mark_terminated(known);
-        return Err(WriteError::Vanished);
+        return Err(WriteError::Outdated);
     };
-    // One that is being deleted has children as long as it is finalized. One that was edited is looked at again: its edit is in
-    // the cache now, so that its event would be old news and wake nobody.
-    let is_same = found.uid == known.uid && found.deleting == known.deleting && found.generation == known.generation;
+    // The read state goes into the cache, so the later watch event is no change and triggers no reconcile. If the owner changed,
+    // the caller must observe it again now.
+    let is_same = found.uid == known.uid && found.resource_version == known.resource_version;
     objects.store.record_write(found);
-    if is_same { Ok(()) } else { Err(WriteError::Vanished) }
+    if is_same { Ok(()) } else { Err(WriteError::Outdated) }
 }

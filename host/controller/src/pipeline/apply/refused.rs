@@ -1,40 +1,49 @@
-//! Writes that the API server refused for what is in them. The same write would be refused again, so it is not tried before its
-//! time, however often the object is looked at meanwhile. Pure.
+//! Remembers writes that the API server refused because of their content. The same write would be refused again, so it is held back
+//! until the retry delay is over, however often the object is reconciled in the meantime. Pure.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
+use pilothouse_engine::contract::ImmutablePolicy;
 use tokio::time::Instant;
 
 use super::failure::{Failure, FailureReason};
 use crate::pipeline::plan::{Plan, Write};
 
-/// Names a write: what is applied, and over what.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The identity of a write: the applied body, its policy and the live child.
+#[derive(Clone, Debug, PartialEq)]
 pub struct WriteId {
     digest: String,
-    /// UID and generation of the child that is there.
-    live: Option<(Box<str>, i64)>,
+    on_immutable: ImmutablePolicy,
+    /// The live child; none for a create.
+    live: Option<LiveId>,
+}
+
+/// The identity of a live child's spec: a change of its status does not make a refused write valid.
+#[derive(Clone, Debug, PartialEq)]
+struct LiveId {
+    uid: Box<str>,
+    generation: i64,
 }
 
 impl WriteId {
-    /// Names a planned write.
+    /// The identity of a planned write.
     pub(super) fn of(write: &Write) -> Self {
-        let live = write.cause.live().map(|live| (live.uid.clone(), live.generation));
-        Self { digest: write.child.digest.clone(), live }
+        let live = write.cause.live().map(|live| LiveId { uid: live.uid.clone(), generation: live.generation });
+        Self { digest: write.child.digest.clone(), on_immutable: write.child.on_immutable, live }
     }
 }
 
-/// A write that was refused.
+/// A refused write.
 #[derive(Clone, Debug)]
 pub struct RefusedWrite {
     /// The write.
     pub(super) id: WriteId,
-    /// What the API server said.
+    /// The API server's answer.
     pub(super) failure: Failure,
 }
 
 impl RefusedWrite {
-    /// A write that failed, if that is because of what is in it.
+    /// A failed write, if its content is the cause.
     pub(super) fn of(id: WriteId, failure: &Failure) -> Option<Self> {
         let is_refused = matches!(failure.reason, FailureReason::ChildInvalid | FailureReason::ImmutableField);
         is_refused.then(|| Self { id, failure: failure.clone() })
@@ -43,23 +52,24 @@ impl RefusedWrite {
 
 /// The refused writes of one object.
 #[derive(Clone, Debug, Default)]
-pub struct RefusedWrites(BTreeMap<WriteId, Refusal>);
+pub struct RefusedWrites(Vec<Refusal>);
 
 #[derive(Clone, Debug)]
 struct Refusal {
+    id: WriteId,
     failure: Failure,
     until: Instant,
 }
 
 impl RefusedWrites {
-    /// Takes the writes out of a plan whose time has not come, and tells what the API server said of them.
+    /// Removes the writes from a plan that are still held back, and returns their failures.
     pub fn hold(&mut self, plan: &mut Plan, now: Instant) -> Vec<Failure> {
-        self.0.retain(|_, refusal| refusal.until > now);
+        self.0.retain(|refusal| refusal.until > now);
         let mut held = Vec::new();
         if self.0.is_empty() {
             return held;
         }
-        plan.writes.retain(|write| match self.0.get(&WriteId::of(write)) {
+        plan.writes.retain(|write| match self.0.iter().find(|refusal| refusal.id == WriteId::of(write)) {
             Some(refusal) => {
                 held.push(refusal.failure.clone());
                 false
@@ -69,10 +79,10 @@ impl RefusedWrites {
         held
     }
 
-    /// Remembers writes that were just refused, for so long.
+    /// Holds writes back that were just refused, for the time of `pause`.
     pub fn remember(&mut self, refused: Vec<RefusedWrite>, pause: Duration, now: Instant) {
         let refusals =
-            refused.into_iter().map(|RefusedWrite { id, failure }| (id, Refusal { failure, until: now + pause }));
+            refused.into_iter().map(|RefusedWrite { id, failure }| Refusal { id, failure, until: now + pause });
         self.0.extend(refusals);
     }
 }

@@ -1,4 +1,4 @@
-//! The place of a child in the API server and in the cache. Decides nothing about what is written there.
+//! The place of an object in the API server and in the cache. Decides nothing about what is written.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pilothouse_engine::contract::KindRef;
 
 use super::{
     applier::Applier,
-    delete::{Precondition, exactly},
+    delete::{Precondition, delete_exact},
     failure::{Failure, FailureReason},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     schema::Schema,
 };
 
-/// A place to write to.
+/// The place of one object.
 pub(super) struct Target<'a> {
     pub(super) api: Api<Incoming>,
     pub(super) installed: Arc<InstalledKind>,
@@ -36,7 +36,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// The place of the object itself; none where its kind is not installed any more.
+    /// The place of the owner; none if its kind is not installed any more.
     pub(super) fn of_object(applier: &Applier<'a>) -> Option<Self> {
         Self::in_watch(applier, &applier.plugin.objects, &applier.object.name)
     }
@@ -47,14 +47,14 @@ impl<'a> Target<'a> {
         Some(Self { api, installed, store: watched.store(), schema: watched.schema() })
     }
 
-    /// Reads what is there, not from a cache.
+    /// Reads an object from the API server.
     pub(super) async fn read(&self, name: &str) -> Result<Option<Object>, kube::Error> {
         let found = self.api.get_opt(name).await?;
         Ok(found.map(|incoming| incoming.into_object(&self.installed.resource)))
     }
 
-    /// Reads what is there in the place of a child, for the cache.
-    pub(super) async fn read_anew(&self, known: &Object) -> Result<(), kube::Error> {
+    /// Reads an object from the API server and updates the cache.
+    pub(super) async fn refresh_cache(&self, known: &Object) -> Result<(), kube::Error> {
         match self.read(&known.name.name).await? {
             Some(found) => self.store.record_write(found),
             None => self.store.record_delete(known),
@@ -62,9 +62,9 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Deletes exactly this object; one that is gone or replaced already is no error.
+    /// Deletes exactly this object and updates the cache. An object that is gone or replaced already is no error.
     pub(super) async fn delete(&self, live: &Object) -> Result<(), kube::Error> {
-        match exactly(&self.api, &self.installed.resource, live, Precondition::SameObject).await {
+        match delete_exact(&self.api, &self.installed.resource, live, Precondition::SameObject).await {
             Ok(Some(terminating)) => {
                 self.store.record_write(terminating);
                 Ok(())
@@ -73,7 +73,7 @@ impl<'a> Target<'a> {
                 self.store.record_delete(live);
                 Ok(())
             }
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => self.read_anew(live).await,
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => self.refresh_cache(live).await,
             Err(error) => Err(error),
         }
     }

@@ -1,4 +1,4 @@
-//! One create or update, guarded, and every way in which it can fail. Decides nothing about what is written.
+//! Carries out one create or update and explains its failures. Decides nothing about what is written.
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::{
@@ -10,10 +10,10 @@ use pilothouse_engine::contract::ImmutablePolicy;
 use super::{
     applied::Written,
     applier::{Applier, applying},
-    body::Guarded,
+    body::GuardedBody,
     dry_run::{self, DryRun},
     failure::{Failure, FailureReason, is_about_field, may_be_immutable},
-    ownership::may_take,
+    ownership::ensure_ours,
     target::Target,
     write_error::WriteError,
 };
@@ -28,20 +28,23 @@ use crate::{
     schema::{Schema, duplicates},
 };
 
-/// A resource version that no stored object has (etcd's first revision writes no object): applied with it, an object
-/// is created if it is missing, and the API server answers 409 if it is there.
-const NEVER: &str = "1";
+/// A resource version that no object has, because etcd's first revision stores no object. An apply with it creates a missing
+/// object, and the API server answers 409 if the object exists.
+const RESOURCE_VERSION_OF_NONE: &str = "1";
 
-/// What became of a write.
-pub(super) enum Writing {
-    /// The API server took it.
+/// The outcome of a write.
+pub(super) enum WriteOutcome {
+    /// The write succeeded.
     Written(Box<Written>),
-    /// A field cannot change; the child has to be created anew.
+    /// An immutable field would change: the child must be deleted and created again.
     Recreate(Recreation),
 }
 
-/// Carries out one write.
-pub(super) async fn write(applier: &Applier<'_>, write: Write) -> Result<Writing, Failure> {
+/// Carries out one write and updates the cache.
+///
+/// # Errors
+/// [`Failure`], with the reason for the object's conditions.
+pub(super) async fn write(applier: &Applier<'_>, write: Write) -> Result<WriteOutcome, Failure> {
     let target = Target::of(applier, &write.child.kind, &write.child.name)?;
     let result = match write.cause.live() {
         None => create(applier, &target, &write.child).await,
@@ -49,21 +52,27 @@ pub(super) async fn write(applier: &Applier<'_>, write: Write) -> Result<Writing
     };
     let after = match result {
         Ok(after) => after,
-        Err(WriteError::Recreate(recreation)) => return Ok(Writing::Recreate(recreation)),
+        Err(WriteError::Recreate(recreation)) => return Ok(WriteOutcome::Recreate(recreation)),
         Err(error) => {
             let failure = error.into_failure(&describe(&write.child.kind, &write.child.name));
-            return Err(tell_admission(applier, &target, &write.child, failure).await);
+            return Err(classify_forbidden(applier, &target, &write.child, failure).await);
         }
     };
     let before = write.cause.live().map(|live| &live.resource_version);
     let has_changed = before != Some(&after.resource_version);
     let state = after.fingerprint();
     target.store.record_write(after);
-    Ok(Writing::Written(Written { has_changed, state, write }.into()))
+    Ok(WriteOutcome::Written(Written { has_changed, state, write }.into()))
 }
 
-/// Tells a refusal of admission from a lack of rights: the API server answers 403 to both.
-async fn tell_admission(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild, failure: Failure) -> Failure {
+/// Changes the reason of a 403 to `AdmissionDenied` if the host has the permission. The API server answers 403 both for a missing
+/// permission and for a refusal by admission, so this asks it about the permission.
+async fn classify_forbidden(
+    applier: &Applier<'_>,
+    target: &Target<'_>,
+    child: &DesiredChild,
+    failure: Failure,
+) -> Failure {
     if failure.reason != FailureReason::Forbidden {
         return failure;
     }
@@ -83,13 +92,14 @@ async fn tell_admission(applier: &Applier<'_>, target: &Target<'_>, child: &Desi
     Failure { reason: FailureReason::AdmissionDenied, ..failure }
 }
 
+/// Creates a child. If its name is taken by an object that is ours or may be adopted, updates that object.
 async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild) -> Result<Object, WriteError> {
-    let guard = Guarded { body: &child.body, field: "resourceVersion", value: NEVER };
+    let guard = GuardedBody { body: &child.body, field: "resourceVersion", value: RESOURCE_VERSION_OF_NONE };
     match patch(applier, target, child, guard).await {
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let live = target.read(&child.name.name).await?;
-            let Some(live) = live else { return Err(WriteError::Vanished) };
-            may_take(applier, &child.kind.kind, &live).await?;
+            let Some(live) = live else { return Err(WriteError::Outdated) };
+            ensure_ours(applier, &child.kind.kind, &live).await?;
             update(applier, target, child, &live).await
         }
         Err(kube::Error::Api(status)) if status.code == 500 => Err(explain_500(applier, target, child, status).await),
@@ -97,6 +107,7 @@ async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild
     }
 }
 
+/// Updates a child and explains a refusal.
 async fn update(
     applier: &Applier<'_>,
     target: &Target<'_>,
@@ -114,7 +125,7 @@ async fn update(
     }
 }
 
-/// Updates a child, and takes a refusal as it is.
+/// Updates a child, without an explanation of a refusal.
 async fn update_once(
     applier: &Applier<'_>,
     target: &Target<'_>,
@@ -122,18 +133,19 @@ async fn update_once(
     live: &Object,
 ) -> Result<Object, WriteError> {
     if live.controller.is_none() {
-        may_take(applier, &child.kind.kind, live).await?;
+        ensure_ours(applier, &child.kind.kind, live).await?;
     }
-    let guard = Guarded { body: &child.body, field: "uid", value: &live.uid };
+    let guard = GuardedBody { body: &child.body, field: "uid", value: &live.uid };
     match patch(applier, target, child, guard).await {
         Err(kube::Error::Api(status)) if is_another_object(&status) => {
-            target.read_anew(live).await?;
-            Err(WriteError::Vanished)
+            target.refresh_cache(live).await?;
+            Err(WriteError::Outdated)
         }
         result => result.map_err(WriteError::Api),
     }
 }
 
+/// Hands fields over to their new owner, if there are any, before the update that gives them up.
 async fn hand_over_and_update(
     applier: &Applier<'_>,
     target: &Target<'_>,
@@ -147,8 +159,9 @@ async fn hand_over_and_update(
     update_repaired(applier, target, write, live).await
 }
 
-/// Updates a child, after putting list elements right that stand in the place of ours. What the plugin itself changed
-/// is tried without first: elements that only we own need no help.
+/// Updates a child, after the repair of list elements whose key somebody changed. If the plugin's answer changed, the update is
+/// first tried without the repair: if the plugin itself changed the key, server-side apply removes the old element, as only we
+/// own it.
 async fn update_repaired(
     applier: &Applier<'_>,
     target: &Target<'_>,
@@ -168,19 +181,19 @@ async fn update_repaired(
     update(applier, target, &write.child, live).await
 }
 
-/// Applies a child, guarded by a field of its metadata.
+/// Applies a child with a guard.
 async fn patch(
     applier: &Applier<'_>,
     target: &Target<'_>,
     child: &DesiredChild,
-    guarded: Guarded<'_>,
+    guarded: GuardedBody<'_>,
 ) -> Result<Object, kube::Error> {
     let parameters = applying(&applier.plugin.field_manager);
     let incoming = target.api.patch(&child.name.name, &parameters, &Patch::Apply(guarded)).await?;
     Ok(incoming.into_object(&target.installed.resource))
 }
 
-/// What a refused update (422) means: where the same body could be created, a field cannot change.
+/// The meaning of a refused update (422). If the same body could be created, an immutable field would change.
 async fn explain_422(
     applier: &Applier<'_>,
     target: &Target<'_>,
@@ -188,7 +201,7 @@ async fn explain_422(
     refused: Refused<'_>,
 ) -> WriteError {
     let Refused { live, status } = refused;
-    if !may_be_immutable(&status) {
+    if !may_be_immutable(&status, &child.body) {
         return WriteError::Invalid(status.message);
     }
     match (dry_run::create(applier, target, child).await, child.on_immutable) {
@@ -198,7 +211,7 @@ async fn explain_422(
     }
 }
 
-/// What an internal error (500) of an apply means: the API server answers it where a value has a wrong type, too.
+/// The meaning of an internal error (500) of an apply. The API server also answers 500 if a value has a wrong type.
 async fn explain_500(
     applier: &Applier<'_>,
     target: &Target<'_>,
@@ -207,7 +220,7 @@ async fn explain_500(
 ) -> WriteError {
     let built_in = || Schema::built_in(&child.kind.api_version, &child.kind.kind).clone();
     let schema = target.schema.clone().unwrap_or_else(built_in);
-    // A create takes two entries with one key; an apply never does.
+    // Duplicate keys in a list need a check of their own: a create accepts them, so the dry run would not find them.
     let is_invalid = !duplicates(&child.body, &schema).is_empty()
         || dry_run::create(applier, target, child).await == DryRun::Refused;
     if is_invalid { WriteError::Invalid(status.message) } else { WriteError::Api(kube::Error::Api(status)) }
@@ -219,7 +232,7 @@ struct Refused<'a> {
     status: Box<Status>,
 }
 
-/// Whether an apply that names a UID met no object (409) or another one of the same name (422).
+/// Whether an apply with a UID found no object (409) or another object of the same name (422).
 fn is_another_object(status: &Status) -> bool {
     status.code == 409 || (status.code == 422 && is_about_field(status, "metadata.uid"))
 }

@@ -1,23 +1,23 @@
-//! How a guarded write can fail, and what that means for whoever reads the object's conditions.
+//! The errors of a guarded write, and the failures that conditions and Events show for them.
 
 use super::failure::{Failure, FailureReason};
 use crate::pipeline::plan::Recreation;
 
-/// How a guarded write can fail.
+/// The error of a guarded write.
 pub(super) enum WriteError {
-    /// As the API server says.
+    /// Another error of the API server or of the connection.
     Api(kube::Error),
-    /// The API server refuses the child itself, in these words.
+    /// The child is invalid, with the API server's message.
     Invalid(String),
-    /// The name is taken; why.
-    Taken(String),
-    /// It belongs to a deleted object of the same name; garbage collection takes it away.
-    Inherited,
-    /// Object or child is not the one that was known; look again.
-    Vanished,
-    /// A field cannot change and the plugin wants that reported.
+    /// The name is taken, with the reason.
+    NameTaken(String),
+    /// The existing object belongs to a deleted object of the same name. Garbage collection will delete it.
+    OwnedByPredecessor,
+    /// The cache was behind and is refreshed now.
+    Outdated,
+    /// The write changes an immutable field, and the plugin's policy is to fail. With the API server's message.
     Immutable(String),
-    /// A field cannot change; the child has to be created anew.
+    /// The write changes an immutable field, and the plugin's policy is to recreate the child.
     Recreate(Recreation),
 }
 
@@ -28,20 +28,20 @@ impl From<kube::Error> for WriteError {
 }
 
 impl WriteError {
-    /// What it means for whoever reads the object's conditions.
+    /// The failure to report. `what` is the child, for the message.
     pub(super) fn into_failure(self, what: &str) -> Failure {
         match self {
             Self::Api(error) => Failure::of(&error, "apply", what),
             Self::Invalid(why) => Failure::new(FailureReason::ChildInvalid, format!("failed to apply {what}: {why}")),
-            Self::Taken(why) => {
+            Self::NameTaken(why) => {
                 let message = format!("{what} exists, is left alone, and {why}");
                 Failure::new(FailureReason::NameConflict, message)
             }
-            Self::Inherited => {
+            Self::OwnedByPredecessor => {
                 let message = "belongs to a deleted object of the same name; waiting until it is collected";
                 Failure::new(FailureReason::AwaitingDeletion, format!("{what} {message}"))
             }
-            Self::Vanished | Self::Recreate(_) => {
+            Self::Outdated | Self::Recreate(_) => {
                 Failure::new(FailureReason::Outdated, format!("{what} is not as it was last known"))
             }
             Self::Immutable(why) => {

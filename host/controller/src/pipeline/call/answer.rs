@@ -1,21 +1,32 @@
-//! What is remembered of the plugin's last answer for an object, and all that makes it invalid. It is one value with one owner
-//! (the object's state), replaced as a whole by the next call, so that no two parts of it can speak of different answers. Pure.
+//! The plugin's last answer for an object: what of it can be reused, and what invalidates each part. Pure.
 //!
-//! | part | is good for | what makes it invalid |
+//! # Flow
+//!
+//! A call creates a [`LastAnswer`]. The later stages add to it that the children are in sync and that the answer was reported. The
+//! next reconcile asks it whether there is anything to do at all.
+//!
+//! | part | saves | is invalidated by |
 //! |---|---|---|
-//! | inputs, lookups | leaving the call out | another input; a plugin that read the clock |
-//! | response | not asking again in the next round | the end of the reconcile (to save memory) |
-//! | children in sync, or as they were seen | leaving check, plan and apply out | another answer; a child that differs from it |
-//! | reported | leaving the whole reconcile out | a status that is not written as it says |
+//! | inputs, lookups | the call | another input; a plugin that reads the clock |
+//! | response | the call in the next round | the end of the reconcile, to save memory |
+//! | children in sync | check, plan and apply | another answer; a child that differs from it |
+//! | reported | the whole reconcile | a status that does not show it |
 //!
-//! Forgetting any of it costs a call or a comparison, and never correctness.
+//! # Guarantees
+//!
+//! It is one value, with the object's state as its only owner, and the next call replaces it as a whole. So no two parts of it can
+//! belong to different answers.
+//!
+//! # Caveats
+//!
+//! To lose any part costs a call or a comparison, never correctness.
 
 use std::sync::Arc;
 
 use pilothouse_engine::{AnsweredLookup, Fingerprint, Lookups, Recorded, contract::Response};
 
 use super::{
-    in_sync::{AnswerId, ChildrenInSync, states},
+    in_sync::{AnswerId, ChildrenInSync, children_state},
     inputs::{Inputs, ObjectState},
 };
 use crate::pipeline::observe::Observed;
@@ -24,23 +35,23 @@ use crate::pipeline::observe::Observed;
 #[derive(Clone, Debug)]
 pub struct LastAnswer {
     inputs: Inputs,
-    /// What was looked up for it, and what was answered.
+    /// The plugin's lookups, with their results.
     lookups: Vec<AnsweredLookup>,
-    /// The same inputs may have another answer later.
+    /// Whether the plugin read the clock, so that the same inputs may lead to another answer later.
     reads_clock: bool,
-    /// The answer itself, while the reconcile is under way that asked for it.
+    /// The answer itself, until the end of the reconcile that asked for it.
     response: Option<Arc<Response>>,
-    /// Names its children; none where it leaves them as they are.
+    /// The fingerprint of its children; none if it leaves the children as they are.
     children: Option<AnswerId>,
     in_sync: Option<ChildrenInSync>,
-    /// The children when it was reported, in sync or not: it was not carried out where deletes are held back.
-    seen: Option<Fingerprint>,
-    /// It was carried out and told, and its verdict asks for nothing more.
+    /// The children at the time of the report. They may differ from the answer, for example while deletes are held back.
+    children_when_reported: Option<Fingerprint>,
+    /// Whether the status shows it, and its verdict asks for no retry.
     is_reported: bool,
 }
 
 impl LastAnswer {
-    /// An answer that was just given to these inputs.
+    /// The answer to a call with these inputs.
     pub fn new(inputs: Inputs, response: Arc<Response>, recorded: Recorded, children: Option<AnswerId>) -> Self {
         let Recorded { lookups, clock_read, denied: _ } = recorded;
         let response = Some(response);
@@ -51,63 +62,63 @@ impl LastAnswer {
             response,
             children,
             in_sync: None,
-            seen: None,
+            children_when_reported: None,
             is_reported: false,
         }
     }
 
-    /// The same, with what the answer before it knows of the children, where both want the same ones.
-    pub fn after(self, before: Option<Self>) -> Self {
+    /// Takes over which children are in sync from the previous answer, if both return the same children.
+    pub fn inheriting(self, before: Option<Self>) -> Self {
         let in_sync = before.and_then(|before| before.in_sync);
         let in_sync = in_sync.filter(|in_sync| self.children.is_some_and(|children| in_sync.is_of(children)));
         Self { in_sync, ..self }
     }
 
-    /// The answer itself, if these inputs would get it again.
-    pub fn response_to(&self, inputs: Inputs, lookups: &dyn Lookups) -> Option<Arc<Response>> {
+    /// The answer itself, if a call with these inputs would return it again.
+    pub fn response_for(&self, inputs: Inputs, lookups: &dyn Lookups) -> Option<Arc<Response>> {
         self.response.clone().filter(|_| self.is_answer_to(inputs, lookups))
     }
 
-    /// Whether these inputs would get the same answer again.
+    /// Whether a call with these inputs would return the same answer. Repeats the lookups, which costs no request.
     fn is_answer_to(&self, inputs: Inputs, lookups: &dyn Lookups) -> bool {
         let same = |lookup: &AnsweredLookup| lookup.query.ask(lookups) == lookup.answer;
         !self.reads_clock && self.inputs == inputs && self.lookups.iter().all(same)
     }
 
-    /// Whether there is nothing to do: these inputs have this answer, it was told, and the children are in sync with it.
+    /// Whether there is nothing to do: the inputs are the same, the status shows the answer, and the children are unchanged.
     pub fn is_settled(&self, inputs: Inputs, lookups: &dyn Lookups, observed: &Observed) -> bool {
         let is_as_seen = match (&self.in_sync, self.children) {
             (Some(in_sync), _) => in_sync.is_as_seen(observed),
-            (None, Some(_)) => self.seen == Some(states(observed)),
+            (None, Some(_)) => self.children_when_reported == Some(children_state(observed)),
             (None, None) => true,
         };
         self.is_reported && is_as_seen && self.is_answer_to(inputs, lookups)
     }
 
-    /// Takes note of the children as they are now. Those that are no longer in sync are compared again.
+    /// Compares the children with those that were in sync. If one changed, they all are planned again.
     pub fn refresh(&mut self, observed: &Observed) {
         self.in_sync = self.in_sync.take().and_then(|in_sync| in_sync.refreshed(observed));
     }
 
-    /// Whether the children were in sync when they were looked at last.
+    /// Whether the children were in sync at the last [`LastAnswer::refresh`].
     pub fn has_children_in_sync(&self) -> bool {
         self.in_sync.is_some()
     }
 
-    /// Names the answer's children; none where it leaves them as they are.
+    /// The fingerprint of the answer's children; none if it leaves the children as they are.
     pub fn children(&self) -> Option<AnswerId> {
         self.children
     }
 
-    /// The children were found in sync with it, or were made so.
-    pub fn put_in_sync(&mut self, in_sync: ChildrenInSync) {
+    /// Records that the children are in sync with the answer.
+    pub fn set_in_sync(&mut self, in_sync: ChildrenInSync) {
         self.in_sync = Some(in_sync);
     }
 
-    /// The status says what it says, and it asks for nothing more: the object is as it was observed, or `after` its status was
-    /// written. A plugin that is shown something else then has to be asked about that.
-    pub fn report(&mut self, observed: &Observed, after: Option<ObjectState>) {
-        self.seen = Some(states(observed));
+    /// Records that the status shows the answer and that it asks for no retry. `after` is the object after the status write; none
+    /// if nothing was written. If the plugin sees something new in it, such as its own status, it must be called again.
+    pub fn mark_reported(&mut self, observed: &Observed, after: Option<ObjectState>) {
+        self.children_when_reported = Some(children_state(observed));
         match after.map(|after| self.inputs.with_object(after)) {
             None => self.is_reported = true,
             Some(Some(inputs)) => (self.inputs, self.is_reported) = (inputs, true),
@@ -115,12 +126,12 @@ impl LastAnswer {
         }
     }
 
-    /// The status does not say it, or its verdict asks for more.
-    pub fn leave_unreported(&mut self) {
+    /// Records that the status does not show the answer, or that its verdict asks for a retry.
+    pub fn mark_unreported(&mut self) {
         self.is_reported = false;
     }
 
-    /// The reconcile is over: the text of the answer is not needed any more.
+    /// Drops the answer itself, at the end of the reconcile. Its fingerprints are enough from then on.
     pub fn drop_response(&mut self) {
         self.response = None;
     }
@@ -139,7 +150,7 @@ mod tests {
     use crate::{
         labels,
         object::Object,
-        pipeline::{call::in_sync::Marks, observe::LiveChild},
+        pipeline::{call::in_sync::MetadataKeys, observe::LiveChild},
         plugin::projection::Projected,
     };
 
@@ -196,13 +207,13 @@ mod tests {
     /// An answer that was carried out and reported, and after which nothing changed.
     fn settled(observed: &Observed) -> LastAnswer {
         let mut answer = answer(observed, Recorded::default(), Some(id("x")));
-        answer.put_in_sync(ChildrenInSync::compared(id("x"), Marks::of([]), observed));
-        answer.report(observed, None);
+        answer.set_in_sync(ChildrenInSync::compared(id("x"), MetadataKeys::of([]), observed));
+        answer.mark_reported(observed, None);
         answer
     }
 
     #[test]
-    fn it_is_settled_until_an_input_changes() {
+    fn an_answer_is_settled_until_an_input_changes() {
         let before = settled(&observed("1", "1"));
         let is_settled =
             |digest, config, now: &Observed| before.is_settled(Inputs::of(digest, config, now), &NoLookups, now);
@@ -223,44 +234,45 @@ mod tests {
     fn an_answer_that_was_not_reported_is_not_settled() {
         let now = observed("1", "1");
         let mut before = settled(&now);
-        before.leave_unreported();
+        before.mark_unreported();
         assert!(!before.is_settled(inputs(&now), &NoLookups, &now));
-        assert!(before.response_to(inputs(&now), &NoLookups).is_some(), "but the plugin need not be asked");
+        assert!(before.response_for(inputs(&now), &NoLookups).is_some(), "but the plugin need not be asked");
         before.drop_response();
-        assert!(before.response_to(inputs(&now), &NoLookups).is_none());
+        assert!(before.response_for(inputs(&now), &NoLookups).is_none());
     }
 
-    /// An input that goes from A to B and back to A, while the status of B is held back: what B wrote must not be taken for A's.
+    /// An input changes from A to B and back to A, while the status of B is postponed. The children of B must not count as those of
+    /// A.
     #[test]
-    fn the_next_answer_replaces_all_of_the_one_before() {
+    fn the_next_answer_replaces_the_previous_one_as_a_whole() {
         let a = observed("1", "1");
-        let b = answer(&observed("2", "1"), Recorded::default(), Some(id("y"))).after(Some(settled(&a)));
-        assert!(!b.has_children_in_sync(), "it wants other children");
+        let b = answer(&observed("2", "1"), Recorded::default(), Some(id("y"))).inheriting(Some(settled(&a)));
+        assert!(!b.has_children_in_sync(), "it returns other children");
         assert!(!b.is_settled(inputs(&a), &NoLookups, &a));
-        let same = answer(&observed("2", "1"), Recorded::default(), Some(id("x"))).after(Some(settled(&a)));
-        assert!(same.has_children_in_sync(), "it wants the same children");
+        let same = answer(&observed("2", "1"), Recorded::default(), Some(id("x"))).inheriting(Some(settled(&a)));
+        assert!(same.has_children_in_sync(), "it returns the same children");
         assert!(!same.is_settled(inputs(&observed("2", "1")), &NoLookups, &a), "it was not reported yet");
     }
 
     #[test]
-    fn of_a_child_only_what_is_shown_is_an_input_and_the_rest_is_compared() {
+    fn only_the_projection_of_a_child_is_an_input_but_all_of_it_is_compared() {
         let now = |shown: &str, version: &str| Observed {
             children: vec![child(version, Projected::Part(shown.to_owned()))],
             ..observed("1", "1")
         };
         let before = now("same", "1");
         let mut answer = answer(&before, Recorded::default(), Some(id("x")));
-        answer.put_in_sync(ChildrenInSync::compared(id("x"), Marks::of([]), &before));
-        answer.report(&before, None);
+        answer.set_in_sync(ChildrenInSync::compared(id("x"), MetadataKeys::of([]), &before));
+        answer.mark_reported(&before, None);
         let (touched, other) = (now("same", "2"), now("other", "2"));
-        assert!(!answer.is_settled(inputs(&touched), &NoLookups, &touched), "nobody has looked at it");
+        assert!(!answer.is_settled(inputs(&touched), &NoLookups, &touched), "the change was not compared yet");
         answer.refresh(&touched);
         assert!(answer.is_settled(inputs(&touched), &NoLookups, &touched));
         assert!(!answer.is_settled(inputs(&other), &NoLookups, &other));
     }
 
     #[test]
-    fn only_what_is_shown_and_what_the_host_goes_by_is_an_input() {
+    fn only_the_projection_and_the_fields_that_the_host_reads_are_inputs() {
         let shown = |text: &str, resource_version: &str, finalizers: &[&str]| {
             let finalizers = finalizers.iter().copied().map(Into::into).collect();
             let object = Object { resource_version: resource_version.into(), finalizers, ..Object::sample("ns", "a") };
@@ -278,20 +290,20 @@ mod tests {
             (shown(old, "2", &["a/b"]), false),
             (shown("7", "2", &[]), false),
         ] {
-            assert_eq!(before.response_to(inputs(&now), &NoLookups).is_some(), expected, "{now:?}");
+            assert_eq!(before.response_for(inputs(&now), &NoLookups).is_some(), expected, "{now:?}");
         }
     }
 
     #[test]
-    fn lookups_are_asked_again_and_the_clock_is_never_the_same() {
+    fn an_answer_is_invalid_if_a_lookup_changed_or_the_clock_was_read() {
         let now = observed("1", "1");
         let query = Query::Get { kind: KindRef::new("v1", "Secret"), namespace: None, name: "s".to_owned() };
         let given = query.ask(&Answers("one"));
         let recorded = Recorded { lookups: vec![AnsweredLookup { query, answer: given }], ..Recorded::default() };
         let before = answer(&now, recorded, None);
-        let holds = |answer| before.response_to(inputs(&now), &Answers(answer)).is_some();
+        let holds = |answer| before.response_for(inputs(&now), &Answers(answer)).is_some();
         assert!(holds("one") && !holds("two"));
         let clock = Recorded { clock_read: true, ..Recorded::default() };
-        assert!(answer(&now, clock, None).response_to(inputs(&now), &NoLookups).is_none());
+        assert!(answer(&now, clock, None).response_for(inputs(&now), &NoLookups).is_none());
     }
 }

@@ -1,5 +1,5 @@
-//! Whether the children that are there are still in sync with an answer that they were compared with before: then there is
-//! nothing to check, plan or apply. An object that is touched costs a call, and no comparison. Pure.
+//! Remembers which live children are in sync with an answer. While they are, check, plan and apply can be skipped, so an edit of
+//! the object alone costs a call and no comparison of children. Pure.
 
 use std::{
     collections::BTreeSet,
@@ -11,89 +11,94 @@ use pilothouse_engine::{Fingerprint, contract::Child};
 
 use crate::{object::Object, pipeline::observe::Observed, raw_json::raw_fields};
 
-/// An answer's children, and the states of the live ones that are in sync with it.
+/// The live children that are in sync with an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildrenInSync {
     answer: AnswerId,
-    /// Of all live children together.
+    /// The fingerprint of all live children.
     states: Fingerprint,
+    /// None after an apply, because only a comparison has read the live values.
     compared: Option<Compared>,
 }
 
-/// What a comparison looked at. All the rest of a child may change, as its own controller changes it all the time.
+/// The fields that a comparison reads. The other fields, such as the status, may change: a child's own controller writes them all
+/// the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Compared {
-    marks: Marks,
-    /// Of all live children together.
+    keys: MetadataKeys,
+    /// The fingerprint of these fields of all live children.
     parts: Fingerprint,
 }
 
 impl ChildrenInSync {
-    /// The answer and what is there were compared, and agree.
-    pub fn compared(answer: AnswerId, marks: Marks, observed: &Observed) -> Self {
-        let parts = together(observed, |child| marks.part(child));
-        Self { answer, states: states(observed), compared: Some(Compared { marks, parts }) }
+    /// A comparison of the answer with the live children found no difference to apply.
+    pub fn compared(answer: AnswerId, keys: MetadataKeys, observed: &Observed) -> Self {
+        let parts = combined_fingerprint(observed, |child| keys.relevant_fingerprint(child));
+        Self { answer, states: children_state(observed), compared: Some(Compared { keys, parts }) }
     }
 
-    /// The answer was just applied, without deletes. Of what was observed, the states in `replaced` became those in `written`.
+    /// The answer was just applied, without deletes. Compared to `observed`, the writes replaced some states with others.
     pub fn applied(answer: AnswerId, observed: &Observed, writes: &WrittenStates) -> Self {
         let changes = writes.replaced.iter().chain(&writes.written).copied();
-        Self { answer, states: states(observed).toggled(changes), compared: None }
+        Self { answer, states: children_state(observed).toggled(changes), compared: None }
     }
 
-    /// Whether it is about this answer.
+    /// Whether it belongs to this answer.
     pub fn is_of(&self, answer: AnswerId) -> bool {
         self.answer == answer
     }
 
-    /// Whether the live children are in the very states that were seen last.
+    /// Whether no live child changed at all.
     pub fn is_as_seen(&self, observed: &Observed) -> bool {
-        self.states == states(observed)
+        self.states == children_state(observed)
     }
 
-    /// The same with what is there now, if that is still in sync.
+    /// The same for the current children, if they are still in sync.
     pub fn refreshed(self, observed: &Observed) -> Option<Self> {
-        let states = states(observed);
-        let same = |compared: &Compared| compared.parts == together(observed, |child| compared.marks.part(child));
+        let states = children_state(observed);
+        let same = |compared: &Compared| {
+            compared.parts == combined_fingerprint(observed, |child| compared.keys.relevant_fingerprint(child))
+        };
         let agrees = self.states == states || self.compared.as_ref().is_some_and(same);
         agrees.then_some(Self { states, ..self })
     }
 }
 
-/// The states that writes replaced, and those that they left, as the API server answered.
+/// The fingerprints of children before and after writes.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenStates {
-    /// States of live children that are no more.
+    /// Before the writes.
     pub replaced: Vec<Fingerprint>,
-    /// States that are there instead.
+    /// After the writes, as the API server answered.
     pub written: Vec<Fingerprint>,
 }
 
-/// Names the states of all live children together.
-pub fn states(observed: &Observed) -> Fingerprint {
-    together(observed, Object::fingerprint)
+/// The fingerprint of all live children.
+pub fn children_state(observed: &Observed) -> Fingerprint {
+    combined_fingerprint(observed, Object::fingerprint)
 }
 
-fn together(observed: &Observed, name: impl Fn(&Object) -> Fingerprint) -> Fingerprint {
+fn combined_fingerprint(observed: &Observed, name: impl Fn(&Object) -> Fingerprint) -> Fingerprint {
     Fingerprint::of_all(observed.all_children().map(|child| name(&child.object)))
 }
 
-/// The labels and annotations that an answer's children have. Others are somebody else's.
+/// The keys of the labels and annotations that an answer sets. Others belong to somebody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marks(Arc<[Box<str>]>);
+pub struct MetadataKeys(Arc<[Box<str>]>);
 
-impl Marks {
-    /// These labels and annotations.
+impl MetadataKeys {
+    /// A set of keys.
     pub fn of<'m>(keys: impl IntoIterator<Item = &'m str>) -> Self {
         let keys: BTreeSet<_> = keys.into_iter().collect();
         Self(keys.into_iter().map(Into::into).collect())
     }
 
-    /// Names what of a live child a comparison looks at: not what changes with every write, nor what only others write.
-    fn part(&self, live: &Object) -> Fingerprint {
+    /// The fingerprint of the fields that a comparison reads. It leaves out what changes with every write (resource version,
+    /// generation) and what only others write (status, foreign labels and annotations).
+    fn relevant_fingerprint(&self, live: &Object) -> Fingerprint {
         let mut hasher = DefaultHasher::new();
         live.uid.hash(&mut hasher);
-        // Of what cannot be read, any other version is another.
+        // Without JSON to read, every change of the child counts.
         let Some(fields) = raw_fields(&live.text) else { return live.fingerprint() };
         for (field, value) in fields.into_iter().filter(|(field, _)| field != "status") {
             match &*field {
@@ -109,8 +114,8 @@ impl Marks {
         for (field, value) in fields {
             match (&*field, raw_fields(value.get())) {
                 ("resourceVersion" | "generation", _) => {}
-                ("labels" | "annotations", Some(marks)) => {
-                    let ours = marks.into_iter().filter(|(mark, _)| self.0.iter().any(|ours| **ours == **mark));
+                ("labels" | "annotations", Some(keys)) => {
+                    let ours = keys.into_iter().filter(|(mark, _)| self.0.iter().any(|ours| **ours == **mark));
                     ours.for_each(|(mark, value)| (&field, mark, value.get()).hash(hasher));
                 }
                 (field, _) => (field, value.get()).hash(hasher),
@@ -119,12 +124,13 @@ impl Marks {
     }
 }
 
-/// Names the children of an answer of one version of a plugin, for an object.
+/// The fingerprint of the children of an answer, together with everything else that the plan for them depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerId(Fingerprint);
 
 impl AnswerId {
-    /// Of the version with this digest, for the object that was observed.
+    /// For the plugin version with this digest and the observed object. The schemas are part of it, because the comparison uses
+    /// them.
     pub fn of(digest: &str, observed: &Observed, children: &[Child]) -> Self {
         let mut hasher = DefaultHasher::new();
         (digest, &observed.object.uid, children.len()).hash(&mut hasher);
@@ -184,8 +190,8 @@ mod tests {
         })
     }
 
-    fn marks() -> Marks {
-        Marks::of(["ours", "ours-too"])
+    fn keys() -> MetadataKeys {
+        MetadataKeys::of(["ours", "ours-too"])
     }
 
     fn answer(children: &[Child]) -> AnswerId {
@@ -193,7 +199,7 @@ mod tests {
     }
 
     fn compared(children: &[Child], there: &[Value]) -> ChildrenInSync {
-        ChildrenInSync::compared(answer(children), marks(), &observed(there))
+        ChildrenInSync::compared(answer(children), keys(), &observed(there))
     }
 
     fn is_still_in_sync(before: &ChildrenInSync, children: &[Child], there: &[Value]) -> bool {
@@ -201,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_answer_or_set_of_children_is_not_settled() {
+    fn another_answer_or_another_set_of_children_is_not_in_sync() {
         let there = [live("1"), live("2")];
         let before = compared(&[child("x"), child("y")], &there);
         let mut keeping = child("y");
@@ -218,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_compared_again_when_something_changed_that_an_answer_can_say() {
+    fn a_child_is_compared_again_if_a_field_changed_that_an_answer_can_set() {
         let changed = |pointer: &str, value: Value| {
             let mut changed = live("2");
             let (parent, field) = pointer.rsplit_once('/').unwrap_or_default();
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_just_written_is_in_sync_as_it_was_written() {
+    fn children_are_in_sync_after_an_apply_until_they_change() {
         let (before, wanted) = (observed(&[live("1")]), [child("x")]);
         let after = observed(&[live("2")]);
         let states = |observed: &Observed| observed.children.iter().map(|child| child.object.fingerprint()).collect();
@@ -256,11 +262,11 @@ mod tests {
         let written = ChildrenInSync::applied(answer(&wanted), &before, &writes);
         assert!(is_still_in_sync(&written, &wanted, &[live("2")]));
         assert!(!is_still_in_sync(&written, &wanted, &[live("1")]));
-        assert!(!is_still_in_sync(&written, &wanted, &[live("3")]), "nobody has looked at what was there");
+        assert!(!is_still_in_sync(&written, &wanted, &[live("3")]), "an apply compares nothing");
     }
 
     #[test]
-    fn each_look_is_remembered() {
+    fn a_refresh_remembers_the_current_states() {
         let wanted = [child("x")];
         let once = compared(&wanted, &[live("1")]).refreshed(&observed(&[live("2")]));
         assert_eq!(once, Some(compared(&wanted, &[live("2")])));

@@ -1,5 +1,5 @@
-//! What a call is based on: a plugin is a function of its inputs, so the same inputs have the same answer. What it looks up is
-//! an input too, but is known only after the call. Pure.
+//! The inputs of a call, as fingerprints. A plugin is a function of its inputs, so a call with the same inputs can be skipped.
+//! Lookups are inputs as well, but they are known only after the call; see `answer.rs`. Pure.
 
 use std::hash::{DefaultHasher, Hash};
 
@@ -12,48 +12,48 @@ use crate::{
     plugin::projection::{Projected, Projections},
 };
 
-/// Names the inputs of a call, but for what the plugin looks up.
+/// The fingerprint of a call's inputs, without lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inputs {
     object: ObjectState,
-    /// The plugin's version, what it is shown of the children, and which kinds there are.
+    /// The plugin's version and configuration, the projections of the children, and the installed kinds.
     others: Fingerprint,
 }
 
 impl Inputs {
-    /// The inputs of a call of the version of a plugin that has this digest, with this configuration.
+    /// The inputs of a call of the plugin version with this digest and this configuration.
     pub fn of(digest: &str, config: &str, observed: &Observed) -> Self {
         let object = ObjectState::of(&observed.object, observed.projection.as_deref());
         Self { object, others: others(digest, config, observed) }
     }
 
-    /// The same inputs with the object in another state; none if the plugin would be shown something else.
+    /// The same inputs with another state of the object; none if the plugin sees a difference.
     pub fn with_object(self, object: ObjectState) -> Option<Self> {
         (self.object.shown == object.shown).then_some(Self { object, ..self })
     }
 }
 
-/// Names one state of an object.
+/// The fingerprint of one state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectState {
-    /// What the plugin is shown.
+    /// The fields that the plugin reads.
     shown: Fingerprint,
-    /// What else the host goes by.
+    /// Other fields that the host's own decisions depend on.
     host: Fingerprint,
 }
 
 impl ObjectState {
-    /// The state of an object for a plugin that is shown what is declared.
+    /// The state of an object, for a plugin with these projections.
     pub fn shown_by(projections: &Projections, object: &Object) -> Self {
         Self::of(object, projections.of_object(object).as_deref())
     }
 
-    /// The state of an object of which a plugin is shown this projection; none: all of it.
+    /// The state of an object with this projection; none if the plugin reads all of it.
     fn of(object: &Object, projection: Option<&str>) -> Self {
         let Some(projection) = projection else {
             return Self { shown: object.fingerprint(), host: Fingerprint::of(&()) };
         };
-        // Of an object that somebody annotated for the host, any change counts: these annotations are read elsewhere.
+        // The guard against mass deletion and adoption read these annotations later. With one of them, every change counts.
         let is_annotated = [labels::ALLOW_REMOVAL, labels::ADOPT].iter().any(|mark| object.text.contains(mark));
         let annotated = is_annotated.then_some(&object.resource_version);
         let host = Fingerprint::of(&(&object.uid, &object.finalizers, object.status_text(), annotated));
@@ -73,7 +73,7 @@ fn others(digest: &str, config: &str, observed: &Observed) -> Fingerprint {
         (&child.object.uid, shown).hash(&mut hasher);
     }
     observed.schemas().for_each(|schema| schema.hash(&mut hasher));
-    // A kind that comes or goes changes what may be returned.
+    // The check refuses children of kinds that are not installed, so their set is an input, too.
     observed.kinds.keys().for_each(|kind| kind.hash(&mut hasher));
     Fingerprint::of_hashed(&hasher)
 }

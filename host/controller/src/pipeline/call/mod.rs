@@ -1,5 +1,5 @@
-//! Stage 3: asks the plugin. Its lookups are answered from caches and remembered; whatever goes wrong in the call is a result,
-//! not an error of the host. A call is left out where the plugin would be asked the same as in the round before.
+//! Stage 3: calls the plugin, unless it would get the same inputs as in the previous round. Answers its lookups from the caches and
+//! remembers them. Makes no request; a failure of the plugin is a result, not an error of the host.
 
 pub mod answer;
 pub mod in_sync;
@@ -13,68 +13,69 @@ use self::{answer::LastAnswer, in_sync::AnswerId, inputs::Inputs};
 use super::{observe::Observed, work_item::WorkItem};
 use crate::events::Event;
 
-/// What the plugin is asked.
-pub struct Question<'a> {
+/// A call to make.
+pub struct PluginCall<'a> {
     /// The object and its children.
     pub observed: &'a Observed,
-    /// What names them.
+    /// The fingerprint of the inputs.
     pub inputs: Inputs,
-    /// To reconcile or to finalize.
+    /// The function to call.
     pub verb: Verb,
 }
 
-/// An answer, and what is remembered of it.
-pub struct Answered {
-    /// What the plugin said.
+/// The answer to a call.
+pub struct PluginAnswer {
+    /// The plugin's response.
     pub response: Arc<Response>,
-    /// What is remembered.
+    /// The part to remember for the next reconcile.
     pub answer: LastAnswer,
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Debug)]
-pub enum Unanswered {
-    /// Another version has come to work, or none: it is asked instead.
+pub enum CallError {
+    /// Another version of the plugin became active during the call, or the plugin was removed.
     Superseded,
-    /// The call failed.
+    /// The plugin failed.
     Failed(Outcome),
 }
 
-/// Asks the plugin, or takes the answer that it gave before, if it would give the same.
+/// Calls the plugin, or reuses the previous answer if the inputs are the same.
 ///
 /// # Errors
-/// [`Unanswered`]; what was remembered of the answer before is gone then.
-pub async fn ask(
+/// [`CallError`]; the previous answer is lost then, so the next reconcile calls again.
+pub async fn call_plugin(
     item: &WorkItem<'_>,
-    question: &Question<'_>,
+    plugin_call: &PluginCall<'_>,
     before: Option<LastAnswer>,
-) -> Result<Answered, Unanswered> {
-    let Question { observed, inputs, verb } = question;
-    let known = before.as_ref().and_then(|before| before.response_to(*inputs, &item.lookups()));
+) -> Result<PluginAnswer, CallError> {
+    let PluginCall { observed, inputs, verb } = plugin_call;
+    let known = before.as_ref().and_then(|before| before.response_for(*inputs, &item.lookups()));
     if let (Some(answer), Some(response)) = (&before, known) {
         item.context.metrics.plugins.call_skipped(&item.plugin.name);
-        return Ok(Answered { response, answer: answer.clone() });
+        return Ok(PluginAnswer { response, answer: answer.clone() });
     }
     let context = CallContext { lookups: Arc::new(item.indexed_lookups()), now: item.context.clock.now() };
     let call = item.plugin.reconciler.call(*verb, observed.request(&item.plugin.config), context);
-    // A call that is under way when another version comes is not waited for: that version is asked instead.
+    // A swap does not wait for slow calls of the old version: they are dropped, and the new version is called instead. `biased`
+    // prefers a call that has just ended.
     let call = tokio::select! {
         biased;
         call = call => call,
-        () = item.plugin.until_superseded() => return Err(Unanswered::Superseded),
+        () = item.plugin.until_superseded() => return Err(CallError::Superseded),
     };
     item.context.metrics.called(&item.plugin.name, &call);
-    tell_denials(item, observed, &call.recorded.denied);
+    report_denied_lookups(item, observed, &call.recorded.denied);
     let queries = call.recorded.lookups.iter().map(|lookup| lookup.query.clone()).collect();
     item.context.lookups.record(item.key, queries);
     match call.outcome {
         Outcome::Response(response) => {
             let children = answer_id(item, observed, &response);
             let response = Arc::new(response);
-            let answer = LastAnswer::new(*inputs, response.clone(), call.recorded, children).after(before);
-            Ok(Answered { response, answer })
+            let answer = LastAnswer::new(*inputs, response.clone(), call.recorded, children).inheriting(before);
+            Ok(PluginAnswer { response, answer })
         }
-        failed => Err(Unanswered::Failed(failed)),
+        failed => Err(CallError::Failed(failed)),
     }
 }
 
@@ -83,11 +84,11 @@ fn answer_id(item: &WorkItem<'_>, observed: &Observed, response: &Response) -> O
     Some(AnswerId::of(item.plugin.reconciler.digest(), observed, children))
 }
 
-/// Tells of lookups that were denied, whatever the plugin made of that.
-fn tell_denials(item: &WorkItem<'_>, observed: &Observed, denied: &[DeniedLookup]) {
+/// Reports lookups that were denied, even if the plugin handled the denial: somebody has to fix its manifest or its request.
+fn report_denied_lookups(item: &WorkItem<'_>, observed: &Observed, denied: &[DeniedLookup]) {
     for DeniedLookup { kind, why } in denied {
         let denial = Event::warning("LookupDenied", why);
         tracing::warn!(reason = denial.reason, %kind, decision = "the plugin goes on without", "{why}");
-        item.tell(&observed.object, &denial);
+        item.record_fault(&observed.object, &denial);
     }
 }

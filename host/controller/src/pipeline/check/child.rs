@@ -1,4 +1,4 @@
-//! The children that a plugin returned: which it may have, and where they live.
+//! Checks and completes the children of an answer. Does not validate their specs.
 
 use std::collections::BTreeSet;
 
@@ -49,6 +49,7 @@ fn complete(owner: &Owner<'_>, child: &Child) -> Result<DesiredChild, Refusal> {
     let schema = owner.kinds.schema(&kind);
     drop_nulls(&mut body, schema.map_or_else(Cursor::unknown, Schema::root));
     body.remove("status");
+    remove_server_fields(&mut body);
     secret::encode_string_data(&kind, &mut body);
     let mut body = Value::Object(body);
     for field in unmanaged_fields {
@@ -59,8 +60,26 @@ fn complete(owner: &Owner<'_>, child: &Child) -> Result<DesiredChild, Refusal> {
     if !unmanaged_fields.is_empty() {
         body["metadata"]["annotations"][labels::UNMANAGED] = json!(unmanaged_fields.join(" "));
     }
-    let digest = ownership::mark(owner, &mut body, &kind, &name, *on_removal);
+    let digest = ownership::add_metadata(owner, &mut body, &kind, &name, *on_removal);
     Ok(DesiredChild { kind, name, body, digest, on_immutable: *on_immutable, unmanaged: unmanaged_fields.clone() })
+}
+
+/// Fields of the metadata that the API server sets, or the host: a plugin that returns what it was shown may have them.
+const SERVER_FIELDS: [&str; 9] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+fn remove_server_fields(body: &mut Map<String, Value>) {
+    let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
 }
 
 fn malformed(what: String, why: &str) -> Refusal {
@@ -73,7 +92,7 @@ fn declared_kind(owner: &Owner<'_>, body: &Map<String, Value>) -> Result<KindRef
     if owner.manifest.children.contains(&kind) { Ok(kind) } else { Err(Refusal::UndeclaredKind(kind)) }
 }
 
-/// Where a child lives; empty for a cluster-scoped kind.
+/// The namespace of a child; empty for a cluster-scoped kind.
 fn namespace(owner: &Owner<'_>, body: &Map<String, Value>, kind: &KindRef, name: &str) -> Result<String, Refusal> {
     let own = &*owner.object.name.namespace;
     let child = || format!("{} '{name}'", kind.kind);
@@ -86,7 +105,7 @@ fn namespace(owner: &Owner<'_>, body: &Map<String, Value>, kind: &KindRef, name:
         return Err(malformed(child(), "metadata.namespace is not a text"));
     }
     match text(body, &["metadata", "namespace"]).filter(|asked| !asked.is_empty()) {
-        // A cluster-scoped object says where its children live.
+        // A cluster-scoped owner may have children in any namespace, so each child must name its own.
         Some(asked) if own.is_empty() => check_namespace(&child(), &asked).map(|()| asked),
         None if own.is_empty() => {
             Err(malformed(child(), "its object is cluster-scoped, so it needs a metadata.namespace"))
@@ -101,7 +120,7 @@ mod tests {
     use super::{super::sample::*, *};
 
     #[test]
-    fn refuses_what_a_plugin_may_not_do() {
+    fn children_that_break_a_rule_are_refused_with_its_reason() {
         let secret = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}"#;
         let namespace = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}"#;
         let absent = r#"{"apiVersion":"example.com/v1","kind":"Absent","metadata":{"name":"a"}}"#;

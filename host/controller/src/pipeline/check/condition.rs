@@ -1,4 +1,4 @@
-//! Which conditions and reasons a plugin may set.
+//! Checks the conditions of an answer and the reason of its verdict. Pure.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use super::refusal::Refusal;
 use crate::pipeline::conditions::{RECONCILING, THROTTLED};
 
 /// Bytes of a condition's type and of its reason (API conventions, `metav1.Condition`).
-const LONGEST_TYPE: usize = 316;
-const LONGEST_REASON: usize = 1024;
+const MAX_TYPE_BYTES: usize = 316;
+const MAX_REASON_BYTES: usize = 1024;
 
-/// Refuses what belongs to the host, what no API server would take, and one type twice.
+/// Refuses conditions that belong to the host, invalid types and reasons, and two conditions of the same type.
 pub(super) fn check_conditions(conditions: &[Condition]) -> Result<(), Refusal> {
     let mut seen = BTreeSet::new();
     for condition in conditions {
@@ -28,7 +28,7 @@ fn check_condition(condition: &Condition) -> Result<(), Refusal> {
     if matches!(condition_type.as_str(), RECONCILING | THROTTLED) {
         return Err(Refusal::Condition(format!("'{condition_type}' belongs to the host")));
     }
-    if !is_word(condition_type, LONGEST_TYPE) || !is_word(reason, LONGEST_REASON) {
+    if !is_word(condition_type, MAX_TYPE_BYTES) || !is_word(reason, MAX_REASON_BYTES) {
         return Err(Refusal::Condition(format!(
             "type '{condition_type}' and reason '{reason}' must be CamelCase words"
         )));
@@ -36,10 +36,10 @@ fn check_condition(condition: &Condition) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a reason to wait that cannot be a condition's.
+/// Refuses a reason to wait that would be invalid in a condition.
 pub(super) fn check_waiting(verdict: &Verdict) -> Result<(), Refusal> {
     match verdict {
-        Verdict::Wait(waiting) if !is_word(&waiting.reason, LONGEST_REASON) => {
+        Verdict::Wait(waiting) if !is_word(&waiting.reason, MAX_REASON_BYTES) => {
             let reason = &waiting.reason;
             Err(Refusal::Condition(format!("the reason '{reason}' to wait must be a CamelCase word")))
         }
@@ -47,7 +47,8 @@ pub(super) fn check_waiting(verdict: &Verdict) -> Result<(), Refusal> {
     }
 }
 
-/// The API conventions' pattern for a reason; types are checked by the API server where the schema says so.
+/// Whether a text matches the pattern for a reason (API conventions, `metav1.Condition`). The same pattern serves for types here; a
+/// CRD's schema may be stricter.
 fn is_word(text: &str, longest: usize) -> bool {
     text.len() <= longest
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_of_the_host_are_not_for_plugins() {
+    fn conditions_of_the_host_and_invalid_ones_are_refused() {
         for (condition_type, reason, allowed) in [
             ("Ready", "Available", true),
             ("Stalled", "X", true),
@@ -86,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn a_type_comes_once() {
+    fn two_conditions_of_one_type_are_refused() {
         assert!(check_conditions(&[condition("Ready", "A"), condition("Healthy", "A")]).is_ok());
         assert!(check_conditions(&[condition("Ready", "A"), condition("Ready", "B")]).is_err());
     }
 
     #[test]
-    fn a_reason_to_wait_is_a_word() {
+    fn a_reason_to_wait_must_be_a_camel_case_word() {
         let wait =
             |reason: &str| Verdict::Wait(Waiting { reason: reason.to_owned(), message: String::new(), seconds: 1 });
         assert!(check_waiting(&wait("Missing")).is_ok());

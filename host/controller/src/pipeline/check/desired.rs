@@ -1,20 +1,20 @@
-//! What a plugin returned, once it is checked and completed. Values only.
+//! An answer after check and completion. Values only.
 
 use pilothouse_engine::contract::{Condition, Event, ImmutablePolicy, KindRef, Measurement, Verdict};
 use serde_json::{Map, Value};
 
 use crate::object::ObjectRef;
 
-/// What a plugin returned, checked and completed.
+/// A checked and completed answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
-    /// How it went, in the plugin's words.
+    /// The plugin's verdict.
     pub verdict: Verdict,
-    /// The children that shall exist.
+    /// The desired children.
     pub children: DesiredChildren,
-    /// Whether most children are removed on purpose.
+    /// Whether the plugin removes many children on purpose.
     pub removes_many: bool,
-    /// The status fields; none leaves them as they are.
+    /// The status fields; none leaves the existing ones.
     pub status: Option<Map<String, Value>>,
     /// The plugin's conditions.
     pub conditions: Vec<Condition>,
@@ -22,23 +22,23 @@ pub struct Desired {
     pub events: Vec<Event>,
     /// The plugin's measurements.
     pub measurements: Vec<Measurement>,
-    /// Ask again after so many seconds.
+    /// The delay until the next call, in seconds.
     pub requeue_after: Option<u32>,
 }
 
-/// What an answer says of the children.
+/// The desired children of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DesiredChildren {
-    /// They are left as they are.
+    /// The live children, whatever they are.
     Leave,
-    /// They are known to be as the answer wants them; nothing was checked.
+    /// The live children, which are known to be in sync with the answer. Nothing was checked.
     InSync,
-    /// These shall exist, and no others.
+    /// These, and no others.
     These(Vec<DesiredChild>),
 }
 
 impl DesiredChildren {
-    /// Takes the children that were checked; none where there are none to compare. They count as in sync from then on.
+    /// Takes the checked children out, to plan them; none if there is nothing to plan. Leaves [`DesiredChildren::InSync`] behind.
     pub fn take_checked(&mut self) -> Option<Vec<DesiredChild>> {
         match self {
             Self::Leave | Self::InSync => None,
@@ -50,7 +50,7 @@ impl DesiredChildren {
         }
     }
 
-    /// The children that were checked.
+    /// The checked children.
     pub fn checked(&self) -> &[DesiredChild] {
         match self {
             Self::Leave | Self::InSync => &[],
@@ -59,19 +59,19 @@ impl DesiredChildren {
     }
 }
 
-/// A child as it shall be applied.
+/// A child to apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredChild {
     /// Its kind.
     pub kind: KindRef,
-    /// Its namespace, empty for a cluster-scoped kind, and its name.
+    /// Its name and namespace. The namespace is empty for a cluster-scoped kind.
     pub name: ObjectRef,
     /// The complete body to apply, with owner reference, labels and digest.
     pub body: Value,
-    /// Digest of the body, also in its annotation [`crate::labels::APPLIED`].
+    /// The digest of the body, which is also in its annotation [`crate::labels::APPLIED`].
     pub digest: String,
-    /// What to do when a field cannot change.
+    /// The policy for changes of immutable fields.
     pub on_immutable: ImmutablePolicy,
-    /// JSON pointers of the fields that are left to others; they are not in the body.
+    /// The JSON pointers of fields that are left to others. They are not in the body.
     pub unmanaged: Vec<String>,
 }

@@ -1,11 +1,11 @@
-//! The JSON that plugins return: read, and rid of what the host does not take from them.
+//! Parses the JSON that plugins return and removes nulls and the host's own fields. Pure.
 
 use serde_json::{Map, Value};
 
 use super::refusal::Refusal;
 use crate::schema::Cursor;
 
-/// The object that a text holds; `what` names it in the refusal.
+/// Parses a JSON object. `what` names it in the refusal.
 pub(super) fn parse_object(what: &str, text: &str) -> Result<Map<String, Value>, Refusal> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
@@ -14,14 +14,14 @@ pub(super) fn parse_object(what: &str, text: &str) -> Result<Map<String, Value>,
     }
 }
 
-/// The text at a path of keys.
+/// The string at a path of keys.
 pub(super) fn text(body: &Map<String, Value>, path: &[&str]) -> Option<String> {
     let (last, parents) = path.split_last()?;
     let parent = parents.iter().try_fold(body, |at, key| at.get(*key)?.as_object())?;
     parent.get(*last)?.as_str().map(str::to_owned)
 }
 
-/// The host's own fields of a status are not the plugin's to write; `at` is the place of the status in the schema.
+/// Removes the fields of a status that only the host writes, and nulls. `at` is the place of the status in the schema.
 pub(super) fn without_host_fields(mut status: Map<String, Value>, at: Cursor<'_>) -> Map<String, Value> {
     status.remove("conditions");
     status.remove("observedGeneration");
@@ -29,8 +29,8 @@ pub(super) fn without_host_fields(mut status: Map<String, Value>, at: Cursor<'_>
     status
 }
 
-/// Drops the fields that are null: server-side apply has no use for them, a field that is not there is not applied. Where
-/// the schema says that null is a value, it stays.
+/// Removes the fields that are null. Plugins write null for "no value", for which server-side apply expects a missing field. Null
+/// stays where the schema allows it as a value.
 pub(super) fn drop_nulls(object: &mut Map<String, Value>, at: Cursor<'_>) {
     object.retain(|key, value| !value.is_null() || at.field(key).takes_null());
     for (key, value) in object {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_stay_only_where_the_schema_has_a_use_for_them() {
+    fn nulls_stay_only_where_the_schema_allows_them() {
         let gadget = samples::gadget();
         let cases = [
             ("a scalar", json!({"size": null}), json!({})),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_schema_no_field_is_null() {
+    fn without_a_schema_all_nulls_are_removed() {
         let value = json!({"a": null, "b": {"c": null, "d": [{"e": null}, [{"f": null}]]}});
         assert_eq!(without_nulls(&value, Cursor::unknown()), json!({"b": {"d": [{}, [{}]]}}));
     }

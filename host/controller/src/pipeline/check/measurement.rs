@@ -1,23 +1,23 @@
-//! Whether the measurements of an answer are of metrics that the manifest declares. Pure.
+//! Checks the measurements of an answer against the metrics that the manifest declares. Pure.
 
 use pilothouse_engine::{Manifest, MeasurementKind, contract::Measurement};
 
 use super::refusal::Refusal;
 
 /// The most measurements of one answer.
-const MOST: usize = 1_000;
+const MAX_MEASUREMENTS: usize = 1_000;
 
-/// Bytes that the value of a label may have.
-const LONGEST_LABEL: usize = 256;
+/// The most bytes of a label's value.
+const MAX_LABEL_BYTES: usize = 256;
 
-/// Refuses the first measurement that is not allowed.
+/// Checks all measurements.
 ///
 /// # Errors
-/// [`Refusal::Measurement`].
+/// [`Refusal::Measurement`] for the first violation.
 pub(super) fn check_measurements(manifest: &Manifest, measurements: &[Measurement]) -> Result<(), Refusal> {
-    if measurements.len() > MOST {
+    if measurements.len() > MAX_MEASUREMENTS {
         let count = measurements.len();
-        return Err(Refusal::Measurement(format!("{count} measurements; an answer has at most {MOST}")));
+        return Err(Refusal::Measurement(format!("{count} measurements; an answer has at most {MAX_MEASUREMENTS}")));
     }
     measurements.iter().try_for_each(|measurement| check_measurement(manifest, measurement))
 }
@@ -35,9 +35,9 @@ fn check_measurement(manifest: &Manifest, measurement: &Measurement) -> Result<(
     if keys != expected {
         return refuse(format!("a measurement `{name}` with the labels {keys:?}; its manifest declares {expected:?}"));
     }
-    if let Some(label) = labels.iter().find(|label| label.value.len() > LONGEST_LABEL) {
+    if let Some(label) = labels.iter().find(|label| label.value.len() > MAX_LABEL_BYTES) {
         let key = &label.key;
-        return refuse(format!("a measurement `{name}` whose label `{key}` has more than {LONGEST_LABEL} bytes"));
+        return refuse(format!("a measurement `{name}` whose label `{key}` has more than {MAX_LABEL_BYTES} bytes"));
     }
     if !value.is_finite() || (declared.kind == MeasurementKind::Counter && *value < 0.0) {
         return refuse(format!("a measurement `{name}` of {value}, which cannot be"));
@@ -45,8 +45,8 @@ fn check_measurement(manifest: &Manifest, measurement: &Measurement) -> Result<(
     Ok(())
 }
 
-/// Whether counting one of them twice is wrong: what a gauge is set to, it may be set to again.
-pub fn counts(manifest: &Manifest, measurements: &[Measurement]) -> bool {
+/// Whether any measurement adds to a total, so that to record it twice would be wrong. A gauge can be set to the same value again.
+pub fn accumulates(manifest: &Manifest, measurements: &[Measurement]) -> bool {
     let is_gauge = |measurement: &Measurement| {
         let mut declared = manifest.measurements.iter().filter(|declared| declared.name == measurement.name);
         declared.any(|declared| declared.kind == MeasurementKind::Gauge)
@@ -82,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn measurements_are_of_declared_metrics_with_all_their_labels() {
-        let long = "x".repeat(LONGEST_LABEL + 1);
+    fn measurements_need_a_declared_metric_and_exactly_its_labels() {
+        let long = "x".repeat(MAX_LABEL_BYTES + 1);
         for (measurement, expected) in [
             (measurement("jobs_total", 1.0, &[("b", ""), ("a", "any \"text\"")]), ""),
             (measurement("jobs", -1.0, &[]), ""),
@@ -102,13 +102,13 @@ mod tests {
                 .unwrap_or_default();
             assert!(fault.contains(expected) && fault.is_empty() == expected.is_empty(), "{measurement:?}: {fault}");
         }
-        assert!(check_measurements(&manifest(), &vec![measurement("jobs", 1.0, &[]); MOST + 1]).is_err());
+        assert!(check_measurements(&manifest(), &vec![measurement("jobs", 1.0, &[]); MAX_MEASUREMENTS + 1]).is_err());
     }
 
     #[test]
-    fn what_is_set_counts_nothing() {
+    fn gauges_do_not_accumulate() {
         let gauge = measurement("jobs", 1.0, &[]);
-        assert!(!counts(&manifest(), &[]) && !counts(&manifest(), std::slice::from_ref(&gauge)));
-        assert!(counts(&manifest(), &[gauge, measurement("job_seconds", 1.0, &[])]));
+        assert!(!accumulates(&manifest(), &[]) && !accumulates(&manifest(), std::slice::from_ref(&gauge)));
+        assert!(accumulates(&manifest(), &[gauge, measurement("job_seconds", 1.0, &[])]));
     }
 }

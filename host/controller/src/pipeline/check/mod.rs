@@ -1,6 +1,18 @@
-//! Stage 4: what the plugin may do, and what it need not say. Refuses undeclared kinds, foreign namespaces, duplicates,
-//! broken JSON, and what no API server would take; completes namespace, owner reference and labels. Pure: takes no client and
-//! writes nothing.
+//! Stage 4: checks and completes a plugin's answer. Pure: takes no client and writes nothing.
+//!
+//! # Flow
+//!
+//! [`check()`] checks conditions, verdict, measurements and status, then each child: its kind, name, namespace and metadata. It
+//! adds namespace, labels, annotations and owner reference, and computes the digest of the result.
+//!
+//! # Guarantees
+//!
+//! - An answer is accepted or refused as a whole. Nothing of a refused answer is applied.
+//! - A child is of a declared and installed kind, in a namespace that its owner may use, and has a name that is safe in a URL.
+//!
+//! # Caveats
+//!
+//! The check knows the rules that every API server has. Whether a child's spec is valid is up to the API server.
 
 mod child;
 mod condition;
@@ -32,16 +44,15 @@ pub use self::{
 };
 use crate::schema::Cursor;
 
-/// The most Events of one answer that count; the rest is dropped, so that one plugin's do not keep others' from being
-/// written.
+/// The most Events of one answer. The rest is dropped, because the buffer for Events is shared by all plugins.
 const MAX_EVENTS: usize = 25;
 
-/// What of an answer's children is to be checked.
+/// The children of an answer to check.
 #[derive(Clone, Copy, Debug)]
 pub enum Children<'a> {
-    /// The answer leaves them as they are, or they are not to be touched now.
+    /// None: the answer leaves the live children as they are, or garbage collection is deleting them.
     Leave,
-    /// They are known to be as the answer wants them.
+    /// None: the live children are known to be in sync with the answer.
     InSync,
     /// These.
     Check(&'a [Child]),
@@ -50,7 +61,7 @@ pub enum Children<'a> {
 /// Checks and completes an answer for an object.
 ///
 /// # Errors
-/// [`Refusal`] for the first thing that is not allowed.
+/// [`Refusal`] for the first violation.
 pub fn check(owner: &Owner<'_>, response: &Response, children: Children<'_>) -> Result<Desired, Refusal> {
     let Response { verdict, children: _, removes_many, status, conditions, events, measurements, requeue_after } =
         response;

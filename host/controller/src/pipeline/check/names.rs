@@ -1,24 +1,26 @@
-//! Names, labels and annotations of children: refuses what would break a request or what every API server refuses, in words
-//! that name the field. The rest is the API server's to judge. Pure.
+//! Checks names, labels and annotations of children. Refuses those that would break a request, such as a name with `?`, and those
+//! that every API server refuses, with a message that names the field. Pure.
 
 use pilothouse_engine::contract::KindRef;
 use serde_json::{Map, Value};
 
 use super::refusal::Refusal;
+use crate::labels;
 
-/// Characters of a name: a path segment's own (RFC 3986) without `%`, which covers DNS names and the names of RBAC kinds.
+/// The characters of a name besides letters and digits: those of a path segment (RFC 3986) without `%`. They cover DNS names and
+/// the names of RBAC objects.
 const NAME_CHARACTERS: &[u8] = b"-._~!$&'()*+,;=:@";
 
-/// Bytes of a name (DNS subdomain, RFC 1123).
-const LONGEST_NAME: usize = 253;
+/// The most bytes of a name (DNS subdomain, RFC 1123).
+const MAX_NAME_BYTES: usize = 253;
 
-/// Bytes of a DNS label, of a label's value, and of a key without its prefix.
-const LONGEST_LABEL: usize = 63;
+/// The most bytes of a DNS label, of a label's value, and of a key without its prefix.
+const MAX_LABEL_BYTES: usize = 63;
 
-/// Refuses a name that cannot stand in the path of a request.
+/// Refuses a name that is not safe in the path of a request.
 pub(super) fn check_name(kind: &KindRef, name: &str) -> Result<(), Refusal> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || NAME_CHARACTERS.contains(&byte);
-    let is_name = name.len() <= LONGEST_NAME && name.bytes().all(is_allowed) && !matches!(name, "." | "..");
+    let is_name = name.len() <= MAX_NAME_BYTES && name.bytes().all(is_allowed) && !matches!(name, "." | "..");
     refuse_unless(
         is_name,
         || format!("{} '{name}'", kind.kind),
@@ -26,9 +28,9 @@ pub(super) fn check_name(kind: &KindRef, name: &str) -> Result<(), Refusal> {
     )
 }
 
-/// Refuses a namespace that is no DNS label.
+/// Refuses a namespace that is not a DNS label.
 pub(super) fn check_namespace(child: &str, namespace: &str) -> Result<(), Refusal> {
-    let is_label = namespace.len() <= LONGEST_LABEL
+    let is_label = namespace.len() <= MAX_LABEL_BYTES
         && namespace.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && is_bounded(namespace);
     refuse_unless(
@@ -38,7 +40,7 @@ pub(super) fn check_namespace(child: &str, namespace: &str) -> Result<(), Refusa
     )
 }
 
-/// Refuses labels and annotations that no object can have.
+/// Refuses invalid labels and annotations.
 pub(super) fn check_metadata(body: &Map<String, Value>, child: &str) -> Result<(), Refusal> {
     let metadata = body.get("metadata").and_then(Value::as_object);
     for field in ["labels", "annotations"] {
@@ -51,6 +53,8 @@ pub(super) fn check_metadata(body: &Map<String, Value>, child: &str) -> Result<(
             let is_text = text.is_some() || value.is_null();
             refuse_unless(is_text, what, || format!("metadata.{field} has '{key}', which is not a text"))?;
             refuse_unless(is_key(key), what, || format!("metadata.{field} has '{key}', which is not a key"))?;
+            let is_its_own = !key.starts_with(labels::PREFIX);
+            refuse_unless(is_its_own, what, || format!("metadata.{field} has '{key}', which belongs to the host"))?;
             let is_value = field != "labels" || text.is_none_or(is_label_value);
             refuse_unless(is_value, what, || {
                 format!("metadata.labels has '{key}', whose value '{}' cannot be a label's", text.unwrap_or_default())
@@ -64,7 +68,7 @@ fn refuse_unless(is_fine: bool, what: impl Fn() -> String, why: impl Fn() -> Str
     if is_fine { Ok(()) } else { Err(Refusal::Malformed { what: what(), why: why() }) }
 }
 
-/// Whether a key is a qualified name: a DNS subdomain and a slash, if it likes, and a name.
+/// Whether a key is a qualified name: a name, optionally after a DNS subdomain and a slash.
 fn is_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let is_prefix = |prefix: &str| {
@@ -72,7 +76,7 @@ fn is_key(key: &str) -> bool {
             part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
                 && is_bounded(part)
         };
-        prefix.len() <= LONGEST_NAME && prefix.split('.').all(is_part)
+        prefix.len() <= MAX_NAME_BYTES && prefix.split('.').all(is_part)
     };
     is_word(name) && !name.is_empty() && prefix.is_none_or(is_prefix)
 }
@@ -82,7 +86,7 @@ fn is_label_value(value: &str) -> bool {
 }
 
 fn is_word(text: &str) -> bool {
-    text.len() <= LONGEST_LABEL
+    text.len() <= MAX_LABEL_BYTES
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && is_bounded(text)
 }
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_can_stand_in_a_path() {
+    fn names_must_be_safe_in_a_path() {
         let kind = KindRef::new("v1", "ConfigMap");
         for (name, expected) in [
             ("web", true),
@@ -126,11 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_annotations_are_texts_under_keys() {
+    fn labels_and_annotations_must_be_strings_with_valid_keys() {
         for (metadata, expected) in [
             (json!({}), true),
             (json!({"labels": null, "annotations": {"a/b": "any text at all"}}), true),
             (json!({"labels": {"app.kubernetes.io/name": "web", "empty": "", "dropped": null}}), true),
+            (json!({"labels": {"pilothouse.dev/plugin": "x"}}), false),
+            (json!({"annotations": {"pilothouse.dev/on-removal": "keep"}}), false),
             (json!({"labels": "x"}), false),
             (json!({"annotations": []}), false),
             (json!({"labels": {"a": 1}}), false),

@@ -1,4 +1,4 @@
-//! The object that an answer's children belong to, and what is known of its plugin and of the cluster. Values only.
+//! The context of a check: the owner of the children, its plugin's manifest, and the kinds of the cluster. Values only.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use pilothouse_engine::{Manifest, contract::KindRef};
 
 use crate::{kinds::KnownKind, object::Object, schema::Schema};
 
-/// The object that the children belong to, and what its plugin declares.
+/// The owner of the children.
 #[derive(Clone, Copy)]
 pub struct Owner<'a> {
     /// The plugin's manifest.
@@ -17,16 +17,16 @@ pub struct Owner<'a> {
     pub object: &'a Object,
     /// The schema of the object's kind.
     pub schema: Option<&'a Schema>,
-    /// What is known of the child kinds.
+    /// The child kinds that are installed.
     pub kinds: &'a dyn KnownKinds,
 }
 
-/// What the check needs to know of the cluster.
+/// The kinds of a cluster.
 pub trait KnownKinds {
-    /// Whether objects of a kind live in namespaces; none if the kind is not installed.
+    /// Whether a kind is namespaced; none if it is not installed.
     fn is_namespaced(&self, kind: &KindRef) -> Option<bool>;
 
-    /// A kind's schema, if it is known.
+    /// The schema of a kind, if it is known.
     fn schema(&self, kind: &KindRef) -> Option<&Schema>;
 }
 

@@ -1,4 +1,4 @@
-//! The marks that make a child its object's: namespace, labels, owner reference, identity, and the digest of all that.
+//! Adds the metadata that ties a child to its owner: namespace, labels, owner reference, identity and digest. Pure.
 
 use pilothouse_engine::contract::{KindRef, RemovalPolicy};
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use super::owner::Owner;
 use crate::{labels, object::ObjectRef};
 
-/// Adds the marks to a child's body, and tells its digest.
-pub(super) fn mark(
+/// Adds the metadata to a child's body and returns the body's digest.
+pub(super) fn add_metadata(
     owner: &Owner<'_>,
     body: &mut Value,
     kind: &KindRef,
@@ -30,6 +30,7 @@ pub(super) fn mark(
         RemovalPolicy::Delete => metadata["ownerReferences"] = json!([owner_reference(owner)]),
         RemovalPolicy::Keep => metadata["annotations"][labels::ON_REMOVAL] = json!(labels::KEEP),
     }
+    // Objects in `serde_json` are sorted by key, so the digest does not depend on the order in the plugin's answer.
     let hash = Sha256::digest(body.to_string().as_bytes());
     let digest: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     body["metadata"]["annotations"][labels::APPLIED] = json!(digest);
@@ -58,7 +59,7 @@ mod tests {
     };
 
     #[test]
-    fn completes_what_a_plugin_need_not_say() -> Result<(), Refusal> {
+    fn adds_namespace_labels_and_owner_reference() -> Result<(), Refusal> {
         let mut given = child(
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app":"x"}},
                 "data":{"kept":"1","none":null,"others":"2"},"status":{"a":1}}"#,
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_follows_the_content_and_not_its_order() -> Result<(), Refusal> {
+    fn the_digest_depends_on_the_content_but_not_on_its_order() -> Result<(), Refusal> {
         let digest = |body: &str| Ok(checked("ns", vec![child(body)])?[0].digest.clone());
         let one = digest(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"2"}}"#)?;
         let same =
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_to_keep_has_no_owner_for_garbage_collection() -> Result<(), Refusal> {
+    fn a_child_to_keep_has_no_owner_reference() -> Result<(), Refusal> {
         let kept = Child { on_removal: RemovalPolicy::Keep, ..child(&config_map("")) };
         let children = checked("ns", vec![kept])?;
         assert_eq!(children[0].body["metadata"].get("ownerReferences"), None);

@@ -1,19 +1,21 @@
-//! JSON pointers (RFC 6901) into a child: removing the fields that are left to others. Pure.
+//! Removes fields by JSON pointer (RFC 6901), for fields that are left to others. Pure.
 
 use serde_json::Value;
 
 /// A text that is not a JSON pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is not a JSON pointer such as /spec/replicas")]
-pub struct NoPointer;
+pub struct InvalidPointer;
 
-/// Removes the field that a pointer names; a field that is not there is no error.
+/// Removes the field at a pointer. A field that does not exist is no error.
 ///
 /// # Errors
-/// [`NoPointer`].
-pub fn remove(value: &mut Value, pointer: &str) -> Result<(), NoPointer> {
-    let (parent, last) =
-        pointer.rsplit_once('/').filter(|(parent, _)| parent.is_empty() || parent.starts_with('/')).ok_or(NoPointer)?;
+/// [`InvalidPointer`] if the text is not a pointer, or if it is the pointer of the whole document.
+pub fn remove(value: &mut Value, pointer: &str) -> Result<(), InvalidPointer> {
+    let (parent, last) = pointer
+        .rsplit_once('/')
+        .filter(|(parent, _)| parent.is_empty() || parent.starts_with('/'))
+        .ok_or(InvalidPointer)?;
     let key = last.replace("~1", "/").replace("~0", "~");
     match value.pointer_mut(parent) {
         Some(Value::Object(object)) => {
@@ -36,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn removes_what_is_there_and_nothing_else() -> Result<(), NoPointer> {
+    fn removes_exactly_the_field_at_the_pointer() -> Result<(), InvalidPointer> {
         let cases = [
             ("/spec/replicas", json!({"spec": {"image": "a", "a/b": 1, "list": [1, 2]}})),
             ("/spec/a~1b", json!({"spec": {"replicas": 1, "image": "a", "list": [1, 2]}})),

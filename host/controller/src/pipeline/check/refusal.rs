@@ -1,19 +1,19 @@
-//! Why a plugin's answer is refused, in words for people and one word for machines.
+//! The reasons for which a plugin's answer is refused. Values only.
 
 use pilothouse_engine::contract::KindRef;
 
 /// The most children one object may have.
 pub(super) const MAX_CHILDREN: usize = 1_000;
 
-/// Why a response is refused as a whole. Nothing of it is applied.
+/// The reason for which an answer is refused as a whole.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// Text that should be JSON is not, or is JSON of another shape.
+    /// A value that is not valid: not JSON, of the wrong type, or against a rule of the API server.
     #[error("the plugin returned {what} that is not valid: {why}")]
     Malformed {
-        /// What it is.
+        /// The value.
         what: String,
-        /// What is wrong.
+        /// The violation.
         why: String,
     },
     /// A kind that the manifest does not declare.
@@ -27,28 +27,28 @@ pub enum Refusal {
     ForeignNamespace {
         /// The child.
         child: String,
-        /// Where it would be.
+        /// Its namespace.
         namespace: String,
     },
-    /// A cluster-scoped child of an object in a namespace: owner references cannot cross that way.
+    /// A cluster-scoped child of a namespaced object. Kubernetes does not allow such an owner reference.
     #[error("the plugin returned {0}, which is cluster-scoped and cannot be owned by an object in a namespace")]
     ClusterScoped(String),
     /// The same child twice.
     #[error("the plugin returned {0} twice")]
     Duplicate(String),
-    /// More children than an object may have.
+    /// Too many children.
     #[error("the plugin returned {0} children; an object has at most {MAX_CHILDREN}")]
     TooMany(usize),
-    /// A sample of no metric that the manifest declares.
+    /// A measurement that the manifest does not declare, or an invalid one.
     #[error("the plugin returned {0}")]
     Measurement(String),
-    /// A condition that is the host's or has no name or reason.
+    /// A condition that belongs to the host or is invalid.
     #[error("the plugin returned a condition that is not allowed: {0}")]
     Condition(String),
 }
 
 impl Refusal {
-    /// One CamelCase word for conditions and events.
+    /// The CamelCase word for conditions and Events.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Malformed { .. } | Self::Measurement(_) | Self::Condition(_) => "PluginContractViolated",

@@ -1,4 +1,4 @@
-//! An object, its plugin and their cluster, for tests.
+//! A sample owner with its plugin and its cluster, for tests.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
     object::Object,
 };
 
-/// A plugin that may have ConfigMaps, Namespaces and a kind that is not installed.
+/// The manifest of a plugin with three child kinds: ConfigMap, Namespace, and one that is not installed.
 fn manifest() -> Manifest {
     let children = [("v1", "ConfigMap"), ("v1", "Namespace"), ("example.com/v1", "Absent")];
     let children = children.map(|(version, kind)| KindRef::new(version, kind)).into();
@@ -40,7 +40,7 @@ fn object(namespace: &str) -> Object {
     Object { uid: "u-1".into(), ..Object::sample(namespace, "shop") }
 }
 
-/// A child with nothing said about it.
+/// A child with default policies.
 pub(super) fn child(body: &str) -> Child {
     Child {
         object: body.to_owned(),
@@ -50,12 +50,12 @@ pub(super) fn child(body: &str) -> Child {
     }
 }
 
-/// A ConfigMap with more metadata.
+/// A ConfigMap with extra metadata.
 pub(super) fn config_map(extra: &str) -> String {
     format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"{extra}}}}}"#)
 }
 
-/// The children of an object of that namespace, checked.
+/// Checks the children of an object in a namespace.
 pub(super) fn checked(namespace: &str, children: Vec<Child>) -> Result<Vec<DesiredChild>, Refusal> {
     let (manifest, kind, object, kinds) =
         (manifest(), KindRef::new("example.com/v1", "Web"), object(namespace), kinds());

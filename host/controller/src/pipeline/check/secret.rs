@@ -1,17 +1,17 @@
-//! A Secret's `stringData`: a convenience of the API server's, which turns it into `data` and forgets it. What is applied under
-//! one name and kept under another can neither be compared nor taken away, so it is turned here. Pure.
+//! Moves `stringData` of a Secret into `data`. The API server does the same and drops `stringData`, so a desired `stringData` could
+//! neither be compared with the live Secret nor be removed again. Pure.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pilothouse_engine::contract::KindRef;
 use serde_json::{Map, Value};
 
-/// Moves `stringData` of a Secret into `data`, where it wins, as it does in the API server.
+/// Moves `stringData` of a Secret into `data`, where it overwrites existing keys, as in the API server.
 pub(super) fn encode_string_data(kind: &KindRef, body: &mut Map<String, Value>) {
     if kind.kind != "Secret" || !kind.group().is_empty() {
         return;
     }
     let is_of_texts = |value: &Value| value.as_object().is_some_and(|map| map.values().all(Value::is_string));
-    // What is of another shape is left for the API server to refuse in its own words.
+    // A value of the wrong type stays, so that the API server refuses it with its own message.
     if !body.get("stringData").is_some_and(is_of_texts) || !body.get("data").is_none_or(Value::is_object) {
         return;
     }

@@ -1,6 +1,6 @@
-//! Objects whose time is over, in a field that the plugin's manifest names: they are deleted, exactly as they were seen, so that
-//! somebody who gives one more time at that moment is heard. What that means for children is up to owner references and
-//! finalizers, as with any deletion.
+//! Deletes objects that expire at a time in a field that the plugin's manifest declares. The delete has the resource version as
+//! precondition, so it fails if somebody extends the time at the same moment. Finalizers and garbage collection of children work
+//! as with any deletion.
 
 use std::time::Duration;
 
@@ -13,29 +13,29 @@ use crate::{
     object::Object,
     pipeline::apply::{
         Failure, FailureReason,
-        delete::{Precondition, exactly},
+        delete::{Precondition, delete_exact},
     },
     plugin::ActivePlugin,
     queue::Action,
 };
 
-/// How long an object lives.
+/// The remaining lifetime of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
     /// Until somebody deletes it.
     Unlimited,
-    /// So much longer.
+    /// It expires after this time.
     Left(Duration),
-    /// No longer.
+    /// It has expired.
     Over,
 }
 
-/// How long an object lives that is not being deleted already, and that nobody else manages.
+/// The remaining lifetime. Objects that are being deleted or that somebody else manages do not expire.
 pub fn lifetime(object: &Object, manifest: &Manifest, now: Timestamp) -> Lifetime {
     let pointer =
         manifest.expires.as_deref().filter(|_| !object.deleting && !managed::is_managed_elsewhere(object, manifest));
     let Some(pointer) = pointer else { return Lifetime::Unlimited };
-    // What is no time names none.
+    // A value that is not a timestamp does not expire the object.
     let end = object.text_at(pointer).and_then(|end| end.parse::<Timestamp>().ok());
     match end.map(|end| Duration::try_from(end.duration_since(now))) {
         None => Lifetime::Unlimited,
@@ -44,7 +44,7 @@ pub fn lifetime(object: &Object, manifest: &Manifest, now: Timestamp) -> Lifetim
     }
 }
 
-/// When an object is looked at again that lives so long. What failed keeps its delay.
+/// The action, but at the object's expiry at the latest. A backoff stays as it is, because its delay belongs to a failure.
 pub fn action_until(action: Action, lifetime: Lifetime) -> Action {
     match (action, lifetime) {
         (Action::Backoff(_) | Action::Requeue, _) | (_, Lifetime::Unlimited) => action,
@@ -54,10 +54,10 @@ pub fn action_until(action: Action, lifetime: Lifetime) -> Action {
     }
 }
 
-/// Deletes an object.
+/// Deletes an object in exactly the state that was observed.
 ///
 /// # Errors
-/// [`Failure`] where the API server does not do it.
+/// [`Failure`] if the API server refuses or the object has changed.
 pub async fn delete(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
     let Some(installed) = plugin.objects.installed() else {
         let message = format!("{} is not installed any more", plugin.objects.kind());
@@ -65,7 +65,7 @@ pub async fn delete(client: &Client, plugin: &ActivePlugin, object: &Object) -> 
     };
     let api = installed.api(client, &object.name.namespace);
     let store = plugin.objects.store();
-    match exactly(&api, &installed.resource, object, Precondition::SameState).await {
+    match delete_exact(&api, &installed.resource, object, Precondition::SameState).await {
         Ok(Some(terminating)) => {
             store.record_write(terminating);
             Ok(())
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_lives_until_the_time_that_it_names_and_not_a_second_longer() -> Result<(), jiff::Error> {
+    fn an_object_expires_at_the_time_in_the_declared_field() -> Result<(), jiff::Error> {
         let (field, now) = (Some("/status/end"), "2026-01-01T00:00:10Z".parse()?);
         let soon = Lifetime::Left(Duration::from_secs(5));
         for (expires, end, manager, deleting, expected) in [
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_looked_at_when_its_time_is_over_at_the_latest() {
+    fn an_object_is_reconciled_at_its_expiry_at_the_latest() {
         let (left, second) = (Duration::from_millis(300), Duration::from_secs(1));
         let soon = Lifetime::Left(left);
         for (asked, life, expected) in [

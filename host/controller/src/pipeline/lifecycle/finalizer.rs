@@ -1,5 +1,5 @@
-//! Finalizers: only objects of plugins that export `finalizer` get one, before anything is made for them; it goes when the
-//! plugin is done. Touches no finalizer but the plugin's own.
+//! The finalizer of an object. Only plugins that export `finalizer` have one. It is added before the first child is created, and
+//! removed when the plugin has finalized the object. Never touches a finalizer of somebody else.
 
 use kube::{
     Client,
@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 
 use crate::{labels, object::Object, pipeline::apply::Failure, plugin::ActivePlugin};
 
-/// What a finalizer asks for before an object is reconciled.
+/// What the finalizer requires before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinalizerStep {
-    /// Reconcile it.
+    /// Nothing: call `reconcile`.
     Reconcile,
-    /// Put the finalizer on it first.
+    /// Add the finalizer first.
     Add,
-    /// It is being deleted: let the plugin finalize it.
+    /// The object is being deleted: call `finalize`.
     Finalize,
-    /// It is being deleted and its plugin has nothing to finalize any more: take the finalizer off.
+    /// The object is being deleted, but this version of the plugin does not finalize any more: remove the finalizer.
     Release,
-    /// It is being deleted and nothing of ours holds it: leave it to garbage collection.
+    /// The object is being deleted and does not have our finalizer: leave it to garbage collection.
     Ignore,
 }
 
-/// Whose turn it is.
+/// The next step for an object, from its deletion timestamp, its finalizers and the manifest.
 pub fn next_step(object: &Object, manifest: &Manifest) -> FinalizerStep {
     let held = object.finalizers.iter().any(|finalizer| is_ours(finalizer, manifest));
     match (object.deleting, manifest.finalizes, held) {
@@ -37,43 +37,43 @@ pub fn next_step(object: &Object, manifest: &Manifest) -> FinalizerStep {
     }
 }
 
-/// Whether garbage collection deletes or releases an object's children right now, as whoever deletes the object asked for:
-/// `kubectl delete --cascade=foreground` or `--cascade=orphan`.
+/// Whether garbage collection works on the object's children right now, after `kubectl delete --cascade=foreground` or
+/// `--cascade=orphan`. The host must not interfere with it.
 pub fn is_being_collected(object: &Object) -> bool {
     object.deleting && object.finalizers.iter().any(|held| matches!(&**held, "foregroundDeletion" | "orphan"))
 }
 
-/// The finalizer that objects of a plugin get.
+/// The finalizer that this version of a plugin adds.
 fn finalizer(manifest: &Manifest) -> String {
     manifest.finalizer.clone().unwrap_or_else(|| labels::finalizer(&manifest.name))
 }
 
-/// Whether a finalizer is the plugin's: also the default one, which an earlier version without a name of its own put on.
+/// Whether a finalizer belongs to the plugin. The default name always does, because an earlier version may have used it.
 fn is_ours(held: &str, manifest: &Manifest) -> bool {
     manifest.finalizer.as_deref() == Some(held) || held == labels::finalizer(&manifest.name)
 }
 
-/// Puts the plugin's finalizer on an object.
+/// Adds the plugin's finalizer to an object.
 ///
 /// # Errors
-/// [`Failure`] where the API server does not take it.
+/// [`Failure`] if the API server refuses or the object has changed.
 pub async fn add(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
     let mut finalizers: Vec<_> = object.finalizers.iter().map(ToString::to_string).collect();
     finalizers.push(finalizer(plugin.manifest()));
     write(client, plugin, object, json!(finalizers)).await
 }
 
-/// Takes the plugin's finalizer off an object.
+/// Removes the plugin's finalizer from an object. An object that does not exist any more is no error.
 ///
 /// # Errors
-/// [`Failure`] where the API server does not take it.
+/// [`Failure`] if the API server refuses or the object has changed.
 pub async fn remove(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
     let others = object.finalizers.iter().filter(|held| !is_ours(held, plugin.manifest()));
     let others: Vec<_> = others.map(ToString::to_string).collect();
     write(client, plugin, object, json!(others)).await
 }
 
-/// Writes the whole list, on exactly the version that was read: nobody else's finalizer is lost to a race.
+/// Writes the whole list. The resource version in the patch makes it fail if somebody else changed the list at the same time.
 async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalizers: Value) -> Result<(), Failure> {
     let Some(installed) = plugin.objects.installed() else { return Ok(()) };
     let api = installed.api(client, &object.name.namespace);
@@ -82,7 +82,7 @@ async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalize
     match api.patch(&object.name.name, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await {
         Ok(incoming) => {
             let after = incoming.into_object(&installed.resource);
-            // Nothing holds it any more: the answer is the last state of an object that is gone.
+            // Without finalizers the API server has deleted the object: this answer is its last state, and no cache may keep it.
             if after.deleting && after.finalizers.is_empty() {
                 plugin.objects.store().mark_terminated(object);
             } else {
@@ -90,7 +90,7 @@ async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalize
             }
             Ok(())
         }
-        // Gone already: that is what a finalizer is taken off for.
+        // Already deleted, which is the aim of removing a finalizer.
         Err(kube::Error::Api(status)) if status.code == 404 => {
             plugin.objects.store().mark_terminated(object);
             Ok(())
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn only_finalizing_plugins_hold_objects_and_none_holds_one_for_ever() {
+    fn only_finalizing_plugins_add_a_finalizer_and_a_left_over_one_is_removed() {
         let (default, named) = ("pilothouse.dev/web", "web.example.com/finalizer");
         for (deleting, finalizes, name, held, expected) in [
             (false, false, None, None, FinalizerStep::Reconcile),
@@ -129,8 +129,8 @@ mod tests {
             let mut finalizers = vec!["example.com/other".into()];
             finalizers.extend(held.map(Into::into));
             let object = Object { deleting, finalizers, ..Object::sample("ns", "a") };
-            let turn = next_step(&object, &manifest(finalizes, name));
-            assert_eq!(turn, expected, "{deleting} {finalizes} {name:?} {held:?}");
+            let step = next_step(&object, &manifest(finalizes, name));
+            assert_eq!(step, expected, "{deleting} {finalizes} {name:?} {held:?}");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Objects that somebody else manages, and say so in a field that the plugin's manifest names: nothing at all is done about
-//! them, not even a status. One that is being deleted is let go as ever, for it may hold the plugin's finalizer. Pure.
+//! Objects that name another manager in a field that the plugin's manifest declares, like `spec.managedBy` of a Job. The host does
+//! not touch them, not even their status. The exception is an object that is being deleted: it may still carry the plugin's
+//! finalizer, which would block the deletion. Pure.
 
 use pilothouse_engine::Manifest;
 
@@ -24,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plugin_that_names_the_field_looks_at_it_and_only_another_manager_counts() {
+    fn an_object_is_managed_elsewhere_only_if_the_declared_field_names_another_manager() {
         let field = Some("/spec/policy/managedBy");
         for (declared, manager, deleting, expected) in [
             (field, json!("example.com/other"), false, true),

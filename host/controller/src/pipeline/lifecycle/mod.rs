@@ -1,4 +1,4 @@
-//! The beginning and the end of an object: whether it is ours at all, its finalizer, its expiry. Children are no affair of these.
+//! The lifecycle of an object itself: whether this host manages it, its finalizer, and its expiry. Never touches children.
 
 pub mod expiry;
 pub mod finalizer;

@@ -1,5 +1,5 @@
-//! The guard against mass deletion: holds deletes back that are more likely a plugin's mistake than anybody's wish, until
-//! somebody confirms them. Looks at plans only; deletes nothing and calls nobody.
+//! The guard against mass deletion. Holds back deletes that are probably a mistake of the plugin, until somebody confirms them.
+//! Pure, except that it counts suspicious plans of a new plugin version.
 
 use tokio::time::Instant;
 
@@ -11,34 +11,35 @@ use crate::{
     plugin::{ActivePlugin, FEW_OBJECTS, NewVersionVerdict, NewVersionWindow},
 };
 
-/// Objects with fewer children can lose most of them at once: that is an ordinary change.
+/// An object with fewer children may lose most of them at once, because that often is an ordinary change.
 const FEW_CHILDREN: usize = 10;
 
-/// What becomes of a plan's deletes.
+/// The decision about a plan's deletes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeletionDecision {
-    /// They are carried out.
+    /// Carry them out.
     Allow,
-    /// They wait until the other objects have been looked at.
+    /// Decide again after the new version has reconciled the other objects.
     Postpone,
-    /// They are left until somebody confirms them; why, as it goes on from "the plugin".
+    /// Leave them until somebody confirms them. The text continues a sentence that begins with "the plugin".
     HoldBack(String),
 }
 
-/// What the guard needs to know besides plan and state.
+/// The context of a decision, besides plan and observation.
 #[derive(Clone, Copy, Debug)]
 pub struct DeletionContext<'a> {
-    /// Names the plugin's version; the annotation [`labels::ALLOW_REMOVAL`] confirms with it.
+    /// The plugin version's short digest, which the annotation [`labels::ALLOW_REMOVAL`] must have.
     pub version: &'a str,
-    /// Whether the plugin says that it removes many on purpose.
+    /// Whether the plugin declares in its answer that it removes many children on purpose.
     pub on_purpose: bool,
-    /// Whether a plan for the object's present generation has been reported, but not carried out yet.
+    /// Whether the object's generation is reported but not carried out yet. The deletes then follow from a user's change, although
+    /// the status has the current generation.
     pub is_pending: bool,
-    /// The version's first time at work.
+    /// The first minute of the plugin's version.
     pub new_version: &'a NewVersionWindow,
 }
 
-/// Decides about the deletes of a plan.
+/// Decides about the deletes of a plan. Only deletes without a change of the object are suspicious.
 pub fn decide(plan: &Plan, observed: &Observed, context: DeletionContext<'_>) -> DeletionDecision {
     let DeletionContext { version, on_purpose, is_pending, new_version } = context;
     let object = &observed.object;
@@ -63,7 +64,7 @@ pub fn decide(plan: &Plan, observed: &Observed, context: DeletionContext<'_>) ->
     }
 }
 
-/// How many children could be removed at most.
+/// The number of children that could be deleted at most.
 fn removable(observed: &Observed) -> usize {
     observed.all_children().filter(|child| !child.object.deleting && !child.object.is_kept()).count()
 }
@@ -72,7 +73,7 @@ fn is_confirmed(object: &Object, version: &str) -> bool {
     object.annotation(labels::ALLOW_REMOVAL).is_some_and(|confirmed| confirmed == version)
 }
 
-/// The command that confirms deletes which are held back.
+/// The command that confirms held back deletes.
 pub fn how_to_confirm(plugin: &ActivePlugin, object: &Object) -> String {
     let confirmation = format!("{}={}", labels::ALLOW_REMOVAL, plugin.short_digest());
     format!("{} --overwrite (or --all in the place of the name)", plugin.how_to_annotate(object, &confirmation))
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn most_of_many_children_of_an_unchanged_object_are_held_back() {
+    fn deletes_of_most_children_of_an_unchanged_object_are_held_back() {
         let unchanged = json!({"status": {"observedGeneration": 7}});
         let changed = json!({"status": {"observedGeneration": 6}});
         let confirm = |version| {

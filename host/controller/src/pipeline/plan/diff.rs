@@ -1,7 +1,7 @@
-//! Whether a live object has the fields that are desired. Only fields that are desired count: what others add is theirs,
-//! except inside a value that is ours as a whole, such as an atomic list. The schema says which lists are keyed and where
-//! there are quantities, which the API server normalises; what it does not say shows up as a difference that an apply does
-//! not remove, which the plan remembers. Pure.
+//! Finds the differences between a desired and a live object. Compares desired fields only, because fields that others add are
+//! theirs. The exception are values that are owned as a whole, such as atomic lists. The kind's schema tells the list types and
+//! the fields with quantities, which the API server normalises. Normalisation that no schema tells shows up as a difference.
+//! Pure.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,27 @@ use crate::schema::{Cursor, Keys, ListType, Schema, plain, pointer};
 /// A field in which the live object differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Where, as a JSON pointer.
+    /// The field, as a JSON pointer.
     pub path: String,
-    /// What it shall be; null if it shall not be there.
+    /// The desired value; null if the field should not exist.
     pub desired: Value,
-    /// What it is; null if it is not there.
+    /// The live value; null if the field does not exist.
     pub live: Value,
 }
 
-/// The longest a value is printed.
-const PRINTED: usize = 60;
+/// The most bytes of a value in a message.
+const MAX_VALUE_BYTES: usize = 60;
 
 impl std::fmt::Display for Difference {
     /// `/spec/replicas is 1, shall be 3`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let short = |value: &Value| {
             let text = value.to_string();
-            if text.len() <= PRINTED { text } else { format!("{}…", &text[..text.floor_char_boundary(PRINTED)]) }
+            if text.len() <= MAX_VALUE_BYTES {
+                text
+            } else {
+                format!("{}…", &text[..text.floor_char_boundary(MAX_VALUE_BYTES)])
+            }
         };
         match (&self.live, &self.desired) {
             (Value::Null, desired) => write!(f, "{} is missing, shall be {}", self.path, short(desired)),
@@ -38,8 +42,7 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Finds all desired fields that a live object does not have as desired. Without a schema, what is known of core kinds
-/// counts.
+/// Finds all differences. Without a schema, the built-in one is used, which knows the core kinds.
 pub fn differences(desired: &Value, live: &Value, schema: Option<&Schema>) -> Vec<Difference> {
     let text = |field| desired.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -54,13 +57,13 @@ pub fn differences(desired: &Value, live: &Value, schema: Option<&Schema>) -> Ve
     comparison.found
 }
 
-/// As many differences as are worth showing.
-const SHOWN: usize = 10;
+/// The most differences in a message.
+const MAX_SHOWN: usize = 10;
 
-/// Differences in one line: `/spec/replicas is 1, shall be 3; /spec/paused is missing, shall be true`.
+/// A message in one line: `/spec/replicas is 1, shall be 3; /spec/paused is missing, shall be true`.
 pub fn in_words(differences: &[Difference]) -> String {
-    let mut words: Vec<_> = differences.iter().take(SHOWN).map(ToString::to_string).collect();
-    if let Some(more) = differences.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+    let mut words: Vec<_> = differences.iter().take(MAX_SHOWN).map(ToString::to_string).collect();
+    if let Some(more) = differences.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
         words.push(format!("and {more} more"));
     }
     words.join("; ")
@@ -73,28 +76,48 @@ struct Comparison<'a> {
     additions: Additions,
 }
 
-/// What is made of something that others put into a value that is ours as a whole.
+/// How to treat an addition of somebody else to a value that is owned as a whole.
 #[derive(Clone, Copy, PartialEq)]
 enum Additions {
-    /// It is a difference: an apply takes it away.
+    /// As a difference, which an apply removes.
     Differ,
-    /// It stays. Admission plugins complete a Pod's selectors and affinities, and nobody can change them afterwards.
+    /// As theirs. Admission plugins complete the selectors and affinities of Pods, which are immutable afterwards.
     Stay,
 }
 
-/// Where a comparison is.
+/// Defaults that the API server adds to elements of atomic lists of the core kinds, with the value, or none for any value. The schemas
+/// do not have them (`SetDefaults_*` in `k8s.io/kubernetes/pkg/apis`).
+const SERVER_DEFAULTS: [(&str, Option<&str>); 11] = [
+    ("apiVersion", None),
+    ("creationTimestamp", None),
+    ("divisor", None),
+    ("expirationSeconds", Some("3600")),
+    ("kind", None),
+    ("mode", Some("420")),
+    ("protocol", Some("TCP")),
+    ("resources", Some("{}")),
+    ("scheme", Some("HTTP")),
+    ("status", None),
+    ("volumeMode", Some("Filesystem")),
+];
+
+fn is_server_default(field: &str, value: &Value) -> bool {
+    SERVER_DEFAULTS.iter().any(|(name, with)| *name == field && with.is_none_or(|with| plain(value) == with))
+}
+
+/// The place of a value during a comparison.
 #[derive(Clone, Copy)]
 struct Place<'s> {
     at: Cursor<'s>,
     owned: Owned,
 }
 
-/// How much of a value is ours, who desire some of it.
+/// Which part of a value the plugin owns.
 #[derive(Clone, Copy, PartialEq)]
 enum Owned {
-    /// The fields that are desired.
+    /// The desired fields.
     Fields,
-    /// All of it: it is in an atomic list or map.
+    /// All of it, because it is in an atomic list or map.
     Whole,
 }
 
@@ -112,41 +135,42 @@ impl<'a> Comparison<'a> {
             (Value::Array(desired), Some(Value::Array(live))) => self.list(desired, live, place),
             (Value::Object(desired), None) if desired.is_empty() && self.omits_empty(place.at) => {}
             (Value::Array(desired), None) if desired.is_empty() => {}
-            // What server-side apply leaves where the last entry went; nothing empty takes its place.
+            // After the last entry is removed, server-side apply leaves null, and no later apply turns that into an empty value.
             (Value::Object(desired), Some(Value::Null)) if desired.is_empty() => {}
             (Value::Array(desired), Some(Value::Null)) if desired.is_empty() => {}
             (Value::Null, None) => {}
             (desired, Some(live)) if desired == live || self.same_quantity(desired, live, place.at) => {}
-            (desired, live) => self.differ(desired, live),
+            (desired, live) => self.add(desired, live),
         }
     }
 
     fn object(&mut self, desired: &'a Map<String, Value>, live: &'a Map<String, Value>, place: Place<'_>) {
         for (key, value) in desired {
-            self.step(key, |this| this.value(value, live.get(key), place.below(place.at.field(key))));
+            self.descend(key, |this| this.value(value, live.get(key), place.below(place.at.field(key))));
         }
         if place.owned == Owned::Whole && self.additions == Additions::Differ {
             let added =
                 live.iter().filter(|(key, value)| !desired.contains_key(*key) && self.is_added(key, value, place.at));
             for (key, value) in added.collect::<Vec<_>>() {
-                self.step(key, |this| this.differ(&Value::Null, Some(value)));
+                self.descend(key, |this| this.add(&Value::Null, Some(value)));
             }
         }
     }
 
-    /// Whether somebody put a field into an object that is ours as a whole. Scalars of a struct may be defaults.
+    /// Whether somebody added a field to an object that is owned as a whole. A known default of the API server does not count. An
+    /// unknown one costs one apply that changes nothing, and is remembered then.
     fn is_added(&self, key: &str, value: &Value, at: Cursor<'_>) -> bool {
         if at.is_map() {
-            // Admission plugins put nodes' labels into selectors; an apply would not take them away for long.
+            // Admission plugins add entries to node selectors. They would come back after each apply.
             return !value.is_null() && self.path.last().is_none_or(|field| field != "nodeSelector");
         }
-        let field = at.field(key);
         let says_something = match value {
-            Value::Object(value) => !value.is_empty(),
             Value::Array(value) => !value.is_empty(),
-            _ => false,
+            Value::Null => false,
+            // An empty object is a value: an empty selector selects everything.
+            Value::Object(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
         };
-        says_something && field.is_known() && !field.is_defaulted()
+        says_something && !at.field(key).is_defaulted() && !is_server_default(key, value)
     }
 
     fn list(&mut self, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
@@ -161,68 +185,68 @@ impl<'a> Comparison<'a> {
 
     fn keyed(&mut self, keys: Keys<'_>, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
         if self.has_more(desired, live, place) {
-            return self.differ_as_lists(desired, live);
+            return self.add_as_lists(desired, live);
         }
         for item in desired {
             let same = live.iter().find(|other| keys.same(item, other));
-            self.step(keys.title(item), |this| this.value(item, same, place.below(place.at.items())));
+            self.descend(keys.title(item), |this| this.value(item, same, place.below(place.at.items())));
         }
     }
 
     fn set(&mut self, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
         if self.has_more(desired, live, place) {
-            return self.differ_as_lists(desired, live);
+            return self.add_as_lists(desired, live);
         }
         for item in desired.iter().filter(|item| !live.contains(item)) {
-            self.step(plain(item), |this| this.differ(item, None));
+            self.descend(plain(item), |this| this.add(item, None));
         }
     }
 
-    /// Whether somebody added elements to a list that is ours as a whole.
+    /// Whether somebody added elements to a list that is owned as a whole.
     fn has_more(&self, desired: &[Value], live: &[Value], place: Place<'_>) -> bool {
         place.owned == Owned::Whole && self.additions == Additions::Differ && live.len() > desired.len()
     }
 
     fn sequence(&mut self, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
         if desired.len() != live.len() {
-            return self.differ_as_lists(desired, live);
+            return self.add_as_lists(desired, live);
         }
         for (index, (desired, live)) in desired.iter().zip(live).enumerate() {
             let element = Place { at: place.at.items(), owned: Owned::Whole };
-            self.step(index.to_string(), |this| this.value(desired, Some(live), element));
+            self.descend(index.to_string(), |this| this.value(desired, Some(live), element));
         }
     }
 
-    /// Goes one step down, and up again.
-    fn step(&mut self, key: impl Into<Cow<'a, str>>, compare: impl FnOnce(&mut Self)) {
+    /// Compares the value below a key.
+    fn descend(&mut self, key: impl Into<Cow<'a, str>>, compare: impl FnOnce(&mut Self)) {
         self.path.push(key.into());
         compare(self);
         self.path.pop();
     }
 
-    fn differ(&mut self, desired: &Value, live: Option<&Value>) {
+    fn add(&mut self, desired: &Value, live: Option<&Value>) {
         let live = live.cloned().unwrap_or_default();
         self.found.push(Difference { path: pointer(&self.path), desired: desired.clone(), live });
     }
 
-    fn differ_as_lists(&mut self, desired: &[Value], live: &[Value]) {
+    fn add_as_lists(&mut self, desired: &[Value], live: &[Value]) {
         let (desired, live) = (Value::Array(desired.to_vec()), Value::Array(live.to_vec()));
         self.found.push(Difference { path: pointer(&self.path), desired, live });
     }
 
-    /// Maps that the API server leaves out when they are empty.
+    /// Whether the API server drops an empty map here.
     fn omits_empty(&self, at: Cursor<'_>) -> bool {
         let by_name = ["labels", "annotations", "matchLabels", "nodeSelector", "data"];
         self.drops_empty_maps && at.is_map() || self.path.last().is_some_and(|field| by_name.contains(&&**field))
     }
 
-    /// Whether two values are the same quantity where there are quantities: `1000m` comes back as `1`.
+    /// Whether two values are the same quantity, if this is a place for quantities: the API server turns `1000m` into `1`.
     fn same_quantity(&self, desired: &Value, live: &Value, at: Cursor<'_>) -> bool {
         let holds = if at.is_known() { at.is_quantity() } else { self.is_named_as_quantity() };
         holds && quantity(desired).zip(quantity(live)).is_some_and(|(desired, live)| desired == live)
     }
 
-    /// Whether a field has the name of one that holds quantities.
+    /// Whether a field has the name of a field with quantities in the core kinds. For places without a schema.
     fn is_named_as_quantity(&self) -> bool {
         const MAPS: [&str; 10] = [
             "limits",
@@ -243,8 +267,8 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// A quantity in thousandths (`resource.Quantity`'s notation), if it is one. Exponents beyond f64's exact range and
-/// fractions of a thousandth compare as text, which at worst costs one apply that changes nothing.
+/// Parses a quantity in the notation of `resource.Quantity`, in thousandths. None for exponents, large suffixes and fractions of a
+/// thousandth: they are compared as text, which at worst costs one apply without effect.
 fn quantity(value: &Value) -> Option<i128> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -283,7 +307,7 @@ mod tests {
     use super::*;
     use crate::schema::samples;
 
-    /// What a difference is about: desired and live spec of a kind, and the pointers below the spec.
+    /// Name, kind, desired spec, live spec, and the expected pointers below the spec.
     struct Case(&'static str, &'static str, Value, Value, &'static [&'static str]);
 
     fn object(kind: &str, spec: &Value) -> Value {
@@ -318,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_drift_in_desired_fields_and_leaves_others_alone() {
+    fn finds_drift_in_desired_fields_only() {
         let pod = |container: Value| json!({"template": {"spec": {"containers": [container]}}});
         let template = |spec: Value| json!({"template": {"spec": spec}});
         let cases = [
@@ -475,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_tells_more_than_the_names_of_fields() {
+    fn a_schema_tells_list_types_and_quantities_of_custom_kinds() {
         let claims = |status: Value| json!({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": []}, "status": status}]});
         let cases = [
             Case(
@@ -513,6 +537,20 @@ mod tests {
                 &["/routes/0/backends"],
             ),
             Case(
+                "a number that others add inside an atomic one",
+                "NetworkPolicy",
+                json!({"ingress": [{"ports": [{"port": 80}]}]}),
+                json!({"ingress": [{"ports": [{"port": 80, "protocol": "TCP", "endPort": 90}]}]}),
+                &["/ingress/0/ports/0/endPort"],
+            ),
+            Case(
+                "an empty selector that others add inside an atomic list",
+                "NetworkPolicy",
+                json!({"ingress": [{"from": [{"podSelector": {"matchLabels": {"a": "b"}}}]}]}),
+                json!({"ingress": [{"from": [{"podSelector": {"matchLabels": {"a": "b"}}, "namespaceSelector": {}}]}]}),
+                &["/ingress/0/from/0/namespaceSelector"],
+            ),
+            Case(
                 "a label that others add inside an atomic one",
                 "Gadget",
                 json!({"routes": [{"labels": {"a": "b"}}]}),
@@ -540,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_all_differences_and_shows_some() {
+    fn finds_all_differences_and_prints_the_first_ones() {
         let container = |image: &str, value: &Value| {
             let env: Vec<_> = (0..20).map(|index| json!({"name": format!("E{index}"), "value": value})).collect();
             object(
@@ -557,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_equals_itself() {
+    fn an_object_does_not_differ_from_itself() {
         let (deployment, gadget) = (samples::schema("apps/v1", "Deployment"), samples::gadget());
         let mut random = samples::Random::new(3);
         for _ in 0..500 {
@@ -569,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn whichever_leaf_others_change_is_found() {
+    fn a_change_of_any_desired_leaf_is_found() {
         let desired = [
             object(
                 "Deployment",
@@ -601,7 +639,7 @@ mod tests {
         }
     }
 
-    /// JSON pointers of all values that hold no others.
+    /// The JSON pointers of all scalars.
     fn leaves(value: &Value, path: &str) -> Vec<String> {
         match value {
             Value::Object(fields) => {
@@ -615,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_quantities_as_the_api_server_does() {
+    fn equal_quantities_in_different_notations_are_equal() {
         for (one, other, same) in [
             ("1", "1000m", true),
             ("0.5", "500m", true),

@@ -1,13 +1,13 @@
-//! Fields that a plugin owned and now leaves to others, such as the replicas of a Deployment that gets an autoscaler. A field
-//! that nobody owns falls back to its default: its live value is given to a second field manager first, which whoever
-//! sets the field next takes it from. Pure.
+//! The handover of fields that a plugin gives up, such as the replicas of a Deployment that gets an autoscaler. If the plugin
+//! simply stopped applying a field, server-side apply would remove it and its default would apply. So another field manager first
+//! applies the live value; whoever sets the field next takes it over from there. Pure.
 
 use serde_json::{Value, json};
 
 use crate::{labels, pipeline::check::DesiredChild};
 
-/// What to apply as the second field manager before the child itself; none if no field changes hands. Fields inside of
-/// lists are not handed over: they go as the API server sees fit.
+/// The body to apply as the other field manager before the child itself; none if no field is given up. Fields inside of lists are
+/// not handed over.
 pub fn handover(child: &DesiredChild, live: &Value) -> Option<Value> {
     let left = live.pointer("/metadata/annotations").and_then(|annotations| annotations.get(labels::UNMANAGED));
     let left: Vec<_> = left.and_then(Value::as_str).unwrap_or_default().split(' ').collect();
@@ -25,7 +25,7 @@ pub fn handover(child: &DesiredChild, live: &Value) -> Option<Value> {
     })
 }
 
-/// Puts the live value of a field at the same place.
+/// Copies the live value of a field to the same place in `fields`.
 fn put(fields: &mut Value, pointer: &str, live: &Value) {
     let (mut from, mut to) = (live, fields);
     let keys: Vec<_> = pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn live_values_of_fields_that_were_ours_change_hands() {
+    fn live_values_of_given_up_fields_are_handed_over() {
         let live = |left: &str| {
             json!({
                 "metadata": {"uid": "u", "annotations": {labels::UNMANAGED: left}},

@@ -1,13 +1,13 @@
-//! Elements of keyed lists that stand in the place of desired ones: somebody changed a key, such as the number of a
-//! port. To server-side apply the changed element is another one, of another owner; applying ours would leave both, with
-//! one name, which the API server refuses. Such an element must be put right first. Pure.
+//! Repairs elements of keyed lists whose key somebody changed, such as the number of a port. For server-side apply the changed
+//! element is another one, with another owner. An apply of ours would keep both, with the same name, and the API server refuses
+//! that. So the changed element must be replaced first. Pure.
 
 use serde_json::{Map, Value, json};
 
 use crate::schema::{Cursor, Keys, ListType, Schema};
 
-/// A merge patch that puts elements right which stand in the place of desired ones; none if there are none. It holds for
-/// exactly the version that it was made from. Without a schema, what is known of core kinds counts.
+/// A merge patch that replaces such elements; none if there are none. It has the resource version as precondition, because a merge
+/// patch replaces whole lists. Without a schema, the built-in one is used.
 pub fn list_repair(desired: &Value, live: Value, schema: Option<&Schema>) -> Option<Value> {
     let text = |field| desired.get(field).and_then(Value::as_str).unwrap_or_default();
     let schema = schema.unwrap_or_else(|| Schema::built_in(text("apiVersion"), text("kind")));
@@ -15,7 +15,7 @@ pub fn list_repair(desired: &Value, live: Value, schema: Option<&Schema>) -> Opt
     let mut patch = Map::new();
     for (field, wanted) in desired.iter().filter(|(field, _)| *field != "metadata") {
         let Some(mut rest) = live.remove(field) else { continue };
-        if repair(wanted, &mut rest, schema.root().field(field)) {
+        if repair(wanted, &mut rest, schema.root().field(field)) > 0 {
             patch.insert(field.clone(), rest);
         }
     }
@@ -27,40 +27,37 @@ pub fn list_repair(desired: &Value, live: Value, schema: Option<&Schema>) -> Opt
     Some(Value::Object(patch))
 }
 
-/// Puts elements right below a place; whether there were any.
-fn repair(desired: &Value, live: &mut Value, at: Cursor<'_>) -> bool {
+/// Replaces such elements in `live` and returns their number.
+fn repair(desired: &Value, live: &mut Value, at: Cursor<'_>) -> usize {
     match (desired, live) {
         (Value::Object(desired), Value::Object(live)) => {
-            // Every field is looked at, also after the first find.
-            desired.iter().fold(false, |found, (key, wanted)| {
-                found | live.get_mut(key).is_some_and(|live| repair(wanted, live, at.field(key)))
-            })
+            desired.iter().filter_map(|(key, wanted)| Some(repair(wanted, live.get_mut(key)?, at.field(key)))).sum()
         }
         (Value::Array(desired), Value::Array(live)) => match at.list_type() {
             ListType::Map(keys) if desired.iter().all(|item| keys.are_in(item)) => {
                 repair_list(keys, desired, live, at.items())
             }
-            _ => false,
+            _ => 0,
         },
-        _ => false,
+        _ => 0,
     }
 }
 
-fn repair_list(keys: Keys<'_>, desired: &[Value], live: &mut [Value], items: Cursor<'_>) -> bool {
-    let mut found = false;
+fn repair_list(keys: Keys<'_>, desired: &[Value], live: &mut [Value], items: Cursor<'_>) -> usize {
+    let mut repaired = 0;
     for item in desired {
         if let Some(there) = live.iter_mut().find(|there| keys.same(item, there)) {
-            found |= repair(item, there, items);
-        } else if let Some(place) = stand_in(keys, item, desired, live) {
+            repaired += repair(item, there, items);
+        } else if let Some(place) = with_changed_key(keys, item, desired, live) {
             live[place] = item.clone();
-            found = true;
+            repaired += 1;
         }
     }
-    found
+    repaired
 }
 
-/// The element that has the name of a missing one, and is not itself desired.
-fn stand_in(keys: Keys<'_>, missing: &Value, desired: &[Value], live: &[Value]) -> Option<usize> {
+/// The index of the element whose key was changed: it has the name of the missing element and is not desired itself.
+fn with_changed_key(keys: Keys<'_>, missing: &Value, desired: &[Value], live: &[Value]) -> Option<usize> {
     let name = missing.get("name").filter(|_| !keys.include("name"))?;
     let unwanted = |there: &Value| !desired.iter().any(|item| keys.same(item, there));
     live.iter().position(|there| there.get("name") == Some(name) && unwanted(there))
@@ -82,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_whose_key_was_changed_is_put_right_and_others_stay() {
+    fn an_element_whose_key_was_changed_is_replaced_and_others_stay() {
         let http = json!({"name": "http", "containerPort": 8080});
         let moved = json!({"name": "http", "containerPort": 9999, "protocol": "TCP"});
         let theirs = json!({"name": "debug", "containerPort": 6060, "protocol": "TCP"});

@@ -1,5 +1,20 @@
-//! Stage 5: what must be done. Compares what is desired with what is there and names every write and every delete with its
-//! cause. Pure: takes no client, and the same values always make the same plan.
+//! Stage 5: compares the desired children with the live ones and plans the writes and deletes between them. Pure: takes no
+//! client, and the same values always lead to the same plan.
+//!
+//! # Flow
+//!
+//! [`plan()`] goes through the desired children and plans a create, an update, a delete before a recreation, or nothing. Live
+//! children that are not desired are deleted. `deletion_guard` then decides whether the deletes may be carried out.
+//!
+//! # Guarantees
+//!
+//! - An update is planned only if a desired field differs, or if the plugin returns something else than was applied last.
+//! - Each write and each delete has its cause, which the log shows.
+//!
+//! # Caveats
+//!
+//! The comparison knows the API server's normalisation only as far as the kind's schema tells. A value that is normalised in
+//! another way looks like drift once; an apply that does not change it shows that it is not, and `normalised.rs` remembers that.
 
 pub mod deletion_guard;
 pub mod diff;
@@ -32,58 +47,58 @@ use crate::{
     schema::Schema,
 };
 
-/// All writes of one reconcile. Deletes come after everything else, and only if everything else succeeded.
+/// The writes and deletes of one round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Creates and updates.
     pub writes: Vec<Write>,
-    /// Children that are to go.
+    /// Deletes. They come after all writes, and only if those succeeded.
     pub deletes: Vec<Delete>,
-    /// Children that are being deleted and must be gone before they are created anew.
+    /// Desired children that are being deleted. They are created again once they are gone.
     pub awaited: Vec<String>,
 }
 
 /// A create or an update.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// What to apply.
+    /// The child to apply.
     pub child: DesiredChild,
-    /// Why.
+    /// The cause.
     pub cause: WriteCause,
-    /// A merge patch that comes before the apply, where elements of lists stand in the place of ours.
+    /// A merge patch before the apply, if somebody changed the key of a list element; see `list_repair.rs`.
     pub list_repair: Option<Value>,
-    /// Live values to apply as the second field manager first, of fields that are left to others from now on.
+    /// The live values of fields that are given up, to be applied first as another field manager; see `handover.rs`.
     pub handover: Option<Value>,
 }
 
 /// Why a child is written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WriteCause {
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// It is there, but the plugin returns something else than was applied last.
+    /// The plugin returns something else than was applied last.
     Changed(LiveState),
-    /// It is there and the plugin returns the same, but somebody else changed it.
+    /// The plugin returns the same as was applied last, but somebody else changed the child.
     Drifted(LiveState),
 }
 
-/// A child as it is, and how that differs from what is desired.
+/// A live child and its differences from the desired one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveState {
-    /// The child as it is.
+    /// The live child.
     pub live: Arc<Object>,
-    /// The fields that differ; none where only a field was dropped.
+    /// The differences; empty if the plugin only dropped a field, which then is not desired any more.
     pub differences: Vec<Difference>,
 }
 
 /// A delete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
-    /// Kind of the child.
+    /// The child's kind.
     pub kind: KindRef,
-    /// The child as it is.
+    /// The live child.
     pub live: Arc<Object>,
-    /// Why.
+    /// The cause.
     pub cause: DeleteCause,
 }
 
@@ -94,7 +109,7 @@ pub enum DeleteCause {
     NotReturned,
     /// The plugin's manifest no longer declares its kind.
     KindNotDeclared,
-    /// A field cannot change, and the plugin wants the child created anew then.
+    /// An immutable field would change, and the plugin's policy is to recreate the child.
     Recreate,
 }
 
@@ -126,7 +141,7 @@ impl Plan {
 }
 
 impl WriteCause {
-    /// The child as it is, unless it is missing.
+    /// The live child; none if it is missing.
     pub fn live(&self) -> Option<&Arc<Object>> {
         match self {
             Self::Missing => None,
@@ -142,7 +157,7 @@ impl WriteCause {
         }
     }
 
-    /// A line for the log: what was found, and what is done about it.
+    /// The message for the log. Users and tests rely on its wording.
     pub fn finding(&self, kind: &str) -> String {
         match self {
             Self::Missing => format!("Creating {kind}."),
@@ -152,37 +167,37 @@ impl WriteCause {
     }
 }
 
-/// What a plan knows of earlier ones.
+/// The results of earlier plans for the same object.
 #[derive(Clone, Copy, Debug)]
-pub struct Experience<'a> {
+pub struct PlanHistory<'a> {
     /// Differences that no apply removes.
     pub normalised: &'a Normalised,
-    /// Children that must be created anew.
+    /// Children that must be deleted and created again.
     pub recreations: &'a Recreations,
 }
 
-/// Plans the way from what is there to what is desired.
-pub fn plan(children: Vec<DesiredChild>, observed: &Observed, experience: Experience<'_>) -> Plan {
-    let mut plan = Plan { deletes: unwanted(&children, observed), ..Plan::default() };
+/// Plans the writes and deletes that make the live children equal to the desired ones.
+pub fn plan(children: Vec<DesiredChild>, observed: &Observed, history: PlanHistory<'_>) -> Plan {
+    let mut plan = Plan { deletes: surplus(&children, observed), ..Plan::default() };
     for child in children {
         match observed.child(&child.kind, &child.name) {
             None => plan.writes.push(create(child)),
             Some(live) if observed.is_released(live) => {}
             Some(live) if live.deleting => plan.awaited.push(describe(&child.kind, &child.name)),
-            Some(live) if experience.recreations.contains(&child, live) => {
+            Some(live) if history.recreations.contains(&child, live) => {
                 plan.deletes.push(Delete { kind: child.kind, live: live.clone(), cause: DeleteCause::Recreate });
             }
             Some(live) => {
                 let schema = observed.schema_of(&child.kind);
-                plan.writes.extend(update(child, live, schema, experience.normalised));
+                plan.writes.extend(update(child, live, schema, history.normalised));
             }
         }
     }
     plan
 }
 
-/// The children that are there, not wanted, and not to be kept.
-fn unwanted(children: &[DesiredChild], observed: &Observed) -> Vec<Delete> {
+/// The deletes of live children that are not desired. Children to be kept and released ones stay.
+fn surplus(children: &[DesiredChild], observed: &Observed) -> Vec<Delete> {
     let wanted: BTreeSet<_> = children.iter().map(|child| (&child.kind, &child.name)).collect();
     let declared = observed.children.iter().map(|child| (child, DeleteCause::NotReturned));
     let former = observed.former.iter().map(|child| (child, DeleteCause::KindNotDeclared));
@@ -199,18 +214,18 @@ fn create(child: DesiredChild) -> Write {
     Write { child, cause: WriteCause::Missing, list_repair: None, handover: None }
 }
 
-/// Where the digest is, at the end of a JSON pointer.
+/// The JSON pointer of the digest, below the annotations.
 const DIGEST: &str = "/pilothouse.dev~1applied";
 
-/// The write of a child that is there, if it needs one.
+/// The update of a live child, if it needs one.
 fn update(child: DesiredChild, live: &Arc<Object>, schema: Option<&Schema>, normalised: &Normalised) -> Option<Write> {
-    // Whatever cannot be read as JSON differs in everything.
+    // A text that is not JSON becomes null, which differs in all fields.
     let state = serde_json::from_str::<Value>(&live.text).unwrap_or_default();
     let applied = state.pointer("/metadata/annotations").and_then(|annotations| annotations.get(labels::APPLIED));
     let is_same = applied.and_then(Value::as_str) == Some(&child.digest);
     let mut differences = differences(&child.body, &state, schema);
     let cause = if !is_same {
-        // The digest itself is how the change was noticed, and nothing to tell.
+        // The digest always differs here. It is of no use to the readers of the log.
         differences.retain(|found| !found.path.ends_with(DIGEST));
         WriteCause::Changed(LiveState { live: live.clone(), differences })
     } else if !differences.is_empty() && !normalised.holds(&child, live, &differences) {
@@ -272,13 +287,13 @@ mod tests {
         LiveChild { kind: kind(), object: Arc::new(object), projection: Projected::All }
     }
 
-    /// The plan of a host that knows nothing of earlier ones.
+    /// The plan without a history.
     fn first_plan(wanted: Vec<DesiredChild>, observed: &Observed) -> Plan {
         let (normalised, recreations) = (&Normalised::default(), &Recreations::default());
-        plan(wanted, observed, Experience { normalised, recreations })
+        plan(wanted, observed, PlanHistory { normalised, recreations })
     }
 
-    /// The plan in words: what would be done to which child.
+    /// The plan as text: verb and child.
     fn planned(wanted: Vec<DesiredChild>, there: Vec<Object>) -> Vec<String> {
         let plan = first_plan(wanted, &observed(there));
         let writes = plan.writes.iter().map(|write| {
@@ -318,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_deleted_object_released_is_nobodys() {
+    fn released_children_of_a_deleted_object_are_left_alone() {
         let owner = ControllerRef {
             api_version: "example.com/v1".into(),
             kind: "Web".into(),
@@ -339,29 +354,29 @@ mod tests {
     }
 
     #[test]
-    fn what_an_apply_did_not_remove_is_no_drift_until_it_changes() {
+    fn a_difference_that_an_apply_did_not_remove_is_no_drift_until_it_changes() {
         let (wanted, there) = (child("a", "1000m", "f"), live("a", "1", "f"));
         let found = differences(&wanted.body, &serde_json::from_str(&there.text).unwrap_or_default(), None);
         let mut normalised = Normalised::default();
         normalised.remember(&wanted, &there, &found);
-        let experience = Experience { normalised: &normalised, recreations: &Recreations::default() };
-        let planned = |there: Object| plan(vec![wanted.clone()], &observed(vec![there]), experience).writes.len();
+        let history = PlanHistory { normalised: &normalised, recreations: &Recreations::default() };
+        let planned = |there: Object| plan(vec![wanted.clone()], &observed(vec![there]), history).writes.len();
         assert_eq!(planned(there), 0);
         assert_eq!(planned(live("a", "2", "f")), 1);
     }
 
     #[test]
-    fn a_child_that_cannot_become_what_is_wanted_is_deleted_first() {
+    fn a_child_with_a_changed_immutable_field_is_deleted_first() {
         let (wanted, there) = (child("a", "2", "g"), live("a", "1", "f"));
         let recreations = Recreations::of([Recreation::of(&wanted, &there)]);
-        let experience = Experience { normalised: &Normalised::default(), recreations: &recreations };
-        let plan = plan(vec![wanted], &observed(vec![there]), experience);
+        let history = PlanHistory { normalised: &Normalised::default(), recreations: &recreations };
+        let plan = plan(vec![wanted], &observed(vec![there]), history);
         assert_eq!(plan.deletes.iter().map(|delete| delete.cause).collect::<Vec<_>>(), [DeleteCause::Recreate]);
         assert!(plan.writes.is_empty());
     }
 
     #[test]
-    fn one_name_in_two_namespaces_is_two_children() {
+    fn children_with_one_name_in_two_namespaces_are_different_children() {
         let elsewhere = DesiredChild { name: ObjectRef::new("other", "a"), ..child("a", "1", "f") };
         assert_eq!(planned(vec![elsewhere], vec![live("a", "1", "f")]), ["create a", "delete a"], "it moves");
         assert_eq!(planned(vec![child("a", "1", "f")], vec![live("a", "1", "f")]), [""; 0]);

@@ -1,5 +1,5 @@
-//! Differences that an apply did not remove: the API server normalises these values (a quantity of `1000m` comes back as `1`, an
-//! empty text is left out), so they are no drift. Pure.
+//! Remembers differences that an apply did not remove. The API server normalises these values (it turns a quantity of `1000m` into
+//! `1` and drops an empty string), so they are no drift. Pure.
 
 use std::{
     collections::BTreeSet,
@@ -11,17 +11,17 @@ use pilothouse_engine::Fingerprint;
 use super::diff::Difference;
 use crate::{object::Object, pipeline::check::DesiredChild};
 
-/// The differences of one object's children that are known to stay.
+/// The normalised differences of one object's children.
 #[derive(Clone, Debug, Default)]
 pub struct Normalised(BTreeSet<Fingerprint>);
 
 impl Normalised {
-    /// Remembers that applying `child` left `differences` as they are.
+    /// Remembers that an apply of `child` did not remove `differences`.
     pub fn remember(&mut self, child: &DesiredChild, live: &Object, differences: &[Difference]) {
         self.0.insert(fingerprint(child, live, differences));
     }
 
-    /// Whether these are known to stay: all of them, and no others.
+    /// Whether an apply is known not to remove exactly these differences. One more, and all of them count as drift.
     pub(super) fn holds(&self, child: &DesiredChild, live: &Object, differences: &[Difference]) -> bool {
         !self.0.is_empty() && self.0.contains(&fingerprint(child, live, differences))
     }

@@ -1,15 +1,15 @@
-//! Children that must be deleted and created anew, for the API server refused a change of a field that cannot change. Found out
-//! by an apply, carried out by the next plan. Values only.
+//! Children that must be deleted and created again, because an immutable field would change. An apply finds them, and the next plan
+//! deletes them. Values only.
 
 use std::collections::BTreeSet;
 
 use crate::{object::Object, pipeline::check::DesiredChild};
 
-/// The children of one object that are to be recreated.
+/// The children of one object to recreate.
 #[derive(Clone, Debug, Default)]
 pub struct Recreations(BTreeSet<Recreation>);
 
-/// One state of a child that cannot become what is wanted.
+/// A live child and the desired body that it cannot be updated to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Recreation {
     uid: Box<str>,
@@ -17,24 +17,24 @@ pub struct Recreation {
 }
 
 impl Recreation {
-    /// The live child that cannot become what is desired.
+    /// The recreation of `live` as `child`.
     pub fn of(child: &DesiredChild, live: &Object) -> Self {
         Self { uid: live.uid.clone(), digest: child.digest.clone() }
     }
 }
 
 impl Recreations {
-    /// These children, and no others.
+    /// A set of recreations.
     pub fn of(recreations: impl IntoIterator<Item = Recreation>) -> Self {
         Self(recreations.into_iter().collect())
     }
 
-    /// Whether a live child has to go before what is desired can be created.
+    /// Whether a live child must be deleted before the desired one can be created.
     pub fn contains(&self, child: &DesiredChild, live: &Object) -> bool {
         !self.0.is_empty() && self.0.contains(&Recreation::of(child, live))
     }
 
-    /// Whether there are none.
+    /// Whether there is nothing to recreate.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,19 @@
-//! Stage 7: says what happened where the user looks: log, Events, status, measurements. Nothing is decided about children here.
+//! Stage 7: reports the result of a reconcile in the log, in Events, in the status, and in the plugin's measurements.
+//!
+//! # Flow
+//!
+//! `rounds` builds a [`result::ReconcileResult`]. [`report()`] logs it, records the host's own Events, writes the status, and then
+//! records the plugin's Events and measurements.
+//!
+//! # Guarantees
+//!
+//! - The status is written only if it differs.
+//! - The plugin's Events and measurements are recorded only after a status that belongs to them is written or was there already. So
+//!   a failed status write does not count a measurement twice.
+//!
+//! # Caveats
+//!
+//! Details of a status are written once a second at most (`throttle.rs`). Nothing is decided about children here.
 
 pub mod result;
 pub mod status;
@@ -9,14 +24,14 @@ use tokio::time::Instant;
 
 pub use self::write::KnownStatus;
 use self::{
-    result::{FAULT, ReconcileResult},
+    result::{FAULT_BACKOFF, ReconcileResult},
     status::Health,
-    write::{StatusWrite, Undeclared, WriteRules, write_status},
+    write::{StatusWrite, UndeclaredFields, WriteRules, write_status},
 };
 use super::{
-    apply::{Outlook, delete::Precondition},
+    apply::{Failure, FailureClass, FailureReason, delete::Precondition},
     call::inputs::ObjectState,
-    check::measurement::counts,
+    check::measurement::accumulates,
     conditions::StatusReason,
     work_item::WorkItem,
 };
@@ -27,63 +42,67 @@ use crate::{
     schema::Schema,
 };
 
-/// What is known of the reports before.
+/// The number of failures in a row after which an internal error of the API server counts as a refusal of the status.
+const FAILED_WRITES: u32 = 3;
+
+/// The state that is kept of previous reports.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
-    /// What is known of the status.
+    /// What is known about the status.
     known: KnownStatus,
-    /// When a status was written last.
+    /// The time of the last status write.
     written: Option<Instant>,
-    /// What the kind's schema does not take.
-    undeclared: Option<Undeclared>,
+    /// The status fields that the kind's schema does not declare.
+    undeclared: Option<UndeclaredFields>,
 }
 
 impl Reports {
-    /// Whether the status has to be reported anew, for the kind's schema is another one and may take all of it now.
+    /// Whether status fields were dropped and the kind has a new schema since, which may declare them.
     pub fn are_outdated(&self, schema: Option<&Schema>) -> bool {
         self.undeclared.as_ref().is_some_and(|undeclared| undeclared.is_outdated(schema))
     }
 }
 
-/// What became of a report.
+/// The result of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported {
-    /// What becomes of the object's key.
+    /// The action that follows.
     pub action: Action,
-    /// Whether the status says it now.
-    pub is_told: bool,
-    /// The object after its status was written, where nothing else of it changed. None: as it was observed, or not known.
+    /// Whether the status shows the result now.
+    pub is_reported: bool,
+    /// The object after the status write; none if nothing was written, or if something else of the object changed as well.
     pub after: Option<ObjectState>,
-    /// Whether the object was written, so that `after` is all that is known of it.
-    pub is_written: bool,
 }
 
-/// Reports a result.
+/// Reports a result. `throttled` is the reason if the object is throttled.
 pub async fn report(
     item: &WorkItem<'_>,
     object: &Object,
     result: &ReconcileResult,
     reports: &mut Reports,
-    slowed: Option<StatusReason>,
+    throttled: Option<StatusReason>,
 ) -> Reported {
     let action = result.action;
     log(item, result);
-    result.faults.iter().for_each(|fault| item.tell(object, fault));
+    result.faults.iter().for_each(|fault| item.record_fault(object, fault));
     let rules = WriteRules {
         known: reports.known,
-        // A plugin counts what its status does not say yet, so a count belongs to the one write that makes it say so.
-        precondition: match counts(item.plugin.manifest(), result.measurements()) {
+        // A plugin counts what its status does not show yet. If the object changed in the meantime, the status may already show
+        // it, so a status with counts is written to exactly the observed state.
+        precondition: match accumulates(item.plugin.manifest(), result.measurements()) {
             true => Precondition::SameState,
             false => Precondition::SameObject,
         },
-        // What failed is tried again later and later, and must not take its message along.
-        hold_details: throttle::left(reports.written, Instant::now()).filter(|_| !matches!(action, Action::Backoff(_))),
+        // A failure is written at once: its next retry may be far away.
+        hold_details: throttle::remaining(reports.written, Instant::now())
+            .filter(|_| !matches!(action, Action::Backoff(_))),
     };
-    let written = match write_status(item, object, &result.report(slowed), rules, &mut reports.undeclared).await {
+    let written = match write_status(item, object, &result.report(throttled), rules, &mut reports.undeclared).await {
         Ok(written) => written,
         Err(failure) => {
-            let is_passing = failure.reason.outlook() != Outlook::NeedsChange;
-            let action = Action::Backoff(if is_passing { BACKOFF_FIRST } else { FAULT });
+            let failure = report_refused_status(item, object, result, failure, reports).await;
+            let is_passing = failure.reason.class() != FailureClass::Permanent;
+            let action = Action::Backoff(if is_passing { BACKOFF_FIRST } else { FAULT_BACKOFF });
             tracing::warn!(
                 reason = failure.reason.as_str(),
                 decision = action.decision(item.failures),
@@ -91,42 +110,73 @@ pub async fn report(
                 failure.message
             );
             if !is_passing {
-                item.tell(object, &Event::warning(failure.reason.as_str(), &failure.message));
+                item.record_fault(object, &Event::warning(failure.reason.as_str(), &failure.message));
             }
-            return Reported { action, is_told: false, after: None, is_written: false };
+            return Reported { action, is_reported: false, after: None };
         }
     };
     if !matches!(written, StatusWrite::Held(_)) {
-        tell_words(item, object, result);
+        publish_plugin_report(item, object, result);
     }
     match written {
         StatusWrite::Held(left) => {
             let action = throttle::action_while_held(action, left);
-            Reported { action, is_told: false, after: None, is_written: false }
+            Reported { action, is_reported: false, after: None }
         }
-        StatusWrite::None(known) => {
+        StatusWrite::Unchanged(known) => {
             reports.known = known;
-            Reported { action, is_told: true, after: None, is_written: false }
+            Reported { action, is_reported: true, after: None }
         }
         StatusWrite::Written { known, state, changed_meanwhile } => {
             (reports.known, reports.written) = (known, Some(Instant::now()));
             let action = if changed_meanwhile { Action::Requeue } else { action };
-            Reported { action, is_told: state.is_some(), after: state, is_written: true }
+            Reported { action, is_reported: state.is_some(), after: state }
         }
     }
 }
 
-/// The plugin's Events and measurements count once the status that goes with them is there.
-fn tell_words(item: &WorkItem<'_>, object: &Object, result: &ReconcileResult) {
+/// Reports in the host's own conditions that the API server refuses the plugin's status. Without them, the object would keep conditions
+/// that are not true any more. The API server answers 422 or 500 to a value of a wrong type; if it accepts the status without the
+/// plugin's fields, these were the cause. Returns the failure with the reason that is known then.
+async fn report_refused_status(
+    item: &WorkItem<'_>,
+    object: &Object,
+    result: &ReconcileResult,
+    failure: Failure,
+    reports: &mut Reports,
+) -> Failure {
+    let may_be_invalid = match failure.reason {
+        FailureReason::StatusInvalid => true,
+        // A single one is probably a fault of the API server itself, and transient.
+        FailureReason::ApiServerError => item.failures >= FAILED_WRITES,
+        _ => false,
+    };
+    if !may_be_invalid || !result.has_plugin_report() {
+        return failure;
+    }
+    let refused = Failure { reason: FailureReason::StatusInvalid, ..failure.clone() };
+    let fault = result::fault(refused.reason.as_str(), &refused.message);
+    let rules = WriteRules { known: reports.known, precondition: Precondition::SameObject, hold_details: None };
+    match write_status(item, object, &fault.report(None), rules, &mut reports.undeclared).await {
+        Ok(StatusWrite::Unchanged(known) | StatusWrite::Written { known, .. }) => {
+            reports.known = known;
+            refused
+        }
+        Ok(StatusWrite::Held(_)) | Err(_) => failure,
+    }
+}
+
+/// Records the plugin's Events and measurements.
+fn publish_plugin_report(item: &WorkItem<'_>, object: &Object, result: &ReconcileResult) {
     item.context.metrics.measurements.record(&item.plugin.name, result.measurements());
-    let events = result.words.iter().flat_map(|words| &words.events);
+    let events = result.plugin_report.iter().flat_map(|report| &report.events);
     events.for_each(|event| item.context.events.record(item.plugin.objects.kind(), object, event));
 }
 
 fn log(item: &WorkItem<'_>, result: &ReconcileResult) {
     let decision = result.action.decision(item.failures);
     match &result.health {
-        Health::Applied | Health::ChildrenLeft => tracing::debug!("reconciled"),
+        Health::Applied | Health::ChildrenUntouched => tracing::debug!("reconciled"),
         Health::Progressing(why) => tracing::info!(reason = why.reason, decision, "{}", why.message),
         Health::Stalled(why) => tracing::warn!(reason = why.reason, decision, "{}", why.message),
     }

@@ -1,5 +1,5 @@
-//! How a reconcile ends: what is reported of the object, what is told as Events, and when it is looked at again. One
-//! function for each way to end. Pure.
+//! The result of a reconcile: the object's health, the Events, and the action that follows. Has one function for each way in which
+//! a reconcile can end. Pure.
 
 use std::time::Duration;
 
@@ -13,55 +13,55 @@ use super::status::{Health, Report};
 use crate::{
     events::Event,
     pipeline::{
-        apply::{Failure, FailureReason, Outlook},
+        apply::{Failure, FailureClass, FailureReason},
         check::{Desired, DesiredChildren},
         conditions::StatusReason,
     },
     queue::{Action, BACKOFF_FIRST},
 };
 
-/// First delay after a fault that needs somebody to change something; what they change asks sooner.
-pub const FAULT: Duration = Duration::from_secs(1);
+/// The first delay after a fault that needs a change. The change itself usually triggers a reconcile earlier.
+pub const FAULT_BACKOFF: Duration = Duration::from_secs(1);
 
-/// How often a taken name is looked at again: the object that has it is not watched.
-const NAME_CONFLICT: Duration = Duration::from_secs(15);
+/// The interval in which a name conflict is checked again. The conflicting object is not ours, so no watch reports its deletion.
+const NAME_CONFLICT_RECHECK: Duration = Duration::from_secs(15);
 
-/// Failures of one reconcile that are told as Events.
-const TOLD_FAILURES: usize = 5;
+/// The most failures of one reconcile that become Events.
+const MAX_FAULT_EVENTS: usize = 5;
 
-/// How a reconcile ended, before it is reported.
+/// The result of a reconcile, to be reported.
 #[derive(Clone, Debug)]
 pub struct ReconcileResult {
-    /// How the object is.
+    /// The object's health.
     pub health: Health,
-    /// The plugin's own words; none where it has none: then what it said before stands.
-    pub words: Option<PluginWords>,
-    /// Faults, in the host's own words.
+    /// The plugin's report; none if there was no answer. The previous report then stays in the status.
+    pub plugin_report: Option<PluginReport>,
+    /// The host's own Events about faults.
     pub faults: Vec<Event>,
-    /// What becomes of the object's key.
+    /// The action that follows.
     pub action: Action,
     /// Whether the plugin's answer to the object's generation was carried out.
     pub is_carried_out: bool,
-    /// Whether the same inputs lead to the same again: then there is nothing to do until one changes.
+    /// Whether the next reconcile can be skipped as long as the inputs are the same.
     pub is_final: bool,
-    /// Who has to do something, where writes failed.
-    pub outlook: Option<Outlook>,
+    /// The class of the failures, if writes failed.
+    pub class: Option<FailureClass>,
 }
 
-/// What the plugin says of the object.
+/// The parts of an answer that are reported.
 #[derive(Clone, Debug)]
-pub struct PluginWords {
-    /// Its status fields; none leaves those that are there.
+pub struct PluginReport {
+    /// The status fields; none leaves the existing ones.
     pub status: Option<Map<String, Value>>,
-    /// Its conditions.
+    /// The conditions.
     pub conditions: Vec<Condition>,
-    /// Its Events. They count once the status that goes with them is written.
+    /// The Events.
     pub events: Vec<Event>,
-    /// Its measurements, which count once the status is taken.
+    /// The measurements.
     pub measurements: Vec<Measurement>,
 }
 
-impl PluginWords {
+impl PluginReport {
     fn of(desired: Desired) -> Self {
         let Desired { status, conditions, events, measurements, .. } = desired;
         Self { status, conditions, events: events.into_iter().map(Event::from).collect(), measurements }
@@ -69,31 +69,36 @@ impl PluginWords {
 }
 
 impl ReconcileResult {
-    /// What is to be written into the status.
-    pub fn report(&self, slowed: Option<StatusReason>) -> Report {
-        let words = self.words.as_ref();
+    /// The content of the status.
+    pub fn report(&self, throttled: Option<StatusReason>) -> Report {
+        let plugin_report = self.plugin_report.as_ref();
         Report {
-            status: words.and_then(|words| words.status.clone()),
-            conditions: words.map(|words| words.conditions.clone()),
+            status: plugin_report.and_then(|plugin_report| plugin_report.status.clone()),
+            conditions: plugin_report.map(|plugin_report| plugin_report.conditions.clone()),
             health: self.health.clone(),
-            slowed,
+            throttled,
         }
+    }
+
+    /// Whether the plugin says anything of the status.
+    pub fn has_plugin_report(&self) -> bool {
+        self.plugin_report.is_some()
     }
 
     /// The plugin's measurements.
     pub fn measurements(&self) -> &[Measurement] {
-        self.words.as_ref().map_or(&[], |words| &words.measurements)
+        self.plugin_report.as_ref().map_or(&[], |plugin_report| &plugin_report.measurements)
     }
 
-    fn new(health: Health, words: Option<PluginWords>, action: Action) -> Self {
-        Self { health, words, faults: Vec::new(), action, is_carried_out: false, is_final: false, outlook: None }
+    fn new(health: Health, plugin_report: Option<PluginReport>, action: Action) -> Self {
+        Self { health, plugin_report, faults: Vec::new(), action, is_carried_out: false, is_final: false, class: None }
     }
 }
 
-/// A call that has no answer.
-pub fn unanswered(outcome: &Outcome) -> ReconcileResult {
+/// The plugin failed: no answer.
+pub fn call_failed(outcome: &Outcome) -> ReconcileResult {
     match outcome {
-        // Answers have results of their own.
+        // Callers pass failed outcomes only. The variant is covered so that none can be forgotten.
         Outcome::Response(_) => fault("PluginContractViolated", "the plugin broke the contract"),
         Outcome::Trap(why) => fault("PluginTrapped", &format!("the plugin trapped: {why}")),
         Outcome::Deadline(limit) => {
@@ -111,80 +116,93 @@ pub fn unanswered(outcome: &Outcome) -> ReconcileResult {
     }
 }
 
-/// A fault that somebody must mend. What the plugin said before stands.
+/// A fault that somebody must fix. The plugin's previous report stays.
 pub fn fault(reason: &str, message: &str) -> ReconcileResult {
     let health = Health::Stalled(StatusReason::new(reason, message));
     let faults = vec![Event::warning(reason, message)];
-    ReconcileResult { faults, ..ReconcileResult::new(health, None, Action::Backoff(FAULT)) }
+    ReconcileResult { faults, ..ReconcileResult::new(health, None, Action::Backoff(FAULT_BACKOFF)) }
 }
 
-/// Writes failed, one at least. What the plugin said of the status, if it was asked, still counts. A failure that needs somebody
-/// is told before one that passes.
-pub fn failed(failures: &[Failure], desired: Option<Desired>) -> ReconcileResult {
-    let needs_change = |failure: &&Failure| failure.reason.outlook() == Outlook::NeedsChange;
+/// At least one write failed. The plugin's report counts nevertheless, if there is one. The message has the first permanent
+/// failure, because others may pass by themselves, and the number of the rest.
+pub fn writes_failed(failures: &[Failure], desired: Option<Desired>) -> ReconcileResult {
+    let needs_change = |failure: &&Failure| failure.reason.class() == FailureClass::Permanent;
     let Some(first) = failures.iter().find(needs_change).or(failures.first()) else {
         return fault("ApiServerError", "a write failed");
     };
     let others = failures.len() - 1;
     let more = if others == 0 { String::new() } else { format!("; and {others} more") };
     let why = StatusReason::new(first.reason.as_str(), format!("{}{more}", first.message));
-    let is_stalled = first.reason.outlook() == Outlook::NeedsChange;
+    let is_stalled = first.reason.class() == FailureClass::Permanent;
     let health = if is_stalled { Health::Stalled(why) } else { Health::Progressing(why) };
-    let told = failures.iter().filter(needs_change).take(TOLD_FAILURES);
+    let reported = failures.iter().filter(needs_change).take(MAX_FAULT_EVENTS);
     ReconcileResult {
-        faults: told.map(|failure| Event::warning(failure.reason.as_str(), &failure.message)).collect(),
-        outlook: Some(outlook_of_all(failures)),
-        ..ReconcileResult::new(health, desired.map(PluginWords::of), retry(first.reason))
+        faults: reported.map(|failure| Event::warning(failure.reason.as_str(), &failure.message)).collect(),
+        class: Some(worst_class(failures)),
+        ..ReconcileResult::new(health, desired.map(PluginReport::of), retry_action(first.reason))
     }
 }
 
-fn outlook_of_all(failures: &[Failure]) -> Outlook {
-    let has = |outlook| failures.iter().any(|failure| failure.reason.outlook() == outlook);
-    let worst_first = [Outlook::NeedsChange, Outlook::Progressing];
-    worst_first.into_iter().find(|outlook| has(*outlook)).unwrap_or(Outlook::Transient)
+fn worst_class(failures: &[Failure]) -> FailureClass {
+    let has = |class| failures.iter().any(|failure| failure.reason.class() == class);
+    let worst_first = [FailureClass::Permanent, FailureClass::Progressing];
+    worst_first.into_iter().find(|class| has(*class)).unwrap_or(FailureClass::Transient)
 }
 
-/// When a write that failed is tried again.
-fn retry(reason: FailureReason) -> Action {
-    match (reason, reason.outlook()) {
-        (FailureReason::NameConflict, _) => Action::RequeueAfter(NAME_CONFLICT),
-        (FailureReason::AdmissionDenied, _) | (_, Outlook::NeedsChange) => Action::Backoff(FAULT),
+/// The action after a failed write.
+fn retry_action(reason: FailureReason) -> Action {
+    match (reason, reason.class()) {
+        (FailureReason::NameConflict, _) => Action::RequeueAfter(NAME_CONFLICT_RECHECK),
+        (FailureReason::AdmissionDenied, _) | (_, FailureClass::Permanent) => Action::Backoff(FAULT_BACKOFF),
         _ => Action::Backoff(BACKOFF_FIRST),
     }
 }
 
-/// The guard holds deletes back: everything else is done.
-pub fn held_back(desired: Desired, why: &str, how_to_confirm: &str) -> ReconcileResult {
+/// The guard against mass deletion holds deletes back. Everything else was applied.
+pub fn deletes_held_back(desired: Desired, why: &str, how_to_confirm: &str) -> ReconcileResult {
     let message = format!("the plugin {why}; they are left alone. If that is right, confirm it: {how_to_confirm}");
     let held = fault("DeletesHeldBack", &message);
     let is_retry = matches!(desired.verdict, Verdict::Retry(_));
-    let action = if is_retry { held.action } else { asked(&desired).map_or(Action::AwaitChange, Action::RequeueAfter) };
-    ReconcileResult { action, words: Some(PluginWords::of(desired)), is_carried_out: true, is_final: !is_retry, ..held }
+    let action = if is_retry {
+        held.action
+    } else {
+        requested_delay(&desired).map_or(Action::AwaitChange, Action::RequeueAfter)
+    };
+    ReconcileResult {
+        action,
+        plugin_report: Some(PluginReport::of(desired)),
+        is_carried_out: true,
+        is_final: !is_retry,
+        ..held
+    }
 }
 
-/// The plugin returned other children every time it was shown what it had made.
+/// The plugin returned other children in every round.
 pub fn not_converging(desired: Desired, rounds: usize) -> ReconcileResult {
     let message = format!("the plugin returned other children in each of {rounds} rounds");
     let health = Health::Progressing(StatusReason::new("NotConverging", message));
-    let words = Some(PluginWords::of(desired));
-    ReconcileResult { is_carried_out: true, ..ReconcileResult::new(health, words, Action::Backoff(FAULT)) }
+    let plugin_report = Some(PluginReport::of(desired));
+    ReconcileResult {
+        is_carried_out: true,
+        ..ReconcileResult::new(health, plugin_report, Action::Backoff(FAULT_BACKOFF))
+    }
 }
 
-/// Everything is as the plugin wants it; its verdict says what that means. `awaited` are children that have to go first.
-pub fn answered(desired: Desired, awaited: &[String]) -> ReconcileResult {
-    let asked = asked(&desired);
-    let calm = asked.map_or(Action::AwaitChange, Action::RequeueAfter);
+/// The answer was carried out, so its verdict decides. `awaited` are children that must be gone before they are created again.
+pub fn carried_out(desired: Desired, awaited: &[String]) -> ReconcileResult {
+    let requested = requested_delay(&desired);
+    let calm = requested.map_or(Action::AwaitChange, Action::RequeueAfter);
     let mut faults = Vec::new();
     let (health, action) = match &desired.verdict {
         Verdict::Done if !awaited.is_empty() => {
             let message = format!("waiting until {} is deleted", awaited.join(", "));
             (Health::Progressing(StatusReason::new("AwaitingDeletion", message)), calm)
         }
-        Verdict::Done if desired.children == DesiredChildren::Leave => (Health::ChildrenLeft, calm),
+        Verdict::Done if desired.children == DesiredChildren::Leave => (Health::ChildrenUntouched, calm),
         Verdict::Done => (Health::Applied, calm),
         Verdict::Wait(waiting) => {
             let delay = Duration::from_secs(waiting.seconds.into());
-            let delay = asked.map_or(delay, |asked| asked.min(delay));
+            let delay = requested.map_or(delay, |requested| requested.min(delay));
             let why = StatusReason::new(&waiting.reason, &waiting.message);
             (Health::Progressing(why), Action::RequeueAfter(delay))
         }
@@ -195,17 +213,17 @@ pub fn answered(desired: Desired, awaited: &[String]) -> ReconcileResult {
             faults.push(Event::warning("Invalid", message));
             (
                 Health::Stalled(StatusReason::new("Invalid", message)),
-                asked.map_or(Action::Terminal, Action::RequeueAfter),
+                requested.map_or(Action::Terminal, Action::RequeueAfter),
             )
         }
     };
-    // A plugin that asks for a retry is asked again, whatever it is asked.
+    // A retry must call the plugin again, even with the same inputs.
     let is_final = !matches!(action, Action::Backoff(_));
-    let words = Some(PluginWords::of(desired));
-    ReconcileResult { faults, is_carried_out: true, is_final, ..ReconcileResult::new(health, words, action) }
+    let plugin_report = Some(PluginReport::of(desired));
+    ReconcileResult { faults, is_carried_out: true, is_final, ..ReconcileResult::new(health, plugin_report, action) }
 }
 
-fn asked(desired: &Desired) -> Option<Duration> {
+fn requested_delay(desired: &Desired) -> Option<Duration> {
     desired.requeue_after.map(|seconds| Duration::from_secs(seconds.into()))
 }
 
@@ -214,22 +232,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_somebody_is_told_before_what_passes_and_how_many_there_are() {
+    fn the_first_permanent_failure_is_reported_with_the_number_of_others() {
         let failure = |reason: FailureReason| Failure::new(reason, format!("{reason}!"));
         let (conflict, invalid, forbidden) =
             (failure(FailureReason::Conflict), failure(FailureReason::ChildInvalid), failure(FailureReason::Forbidden));
-        for (failures, expected, events, outlook) in [
-            (vec![&conflict], "Conflict!", 0, Outlook::Transient),
-            (vec![&conflict, &conflict], "Conflict!; and 1 more", 0, Outlook::Transient),
-            (vec![&conflict, &invalid, &forbidden], "ChildInvalid!; and 2 more", 2, Outlook::NeedsChange),
+        for (failures, expected, events, class) in [
+            (vec![&conflict], "Conflict!", 0, FailureClass::Transient),
+            (vec![&conflict, &conflict], "Conflict!; and 1 more", 0, FailureClass::Transient),
+            (vec![&conflict, &invalid, &forbidden], "ChildInvalid!; and 2 more", 2, FailureClass::Permanent),
         ] {
             let failures: Vec<_> = failures.into_iter().cloned().collect();
-            let result = failed(&failures, None);
+            let result = writes_failed(&failures, None);
             let message = match &result.health {
                 Health::Progressing(why) | Health::Stalled(why) => why.message.as_str(),
-                Health::Applied | Health::ChildrenLeft => "",
+                Health::Applied | Health::ChildrenUntouched => "",
             };
-            assert_eq!((message, result.faults.len(), result.outlook), (expected, events, Some(outlook)));
+            assert_eq!((message, result.faults.len(), result.class), (expected, events, Some(class)));
         }
     }
 }

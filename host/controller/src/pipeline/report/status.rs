@@ -1,5 +1,5 @@
-//! The object's status as it shall be: the plugin's fields, the conditions, the observed generation. Follows the API
-//! conventions for conditions and the rules of kstatus. Pure.
+//! Builds and compares the status of an object: the plugin's fields, the conditions, the observed generation. Follows the API
+//! conventions for conditions, and kstatus for `Reconciling` and `Stalled`. Pure.
 
 use std::{
     collections::BTreeSet,
@@ -17,43 +17,43 @@ use crate::{
     },
 };
 
-/// How an object is, in the host's words.
+/// The health of an object, as the host sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Health {
-    /// Everything is applied; the plugin's own `Ready` says the rest.
+    /// Everything is applied. The plugin may set `Ready` itself.
     Applied,
-    /// The same, but the plugin leaves the children as they are.
-    ChildrenLeft,
-    /// Not there yet, but on its way.
+    /// The same, but the plugin left the children as they are.
+    ChildrenUntouched,
+    /// In progress.
     Progressing(StatusReason),
-    /// Going on needs somebody to change something.
+    /// Stuck until somebody changes something.
     Stalled(StatusReason),
 }
 
-/// What a reconcile says about the object.
+/// The content of a status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The plugin's status fields; none leaves those that are there.
+    /// The plugin's status fields; none leaves the existing ones.
     pub status: Option<Map<String, Value>>,
-    /// The plugin's conditions; none leaves those that are there.
+    /// The plugin's conditions; none leaves the existing ones.
     pub conditions: Option<Vec<Condition>>,
-    /// How the object is.
+    /// The object's health.
     pub health: Health,
-    /// Why it is slowed down, if it is.
-    pub slowed: Option<StatusReason>,
+    /// The reason of `Throttled`, if the object is throttled.
+    pub throttled: Option<StatusReason>,
 }
 
 impl Hash for Report {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let Self { status, conditions, health, slowed } = self;
-        (status, health, slowed, conditions.as_ref().map(Vec::len)).hash(hasher);
+        let Self { status, conditions, health, throttled } = self;
+        (status, health, throttled, conditions.as_ref().map(Vec::len)).hash(hasher);
         for Condition { condition_type, status, reason, message } in conditions.iter().flatten() {
             (condition_type, status_word(*status), reason, message).hash(hasher);
         }
     }
 }
 
-/// The status that an object shall have.
+/// The desired status of an object, for a report.
 pub fn desired_status(
     object: &Object,
     live: &Map<String, Value>,
@@ -71,8 +71,8 @@ pub fn desired_status(
     status
 }
 
-/// Whether a status is as it shall be. The order of conditions does not matter, nor whether a field is missing or empty:
-/// where the last entry of a map goes, server-side apply leaves null, and an empty map does not take its place.
+/// Whether the live status is as desired. The order of conditions does not matter, nor whether a field is missing or empty: after
+/// the last entry of a map is removed, server-side apply leaves null, and no later apply turns that into an empty map.
 pub fn same_status(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
     let all_of = |one: &[Value], other: &[Value]| one.iter().all(|condition| other.contains(condition));
     let (wanted, there) = (conditions_of(desired), conditions_of(live));
@@ -81,17 +81,17 @@ pub fn same_status(desired: &Map<String, Value>, live: &Map<String, Value>) -> b
     same_conditions && others.all(|field| same_value(desired.get(field), live.get(field)))
 }
 
-/// Whether a status says something that somebody may wait for: another status or reason of a condition, or that it is about
-/// another generation. The rest are details, such as how many of a hundred Pods run.
+/// Whether the desired status differs in something that somebody may wait for: the status or reason of a condition, or the observed
+/// generation. The rest are details, such as the number of running Pods.
 pub fn is_news(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
-    let told = |status: &Map<String, Value>| {
+    let reported = |status: &Map<String, Value>| {
         let word = |condition: &Value, field: &str| condition.get(field).cloned().unwrap_or_default();
         let conditions = conditions_of(status).iter();
-        let told =
+        let reported =
             conditions.map(|condition| ["type", "status", "reason"].map(|field| word(condition, field).to_string()));
-        (told.collect::<BTreeSet<_>>(), status.get("observedGeneration").cloned())
+        (reported.collect::<BTreeSet<_>>(), status.get("observedGeneration").cloned())
     };
-    told(desired) != told(live)
+    reported(desired) != reported(live)
 }
 
 fn same_value(desired: Option<&Value>, live: Option<&Value>) -> bool {
@@ -100,22 +100,22 @@ fn same_value(desired: Option<&Value>, live: Option<&Value>) -> bool {
             let mut fields = desired.keys().chain(live.keys());
             fields.all(|field| same_value(desired.get(field), live.get(field)))
         }
-        _ => desired == live || (is_nothing(desired) && is_nothing(live)),
+        _ => desired == live || (is_empty_value(desired) && is_empty_value(live)),
     }
 }
 
-/// Whether a status has all that is desired, whatever it has besides.
-pub fn has_all_of(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+/// Whether the live status has all desired fields and conditions. It may have more.
+pub fn contains_status(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
     let has_condition = |condition: &Value| conditions_of(live).contains(condition);
     let mut fields = desired.iter().filter(|(field, _)| *field != "conditions");
     conditions_of(desired).iter().all(has_condition)
         && fields.all(|(field, value)| same_value(Some(value), live.get(field)))
 }
 
-fn is_nothing(value: Option<&Value>) -> bool {
+fn is_empty_value(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
-        Some(Value::Object(fields)) => fields.values().all(|value| is_nothing(Some(value))),
+        Some(Value::Object(fields)) => fields.values().all(|value| is_empty_value(Some(value))),
         Some(Value::Array(items)) => items.is_empty(),
         Some(_) => false,
     }
@@ -130,6 +130,7 @@ fn condition(condition_type: &str, status: ConditionStatus, reason: &str, messag
     }
 }
 
+/// The parts of a condition that the host adds.
 struct Stamps<'a> {
     generation: i64,
     now: Timestamp,
@@ -145,10 +146,10 @@ fn condition_type(condition: &Value) -> &str {
 }
 
 fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
-    let slowed =
-        report.slowed.as_ref().map(|why| condition(THROTTLED, ConditionStatus::IsTrue, &why.reason, &why.message));
-    let (ready, unusual) = host_conditions(report);
-    let host = [Some(ready), unusual, slowed].into_iter().flatten();
+    let throttled =
+        report.throttled.as_ref().map(|why| condition(THROTTLED, ConditionStatus::IsTrue, &why.reason, &why.message));
+    let HostConditions { ready, reconciling_or_stalled } = host_conditions(report);
+    let host = [Some(ready), reconciling_or_stalled, throttled].into_iter().flatten();
     let mut all: Vec<_> = host.map(|condition| stamps.stamp(&condition)).collect();
     match &report.conditions {
         Some(own) => {
@@ -163,40 +164,44 @@ fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
     all
 }
 
-/// `Ready`, and `Reconciling` or `Stalled` where it is so: kstatus has these two only while they are true. Ready and Stalled
-/// are the plugin's own words only while nothing of the host's speaks against them.
-fn host_conditions(report: &Report) -> (Condition, Option<Condition>) {
-    let not_ready = |condition_type: &str, StatusReason { reason, message }: &StatusReason| {
-        let ready = condition(READY, ConditionStatus::IsFalse, reason, message);
-        (ready, Some(condition(condition_type, ConditionStatus::IsTrue, reason, message)))
+/// `Ready` is always there; `Reconciling` or `Stalled` only while it is true, as kstatus requires.
+struct HostConditions {
+    ready: Condition,
+    reconciling_or_stalled: Option<Condition>,
+}
+
+/// The conditions of the host. The plugin's `Ready` and `Stalled` count only if the host itself has no reason for not ready.
+fn host_conditions(report: &Report) -> HostConditions {
+    let not_ready = |condition_type: &str, StatusReason { reason, message }: &StatusReason| HostConditions {
+        ready: condition(READY, ConditionStatus::IsFalse, reason, message),
+        reconciling_or_stalled: Some(condition(condition_type, ConditionStatus::IsTrue, reason, message)),
     };
     match &report.health {
-        Health::Applied => plugins_word(report, "all children are applied"),
-        Health::ChildrenLeft => plugins_word(report, "the plugin leaves the children as they are"),
+        Health::Applied => plugin_conditions(report, "all children are applied"),
+        Health::ChildrenUntouched => plugin_conditions(report, "the plugin leaves the children as they are"),
         Health::Progressing(why) => not_ready(RECONCILING, why),
         Health::Stalled(why) => not_ready(STALLED, why),
     }
 }
 
-/// The same where the host has nothing to say but a message.
-fn plugins_word(report: &Report, message: &str) -> (Condition, Option<Condition>) {
+/// The conditions of an object whose answer is applied: the plugin's own, or `Ready` with this message.
+fn plugin_conditions(report: &Report, message: &str) -> HostConditions {
     let own = |kind: &str| report.conditions.iter().flatten().find(|condition| condition.condition_type == kind);
     let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
     let own_ready = own(READY);
     if let Some(stalled) = own(STALLED).filter(|stalled| stalled.status == yes) {
         let ready = own_ready.filter(|ready| ready.status != yes).cloned();
         let ready = ready.unwrap_or_else(|| condition(READY, no, &stalled.reason, &stalled.message));
-        return (ready, Some(stalled.clone()));
+        return HostConditions { ready, reconciling_or_stalled: Some(stalled.clone()) };
     }
-    match own_ready {
-        Some(ready) if ready.status == yes => (ready.clone(), None),
-        Some(ready) => (ready.clone(), Some(condition(RECONCILING, yes, &ready.reason, &ready.message))),
-        None => (condition(READY, yes, "Reconciled", message), None),
-    }
+    let ready = own_ready.cloned().unwrap_or_else(|| condition(READY, yes, "Reconciled", message));
+    // A plugin that reports not ready without a reason to be stuck is still at work.
+    let reconciling = (ready.status != yes).then(|| condition(RECONCILING, yes, &ready.reason, &ready.message));
+    HostConditions { ready, reconciling_or_stalled: reconciling }
 }
 
 impl Stamps<'_> {
-    /// Adds what the host keeps: when the status last changed, and for which generation it was found.
+    /// Adds the observed generation and the time of the last change of the condition's status.
     fn stamp(&self, condition: &Condition) -> Value {
         let status = status_word(condition.status);
         let before = self.live.iter().find(|live| {
@@ -229,7 +234,7 @@ mod tests {
     }
 
     fn report(health: Health, conditions: Option<Vec<Condition>>) -> Report {
-        Report { status: None, conditions, health, slowed: None }
+        Report { status: None, conditions, health, throttled: None }
     }
 
     /// The conditions in words: `Ready=True:Reason`.
@@ -272,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_is_the_plugins_word_unless_the_host_knows_better() {
+    fn ready_comes_from_the_plugin_unless_the_host_reports_a_problem() {
         let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
         let why = || StatusReason::new("Why", "m");
         let cases = [
@@ -325,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_keeps_what_the_plugin_said_and_an_answer_replaces_it() {
+    fn a_fault_keeps_the_plugins_report_and_an_answer_replaces_it() {
         let live: Map<String, Value> = serde_json::from_value(json!({
             "replicas": 3, "conditions": [{"type": "Available", "status": "True", "reason": "Old"}],
         }))
@@ -340,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing_however_it_is_written() {
+    fn a_missing_field_equals_an_empty_one() {
         let status = |text: Value| serde_json::from_value::<Map<String, Value>>(text).unwrap_or_default();
         for (desired, live, same) in [
             (json!({"seen": {}}), json!({"seen": null}), true),
@@ -356,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_conditions_is_no_difference() {
+    fn the_order_of_conditions_does_not_matter() {
         let status = |conditions: Value| {
             serde_json::from_value::<Map<String, Value>>(json!({"a": 1, "conditions": conditions})).unwrap_or_default()
         };

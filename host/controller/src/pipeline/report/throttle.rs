@@ -1,6 +1,6 @@
-//! How often the details of a status are written: once a second at most, for an object whose hundred Pods start would be
-//! written a hundred times. What is held is not lost: the plugin is asked again, and says the same or more. News, by which
-//! somebody may wait, is never held. Pure.
+//! Limits writes of status details to one per second. Without it, an object with a hundred starting Pods would be written a hundred
+//! times. A held detail is not lost: the plugin is called again after the delay and reports the latest values. News, such as a new
+//! status of a condition, is never held, because somebody may wait for it (`kubectl wait`). Pure.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use tokio::time::Instant;
 
 use crate::queue::Action;
 
-/// How long details wait after a status was written.
+/// The minimum time between two writes of details.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long details have to wait, if they do.
-pub fn left(reported: Option<Instant>, now: Instant) -> Option<Duration> {
+/// The remaining time until details may be written; none if they may be written now.
+pub fn remaining(reported: Option<Instant>, now: Instant) -> Option<Duration> {
     let due = reported? + INTERVAL;
     due.checked_duration_since(now).filter(|left| !left.is_zero())
 }
 
-/// When an object whose details are held is looked at again. A plugin that wants to be asked again at once waits for what it
-/// said to be written, which it is not before.
+/// The action for an object whose details are held: reconcile when they may be written, at the latest. An immediate requeue waits
+/// as well, because the plugin relies on its status being written before the next call.
 pub fn action_while_held(action: Action, left: Duration) -> Action {
     match action {
         Action::RequeueAfter(asked) if !asked.is_zero() => Action::RequeueAfter(asked.min(left)),
@@ -36,15 +36,15 @@ mod tests {
     #[test]
     fn details_wait_for_a_second_after_the_last_write() {
         let written = Instant::now();
-        let after = |milliseconds| left(Some(written), written + Duration::from_millis(milliseconds));
-        assert_eq!(left(None, written), None, "the first ones do not wait");
+        let after = |milliseconds| remaining(Some(written), written + Duration::from_millis(milliseconds));
+        assert_eq!(remaining(None, written), None, "the first ones do not wait");
         assert_eq!(after(0), Some(INTERVAL));
         assert_eq!(after(900), Some(Duration::from_millis(100)));
         assert_eq!([after(1_000), after(5_000)], [None, None]);
     }
 
     #[test]
-    fn what_is_held_is_looked_at_again_in_time() {
+    fn held_details_are_written_at_the_next_allowed_time() {
         let (left, second) = (Duration::from_millis(300), Duration::from_secs(1));
         for (asked, expected) in [
             (Action::AwaitChange, Action::RequeueAfter(left)),

@@ -1,4 +1,4 @@
-//! Writes the status, through the status subresource, only if it differs.
+//! Writes the status through the status subresource, only if it differs. Never touches spec or metadata.
 
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
@@ -6,7 +6,7 @@ use kube::api::Patch;
 use pilothouse_engine::Fingerprint;
 use serde_json::{Map, Value, json};
 
-use super::status::{Report, desired_status, has_all_of, is_news, same_status};
+use super::status::{Report, contains_status, desired_status, is_news, same_status};
 use crate::{
     errors::chain,
     events::Event,
@@ -20,89 +20,92 @@ use crate::{
     schema::{Schema, prune_status},
 };
 
-/// What is known of an object's status.
+/// What is known about an object's status from previous reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownStatus {
-    /// A status that the API server would not take as it is (a CRD's schema drops fields it does not declare), or to which
-    /// others add. Writing it again would change nothing.
+    /// A desired status with the live status that a write of it led to. They differ if the CRD's schema drops fields or if others
+    /// add fields. To write it again would change nothing.
     unattainable: Option<Fingerprint>,
-    /// A report, and the status that says all of it.
-    told: Option<Fingerprint>,
+    /// A report with the live status that shows all of it.
+    reported: Option<Fingerprint>,
 }
 
 impl KnownStatus {
-    /// Whether the API server made this of that status before.
+    /// Whether a write of `desired` led to `live` before.
     fn is_unattainable(self, desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
         self.unattainable.is_some_and(|known| known == Fingerprint::of(&(desired, live)))
     }
 
-    /// Whether the object's status is known to say this report. Nothing needs to be read for it.
+    /// Whether the object's status is known to show this report. Needs no parsing.
     fn says(self, report: &Report, object: &Object) -> bool {
-        self.told.is_some_and(|told| told == Self::told(report, object))
+        self.reported.is_some_and(|reported| reported == Self::fingerprint(report, object))
     }
 
-    fn told(report: &Report, object: &Object) -> Fingerprint {
+    fn fingerprint(report: &Report, object: &Object) -> Fingerprint {
         Fingerprint::of(&(report, object.generation, object.status_text()))
     }
 }
 
-/// How a status may be written.
+/// The conditions for a status write.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteRules {
-    /// What is known of the status.
+    /// What is known about the status.
     pub known: KnownStatus,
     /// What must still be true of the object.
     pub precondition: Precondition,
-    /// How long a status without news has to wait, if it has to.
+    /// The time for which a status without news is held, if it is.
     pub hold_details: Option<Duration>,
 }
 
-/// Whether a status was written.
+/// The result of a status write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusWrite {
-    /// It is as it shall be. What to remember of it.
-    None(KnownStatus),
-    /// It is not, but only in details, which are not to be written yet for so long.
+    /// The status was as desired. Carries what to remember.
+    Unchanged(KnownStatus),
+    /// The status differs in details only, which are held for this time.
     Held(Duration),
-    /// It was.
+    /// The status was written.
     Written {
-        /// What to remember of it.
+        /// What to remember.
         known: KnownStatus,
-        /// The object as it is now, if nothing but its status changed, and that as it shall be.
+        /// The object after the write; none if the status is not as desired, or if something else changed as well.
         state: Option<ObjectState>,
-        /// Whether the answer shows that somebody changed the object meanwhile. The event of that is old news when it comes, and
-        /// wakes nobody.
+        /// Whether the answer shows that somebody changed the object in the meantime. The answer goes into the cache, so the watch
+        /// event of that change would be outdated and trigger no reconcile.
         changed_meanwhile: bool,
     },
 }
 
-/// Writes an object's status if it is not as it shall be.
+/// Writes an object's status if it differs from the desired one.
 ///
 /// # Errors
-/// [`Failure`] where the API server does not take it.
+/// [`Failure`] if the API server refuses the write.
 pub async fn write_status(
     item: &WorkItem<'_>,
     object: &Object,
     report: &Report,
     rules: WriteRules,
-    undeclared: &mut Option<Undeclared>,
+    undeclared: &mut Option<UndeclaredFields>,
 ) -> Result<StatusWrite, Failure> {
     let known = rules.known;
     if known.says(report, object) {
-        return Ok(StatusWrite::None(known));
+        return Ok(StatusWrite::Unchanged(known));
     }
     let live = object.status();
     let desired = desired_status(object, &live, report, item.context.clock.now());
-    let desired = without_undeclared(item, object, desired, undeclared);
+    let desired = drop_undeclared_fields(item, object, desired, undeclared);
     if same_status(&desired, &live) || known.is_unattainable(&desired, &live) {
-        return Ok(StatusWrite::None(KnownStatus { told: Some(KnownStatus::told(report, object)), ..known }));
+        return Ok(StatusWrite::Unchanged(KnownStatus {
+            reported: Some(KnownStatus::fingerprint(report, object)),
+            ..known
+        }));
     }
     if let Some(left) = rules.hold_details.filter(|_| !is_news(&desired, &live)) {
         return Ok(StatusWrite::Held(left));
     }
     let after = patch_status(item, object, &desired, rules.precondition).await?;
     let taken = after.status();
-    if !has_all_of(&desired, &taken) {
+    if !contains_status(&desired, &taken) {
         tracing::warn!(
             kind = %item.plugin.objects.kind(),
             "the status schema of the CustomResourceDefinition does not take every field; see that it has \
@@ -110,33 +113,33 @@ pub async fn write_status(
         );
     }
     let unattainable = (!same_status(&desired, &taken)).then(|| Fingerprint::of(&(&desired, &taken)));
-    let changed_meanwhile = but_for_status(object) != but_for_status(&after);
+    let changed_meanwhile = without_status(object) != without_status(&after);
     let as_expected = unattainable.is_none() && !changed_meanwhile;
     let state = as_expected.then(|| ObjectState::shown_by(&item.plugin.projections, &after));
     item.plugin.objects.store().record_write(after);
-    Ok(StatusWrite::Written { known: KnownStatus { unattainable, told: None }, state, changed_meanwhile })
+    Ok(StatusWrite::Written { known: KnownStatus { unattainable, reported: None }, state, changed_meanwhile })
 }
 
-/// Fields of a status that its kind does not declare. They are not written, for the API server would refuse all of it.
+/// Status fields that the kind's schema does not declare. They are left out, because the API server would refuse the whole status.
 #[derive(Clone, Debug)]
-pub struct Undeclared {
+pub struct UndeclaredFields {
     fields: Vec<String>,
     schema: Schema,
 }
 
-impl Undeclared {
-    /// Whether the kind has another schema by now.
+impl UndeclaredFields {
+    /// Whether the kind has another schema now.
     pub fn is_outdated(&self, schema: Option<&Schema>) -> bool {
         schema.is_none_or(|schema| !schema.is_clone_of(&self.schema))
     }
 }
 
-/// The part of a status that the kind declares. What is left out is told once.
-fn without_undeclared(
+/// Removes the fields that the kind does not declare, and reports each set of them once.
+fn drop_undeclared_fields(
     item: &WorkItem<'_>,
     object: &Object,
     mut status: Map<String, Value>,
-    undeclared: &mut Option<Undeclared>,
+    undeclared: &mut Option<UndeclaredFields>,
 ) -> Map<String, Value> {
     let Some(schema) = item.plugin.objects.schema() else { return status };
     let fields = prune_status(&mut status, Some(&schema));
@@ -150,15 +153,15 @@ fn without_undeclared(
             "the CustomResourceDefinition declares no {}; the rest of the status is written. Add it to the schema of the status",
             fields.join(", ")
         );
-        tracing::warn!(reason = FIELDS_DROPPED, "{message}");
-        item.tell(object, &Event::warning(FIELDS_DROPPED, &message));
+        tracing::warn!(reason = STATUS_FIELDS_DROPPED, "{message}");
+        item.record_fault(object, &Event::warning(STATUS_FIELDS_DROPPED, &message));
     }
-    *undeclared = Some(Undeclared { fields, schema });
+    *undeclared = Some(UndeclaredFields { fields, schema });
     status
 }
 
-/// The reason under which it is told that the status lacks fields.
-const FIELDS_DROPPED: &str = "StatusFieldsDropped";
+/// The reason of the Event about dropped status fields.
+const STATUS_FIELDS_DROPPED: &str = "StatusFieldsDropped";
 
 async fn patch_status(
     item: &WorkItem<'_>,
@@ -176,7 +179,7 @@ async fn patch_status(
     let mut body = json!({
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        // The UID keeps the status off another object of the same name.
+        // With the UID the write fails if the object was replaced by another one of the same name.
         "metadata": {"name": &*object.name.name, "uid": &*object.uid},
         "status": status,
     });
@@ -186,10 +189,10 @@ async fn patch_status(
     let parameters = applying(&plugin.field_manager);
     match api.patch_status(&object.name.name, &parameters, &Patch::Apply(&body)).await {
         Ok(incoming) => Ok(incoming.into_object(&installed.resource)),
-        // It may have come since the kind was found, so it is tried.
+        // The write is tried even without a known status subresource: the CRD may have got one since discovery.
         Err(kube::Error::Api(status)) if status.code == 404 && !installed.has_status => Err(missing()),
         Err(error) => {
-            // The API server answers 500 to a field that the schema does not declare: a schema that is not known yet, or is old.
+            // The API server answers 500 to an undeclared field in an apply. Our copy of the schema may be missing or outdated.
             if matches!(&error, kube::Error::Api(status) if status.code == 500) {
                 plugin.objects.recheck_schema();
             }
@@ -198,7 +201,7 @@ async fn patch_status(
     }
 }
 
-/// Says what an error of a status write means.
+/// The failure that an error of a status write means.
 fn explain(error: &kube::Error) -> Failure {
     let reason = match error {
         kube::Error::Api(status) => match status.code {
@@ -213,22 +216,27 @@ fn explain(error: &kube::Error) -> Failure {
     Failure::new(reason, format!("failed to write the status: {}", chain(error)))
 }
 
-/// All that an object says apart from its status, as text, by whether it is of its metadata, and field; nothing of one that
-/// cannot be read.
-fn but_for_status(object: &Object) -> BTreeMap<(bool, Cow<'_, str>), &str> {
+/// The fields of an object without its status and resource version, as JSON text by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct FieldsWithoutStatus<'o> {
+    top_level: BTreeMap<Cow<'o, str>, &'o str>,
+    metadata: BTreeMap<Cow<'o, str>, &'o str>,
+}
+
+/// Reads an object's fields; none of an object that is not JSON.
+fn without_status(object: &Object) -> FieldsWithoutStatus<'_> {
     let fields = |text| raw_fields(text).unwrap_or_default().into_iter().map(|(field, value)| (field, value.get()));
-    let (mut all, mut metadata) = (BTreeMap::new(), "");
+    let mut found = FieldsWithoutStatus::default();
     for (field, value) in fields(&object.text) {
         match &*field {
             "status" => {}
-            "metadata" => metadata = value,
-            _ => drop(all.insert((false, field), value)),
+            "metadata" => found.metadata = fields(value).filter(|(field, _)| field != "resourceVersion").collect(),
+            _ => {
+                found.top_level.insert(field, value);
+            }
         }
     }
-    all.extend(
-        fields(metadata).filter(|(field, _)| field != "resourceVersion").map(|(field, value)| ((true, field), value)),
-    );
-    all
+    found
 }
 
 #[cfg(test)]
@@ -239,7 +247,7 @@ mod tests {
     use crate::pipeline::{conditions::StatusReason, report::status::Health};
 
     #[test]
-    fn a_status_says_a_report_until_either_of_them_is_another() {
+    fn a_status_is_known_to_show_a_report_until_one_of_them_changes() {
         let report = |message: &str| {
             let ready = Condition {
                 condition_type: "Ready".to_owned(),
@@ -247,15 +255,16 @@ mod tests {
                 reason: "Up".to_owned(),
                 message: message.to_owned(),
             };
-            Report { status: Some(Map::new()), conditions: Some(vec![ready]), health: Health::Applied, slowed: None }
+            Report { status: Some(Map::new()), conditions: Some(vec![ready]), health: Health::Applied, throttled: None }
         };
         let object = |generation: i64, status: Value| {
             let text = json!({"metadata": {"resourceVersion": "1"}, "status": status}).to_string();
             Object { generation, text: text.into(), ..Object::sample("ns", "a") }
         };
         let there = object(1, json!({"a": 1}));
-        let known = KnownStatus { told: Some(KnownStatus::told(&report("m"), &there)), ..KnownStatus::default() };
-        let slowed = Report { slowed: Some(StatusReason::new("Busy", "m")), ..report("m") };
+        let known =
+            KnownStatus { reported: Some(KnownStatus::fingerprint(&report("m"), &there)), ..KnownStatus::default() };
+        let throttled = Report { throttled: Some(StatusReason::new("Busy", "m")), ..report("m") };
         let unsaid = Report { conditions: None, ..report("m") };
         for (name, report, object, expected) in [
             ("the same", report("m"), there.clone(), true),
@@ -268,7 +277,7 @@ mod tests {
             ("another generation", report("m"), object(2, json!({"a": 1})), false),
             ("another status", report("m"), object(1, json!({"a": 2})), false),
             ("another message", report("n"), there.clone(), false),
-            ("slowed down", slowed, there.clone(), false),
+            ("slowed down", throttled, there.clone(), false),
             ("no conditions", unsaid, there.clone(), false),
         ] {
             assert_eq!(known.says(&report, &object), expected, "{name}");
@@ -277,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_anything_but_the_status_is_seen() {
+    fn a_change_outside_of_the_status_is_noticed() {
         let object = |text: Value| Object { text: text.to_string().into(), ..Object::sample("ns", "a") };
         let before = object(json!({"metadata": {"resourceVersion": "1", "generation": 1}, "spec": {"a": 1}}));
         for (after, changed) in [
@@ -290,7 +299,7 @@ mod tests {
             (json!({"metadata": {"resourceVersion": "2", "generation": 1}, "spec": {"a": 1}, "more": 1}), true),
         ] {
             let after = object(after);
-            assert_eq!(but_for_status(&before) != but_for_status(&after), changed, "{}", after.text);
+            assert_eq!(without_status(&before) != without_status(&after), changed, "{}", after.text);
         }
     }
 }

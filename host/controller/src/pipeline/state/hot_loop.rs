@@ -1,6 +1,8 @@
-//! The guard against hot loops: an object that is reconciled over and over, because somebody fights over its children or
-//! its plugin never comes to rest, is slowed down, and the busiest source of its events is named. Counts only; nothing is
-//! lost, for a slowed object is still reconciled after its last event.
+//! The guard against hot loops. Throttles an object that is reconciled again and again, because another controller fights over
+//! its children or because its plugin does not converge, and names the most frequent source of its events.
+//!
+//! A token bucket per object counts calls. An object above the limit pauses between reconciles, with growing pauses. No event is
+//! lost: a throttled object is still reconciled after its last event.
 
 use std::{
     collections::HashMap,
@@ -15,45 +17,63 @@ use crate::{
     queue::{Action, Key},
 };
 
-/// Calls at once before an object counts as hot, and calls per second that it may go on with.
-const BURST: f64 = 60.0;
-const PER_SECOND: f64 = 1.0;
+/// The number of calls at once above which an object is throttled.
+const MAX_BURST: f64 = 60.0;
+/// The rate of calls that an object may keep up for ever.
+const CALLS_PER_SECOND: f64 = 1.0;
 
-/// The first pause of a hot object, and the longest. It doubles from the fifth on.
+/// The first pauses of a throttled object. From the fifth on they double.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(16);
+/// The longest pause.
+const MAX_PAUSE: Duration = Duration::from_secs(16);
 
-/// Pauses in a row after which it is told: a rollout of many Pods is hot too, but soon over.
-const PAUSES_BEFORE_TOLD: u32 = 5;
+/// The pauses in a row before the condition `Throttled` is set. A rollout of many Pods has a few as well, but is soon over.
+const PAUSES_BEFORE_REPORT: u32 = 5;
 
-/// Sources remembered of one object; a new one takes the place of the quietest.
-const SOURCES: usize = 8;
+/// The number of event sources that are counted for one object. A new one replaces the least frequent.
+const MAX_SOURCES: usize = 8;
 
-/// Objects remembered; cold ones go beyond that.
-const REMEMBERED: usize = 4096;
+/// The number of objects above which those without recent calls are dropped.
+const MAX_OBJECTS: usize = 4096;
 
-/// The source of an object whose plugin itself asks to be asked again at once.
-const REQUEUE: &str = "the plugin's own requeue-after";
+/// The source that counts if the plugin itself asks for an immediate requeue.
+const REQUEUE_SOURCE: &str = "the plugin's own requeue-after";
 
-/// How hot each object is.
+/// Whether a call ended an object's throttling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Throttling {
+    /// The object was throttled until this call.
+    Ended,
+    /// The object was not throttled, or it still is.
+    Inactive,
+}
+
+/// The calls and events of all objects.
 #[derive(Debug, Default)]
 pub struct HotLoops(Mutex<HashMap<Key, HotLoop>>);
 
 #[derive(Debug)]
 struct HotLoop {
+    /// Calls above the sustained rate, as of `at`.
     level: f64,
-    /// When the level was right.
+    /// The time of the last update of `level`.
     at: Instant,
     generation: i64,
-    /// Events since the last reconcile began.
-    woken: u32,
-    /// Whether a reconcile is under way.
-    under_way: bool,
+    /// Events since the start of the last reconcile.
+    events_since_start: u32,
+    is_reconciling: bool,
     /// Pauses in a row.
     pauses: u32,
-    /// Answers in a row that were other ones, though the object was the same.
-    other_answers: u32,
-    sources: Vec<(String, u32)>,
+    /// Answers in a row that differed although the object was unchanged.
+    changed_answers: u32,
+    sources: Vec<EventSource>,
+}
+
+/// A source of events, such as a child, and the sum of their weights.
+#[derive(Debug)]
+struct EventSource {
+    name: String,
+    weight: u32,
 }
 
 impl HotLoop {
@@ -62,100 +82,102 @@ impl HotLoop {
             level: 0.0,
             at: now,
             generation: 0,
-            woken: 0,
-            under_way: false,
+            events_since_start: 0,
+            is_reconciling: false,
             pauses: 0,
-            other_answers: 0,
+            changed_answers: 0,
             sources: Vec::new(),
         }
     }
 
     fn cool(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
-        (self.level, self.at) = ((self.level - elapsed * PER_SECOND).max(0.0), now);
+        (self.level, self.at) = ((self.level - elapsed * CALLS_PER_SECOND).max(0.0), now);
     }
 
-    /// Ends the pauses; whether there were any.
-    fn end_pauses(&mut self) -> bool {
-        let paused = self.pauses > 0;
-        if paused {
-            let Self { generation, under_way, .. } = *self;
-            *self = Self { level: BURST / 2.0, generation, under_way, ..Self::new(Instant::now()) };
+    /// Ends the pauses, if there are any. Half of the burst is used up, so that an object that goes on is throttled sooner.
+    fn end_throttling(&mut self) -> Throttling {
+        if self.pauses == 0 {
+            return Throttling::Inactive;
         }
-        paused
+        let Self { generation, is_reconciling, .. } = *self;
+        *self = Self { level: MAX_BURST / 2.0, generation, is_reconciling, ..Self::new(Instant::now()) };
+        Throttling::Ended
     }
 
     fn is_cold(&self) -> bool {
         self.level < 1.0 && self.pauses == 0
     }
 
-    /// Counts an event. One of a child may be the echo of the host's own write, and counts less than what the plugin asks for
-    /// itself; least while the object is reconciled.
+    /// Counts an event by its source. An event of a child may be the echo of the host's own write, most of all during a reconcile,
+    /// so it weighs less than a requeue that the plugin itself asks for.
     fn count(&mut self, source: String) {
         let weight = match source.as_str() {
-            REQUEUE => 3,
-            _ if self.under_way => 1,
+            REQUEUE_SOURCE => 3,
+            _ if self.is_reconciling => 1,
             _ => 2,
         };
-        if let Some((_, count)) = self.sources.iter_mut().find(|(known, _)| *known == source) {
-            *count += weight;
-        } else if self.sources.len() < SOURCES {
-            self.sources.push((source, weight));
-        } else if let Some(quietest) = self.sources.iter_mut().min_by_key(|(_, count)| *count) {
-            *quietest = (source, quietest.1 + weight);
+        if let Some(known) = self.sources.iter_mut().find(|known| known.name == source) {
+            known.weight += weight;
+        } else if self.sources.len() < MAX_SOURCES {
+            self.sources.push(EventSource { name: source, weight });
+        } else if let Some(least) = self.sources.iter_mut().min_by_key(|known| known.weight) {
+            // The new source inherits the weight, as in the space-saving algorithm: otherwise rare sources would replace each
+            // other and none would ever be counted.
+            *least = EventSource { name: source, weight: least.weight + weight };
         }
     }
 }
 
 impl HotLoops {
-    /// An event woke an object. The source is named only if it matters.
-    pub fn woken(&self, key: &Key, source: impl FnOnce() -> String) {
+    /// Counts an event for an object. `source` is called only if the object is close to being throttled: naming costs time.
+    pub fn count_event(&self, key: &Key, source: impl FnOnce() -> String) {
         let mut loops = self.lock();
         let Some(hot_loop) = loops.get_mut(key) else { return };
-        hot_loop.woken = hot_loop.woken.saturating_add(1);
-        if hot_loop.level > BURST / 2.0 || hot_loop.pauses > 0 {
+        hot_loop.events_since_start = hot_loop.events_since_start.saturating_add(1);
+        if hot_loop.level > MAX_BURST / 2.0 || hot_loop.pauses > 0 {
             hot_loop.count(source());
         }
     }
 
-    /// A reconcile begins; whether the object has calmed down since the last one.
-    pub fn begins(&self, key: &Key) -> bool {
+    /// Records the start of a reconcile. Ends the throttling of an object without events since the last start.
+    pub fn start_reconcile(&self, key: &Key) -> Throttling {
         let mut loops = self.lock();
-        let Some(hot_loop) = loops.get_mut(key) else { return false };
-        let calm = hot_loop.woken == 0 && hot_loop.end_pauses();
-        (hot_loop.woken, hot_loop.under_way) = (0, true);
-        calm
+        let Some(hot_loop) = loops.get_mut(key) else { return Throttling::Inactive };
+        let throttling =
+            if hot_loop.events_since_start == 0 { hot_loop.end_throttling() } else { Throttling::Inactive };
+        (hot_loop.events_since_start, hot_loop.is_reconciling) = (0, true);
+        throttling
     }
 
-    /// What woke the object is nothing new to its plugin, such as an echo of the host's own write: it calms down. Tells whether
-    /// it was slowed down until now.
-    pub fn calm_down(&self, key: &Key) -> bool {
-        self.lock().get_mut(key).is_some_and(HotLoop::end_pauses)
+    /// Ends the throttling of an object whose inputs are unchanged: its last event was, for example, the echo of an own write.
+    pub fn end_throttling(&self, key: &Key) -> Throttling {
+        self.lock().get_mut(key).map_or(Throttling::Inactive, HotLoop::end_throttling)
     }
 
-    /// The plugin was asked so many times in this reconcile, and returned something else each time.
-    pub fn not_converging(&self, key: &Key, rounds: usize) {
+    /// Counts the further calls of a reconcile with `rounds` rounds, in each of which the plugin returned other children.
+    pub fn count_extra_rounds(&self, key: &Key, rounds: usize) {
         if let Some(hot_loop) = self.lock().get_mut(key) {
-            // The first call is counted already.
+            // `count_call` has counted the first call.
             hot_loop.level += rounds.saturating_sub(1) as f64;
         }
     }
 
-    /// The plugin returned something else than before, and its object had not changed.
-    pub fn answer_differs(&self, key: &Key) {
+    /// Counts an answer that differs from the one before although the object's generation is the same.
+    pub fn count_changed_answer(&self, key: &Key) {
         if let Some(hot_loop) = self.lock().get_mut(key) {
-            hot_loop.other_answers = hot_loop.other_answers.saturating_add(1);
+            hot_loop.changed_answers = hot_loop.changed_answers.saturating_add(1);
         }
     }
 
-    /// The plugin is called in this reconcile. A change of the object itself is somebody's wish and makes nothing hot.
-    pub fn called(&self, key: &Key, generation: i64) {
-        self.called_at(key, generation, Instant::now());
+    /// Counts a reconcile that calls the plugin. A new generation of the object is a user's change and does not count.
+    pub fn count_call(&self, key: &Key, generation: i64) {
+        self.count_call_at(key, generation, Instant::now());
     }
 
-    fn called_at(&self, key: &Key, generation: i64, now: Instant) {
+    fn count_call_at(&self, key: &Key, generation: i64, now: Instant) {
         let mut loops = self.lock();
-        if loops.len() >= REMEMBERED && !loops.contains_key(key) {
+        if loops.len() >= MAX_OBJECTS && !loops.contains_key(key) {
             loops.retain(|_, hot_loop| {
                 hot_loop.cool(now);
                 !hot_loop.is_cold()
@@ -169,30 +191,32 @@ impl HotLoops {
         hot_loop.generation = generation;
     }
 
-    /// A reconcile ends: how long the object has to pause, if it is hot.
-    pub fn ends(&self, key: &Key, action: Action) -> Option<Duration> {
+    /// Records the end of a reconcile and returns the pause that the object has to make, if it is throttled.
+    pub fn end_reconcile(&self, key: &Key, action: Action) -> Option<Duration> {
         let mut loops = self.lock();
         let hot_loop = loops.get_mut(key)?;
-        hot_loop.under_way = false;
-        if hot_loop.level <= BURST && hot_loop.pauses == 0 {
+        hot_loop.is_reconciling = false;
+        if hot_loop.level <= MAX_BURST && hot_loop.pauses == 0 {
             return None;
         }
         if matches!(action, Action::Requeue) || matches!(action, Action::RequeueAfter(delay) if delay < FIRST_PAUSE) {
-            hot_loop.woken = hot_loop.woken.saturating_add(1);
-            hot_loop.count(REQUEUE.to_owned());
+            hot_loop.events_since_start = hot_loop.events_since_start.saturating_add(1);
+            hot_loop.count(REQUEUE_SOURCE.to_owned());
         }
         hot_loop.pauses = hot_loop.pauses.saturating_add(1);
-        let doublings = hot_loop.pauses.saturating_sub(PAUSES_BEFORE_TOLD).min(8);
-        Some(FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE))
+        let doublings = hot_loop.pauses.saturating_sub(PAUSES_BEFORE_REPORT).min(8);
+        Some(FIRST_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE))
     }
 
-    /// What to tell of an object that is slowed down.
-    pub fn slowed(&self, key: &Key) -> Option<StatusReason> {
+    /// Reason and message of the condition `Throttled`; none for an object that is not throttled, or not for long enough.
+    pub fn throttled_reason(&self, key: &Key) -> Option<StatusReason> {
         let loops = self.lock();
-        let hot_loop = loops.get(key).filter(|hot_loop| hot_loop.pauses >= PAUSES_BEFORE_TOLD)?;
-        let busiest = hot_loop.sources.iter().max_by_key(|(_, count)| *count).map_or("unknown", |(source, _)| source);
-        // The host's own writes wake the object too, so that the busiest source is innocent where the plugin is the cause.
-        let message = if hot_loop.other_answers >= PAUSES_BEFORE_TOLD && busiest != REQUEUE {
+        let hot_loop = loops.get(key).filter(|hot_loop| hot_loop.pauses >= PAUSES_BEFORE_REPORT)?;
+        let busiest =
+            hot_loop.sources.iter().max_by_key(|source| source.weight).map_or("unknown", |source| &source.name);
+        // If the plugin's answers differ, the host writes children again and again, and those writes are the most frequent
+        // events. Their source is then not the cause.
+        let message = if hot_loop.changed_answers >= PAUSES_BEFORE_REPORT && busiest != REQUEUE_SOURCE {
             "reconciled over and over, and slowed down until it calms; its plugin returns other children again and again"
                 .to_owned()
         } else {
@@ -228,76 +252,79 @@ mod tests {
         Key { plugin: "p".into(), object: ObjectRef::new("ns", "a") }
     }
 
-    /// Reconciles with one event each.
-    fn fight(pace: &HotLoops, rounds: u32, now: Instant) -> Option<Duration> {
+    /// Runs reconciles with one event each.
+    fn fight(hot_loops: &HotLoops, rounds: u32, now: Instant) -> Option<Duration> {
         (0..rounds).fold(None, |_, _| {
-            pace.woken(&key(), || "Deployment 'a'".to_owned());
-            pace.begins(&key());
-            pace.called_at(&key(), 1, now);
-            pace.ends(&key(), Action::AwaitChange)
+            hot_loops.count_event(&key(), || "Deployment 'a'".to_owned());
+            hot_loops.start_reconcile(&key());
+            hot_loops.count_call_at(&key(), 1, now);
+            hot_loops.end_reconcile(&key(), Action::AwaitChange)
         })
     }
 
     #[test]
-    fn a_fight_is_slowed_down_told_and_over_when_nobody_fights() {
-        let (pace, now) = (HotLoops::default(), Instant::now());
-        assert_eq!(fight(&pace, 61, now), None, "the first call counts for nothing, and so many are ordinary");
-        assert_eq!(fight(&pace, 1, now), Some(FIRST_PAUSE));
-        assert_eq!(pace.slowed(&key()), None, "not told at once");
-        assert_eq!(fight(&pace, 4, now), Some(FIRST_PAUSE));
-        assert!(pace.slowed(&key()).is_some_and(|why| why.message.contains("Deployment 'a'")));
-        assert_eq!(fight(&pace, 2, now), Some(4 * FIRST_PAUSE));
-        assert_eq!(fight(&pace, 20, now), Some(LONGEST_PAUSE));
-        assert!(pace.begins(&key()), "no event since the last reconcile");
-        assert_eq!(pace.slowed(&key()), None);
-        assert_eq!(pace.ends(&key(), Action::AwaitChange), None);
+    fn a_fight_over_a_child_is_throttled_and_reported_until_it_ends() {
+        let (hot_loops, now) = (HotLoops::default(), Instant::now());
+        assert_eq!(fight(&hot_loops, 61, now), None, "the first call counts for nothing, and so many are ordinary");
+        assert_eq!(fight(&hot_loops, 1, now), Some(FIRST_PAUSE));
+        assert_eq!(hot_loops.throttled_reason(&key()), None, "not reported at once");
+        assert_eq!(fight(&hot_loops, 4, now), Some(FIRST_PAUSE));
+        assert!(hot_loops.throttled_reason(&key()).is_some_and(|why| why.message.contains("Deployment 'a'")));
+        assert_eq!(fight(&hot_loops, 2, now), Some(4 * FIRST_PAUSE));
+        assert_eq!(fight(&hot_loops, 20, now), Some(MAX_PAUSE));
+        assert_eq!(hot_loops.start_reconcile(&key()), Throttling::Ended, "no event since the last reconcile");
+        assert_eq!(hot_loops.throttled_reason(&key()), None);
+        assert_eq!(hot_loops.end_reconcile(&key(), Action::AwaitChange), None);
     }
 
     #[test]
-    fn an_echo_that_is_nothing_new_ends_the_pauses() {
-        let (pace, now) = (HotLoops::default(), Instant::now());
-        assert!(!pace.calm_down(&key()), "there is nothing to end");
-        fight(&pace, 61, now);
-        assert!(!pace.calm_down(&key()), "it has never paused");
-        fight(&pace, 10, now);
-        pace.woken(&key(), || "Deployment 'a'".to_owned());
-        assert!(!pace.begins(&key()), "something woke it");
-        assert!(pace.calm_down(&key()), "but it was nothing new");
-        assert_eq!((pace.slowed(&key()), pace.ends(&key(), Action::AwaitChange)), (None, None));
-        assert!(fight(&pace, 40, now).is_some(), "it is hot again sooner than at first");
+    fn a_reconcile_with_unchanged_inputs_ends_the_throttling() {
+        let (hot_loops, now) = (HotLoops::default(), Instant::now());
+        assert_eq!(hot_loops.end_throttling(&key()), Throttling::Inactive, "never called");
+        fight(&hot_loops, 61, now);
+        assert_eq!(hot_loops.end_throttling(&key()), Throttling::Inactive, "never paused");
+        fight(&hot_loops, 10, now);
+        hot_loops.count_event(&key(), || "Deployment 'a'".to_owned());
+        assert_eq!(hot_loops.start_reconcile(&key()), Throttling::Inactive, "there was an event");
+        assert_eq!(hot_loops.end_throttling(&key()), Throttling::Ended, "but it changed no input");
+        assert_eq!(
+            (hot_loops.throttled_reason(&key()), hot_loops.end_reconcile(&key(), Action::AwaitChange)),
+            (None, None)
+        );
+        assert!(fight(&hot_loops, 40, now).is_some(), "it is hot again sooner than at first");
     }
 
     #[test]
-    fn somebodys_changes_and_slow_events_are_ordinary() {
-        let (pace, now) = (HotLoops::default(), Instant::now());
+    fn new_generations_and_rare_events_are_not_throttled() {
+        let (hot_loops, now) = (HotLoops::default(), Instant::now());
         for generation in 0..1000 {
-            pace.called_at(&key(), generation, now);
-            assert_eq!(pace.ends(&key(), Action::AwaitChange), None);
+            hot_loops.count_call_at(&key(), generation, now);
+            assert_eq!(hot_loops.end_reconcile(&key(), Action::AwaitChange), None);
         }
         for second in 0..1000 {
-            pace.called_at(&key(), 1, now + Duration::from_secs(second));
-            assert_eq!(pace.ends(&key(), Action::AwaitChange), None);
+            hot_loops.count_call_at(&key(), 1, now + Duration::from_secs(second));
+            assert_eq!(hot_loops.end_reconcile(&key(), Action::AwaitChange), None);
         }
     }
 
     #[test]
-    fn a_plugin_that_asks_to_be_asked_at_once_is_its_own_source() {
-        let (pace, now) = (HotLoops::default(), Instant::now());
+    fn an_immediate_requeue_by_the_plugin_counts_as_its_own_source() {
+        let (hot_loops, now) = (HotLoops::default(), Instant::now());
         for _ in 0..80 {
-            pace.begins(&key());
-            pace.called_at(&key(), 1, now);
-            pace.ends(&key(), Action::RequeueAfter(Duration::ZERO));
+            hot_loops.start_reconcile(&key());
+            hot_loops.count_call_at(&key(), 1, now);
+            hot_loops.end_reconcile(&key(), Action::RequeueAfter(Duration::ZERO));
         }
-        assert!(pace.slowed(&key()).is_some_and(|why| why.message.contains(REQUEUE)));
+        assert!(hot_loops.throttled_reason(&key()).is_some_and(|why| why.message.contains(REQUEUE_SOURCE)));
     }
 
     #[test]
-    fn cold_objects_are_forgotten() {
-        let (pace, now) = (HotLoops::default(), Instant::now());
-        for number in 0..3 * REMEMBERED {
+    fn objects_without_recent_calls_are_dropped() {
+        let (hot_loops, now) = (HotLoops::default(), Instant::now());
+        for number in 0..3 * MAX_OBJECTS {
             let key = Key { plugin: "p".into(), object: ObjectRef::new("ns", &number.to_string()) };
-            pace.called_at(&key, 1, now);
+            hot_loops.count_call_at(&key, 1, now);
         }
-        assert!(pace.lock().len() <= REMEMBERED);
+        assert!(hot_loops.lock().len() <= MAX_OBJECTS);
     }
 }

@@ -1,16 +1,27 @@
-//! What is remembered of each object from one reconcile to the next. A reconcile takes it, owns it, and puts it back: a key is
-//! never worked on twice at a time, and what a panic leaves half done is forgotten. Forgetting costs a request or a call, never
-//! correctness.
+//! The state that is kept for each object between two reconciles.
+//!
+//! # Flow
+//!
+//! A reconcile takes the state of its object, owns it, and puts it back at the end.
+//!
+//! # Guarantees
+//!
+//! - One reconcile at a time has an object's state, because the queue never hands out a key twice at the same time.
+//! - A panic leaves no half-updated state behind: a state that is not put back is lost as a whole.
+//!
+//! # Caveats
+//!
+//! All of it is a cache and may be lost at any time, as after a restart. That costs a request or a call, never correctness.
 
 pub mod hot_loop;
-mod lasting;
+mod ongoing_failure;
 
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-pub use self::lasting::Lasting;
+pub use self::ongoing_failure::OngoingFailure;
 use super::{
     apply::RefusedWrites,
     call::answer::LastAnswer,
@@ -19,41 +30,41 @@ use super::{
 };
 use crate::queue::Key;
 
-/// What is worth remembering of one object.
+/// The state of one object.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectState {
-    /// The plugin's last answer, and what of it is done.
+    /// The plugin's last answer, and which parts of it are done.
     pub answer: Option<LastAnswer>,
-    /// Differences that are no drift.
+    /// Differences that come from the API server's normalisation and are no drift.
     pub normalised: Normalised,
-    /// Children that have to be created anew.
+    /// Children that must be deleted and created again.
     pub recreations: Recreations,
-    /// Writes that the API server refused, until they are tried again.
+    /// Writes that the API server refused, until their next try.
     pub refused_writes: RefusedWrites,
-    /// What was reported.
+    /// The previous reports.
     pub reports: Reports,
-    /// The generation of the object that has been reported on, but not carried out yet.
+    /// The object's generation, if it was reported but its answer is not carried out yet.
     pub pending_generation: Option<i64>,
-    /// The passing fault that goes on.
-    pub lasting: Option<Lasting>,
+    /// The failure that the last reconciles ended with, if it may pass by itself.
+    pub ongoing_failure: Option<OngoingFailure>,
 }
 
-/// What is remembered of all objects.
+/// The states of all objects.
 #[derive(Debug, Default)]
 pub struct ObjectStates(Mutex<HashMap<Key, ObjectState>>);
 
 impl ObjectStates {
-    /// Takes what is remembered of an object; nobody else finds it until it is put back.
+    /// Takes the state of an object out; an empty one if there is none.
     pub fn take(&self, key: &Key) -> ObjectState {
         self.lock().remove(key).unwrap_or_default()
     }
 
-    /// Puts it back.
+    /// Puts the state of an object back.
     pub fn put(&self, key: &Key, state: ObjectState) {
         self.lock().insert(key.clone(), state);
     }
 
-    /// Forgets all objects of a plugin.
+    /// Drops the states of all objects of a plugin.
     pub fn forget_plugin(&self, plugin: &str) {
         self.lock().retain(|key, _| &*key.plugin != plugin);
     }

@@ -19,7 +19,7 @@ const CRD: &str = "crds/appservices.apps.example.com.yaml";
 /// Starts everything.
 ///
 /// # Errors
-/// What did not start.
+/// If a part does not start.
 pub async fn open(printer: &mut Printer) -> Result<Environment> {
     let folder = tempfile::Builder::new().prefix("pilothouse-demo-").tempdir().context("failed to make a folder")?;
     let plane = control_plane(printer, &folder).await?;

@@ -12,7 +12,7 @@ const BYTES: usize = 1000;
 /// Plays the step.
 ///
 /// # Errors
-/// What did not happen.
+/// If the cluster does not show the expected result in time.
 pub async fn plugin(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
     printer.step("A damaged plugin file arrives: the version that works goes on")?;
     let (mark, pid) = (Mark::here(&environment.host), environment.host.pid()?);

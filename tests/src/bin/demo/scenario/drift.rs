@@ -15,7 +15,7 @@ use crate::{
 /// Plays the step.
 ///
 /// # Errors
-/// What did not happen.
+/// If the cluster does not show the expected result in time.
 pub async fn repair(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
     printer.step("Drift: somebody scales the Deployment by hand")?;
     by_hand(printer, environment).await
@@ -24,7 +24,7 @@ pub async fn repair(printer: &mut Printer, environment: &mut Environment) -> Res
 /// Scales `shop`'s Deployment to 1 and sees it come back to 3.
 ///
 /// # Errors
-/// What did not happen.
+/// If the cluster does not show the expected result in time.
 pub async fn by_hand(printer: &Printer, environment: &Environment) -> Result<()> {
     let mark = Mark::here(&environment.host);
     let mut deployment = environment.cluster.follow("Deployment", SHOP).await?;

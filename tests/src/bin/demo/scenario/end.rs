@@ -1,4 +1,4 @@
-//! The last step: the host ends in good order, then the control plane.
+//! The last step: the host ends gracefully, then the control plane.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::{environment::Environment, printer::Printer};
 /// Stops everything; prints it as a step only where the scenario came to its end.
 ///
 /// # Errors
-/// What did not end in good order.
+/// If a part does not shut down gracefully.
 pub async fn close(printer: &mut Printer, environment: Environment, completed: bool) -> Result<()> {
     if !completed {
         return environment.close().await;

@@ -28,7 +28,7 @@ const PLUGIN: &str = "app-service.wasm";
 /// Plays all steps between the beginning and the end.
 ///
 /// # Errors
-/// The step that did not happen.
+/// If a step fails.
 pub async fn run(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
     objects::apply(printer, environment).await?;
     drift::repair(printer, environment).await?;

@@ -19,7 +19,7 @@ const SAMPLE: &str = "crds/samples/appservice.yaml";
 /// Plays the step.
 ///
 /// # Errors
-/// What did not happen.
+/// If the cluster does not show the expected result in time.
 pub async fn apply(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
     printer.step("Two objects: the plugin answers each with a Deployment and a Service")?;
     printer.command("kubectl apply -f - <<EOF")?;

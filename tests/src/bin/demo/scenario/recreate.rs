@@ -15,7 +15,7 @@ use crate::{
 /// Plays the step.
 ///
 /// # Errors
-/// What did not happen.
+/// If the cluster does not show the expected result in time.
 pub async fn child(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
     printer.step("A child is deleted")?;
     let mark = Mark::here(&environment.host);

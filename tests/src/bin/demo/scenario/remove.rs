@@ -11,7 +11,7 @@ use crate::{cluster::ready, environment::Environment, follow::PATIENCE, printer:
 /// Plays the step.
 ///
 /// # Errors
-/// What did not happen.
+/// If the cluster does not show the expected result in time.
 pub async fn object(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
     printer.step("An object is deleted: its children are collected")?;
     let cluster = &environment.cluster;

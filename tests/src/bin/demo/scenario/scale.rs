@@ -14,7 +14,7 @@ use crate::{
 /// Plays the step.
 ///
 /// # Errors
-/// What did not happen.
+/// If the cluster does not show the expected result in time.
 pub async fn object(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
     printer.step("The object is scaled from 2 to 4")?;
     let mut deployment = environment.cluster.follow("Deployment", HELLO).await?;

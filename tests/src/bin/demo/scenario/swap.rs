@@ -17,7 +17,7 @@ use crate::{
 /// Plays the step.
 ///
 /// # Errors
-/// What did not happen.
+/// If the cluster does not show the expected result in time.
 pub async fn plugin(printer: &mut Printer, environment: &mut Environment) -> Result<()> {
     printer.step("The plugin is replaced while the host runs: version 0.2.0 marks its Deployments")?;
     let (mark, pid) = (Mark::here(&environment.host), environment.host.pid()?);
