@@ -14,7 +14,7 @@ use crate::{
     test_env::{TestEnv, config_map, is_ready, returning, scripted},
 };
 
-/// The annotation of an object that lets it adopt.
+/// The annotation that allows an object to adopt existing objects.
 const ADOPT: &str = "pilothouse.dev/adopt";
 
 pub fn register(suite: &mut Suite) {
@@ -26,10 +26,11 @@ pub fn register(suite: &mut Suite) {
         only_children_that_the_annotation_names_are_adopted,
         a_child_of_another_controller_is_not_adopted,
         a_kept_child_of_another_object_is_not_adopted,
+        an_object_that_is_being_deleted_is_not_adopted,
     );
 }
 
-/// `kubectl delete --cascade=orphan`, and the object is applied again.
+/// The object is deleted with `kubectl delete --cascade=orphan` and applied again.
 async fn orphans_of_an_object_are_adopted_by_the_next_of_its_name(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let first = env.namespace.apply(scripted("web", children("first"))).await?;
@@ -51,7 +52,7 @@ async fn orphans_of_an_object_are_adopted_by_the_next_of_its_name(env: &mut Test
     Ok(())
 }
 
-/// It wants none of them, so they stay as they are.
+/// The other object does not want these orphans, so they stay as they are.
 async fn orphans_are_not_adopted_by_an_object_of_another_name_that_wants_other_children(
     env: &mut TestEnv,
 ) -> Result<()> {
@@ -85,7 +86,7 @@ async fn the_conflict_names_the_way_to_adopt(env: &mut TestEnv) -> Result<()> {
     let child = env.namespace.get("ConfigMap", "web").await?.context("no child")?;
     ensure!(child["data"]["text"] == "ours", "it is not as the plugin wants it: {child}");
 
-    // From now on it is a child like any other.
+    // The adopted object is a child like any other.
     env.namespace.patch("ConfigMap", "web", json!({"data": {"text": "by hand"}})).await?;
     env.namespace.until("ConfigMap", "web", "to be repaired", |child| child["data"]["text"] == "ours").await?;
     env.namespace.patch("Scripted", "web", json!({"spec": {"response": {"children": []}}})).await?;
@@ -116,7 +117,7 @@ async fn only_children_that_the_annotation_names_are_adopted(env: &mut TestEnv) 
     Ok(())
 }
 
-/// Whatever the annotation says.
+/// Even if the annotation names it.
 async fn a_child_of_another_controller_is_not_adopted(env: &mut TestEnv) -> Result<()> {
     let owner = env.namespace.apply(config_map("owner", json!({}))).await?;
     let mut theirs = config_map("web", json!({"text": "theirs"}));
@@ -162,7 +163,7 @@ async fn annotate(env: &TestEnv, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until what was somebody else's is a child of an object, and is the same object still.
+/// Waits until an object of somebody else has become a child of `owner`. It must still be the same object.
 async fn is_adopted(env: &TestEnv, before: &Value, owner: &Value) -> Result<()> {
     let (kind, name) = kind_and_name(before)?;
     eventually(PATIENCE, &format!("{kind} '{name}' to be adopted"), async || {
@@ -188,7 +189,8 @@ fn kind_and_name(object: &Value) -> Result<(&str, &str)> {
     Ok((kind, object["metadata"]["name"].as_str().context("no name")?))
 }
 
-/// A kept child has no owner reference, but its object is there. Two objects that both took it would change it back and forth.
+/// A kept child has no owner reference, but its object still exists. If a second object adopted it, both would change it back and
+/// forth.
 async fn a_kept_child_of_another_object_is_not_adopted(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let keeping = |text: &str| {
@@ -206,5 +208,27 @@ async fn a_kept_child_of_another_object_is_not_adopted(env: &mut TestEnv) -> Res
     ensure!(message.contains("belongs to Scripted 'first'"), "{message}");
     let child = env.namespace.get("ConfigMap", "shared").await?.context("the child is gone")?;
     ensure!(child["data"]["text"] == "first", "it was changed: {child}");
+    Ok(())
+}
+
+/// What would be written to it would be lost. Once it is gone, the child is created.
+async fn an_object_that_is_being_deleted_is_not_adopted(env: &mut TestEnv) -> Result<()> {
+    let mut theirs = config_map("web", json!({"text": "theirs"}));
+    theirs["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    env.namespace.apply(theirs).await?;
+    env.namespace.delete("ConfigMap", "web").await?;
+    let is_terminating = |child: &Value| child["metadata"].get("deletionTimestamp").is_some();
+    let theirs = env.namespace.until("ConfigMap", "web", "to be terminating", is_terminating).await?;
+    env.start(&["scripted"]).await?;
+    let mut object = scripted("web", returning([config_map("web", json!({"text": "ours"}))]));
+    object["metadata"]["annotations"] = json!({ADOPT: "ConfigMap/web"});
+    env.namespace.apply(object).await?;
+    let waits = |object: &Value| condition(object, "Ready")["reason"] == "AwaitingDeletion";
+    env.namespace.until("Scripted", "web", "to wait until it is gone", waits).await?;
+    is_untouched(env, &theirs).await?;
+    env.namespace.patch("ConfigMap", "web", json!({"metadata": {"finalizers": null}})).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    let child = env.namespace.get("ConfigMap", "web").await?.context("no child")?;
+    ensure!(child["data"]["text"] == "ours" && child["metadata"]["uid"] != theirs["metadata"]["uid"], "{child}");
     Ok(())
 }

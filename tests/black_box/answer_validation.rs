@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     command::{Ended, file, pilothouse},
     suite::{Suite, tests},
-    test_env::{TestEnv, config_map, is_ready, returning, scripted},
+    test_env::{TestEnv, answering, config_map, is_ready, returning, scripted},
 };
 
 /// Names that no object can have, of which some would lead to another request.
@@ -22,11 +22,12 @@ pub fn register(suite: &mut Suite) {
         malformed_labels_and_annotations_refuse_the_whole_answer,
         a_malformed_name_is_never_sent,
         a_name_that_only_some_kinds_allow_is_sent,
+        an_event_without_a_reason_refuses_the_answer,
         render_refuses_what_the_host_refuses,
     );
 }
 
-/// What is wrong with the metadata of a child, and the field that the message names.
+/// Cases of malformed metadata: the name of the case, the metadata, and the field that the message must name.
 fn malformed_metadata() -> Vec<(&'static str, Value, &'static str)> {
     let long = "x".repeat(64);
     vec![
@@ -60,7 +61,7 @@ async fn malformed_labels_and_annotations_refuse_the_whole_answer(env: &mut Test
     env.start(&["scripted"]).await?;
     for (case, metadata, _) in malformed_metadata() {
         let mut spec = returning([config_map(&format!("{case}-good"), json!({})), with_metadata(case, &metadata)]);
-        // Its marks are other ones.
+        // A kept child has other annotations of the host.
         if case.starts_with("annotation") {
             spec["response"]["children"][1]["onRemoval"] = "keep".into();
         }
@@ -70,7 +71,7 @@ async fn malformed_labels_and_annotations_refuse_the_whole_answer(env: &mut Test
         is_refused(env, case, &[&format!("ConfigMap '{case}'"), field]).await?;
     }
     nothing_was_sent(env).await?;
-    is_well(env).await
+    serves_other_objects(env).await
 }
 
 async fn a_malformed_name_is_never_sent(env: &mut TestEnv) -> Result<()> {
@@ -84,7 +85,7 @@ async fn a_malformed_name_is_never_sent(env: &mut TestEnv) -> Result<()> {
         is_refused(env, &format!("name-{number}"), &[shown, "metadata.name"]).await?;
     }
     nothing_was_sent(env).await?;
-    is_well(env).await
+    serves_other_objects(env).await
 }
 
 /// Most names are DNS names, but those of Roles are not.
@@ -102,6 +103,19 @@ async fn a_name_that_only_some_kinds_allow_is_sent(env: &mut TestEnv) -> Result<
     env.namespace.until("Role", "web:Reader", "to be repaired", is_repaired).await?;
     env.namespace.apply(scripted("web", returning([]))).await?;
     env.namespace.until_gone("Role", "web:Reader").await
+}
+
+/// The API server would refuse such an Event, and it would be lost without a report.
+async fn an_event_without_a_reason_refuses_the_answer(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    for (name, reason) in [("none", ""), ("two-words", "not ready"), ("long", &*"x".repeat(129))] {
+        let event = json!({"reason": reason, "message": "something happened"});
+        let answer = json!({"children": [{"object": config_map(name, json!({}))}], "events": [event]});
+        env.namespace.apply(answering(name, answer)).await?;
+        is_refused(env, name, &["Event", &format!("'{reason}'")]).await?;
+    }
+    nothing_was_sent(env).await?;
+    serves_other_objects(env).await
 }
 
 async fn render_refuses_what_the_host_refuses(env: &mut TestEnv) -> Result<()> {
@@ -124,7 +138,7 @@ async fn render(env: &TestEnv, spec: Value) -> Result<Ended> {
     pilothouse([Path::new("render"), &plugin, object.path(), Path::new("--cache-dir"), &cache]).await
 }
 
-/// A ConfigMap with more in its metadata than the name.
+/// A ConfigMap with additional metadata.
 fn with_metadata(name: &str, metadata: &Value) -> Value {
     let mut child = config_map(name, json!({}));
     for (field, value) in metadata.as_object().into_iter().flatten() {
@@ -140,7 +154,7 @@ async fn is_refused(env: &TestEnv, name: &str, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The host wrote no child, neither a good nor a bad one.
+/// Checks that the host wrote no child, neither a valid nor a malformed one.
 async fn nothing_was_sent(env: &TestEnv) -> Result<()> {
     let writes = env.host_writes().await?;
     let of_children: Vec<_> = writes
@@ -151,8 +165,8 @@ async fn nothing_was_sent(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// The host has not panicked, and other objects are served.
-async fn is_well(env: &TestEnv) -> Result<()> {
+/// Checks that other objects are still reconciled and that the host has not panicked.
+async fn serves_other_objects(env: &TestEnv) -> Result<()> {
     env.namespace.apply(scripted("good", returning([config_map("good", json!({}))]))).await?;
     env.namespace.until("Scripted", "good", "to be ready", is_ready).await?;
     let panics = env.metrics().await?.sum("controller_runtime_reconcile_panics_total", &[]);

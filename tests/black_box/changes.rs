@@ -8,7 +8,7 @@ use crate::{
     test_env::{TestEnv, app},
 };
 
-/// Edits in one burst.
+/// The number of edits in one burst.
 const EDITS: usize = 50;
 
 pub fn register(suite: &mut Suite) {
@@ -29,7 +29,7 @@ async fn a_burst_of_edits_ends_in_the_last_one(env: &mut TestEnv) -> Result<()> 
     }
     env.namespace.until("Deployment", "web", "to be as in the last edit", is_last).await?;
     env.at_rest("web").await?;
-    // Whatever a late reconcile might still have written, it has written by now.
+    // After these reconciles, a late one would have written an older state.
     env.reconcile_often("web", 3).await?;
     env.namespace.until("Deployment", "web", "to stay as in the last edit", is_last).await?;
     Ok(())
@@ -44,7 +44,6 @@ fn is_last(deployment: &Value) -> bool {
         && matches!(ports, [port] if port["containerPort"] == 8000 + EDITS)
 }
 
-/// A4.
 async fn objects_from_before_the_first_start_are_taken_up(env: &mut TestEnv) -> Result<()> {
     env.namespace.apply(app("early")).await?;
     env.start(&["app-service"]).await?;
@@ -59,7 +58,7 @@ async fn changes_while_the_host_is_stopped_are_taken_up(env: &mut TestEnv) -> Re
     everything_is_right(env).await
 }
 
-/// As after a crash: nothing was said goodbye to.
+/// As after a crash: the host cannot finish anything.
 async fn changes_while_the_host_is_dead_are_taken_up(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     env.namespace.patch("AppService", "web", json!({"spec": {"image": "example.com/web:2"}})).await?;
@@ -69,7 +68,7 @@ async fn changes_while_the_host_is_dead_are_taken_up(env: &mut TestEnv) -> Resul
     everything_is_right(env).await
 }
 
-/// A spec is changed, a child drifts, a child goes, an object comes, an object goes.
+/// Changes a spec, changes a child by hand, deletes another child and creates an object.
 async fn change_everything(env: &TestEnv) -> Result<()> {
     env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
     let drift = json!({"spec": {"replicas": 1}, "metadata": {"labels": {"app.kubernetes.io/name": "other"}}});

@@ -16,7 +16,7 @@ use crate::{
 /// How soon the children of a new object must be there.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// Children of one object, how long each write of one takes, and how many of them are under way at once.
+/// The number of children of one object, the duration of each write, and the most writes at the same time.
 const CHILDREN: usize = 40;
 const SLOW: Duration = Duration::from_millis(50);
 const AT_ONCE: usize = 8;
@@ -35,7 +35,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// A3: from the object's creation to both children.
+/// Measured from the creation of the object until both children exist.
 async fn children_are_there_within_a_second(env: &mut TestEnv) -> Result<()> {
     env.start(&["app-service"]).await?;
     let created = Instant::now();
@@ -49,7 +49,7 @@ async fn children_are_there_within_a_second(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// A1, A2: both children, each controlled by the object and marked as the plugin's.
+/// Both children have the object as their controller and the labels of the plugin.
 async fn an_object_gets_its_children_owned_and_labelled(env: &mut TestEnv) -> Result<()> {
     env.start(&["app-service"]).await?;
     let app = env.namespace.apply(app("web")).await?;
@@ -74,7 +74,7 @@ async fn an_object_gets_its_children_owned_and_labelled(env: &mut TestEnv) -> Re
     Ok(())
 }
 
-/// A3: the numbers of the Deployment appear in the status, and `Ready` follows them down and up again.
+/// The numbers of the Deployment appear in the status, and `Ready` follows them down and up again.
 async fn the_status_counts_ready_replicas(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let pod = env.namespace.list("Pod").await?.first().cloned().context("no Pod")?;
@@ -103,7 +103,7 @@ fn ready_replicas(app: &Value) -> Option<i64> {
     app["status"]["readyReplicas"].as_i64()
 }
 
-/// Does what a kubelet does when a Pod's readiness probe changes its mind.
+/// Sets the readiness of a Pod, as the kubelet does after a readiness probe.
 async fn set_ready(env: &TestEnv, pod: &str, status: &str) -> Result<()> {
     let condition = json!({"type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
@@ -111,7 +111,7 @@ async fn set_ready(env: &TestEnv, pod: &str, status: &str) -> Result<()> {
     Ok(())
 }
 
-/// A9, A10: a child that somebody deletes comes back, the Service as well as the Deployment.
+/// A child that somebody deletes is created again, the Service as well as the Deployment.
 async fn a_deleted_child_is_created_again(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     for kind in ["Deployment", "Service"] {
@@ -125,7 +125,7 @@ async fn a_deleted_child_is_created_again(env: &mut TestEnv) -> Result<()> {
     env.at_rest("web").await
 }
 
-/// H-17: somebody takes the owner reference off, and it carries our labels still.
+/// Somebody removes the owner reference of a child, which still has the host's labels.
 async fn an_orphan_of_ours_is_adopted(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let before = env.namespace.get("Service", "web").await?.context("no child")?;
@@ -136,7 +136,7 @@ async fn an_orphan_of_ours_is_adopted(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// H-21: every write takes long, so that they would all be under way together if nothing kept them from it.
+/// Every write takes long, so without a limit all of them would be in progress at the same time.
 async fn writes_of_many_children_are_made_a_few_at_once(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.faults().delay(Method::PATCH, "configmaps", SLOW);
@@ -150,7 +150,7 @@ async fn writes_of_many_children_are_made_a_few_at_once(env: &mut TestEnv) -> Re
     Ok(())
 }
 
-/// F3: the API server itself refuses what the plugin could not make highly available.
+/// With one replica the application cannot be highly available, so the schema of the CRD refuses it.
 async fn the_schema_refuses_one_replica(env: &mut TestEnv) -> Result<()> {
     let mut single = app("single");
     single["spec"]["replicas"] = 1.into();
@@ -163,7 +163,7 @@ async fn the_schema_refuses_one_replica(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// F8, H-30: scaling the object scales the Deployment.
+/// Scaling the object scales the Deployment.
 async fn more_replicas_reach_the_deployment(env: &mut TestEnv) -> Result<()> {
     env.start(&["app-service"]).await?;
     let mut small = app("web");

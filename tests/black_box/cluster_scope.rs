@@ -1,17 +1,18 @@
 //! Cluster-scoped objects: children of both scopes, in several namespaces, and lookups without a namespace. Each test has a
 //! control plane of its own, because a host sees the cluster-scoped objects of all tests.
 
+use std::fs;
+
 use anyhow::{Context, Result, ensure};
-use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
     artifacts,
-    cluster::{Cluster, Namespace, condition, install_crd},
+    cluster::{Namespace, condition, install_crd},
 };
 use serde_json::{Value, json};
 
 use crate::{
     suite::{Suite, tests},
-    test_env::{TestEnv, config_map, is_ready, returning},
+    test_env::{TestEnv, config_map, is_ready, returning, scripted},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -23,6 +24,8 @@ pub fn register(suite: &mut Suite) {
         a_select_without_a_namespace_selects_in_all_of_them,
         a_get_without_a_namespace_is_denied,
         a_malformed_namespace_refuses_the_answer,
+        a_child_is_adopted_in_the_namespace_that_the_annotation_names,
+        a_child_kind_that_comes_back_in_another_scope_is_noticed,
     );
 }
 
@@ -66,7 +69,7 @@ async fn children_with_one_name_in_two_namespaces_are_two_children(env: &mut Tes
     Ok(())
 }
 
-/// In the new namespace it is like any other child, also for the next host.
+/// In the new namespace it is a child like any other, also for a restarted host.
 async fn a_child_that_moves_to_another_namespace_is_deleted_in_the_old_one(env: &mut TestEnv) -> Result<()> {
     let [first, second] = start(env).await?;
     apply(env, returning([in_namespace(&first)])).await?;
@@ -106,7 +109,7 @@ async fn a_select_without_a_namespace_selects_in_all_of_them(env: &mut TestEnv) 
     found(&first, &["second/more", "second/settings"]).await
 }
 
-/// There is no namespace that could be meant. With one, it is found.
+/// A cluster-scoped object has no namespace that could be the default. If the lookup names one, the object is found.
 async fn a_get_without_a_namespace_is_denied(env: &mut TestEnv) -> Result<()> {
     let [first, second] = start(env).await?;
     second.apply(labelled("settings")).await?;
@@ -148,12 +151,65 @@ async fn a_malformed_namespace_refuses_the_answer(env: &mut TestEnv) -> Result<(
     Ok(())
 }
 
+/// The child's name is taken in both namespaces, and the annotation allows the adoption in one of them.
+async fn a_child_is_adopted_in_the_namespace_that_the_annotation_names(env: &mut TestEnv) -> Result<()> {
+    let [first, second] = start(env).await?;
+    let mut theirs = Vec::new();
+    for namespace in [&first, &second] {
+        theirs.push(namespace.apply(config_map("web", json!({"text": "theirs"}))).await?);
+    }
+    apply(env, returning([in_namespace(&first), in_namespace(&second)])).await?;
+    let stalled = env.stalled("ClusterScripted", "web", "NameConflict").await?;
+    let message = condition(&stalled, "Stalled")["message"].to_string();
+    ensure!(message.contains("pilothouse.dev/adopt=ConfigMap/first/web"), "{message}");
+
+    let adopt = json!({"metadata": {"annotations": {"pilothouse.dev/adopt": "ConfigMap/first/web"}}});
+    let object = env.namespace.patch("ClusterScripted", "web", adopt).await?;
+    let adopted = first.until("ConfigMap", "web", "to be adopted", |child| child["data"]["text"] == "ours").await?;
+    ensure!(adopted["metadata"]["uid"] == theirs[0]["metadata"]["uid"], "it was made anew: {adopted}");
+    ensure!(adopted["metadata"]["ownerReferences"][0]["uid"] == object["metadata"]["uid"], "{adopted}");
+    let names_the_other = |now: &Value| {
+        let message = condition(now, "Stalled")["message"].to_string();
+        message.contains("pilothouse.dev/adopt=ConfigMap/second/web")
+    };
+    env.namespace.until("ClusterScripted", "web", "to name the other child", names_the_other).await?;
+    let other = second.get("ConfigMap", "web").await?.context("it was deleted")?;
+    ensure!(
+        other["metadata"]["resourceVersion"] == theirs[1]["metadata"]["resourceVersion"],
+        "it was changed: {other}"
+    );
+    Ok(())
+}
+
+/// Its CRD is deleted and created again at once. Objects in namespaces may not have cluster-scoped children.
+async fn a_child_kind_that_comes_back_in_another_scope_is_noticed(env: &mut TestEnv) -> Result<()> {
+    const CHILD: &str = "tests/guests/scripted/child-crd.yaml";
+    env.move_to_api_server_with(&["tests/guests/scripted/crd.yaml"]).await?;
+    let text = fs::read_to_string(artifacts::repository().join(CHILD))?;
+    let client = env.namespace.client();
+    let in_scope = async |scope: &str| {
+        let file = tempfile::NamedTempFile::new()?;
+        fs::write(file.path(), text.replace("scope: Namespaced", &format!("scope: {scope}")))?;
+        install_crd(&client, file.path()).await
+    };
+    in_scope("Cluster").await?;
+    env.start(&["scripted"]).await?;
+    let child = json!({"apiVersion": "test.pilothouse.dev/v1", "kind": "ScriptedChild", "metadata": {"name": "child"}});
+    env.namespace.apply(scripted("web", returning([child]))).await?;
+    env.stalled("Scripted", "web", "ChildScopeNotAllowed").await?;
+
+    env.namespace.delete("CustomResourceDefinition", "scriptedchildren.test.pilothouse.dev").await?;
+    env.namespace.until_gone("CustomResourceDefinition", "scriptedchildren.test.pilothouse.dev").await?;
+    in_scope("Namespaced").await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.namespace.until("ScriptedChild", "child", "to be in the namespace", |_| true).await?;
+    Ok(())
+}
+
 /// A control plane, two namespaces `first` and `second`, and a host that works in all namespaces.
 async fn start(env: &mut TestEnv) -> Result<[Namespace; 2]> {
-    env.move_to(Cluster::with(Parts::Api).await?).await?;
-    for crd in ["scripted/child-crd.yaml", "scripted-cluster/crd.yaml"] {
-        install_crd(&env.namespace.client(), &artifacts::repository().join("tests/guests").join(crd)).await?;
-    }
+    env.move_to_api_server_with(&["tests/guests/scripted/child-crd.yaml", "tests/guests/scripted-cluster/crd.yaml"])
+        .await?;
     env.set_up_host(|setup| setup.namespace = None)?;
     env.start(&["scripted-cluster"]).await?;
     Ok([env.cluster.namespace("first").await?, env.cluster.namespace("second").await?])
@@ -170,7 +226,7 @@ async fn ready(env: &TestEnv) -> Result<Value> {
     env.namespace.until("ClusterScripted", "web", "to be ready", is_ready).await
 }
 
-/// Waits until the child in a namespace names what was found.
+/// Waits until the child in this namespace lists the objects that the lookup found.
 async fn found(namespace: &Namespace, expected: &[&str]) -> Result<()> {
     let names = |child: &Value| {
         let mut names: Vec<_> = child["data"]["found"].as_str().unwrap_or_default().split(',').collect();

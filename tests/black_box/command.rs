@@ -10,7 +10,7 @@ use tokio::process::Command;
 /// The time limit for a command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a command left behind.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit code.
@@ -36,13 +36,13 @@ pub async fn pilothouse<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>)
 }
 
 impl Ended {
-    /// The command succeeded; its standard output.
+    /// Checks that the command succeeded, and returns its standard output.
     pub fn succeeded(self) -> Result<String> {
         ensure!(self.code == 0, "exit code {}: {}", self.code, self.errors);
         Ok(self.output)
     }
 
-    /// The command failed with exit code 1, and its last words have all of these.
+    /// Checks that the command failed with exit code 1 and that its error message has all of these words.
     pub fn failed_with(self, words: &[&str]) -> Result<()> {
         ensure!(self.code == 1, "exit code {}, not 1: {self:?}", self.code);
         let mut lines = self.errors.lines().skip_while(|line| !line.starts_with("error: ")).peekable();
@@ -57,14 +57,14 @@ impl Ended {
     }
 }
 
-/// A file with that text, gone with its owner.
+/// A temporary file with this text. It is deleted when the value is dropped.
 pub fn file(text: &[u8]) -> Result<tempfile::NamedTempFile> {
     let mut file = tempfile::NamedTempFile::new()?;
     file.write_all(text)?;
     Ok(file)
 }
 
-/// A plugin with another manifest.
+/// A copy of a plugin with a changed manifest.
 pub async fn repacked(plugin: &Path, change: impl FnOnce(&mut Value)) -> Result<tempfile::NamedTempFile> {
     let printed = pilothouse([Path::new("inspect"), plugin]).await?.succeeded()?;
     let mut manifest: Value = serde_saphyr::from_str(&printed).context("it is not YAML")?;

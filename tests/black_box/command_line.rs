@@ -58,7 +58,7 @@ async fn inspect_prints_the_manifest(_: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// What is in the role, and that it is enough, is a matter of `deployed_rights`.
+/// `deployed_rights` tests the content of the role, and that it is enough.
 async fn rbac_prints_a_role_and_its_binding(_: &mut TestEnv) -> Result<()> {
     let plugin = artifacts::plugin("app-service")?;
     for (scope, kind) in [(&[][..], "ClusterRoleBinding"), (&["--namespace", "shop"], "RoleBinding")] {
@@ -102,7 +102,7 @@ async fn inspect_says_why_a_file_is_no_plugin(_: &mut TestEnv) -> Result<()> {
     pilothouse(["inspect", "no/such/file.wasm"]).await?.failed_with(&["no/such/file.wasm", "No such file"])
 }
 
-/// Fed with the live object, it prints the very children that are in the cluster.
+/// For the live object, it prints the same children as those in the cluster.
 async fn render_prints_what_the_host_applies(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let object = env.namespace.get("AppService", "web").await?.context("no AppService")?;
@@ -118,7 +118,7 @@ async fn render_prints_what_the_host_applies(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Whether a live object has every field that was rendered, with the same value.
+/// Checks that a live object has every field that was rendered, with the same value.
 fn contains(live: &Value, rendered: &Value, path: &str) -> Result<()> {
     match (live, rendered) {
         (Value::Object(live), Value::Object(rendered)) => {
@@ -158,7 +158,7 @@ async fn render_says_what_is_wrong_with_an_object(env: &mut TestEnv) -> Result<(
         let object = file(text.as_bytes())?;
         pilothouse([Path::new("render"), &plugin, object.path()]).await?.failed_with(words)?;
     }
-    // The plugin cannot read what the schema would not have let pass.
+    // The schema of the CRD would refuse this object, and the plugin cannot parse it.
     let mut specless = app("web");
     specless["spec"] = Value::Null;
     let ended = render(env, &specless).await?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
-use pilothouse_tests::cluster::condition;
+use pilothouse_tests::cluster::{api, condition};
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,12 +21,15 @@ pub fn register(suite: &mut Suite) {
         long_messages_of_conditions_are_cut,
         ready_says_that_the_plugin_leaves_the_children_as_they_are,
         a_status_is_written_without_the_fields_that_the_schema_lacks,
+        a_status_field_that_the_schema_loses_and_gets_back_is_noticed,
+        a_status_field_that_changes_its_type_is_an_event,
+        a_status_subresource_that_the_crd_loses_is_reported,
         a_status_field_of_somebody_else_is_no_fault_of_the_schema,
         a_status_that_the_api_server_refuses_is_reported,
     );
 }
 
-/// It becomes the reason of a condition.
+/// The reason to wait becomes the reason of a condition.
 async fn a_reason_to_wait_must_be_a_word(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     for (name, reason) in [("two-words", "not ready"), ("none", "")] {
@@ -39,7 +42,7 @@ async fn a_reason_to_wait_must_be_a_word(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// The API server would not take them either, as often as it is asked.
+/// The API server would refuse them as well, with every retry.
 async fn two_conditions_of_one_type_are_refused(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let condition_of = |status: &str| json!({"type": "Available", "status": status, "reason": "Counted"});
@@ -52,7 +55,7 @@ async fn two_conditions_of_one_type_are_refused(env: &mut TestEnv) -> Result<()>
     Ok(())
 }
 
-/// Bytes are counted, and no character is cut in two.
+/// The limit counts bytes, and no character is cut in two.
 async fn long_messages_of_conditions_are_cut(env: &mut TestEnv) -> Result<()> {
     let long = "ü".repeat(LONGEST_MESSAGE - 5_000);
     env.start(&["scripted"]).await?;
@@ -71,7 +74,7 @@ async fn long_messages_of_conditions_are_cut(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Nothing was applied, and what is there may be anything.
+/// Nothing was applied, so `Ready` says nothing about the children, and its message explains that.
 async fn ready_says_that_the_plugin_leaves_the_children_as_they_are(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     env.namespace.apply(answering("object", json!({"verdict": "done"}))).await?;
@@ -85,7 +88,7 @@ async fn ready_says_that_the_plugin_leaves_the_children_as_they_are(env: &mut Te
     Ok(())
 }
 
-/// The CRD declares `phase`, `note` and `count`. What it lacks is reported once, and is no reason to write nothing at all.
+/// The CRD declares `phase`, `note` and `count`. The fields that it lacks are reported once, and the others are written.
 async fn a_status_is_written_without_the_fields_that_the_schema_lacks(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let answer = |count: u32| {
@@ -111,7 +114,77 @@ async fn a_status_is_written_without_the_fields_that_the_schema_lacks(env: &mut 
     Ok(())
 }
 
-/// Another controller's status field, which the schema declares. The host takes it neither away nor for a mistake.
+/// Somebody edits the CustomResourceDefinition while the host runs. The host must notice by itself that a field is declared again.
+async fn a_status_field_that_the_schema_loses_and_gets_back_is_noticed(env: &mut TestEnv) -> Result<()> {
+    const NOTE: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/note";
+    start_with_own_crd(env).await?;
+    let apply = async |count: u32| {
+        let status = json!({"phase": "Up", "note": "here", "count": count});
+        env.namespace.apply(answering("object", json!({"status": status}))).await
+    };
+    let with_note = |object: &Value| is_ready(object) && object["status"]["note"] == "here";
+    apply(0).await?;
+    env.namespace.until("Scripted", "object", "to have all of its status", with_note).await?;
+    for count in 1..=3 {
+        edit_crd(env, json!({"op": "remove", "path": NOTE})).await?;
+        apply(count).await?;
+        let without_note = |object: &Value| {
+            let status = &object["status"];
+            is_ready(object) && status["count"] == count && status.get("note").is_none()
+        };
+        env.namespace.until("Scripted", "object", "to have its status without the field", without_note).await?;
+        edit_crd(env, json!({"op": "add", "path": NOTE, "value": {"type": "string"}})).await?;
+        env.namespace.until("Scripted", "object", "to have all of its status again", with_note).await?;
+    }
+    Ok(())
+}
+
+/// The value that is stored has the wrong type from then on, so no status can be written any more. Only an Event can say so.
+async fn a_status_field_that_changes_its_type_is_an_event(env: &mut TestEnv) -> Result<()> {
+    const COUNT: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/count/type";
+    start_with_own_crd(env).await?;
+    env.namespace.apply(answering("object", json!({"status": {"count": 1}}))).await?;
+    env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    edit_crd(env, json!({"op": "replace", "path": COUNT, "value": "string"})).await?;
+    // Not by an apply: that fails like the host's, once the API server goes by the new schema.
+    env.namespace.patch("Scripted", "object", json!({"spec": {"response": {"status": {"count": "two"}}}})).await?;
+    let event = env.event("Scripted", "object", "ApiServerError").await?;
+    ensure!(event["type"] == "Warning" && event["message"].to_string().contains("status"), "{event}");
+    Ok(())
+}
+
+/// The API server answers as if there were no such object.
+async fn a_status_subresource_that_the_crd_loses_is_reported(env: &mut TestEnv) -> Result<()> {
+    const SUBRESOURCES: &str = "/spec/versions/0/subresources";
+    start_with_own_crd(env).await?;
+    env.namespace.apply(answering("object", json!({"status": {"count": 1}}))).await?;
+    env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    edit_crd(env, json!({"op": "remove", "path": SUBRESOURCES})).await?;
+    env.namespace.apply(answering("object", json!({"status": {"count": 2}}))).await?;
+    let event = env.event("Scripted", "object", "StatusSubresourceMissing").await?;
+    ensure!(event["type"] == "Warning", "{event}");
+
+    edit_crd(env, json!({"op": "add", "path": SUBRESOURCES, "value": {"status": {}}})).await?;
+    let written = |object: &Value| is_ready(object) && object["status"]["count"] == 2;
+    env.namespace.until("Scripted", "object", "to have its new status", written).await?;
+    Ok(())
+}
+
+/// Starts the plugin `scripted` on an API server of its own, because the test edits the plugin's CustomResourceDefinition.
+async fn start_with_own_crd(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["tests/guests/scripted/child-crd.yaml", "tests/guests/scripted/crd.yaml"]).await?;
+    env.start(&["scripted"]).await
+}
+
+/// Edits the CustomResourceDefinition of `Scripted` by an operation of a JSON patch.
+async fn edit_crd(env: &TestEnv, operation: Value) -> Result<()> {
+    let patch: Patch<Value> = Patch::Json(serde_json::from_value(json!([operation]))?);
+    let crds = api(&env.namespace.client(), "CustomResourceDefinition", None)?;
+    crds.patch("scripteds.test.pilothouse.dev", &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// Another controller writes a status field that the schema declares. The host neither removes it nor reports it.
 async fn a_status_field_of_somebody_else_is_no_fault_of_the_schema(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     env.namespace.apply(answering("object", json!({"status": {"phase": "Up"}}))).await?;
@@ -136,7 +209,8 @@ async fn a_status_field_of_somebody_else_is_no_fault_of_the_schema(env: &mut Tes
     Ok(())
 }
 
-/// The value has a wrong type. An object that was ready before does not stay so, and says what is wrong.
+/// The value of a field has a wrong type. An object that was ready before must not stay ready, and its conditions say what is
+/// wrong.
 async fn a_status_that_the_api_server_refuses_is_reported(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     env.namespace.apply(answering("object", json!({"children": [], "status": {"count": 1}}))).await?;

@@ -21,7 +21,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// YAML and JSON alike.
+/// The file may be YAML or JSON.
 async fn a_plugin_is_given_its_configuration(env: &mut TestEnv) -> Result<()> {
     let wanted = json!({"tier": "gold", "limits": {"replicas": 5}, "regions": ["north", null]});
     let yaml = "tier: gold\nlimits:\n  replicas: 5\nregions: [north, null]\n";
@@ -30,7 +30,7 @@ async fn a_plugin_is_given_its_configuration(env: &mut TestEnv) -> Result<()> {
         let path = folder.path().join(name);
         fs::write(&path, text)?;
         let argument = format!("--config=misbehaver={}", path.display());
-        let given = config_given(env, &[argument]).await?;
+        let given = received_config(env, &[argument]).await?;
         ensure!(given == wanted, "of {name} the plugin is given {given}");
     }
     Ok(())
@@ -41,9 +41,9 @@ async fn each_plugin_is_given_its_own_configuration(env: &mut TestEnv) -> Result
     let (own, other) = (file(b"whose: mine")?, file(b"whose: theirs")?);
     let of = |plugin: &str, file: &Path| format!("--config={plugin}={}", file.display());
     let other = of("app-service", other.path());
-    let given = config_given(env, &[other.clone(), of("misbehaver", own.path())]).await?;
+    let given = received_config(env, &[other.clone(), of("misbehaver", own.path())]).await?;
     ensure!(given == json!({"whose": "mine"}), "the plugin is given {given}");
-    let given = config_given(env, &[other]).await?;
+    let given = received_config(env, &[other]).await?;
     ensure!(given.is_null(), "the plugin is given {given}");
     Ok(())
 }
@@ -67,8 +67,8 @@ async fn run_says_what_is_wrong_with_a_configuration(env: &mut TestEnv) -> Resul
     Ok(())
 }
 
-/// What the plugin `misbehaver` is given by a host with these arguments. It writes it into its child.
-async fn config_given(env: &mut TestEnv, arguments: &[String]) -> Result<Value> {
+/// The configuration that the plugin `misbehaver` receives from a host with these arguments. The plugin writes it into its child.
+async fn received_config(env: &mut TestEnv, arguments: &[String]) -> Result<Value> {
     if env.host.pid().is_ok() {
         env.host.stop().await?;
         env.namespace.delete("Misbehaver", "curious").await?;

@@ -12,7 +12,7 @@ pub fn register(suite: &mut Suite) {
     tests!(suite, a_child_of_another_owner_is_not_taken, a_child_without_an_owner_is_not_taken);
 }
 
-/// Another controller's Deployment stays that controller's.
+/// A Deployment of another controller stays as it is.
 async fn a_child_of_another_owner_is_not_taken(env: &mut TestEnv) -> Result<()> {
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}});
     let config = env.namespace.apply(config).await?;
@@ -23,7 +23,7 @@ async fn a_child_of_another_owner_is_not_taken(env: &mut TestEnv) -> Result<()> 
     is_left_alone(env, taken, "ConfigMap 'owner'").await
 }
 
-/// Nobody's Deployment is not ours either.
+/// A Deployment without an owner is not taken either.
 async fn a_child_without_an_owner_is_not_taken(env: &mut TestEnv) -> Result<()> {
     is_left_alone(env, deployment(), "somebody else").await
 }
@@ -47,7 +47,7 @@ async fn is_left_alone(env: &mut TestEnv, taken: Value, owner: &str) -> Result<(
     let managers = deployment["metadata"]["managedFields"].to_string();
     ensure!(!managers.contains("pilothouse"), "the host wrote to it: {managers}");
 
-    // The name becomes free: the next reconcile takes it.
+    // Once the name is free, the next reconcile creates the child.
     env.namespace.delete("Deployment", "web").await?;
     env.touch("AppService", "web", "now").await?;
     let is_ours = |found: &Value| found["metadata"]["uid"] != deployment["metadata"]["uid"];

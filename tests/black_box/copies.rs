@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::test_env::TestEnv;
 
-/// The plugin with each occurrence of a text replaced by another one of the same length.
+/// The bytes of a plugin with each occurrence of a text replaced by another text of the same length.
 pub fn replaced(original: &[u8], text: &str, by: &str) -> Vec<u8> {
     let mut bytes = original.to_vec();
     let places = original.windows(text.len()).enumerate().filter(|(_, part)| *part == text.as_bytes());
@@ -48,7 +48,7 @@ pub async fn define(env: &TestEnv, number: usize, versions: &[&str]) -> Result<(
     install_crd(&env.namespace.client(), file.path()).await
 }
 
-/// The objects of a copy, in one of the versions.
+/// The API of a copy's objects in one version.
 pub fn api(env: &TestEnv, number: usize, version: &str) -> Api<DynamicObject> {
     let resource = ApiResource {
         group: "copies.pilothouse.dev".to_owned(),

@@ -13,10 +13,9 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
-use pilothouse_control_plane::{Part, Parts};
+use pilothouse_control_plane::Part;
 use pilothouse_tests::{
-    artifacts,
-    cluster::{Cluster, PATIENCE, install_crd},
+    cluster::PATIENCE,
     pod::Pod,
     wait::{Look, eventually},
 };
@@ -55,12 +54,10 @@ async fn a_pod_finds_its_cluster_and_its_namespace(env: &mut TestEnv) -> Result<
     Ok(())
 }
 
-/// The old token is refused at once when the Secret that it is bound to goes. The API server restarts too, so that watches
-/// begin with the new one.
+/// The old token is bound to a Secret and invalid once that is deleted. The API server is restarted as well, so that the watches
+/// start with the new token.
 async fn a_replaced_token_is_not_noticed(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::with(Parts::Api).await?).await?;
-    let crd = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
-    install_crd(&env.namespace.client(), &crd).await?;
+    env.move_to_api_server_with(&["crds/appservices.apps.example.com.yaml"]).await?;
     let folder = account(env).await?;
     let user = json!({"tokenFile": folder.path().join("token")});
     let path = folder.path().join("kubeconfig");
@@ -96,7 +93,7 @@ async fn has_replicas(env: &TestEnv, replicas: u32) -> Result<()> {
     Ok(())
 }
 
-/// A service account that may do anything in the test's namespace, in the files that a pod has of it.
+/// Creates a service account with all rights in the test's namespace, and returns a directory with the files that a pod has of it.
 async fn account(env: &TestEnv) -> Result<TempDir> {
     let namespace = &env.namespace.name;
     let meta = |name: &str| json!({"name": name});
@@ -119,7 +116,7 @@ async fn account(env: &TestEnv) -> Result<TempDir> {
     Ok(folder)
 }
 
-/// Writes a new token, which is good as long as a Secret is there, in the place of the one before.
+/// Replaces the token by a new one that is bound to this Secret.
 async fn replace_token(env: &TestEnv, folder: &Path, secret: &str) -> Result<()> {
     let (client, namespace) = (env.namespace.client(), &env.namespace.name);
     let uid = Api::<Secret>::namespaced(client.clone(), namespace).get(secret).await?.metadata.uid;
@@ -139,7 +136,7 @@ async fn replace_token(env: &TestEnv, folder: &Path, secret: &str) -> Result<()>
     Ok(())
 }
 
-/// A kubeconfig of a user, with the API server's certificate from a folder.
+/// A kubeconfig for this user, with the API server's certificate from the folder.
 fn kubeconfig(env: &TestEnv, folder: &Path, user: &Value) -> Value {
     let cluster = json!({"server": env.cluster.plane.url(), "certificate-authority": folder.join("ca.crt")});
     json!({
@@ -152,7 +149,7 @@ fn kubeconfig(env: &TestEnv, folder: &Path, user: &Value) -> Value {
     })
 }
 
-/// Waits until the API server takes a user no longer; it remembers for some seconds that a token was good.
+/// Waits until the API server refuses the user of this kubeconfig. It caches valid tokens for some seconds.
 async fn refused(env: &TestEnv, kubeconfig: &Value) -> Result<()> {
     let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig.clone())?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

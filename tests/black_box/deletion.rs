@@ -20,7 +20,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// A19, F7: as `kubectl delete` does it.
+/// The object is deleted as by `kubectl delete`.
 async fn children_are_collected_with_their_object(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let before = env.host_writes().await?;
@@ -28,10 +28,10 @@ async fn children_are_collected_with_their_object(env: &mut TestEnv) -> Result<(
     for kind in ["Deployment", "Service"] {
         env.namespace.until_gone(kind, "web").await?;
     }
-    stayed_quiet(env, &before).await
+    wrote_nothing_more(env, &before).await
 }
 
-/// As `kubectl delete --cascade=foreground` does it: the object stays until its children are gone.
+/// The object is deleted as by `kubectl delete --cascade=foreground`: it stays until its children are gone.
 async fn children_are_deleted_before_their_object(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let before = env.host_writes().await?;
@@ -39,11 +39,11 @@ async fn children_are_deleted_before_their_object(env: &mut TestEnv) -> Result<(
     for kind in ["AppService", "Deployment", "Service"] {
         env.namespace.until_gone(kind, "web").await?;
     }
-    stayed_quiet(env, &before).await
+    wrote_nothing_more(env, &before).await
 }
 
-/// As `kubectl delete --cascade=orphan` does it: garbage collection takes the owner references off first, and the host
-/// must not put them back.
+/// The object is deleted as by `kubectl delete --cascade=orphan`: garbage collection first removes the owner references, and the
+/// host must not restore them.
 async fn orphaned_children_stay_as_they_are(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let before = env.host_writes().await?;
@@ -53,14 +53,14 @@ async fn orphaned_children_stay_as_they_are(env: &mut TestEnv) -> Result<()> {
         let orphan = |child: &Value| child["metadata"].get("ownerReferences").is_none();
         env.namespace.until(kind, "web", "to be without an owner", orphan).await?;
     }
-    stayed_quiet(env, &before).await?;
+    wrote_nothing_more(env, &before).await?;
     for kind in ["Deployment", "Service"] {
         ensure!(env.namespace.get(kind, "web").await?.is_some(), "the {kind} is gone");
     }
     Ok(())
 }
 
-/// The old children have the right name but belong to an object that is no more.
+/// The old children have the right names but belong to a deleted object.
 async fn an_object_of_the_same_name_gets_children_of_its_own(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     delete(env, PropagationPolicy::Background).await?;
@@ -72,7 +72,7 @@ async fn an_object_of_the_same_name_gets_children_of_its_own(env: &mut TestEnv) 
     env.at_rest("web").await
 }
 
-/// One object's end changes nothing for another's children.
+/// The deletion of one object does not affect the children of another one.
 async fn children_of_two_objects_are_told_apart(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     env.namespace.apply(app("other")).await?;
@@ -92,9 +92,9 @@ async fn delete(env: &TestEnv, policy: PropagationPolicy) -> Result<()> {
     Ok(())
 }
 
-/// The host wrote nothing of `web` since; its status may have followed the children's end. A later object has been
-/// reconciled, so whatever the deletion made the host do, it has done.
-async fn stayed_quiet(env: &TestEnv, before: &[String]) -> Result<()> {
+/// Checks that the host has written nothing about `web` since, except for its status, which may show the end of the children. It
+/// waits for a later object first, so that the host has finished whatever the deletion caused.
+async fn wrote_nothing_more(env: &TestEnv, before: &[String]) -> Result<()> {
     env.namespace.apply(app("later")).await?;
     env.at_rest("later").await?;
     let after = env.host_writes().await?;

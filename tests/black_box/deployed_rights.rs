@@ -57,7 +57,7 @@ async fn no_more_is_deployed_than_plugins_need(_: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Each right that rules give.
+/// All rights that these rules grant.
 fn rights(rules: &[PolicyRule]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
     for rule in rules {
@@ -74,7 +74,7 @@ fn deployed(kind: &str) -> Result<Vec<PolicyRule>> {
     of_kind(&std::fs::read_to_string(artifacts::repository().join("deploy/pilothouse.yaml"))?, kind)
 }
 
-/// The rules of all objects of a kind in a text.
+/// The rules of all objects of this kind in a YAML text.
 fn of_kind(text: &str, kind: &str) -> Result<Vec<PolicyRule>> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(text)?;
     let rules = objects.into_iter().filter(|object| object["kind"] == kind).map(|object| object["rules"].clone());

@@ -9,7 +9,7 @@ use crate::{
     test_env::TestEnv,
 };
 
-/// The line of the log that says what is being done.
+/// The log line of a repair.
 const LOGGED: &str = "Drift detected. Updating Deployment.";
 
 pub fn register(suite: &mut Suite) {
@@ -25,13 +25,11 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// A5.
 async fn replicas_are_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     is_repaired(env, "/spec/replicas", |_| json!({"spec": {"replicas": 1}})).await
 }
 
-/// A6.
 async fn the_image_is_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     is_repaired(env, "/spec/template/spec/containers", |live| {
@@ -40,7 +38,6 @@ async fn the_image_is_repaired(env: &mut TestEnv) -> Result<()> {
     .await
 }
 
-/// A7.
 async fn a_label_is_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     is_repaired(env, "/metadata/labels", |_| json!({"metadata": {"labels": {"app.kubernetes.io/name": "other"}}}))
@@ -49,7 +46,7 @@ async fn a_label_is_repaired(env: &mut TestEnv) -> Result<()> {
         .await
 }
 
-/// A8: the port is the key of its list, so the wrong port must go as well as the right one come back.
+/// The port is the key of its list, so the wrong port has to be removed and the right one added.
 async fn the_container_port_is_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     is_repaired(env, "/spec/template/spec/containers", |live| {
@@ -63,7 +60,7 @@ async fn the_service_is_repaired(env: &mut TestEnv) -> Result<()> {
     the_service_comes_back_from(env, json!({"selector": {"app.kubernetes.io/name": "other"}})).await
 }
 
-/// As with containers, the port is the key of its list.
+/// As in containers, the port is the key of its list.
 async fn the_service_port_is_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let port = json!({"name": "http", "port": 81, "targetPort": "http", "protocol": "TCP"});
@@ -79,7 +76,7 @@ async fn the_service_comes_back_from(env: &TestEnv, spec: Value) -> Result<()> {
     Ok(())
 }
 
-/// A label, an annotation and a field of another manager outlive a repair of what is ours beside them.
+/// A label, an annotation and a field of another manager stay when a field of the plugin is repaired.
 async fn additions_of_others_are_left_alone(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let additions = json!({
@@ -117,7 +114,7 @@ async fn is_repaired(env: &TestEnv, pointer: &str, patch: impl FnOnce(&Value) ->
     Ok(())
 }
 
-/// A patch with the only container changed. Merge patches replace lists, so it has all of the container.
+/// A patch that changes the only container. A merge patch replaces lists, so it has the whole container.
 fn with_container(live: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut containers = live["spec"]["template"]["spec"]["containers"].clone();
     change(&mut containers[0]);

@@ -1,5 +1,5 @@
-//! Drift in lists, which the kind's schema tells how to compare, behind many normalised fields, and in fields that the API server
-//! does not store.
+//! Drift in lists, which are compared as the kind's schema says. Also drift beside many normalised fields, and in fields that the
+//! API server does not store.
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
@@ -13,7 +13,8 @@ use crate::{
     test_env::{TestEnv, answering, deployment, is_ready},
 };
 
-/// Variables without a value, which the API server stores without the field `value`: as many as the host lists differences.
+/// The number of variables with an empty value. The API server stores them without `value`, and the log lists as many differences
+/// at most.
 const EMPTY_VALUES: usize = 10;
 
 pub fn register(suite: &mut Suite) {
@@ -33,7 +34,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// The list is atomic: whatever it has beside what the plugin returns, somebody added, and it lets traffic in.
+/// The list is atomic, so an element that the plugin does not return was added by somebody else. Here it lets traffic in.
 async fn a_port_that_somebody_adds_to_a_network_policy_is_removed(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[network_policy()]).await?;
     let ports = json!([{"port": 80, "protocol": "TCP"}, {"port": 22, "protocol": "TCP"}]);
@@ -45,7 +46,7 @@ async fn a_port_that_somebody_adds_to_a_network_policy_is_removed(env: &mut Test
     Ok(())
 }
 
-/// Each of these lets more traffic in: a range in the place of a port, and Pods of all namespaces.
+/// Each of these additions lets more traffic in: a range of ports, and Pods of all namespaces.
 async fn a_field_that_somebody_adds_to_an_element_of_an_atomic_list_is_removed(env: &mut TestEnv) -> Result<()> {
     let mut policy = network_policy();
     let from = json!([{"podSelector": {"matchLabels": {"app": "peer"}}}]);
@@ -66,7 +67,8 @@ async fn a_field_that_somebody_adds_to_an_element_of_an_atomic_list_is_removed(e
     Ok(())
 }
 
-/// The plugin leaves the protocol out, so it is TCP. The port that somebody made of it is theirs, and stays beside it.
+/// The plugin leaves the protocol out, which means TCP. The changed port counts as an addition of somebody else and stays beside
+/// it.
 async fn a_port_that_somebody_changes_to_another_protocol_comes_back(env: &mut TestEnv) -> Result<()> {
     let container = |port: Value| json!({"name": "child", "image": "example.com/good:1", "ports": [port]});
     start_with(env, &[deployment("child", container(json!({"containerPort": 80})))]).await?;
@@ -81,8 +83,8 @@ async fn a_port_that_somebody_changes_to_another_protocol_comes_back(env: &mut T
     Ok(())
 }
 
-/// The API server wants a name for each port as soon as a Service has two, so the plugin's port cannot stand beside the changed one.
-/// The user is told, instead of a Service that seems to serve.
+/// A Service with several ports needs a name for each, so the plugin's port cannot be added beside the changed one. That is
+/// reported, so that the object does not seem ready.
 async fn a_service_port_that_somebody_changes_to_another_protocol_is_reported(env: &mut TestEnv) -> Result<()> {
     let mut service = service();
     service["spec"]["ports"] = json!([{"port": 80}]);
@@ -94,7 +96,7 @@ async fn a_service_port_that_somebody_changes_to_another_protocol_is_reported(en
     Ok(())
 }
 
-/// A Service with one more label in its selector serves nobody.
+/// With an additional label in its selector, the Service would select no Pod.
 async fn an_entry_that_somebody_adds_to_an_atomic_map_is_removed(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[service()]).await?;
     let narrowed = json!({"spec": {"selector": {"tier": "none"}}});
@@ -105,7 +107,7 @@ async fn an_entry_that_somebody_adds_to_an_atomic_map_is_removed(env: &mut TestE
     Ok(())
 }
 
-/// The lists of these types have elements of several owners: what others add is no drift, and costs no write.
+/// Sets and keyed lists may have elements of several owners, so additions of others are no drift and lead to no write.
 async fn additions_to_a_set_or_a_keyed_list_are_left_alone(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[child_with_lists()]).await?;
     let before = env.host_writes().await?;
@@ -122,7 +124,7 @@ async fn additions_to_a_set_or_a_keyed_list_are_left_alone(env: &mut TestEnv) ->
     Ok(())
 }
 
-/// What is ours comes back beside what is theirs, in whatever order, and that is the end of it.
+/// The plugin's elements are restored beside those of others, in any order. Afterwards the host writes nothing more.
 async fn removed_elements_of_a_set_or_a_keyed_list_are_restored(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[child_with_lists()]).await?;
     let without = json!({"spec": {"tags": ["theirs", "b"], "ports": [{"number": 2, "name": "theirs"}]}});
@@ -144,10 +146,10 @@ async fn removed_elements_of_a_set_or_a_keyed_list_are_restored(env: &mut TestEn
     Ok(())
 }
 
-/// The API server leaves each empty value out, so the child differs from what is applied in ten fields for ever.
+/// The API server drops each empty value, so the child always differs from the applied one in ten fields.
 async fn a_changed_image_behind_many_empty_values_is_repaired(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[deployment_with_empty_values()]).await?;
-    // The host finds out that an apply changes nothing in them.
+    // By these reconciles the host learns that an apply does not remove the differences.
     for turn in ["one", "two"] {
         change_child(env, "Deployment", touched(turn)).await?;
     }
@@ -172,7 +174,7 @@ async fn a_dropped_key_of_string_data_is_removed(env: &mut TestEnv) -> Result<()
     Ok(())
 }
 
-/// The annotation lets the host look at the Secret again, which has no `stringData` to compare with.
+/// The annotation triggers a comparison with the live Secret, which has no `stringData`.
 async fn an_edited_secret_is_repaired_after_somebody_annotated_it(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[secret(json!({"password": "one"}))]).await?;
     for turn in ["one", "two"] {
@@ -186,7 +188,7 @@ async fn an_edited_secret_is_repaired_after_somebody_annotated_it(env: &mut Test
     Ok(())
 }
 
-/// A host that has just started knows of no differences that an apply does not remove.
+/// A host that has just started does not know yet which differences an apply does not remove.
 async fn a_restart_repairs_nothing_that_nobody_changed(env: &mut TestEnv) -> Result<()> {
     start_with(env, &[deployment_with_empty_values(), secret(json!({"password": "one"}))]).await?;
     env.host.stop().await?;
@@ -211,7 +213,7 @@ async fn start_with(env: &mut TestEnv, children: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Changes the child and waits until the host has looked at it.
+/// Changes the child and waits until the host has reconciled its object.
 async fn change_child(env: &TestEnv, kind: &str, patch: Value) -> Result<Value> {
     let mut changed = Value::Null;
     env.reconciled_after("scripted", async || {
@@ -228,7 +230,7 @@ fn returns(children: &[Value]) -> Value {
     answering("object", json!({"children": children}))
 }
 
-/// A label of nobody's. An annotation of a Deployment would be a new generation of it.
+/// A patch with a label that nobody reads. An annotation would change the generation of a Deployment.
 fn touched(value: &str) -> Value {
     json!({"metadata": {"labels": {"tests.pilothouse.dev/touched": value.replace(' ', "-")}}})
 }

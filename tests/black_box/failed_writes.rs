@@ -15,7 +15,7 @@ use crate::{
     test_env::{TestEnv, answering, config_map, deployment, is_ready},
 };
 
-/// How long a passing failure lasts before it is worth a warning, less the part of a second that timestamps leave out.
+/// The least time that a transient failure lasts before it becomes a Warning Event: ten seconds, less the rounding of timestamps.
 const LASTS: Duration = Duration::from_secs(9);
 
 pub fn register(suite: &mut Suite) {
@@ -41,7 +41,7 @@ async fn the_first_of_several_failures_and_the_number_of_others_are_reported(env
     Ok(())
 }
 
-/// Nobody has to do anything about the first one, and waiting does not help the second.
+/// The first failure passes by itself. The second one needs somebody to change something.
 async fn a_permanent_failure_is_reported_before_a_passing_one(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     env.start(&["scripted"]).await?;
@@ -72,7 +72,7 @@ async fn a_passing_failure_that_lasts_is_a_warning(env: &mut TestEnv) -> Result<
     Ok(())
 }
 
-/// Whoever waits for `Ready` to be false, such as an alert, hears of nothing that is over before anybody could look.
+/// An alert on an object that is not ready must not fire for a failure that is over with the next try.
 async fn a_single_failed_request_does_not_make_an_object_unready(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     env.start(&["scripted"]).await?;
@@ -93,7 +93,7 @@ async fn a_single_failed_request_does_not_make_an_object_unready(env: &mut TestE
     Ok(())
 }
 
-/// The port is the key of its list, so a request of its own removes the wrong one before the right one is applied.
+/// The port is the key of its list, so a separate request replaces the wrong one before the apply.
 async fn a_single_conflict_in_a_repair_does_not_make_an_object_unready(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     env.start(&["scripted"]).await?;
@@ -120,7 +120,7 @@ async fn a_single_conflict_in_a_repair_does_not_make_an_object_unready(env: &mut
     was_ready_all_the_time(&revisions)
 }
 
-/// The status shows the transition, so the Events that go with it must not be lost.
+/// The status shows the plugin's transition, so the Events that belong to it must be written, too.
 async fn events_of_an_answer_are_written_also_where_a_write_failed(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let answer = json!({

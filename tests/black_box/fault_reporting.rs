@@ -26,7 +26,7 @@ const FAULTS: [(&str, &str); 5] = [
     ("lookup-denied", "LookupDenied"),
 ];
 
-/// Objects with an Event each that waits when the host is asked to end, and how long one takes to be written.
+/// The number of objects whose Events are pending when the host is stopped, and how long the write of one takes.
 const LAST: usize = 5;
 const SLOW: Duration = Duration::from_millis(200);
 
@@ -48,7 +48,7 @@ async fn faults_are_reported_everywhere(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Each object is touched until its Event says that it has happened again, in another second than the first time.
+/// Each object is touched until the count of its Event has gone up, in a later second than the first time.
 async fn a_repeated_fault_is_one_event_with_a_count(env: &mut TestEnv) -> Result<()> {
     begin(env).await?;
     for (act, reason) in FAULTS {
@@ -71,7 +71,7 @@ async fn a_repeated_fault_is_one_event_with_a_count(env: &mut TestEnv) -> Result
     Ok(())
 }
 
-/// What `kubectl get events --sort-by=.lastTimestamp` does: every Event has one, and the latest comes last.
+/// As `kubectl get events --sort-by=.lastTimestamp` lists them: every Event has this time, and the latest one comes last.
 async fn events_are_in_the_order_in_which_things_happened(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let names = ["second-in-the-alphabet", "first-in-the-alphabet", "third-in-the-alphabet"];
@@ -93,7 +93,7 @@ async fn events_are_in_the_order_in_which_things_happened(env: &mut TestEnv) -> 
     Ok(())
 }
 
-/// Events are written one after the other in the background; the host is asked to end long before the last one is.
+/// Events are written one after the other in the background. The host is stopped long before the last one is written.
 async fn events_that_wait_are_written_before_the_end(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.faults().delay(Method::POST, "events", SLOW);
@@ -121,7 +121,7 @@ async fn begin(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a fault is reported of an object in all places where somebody may look: the same in all of them.
+/// Waits until a fault is reported in an object's conditions, and checks that the Event, the metric and the log say the same.
 pub async fn is_reported_everywhere(
     env: &TestEnv,
     (kind, name): (&str, &str),

@@ -19,10 +19,10 @@ use crate::{
 /// The finalizer of the plugin `farewell`.
 const OURS: &str = "pilothouse.dev/farewell";
 
-/// Somebody else's.
+/// The finalizer of another controller.
 const THEIRS: &str = "example.com/theirs";
 
-/// How long the end of a namespace may take: its controller looks at it again later and later.
+/// The time limit for the deletion of a namespace, whose controller retries with growing delays.
 const NAMESPACE_PATIENCE: Duration = Duration::from_secs(90);
 
 pub fn register(suite: &mut Suite) {
@@ -41,7 +41,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// A28, A15: the finalizer is there before the children, and goes after the plugin is done.
+/// The finalizer is added before the children are created, and removed after the plugin has finalized.
 async fn an_object_keeps_its_finalizer_until_its_plugin_is_done(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
     env.namespace.apply(farewell(&[])).await?;
@@ -49,7 +49,7 @@ async fn an_object_keeps_its_finalizer_until_its_plugin_is_done(env: &mut TestEn
     ensure!(finalizers(env).await? == json!([OURS]), "the object is not held");
     env.namespace.delete("Farewell", "guest").await?;
     env.namespace.until("Farewell", "guest", "to say what it waits for", held_back).await?;
-    // Its children are looked after as long as the plugin wants them.
+    // As long as the plugin returns a child, the child is created again after a deletion.
     let before = env.namespace.get("ConfigMap", "guest").await?.context("the child is gone")?;
     env.namespace.delete("ConfigMap", "guest").await?;
     let is_new = |child: &Value| child["metadata"]["uid"] != before["metadata"]["uid"];
@@ -63,7 +63,7 @@ async fn an_object_keeps_its_finalizer_until_its_plugin_is_done(env: &mut TestEn
     env.namespace.until_gone("ConfigMap", "guest").await
 }
 
-/// A28: it is asked again until it succeeds.
+/// The plugin is called again until it succeeds.
 async fn an_error_keeps_the_finalizer(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
     let mut guest = farewell(&[]);
@@ -84,7 +84,7 @@ async fn an_error_keeps_the_finalizer(env: &mut TestEnv) -> Result<()> {
     env.namespace.until_gone("Farewell", "guest").await
 }
 
-/// H-10: over several calls. The child takes its time, and its object waits for it.
+/// The deletion takes several calls. The object waits until its child is gone.
 async fn children_are_deleted_in_the_plugins_order(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
     env.namespace.apply(farewell(&[])).await?;
@@ -102,11 +102,11 @@ async fn children_are_deleted_in_the_plugins_order(env: &mut TestEnv) -> Result<
     env.namespace.until_gone("Farewell", "guest").await
 }
 
-/// As `kubectl delete --cascade=foreground` does it: the child that the plugin still wants comes again once garbage
-/// collection is through, and not before, for it would be deleted again and again.
+/// The object is deleted as by `kubectl delete --cascade=foreground`. A child that the plugin still returns is created again only
+/// after garbage collection has finished. Before, it would be deleted again and again.
 async fn children_are_created_again_after_garbage_collection(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
-    let first = made(env).await?;
+    let first = create_with_child(env).await?;
     delete(env, PropagationPolicy::Foreground).await?;
     let is_new = |child: &Value| child["metadata"]["uid"] != first["metadata"]["uid"];
     env.namespace.until("ConfigMap", "guest", "to be made again", is_new).await?;
@@ -118,10 +118,11 @@ async fn children_are_created_again_after_garbage_collection(env: &mut TestEnv) 
     env.namespace.until_gone("Farewell", "guest").await
 }
 
-/// As `kubectl delete --cascade=orphan` does it: whatever the plugin still wants, and although it removes its child at the end.
+/// The object is deleted as by `kubectl delete --cascade=orphan`. The released child stays as it is, whether the plugin still
+/// returns it or not.
 async fn released_children_are_left_alone(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
-    let first = made(env).await?;
+    let first = create_with_child(env).await?;
     delete(env, PropagationPolicy::Orphan).await?;
     let orphan = |child: &Value| child["metadata"].get("ownerReferences").is_none();
     env.namespace.until("ConfigMap", "guest", "to be without an owner", orphan).await?;
@@ -134,8 +135,8 @@ async fn released_children_are_left_alone(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// An object with its child.
-async fn made(env: &TestEnv) -> Result<Value> {
+/// Creates an object and waits for its child.
+async fn create_with_child(env: &TestEnv) -> Result<Value> {
     env.namespace.apply(farewell(&[])).await?;
     env.namespace.until("ConfigMap", "guest", "to be made", |_| true).await
 }
@@ -170,7 +171,7 @@ async fn plugins_that_do_not_finalize_add_no_finalizer(env: &mut TestEnv) -> Res
     Ok(())
 }
 
-/// The way that `docs/conditions.md` tells: nobody finalizes any more, and the finalizer is taken off by its place in the list.
+/// As `docs/conditions.md` describes it: no plugin finalizes the object, so the finalizer is removed by its index in the list.
 async fn the_finalizer_of_an_object_without_a_plugin_can_be_removed_by_hand(env: &mut TestEnv) -> Result<()> {
     env.start(&["farewell"]).await?;
     env.namespace.apply(farewell(&[THEIRS])).await?;
@@ -183,14 +184,14 @@ async fn the_finalizer_of_an_object_without_a_plugin_can_be_removed_by_hand(env:
     let held = held["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let index = held.iter().position(|finalizer| finalizer == OURS).context("the finalizer is gone")?;
 
-    take_off(env, index).await?;
+    remove_finalizer(env, index).await?;
     ensure!(finalizers(env).await? == json!([THEIRS]), "another finalizer was taken off");
-    take_off(env, 0).await?;
+    remove_finalizer(env, 0).await?;
     env.namespace.until_gone("Farewell", "guest").await?;
     env.namespace.until_gone("ConfigMap", "guest").await
 }
 
-/// Nothing can be created in it any more, so the plugin could wait for its child for ever.
+/// Nothing can be created in a terminating namespace, so the plugin would wait for its child for ever.
 async fn a_cleanup_that_cannot_succeed_does_not_block_a_terminating_namespace(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted-finalizing"]).await?;
     env.namespace.apply(scripted("web", cleaning_up(config_map("cleanup", json!({}))))).await?;
@@ -207,7 +208,7 @@ async fn a_cleanup_that_cannot_succeed_does_not_block_a_terminating_namespace(en
     Ok(())
 }
 
-/// Only the end of the namespace is a reason to give up.
+/// Only a terminating namespace is a reason to give up.
 async fn a_refused_cleanup_outside_of_a_terminating_namespace_keeps_the_finalizer(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted-finalizing"]).await?;
     let refused = config_map("cleanup", json!({"not a key": "x"}));
@@ -228,7 +229,7 @@ async fn a_refused_cleanup_outside_of_a_terminating_namespace_keeps_the_finalize
     env.namespace.until_gone("Scripted", "web").await
 }
 
-/// A spec without children, whose plugin wants one while its object is being deleted, and waits for it.
+/// A spec whose plugin returns no child at first, but one while the object is being deleted, and waits for it.
 fn cleaning_up(child: Value) -> Value {
     let mut spec = returning([]);
     let wait = json!({"reason": "CleaningUp", "message": "waits for its cleanup", "seconds": 300});
@@ -236,8 +237,8 @@ fn cleaning_up(child: Value) -> Value {
     spec
 }
 
-/// `kubectl patch --type=json -p='[{"op": "remove", "path": "/metadata/finalizers/INDEX"}]'`.
-async fn take_off(env: &TestEnv, index: usize) -> Result<()> {
+/// Removes a finalizer as `kubectl patch --type=json -p='[{"op": "remove", "path": "/metadata/finalizers/INDEX"}]'` does.
+async fn remove_finalizer(env: &TestEnv, index: usize) -> Result<()> {
     let path = format!("/apis/test.pilothouse.dev/v1/namespaces/{}/farewells/guest", env.namespace.name);
     let patch = json!([{"op": "remove", "path": format!("/metadata/finalizers/{index}")}]).to_string();
     let request = Request::patch(path).header(CONTENT_TYPE, "application/json-patch+json").body(patch.into_bytes())?;

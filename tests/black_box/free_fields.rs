@@ -12,7 +12,7 @@ pub fn register(suite: &mut Suite) {
     tests!(suite, nulls_in_free_fields_are_kept, a_changed_null_is_repaired);
 }
 
-/// The API server keeps what somebody else applies, so it keeps what the host applies; and then there is nothing left to do.
+/// The API server keeps the nulls that somebody else applies, so it keeps those of the host, and no further write follows.
 async fn nulls_in_free_fields_are_kept(env: &mut TestEnv) -> Result<()> {
     let theirs = env.namespace.apply(child("theirs")).await?;
     ensure!(theirs["spec"]["free"] == free(), "the API server does not keep it: {theirs}");
@@ -44,7 +44,7 @@ async fn a_changed_null_is_repaired(env: &mut TestEnv) -> Result<()> {
 async fn start(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let mut child = child("child");
-    // The schema says that this one is a text.
+    // By its schema this field is a string, so the null is dropped.
     child["spec"]["text"] = Value::Null;
     env.namespace.apply(answering("object", json!({"children": [{"object": child}]}))).await?;
     env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
@@ -59,7 +59,7 @@ fn child(name: &str) -> Value {
     })
 }
 
-/// As the values of a Helm release, where `null` takes a default away.
+/// Like the values of a Helm release, where `null` removes a default.
 fn free() -> Value {
     json!({"proxy": null, "nested": {"limits": null, "port": 80}, "list": [{"key": null}]})
 }

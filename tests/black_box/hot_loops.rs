@@ -16,7 +16,7 @@ use crate::{
     test_env::{TestEnv, answering, config_map, deployment, misbehaver},
 };
 
-/// How many repairs a fight may cost before the host tells that it slows down: a burst of 60, and some slow ones.
+/// The most repairs until the object is reported as throttled: a burst of 60, and some slow ones.
 const REPAIRS: usize = 80;
 
 /// The longest time from one reconcile of a hot object to the next.
@@ -33,7 +33,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// Another controller wants seven replicas, and never gives up.
+/// Another controller sets seven replicas again and again.
 async fn a_fight_over_a_child_is_throttled_and_reported_until_it_ends(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let fight = async {
@@ -55,7 +55,7 @@ async fn a_fight_over_a_child_is_throttled_and_reported_until_it_ends(env: &mut 
     ensure!(repairs < REPAIRS, "{repairs} repairs before it was slowed down");
 
     let calm = |object: &Value| condition(object, "Throttled").is_null();
-    // What is left of the fight can fall into one more of the longest pauses.
+    // The last changes may have started one more of the longest pauses.
     eventually(LONGEST_PAUSE + PATIENCE, "AppService 'web' to be throttled no more", async || {
         let object = env.namespace.get("AppService", "web").await?.context("the object is gone")?;
         Ok(Look::of(calm(&object), &object["status"]))
@@ -77,14 +77,14 @@ async fn a_plugin_that_always_requeues_immediately_is_throttled(env: &mut TestEn
     let calls = env.calls("misbehaver").await?;
     ensure!(calls < 4.0 * REPAIRS as f64, "{calls} calls before it was slowed down");
 
-    // A change of the object itself waits for nothing, and makes it well.
+    // A change of the object itself ends the pause at once.
     env.namespace.patch("Misbehaver", "restless", json!({"spec": {"act": "well"}})).await?;
     let well = |object: &Value| object["status"]["acted"] == "well" && condition(object, "Throttled").is_null();
     env.namespace.until("Misbehaver", "restless", "to be well", well).await?;
     Ok(())
 }
 
-/// It counts up with each call. The Deployment's own controller answers each write with one of its own, and is blameless.
+/// The plugin counts up with each call. The Deployment controller writes after each of the host's writes, but is not the cause.
 async fn a_plugin_with_different_children_in_every_answer_is_named_as_the_cause(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let next = json!({"$next": "count", "at": "/data/count"});
@@ -92,7 +92,7 @@ async fn a_plugin_with_different_children_in_every_answer_is_named_as_the_cause(
     web["metadata"]["annotations"] = json!({"count": next});
     let children = [config_map("count", json!({"count": next})), web].map(|child| json!({"object": child}));
     env.namespace.apply(answering("restless", json!({"children": children}))).await?;
-    // Each of its calls is followed by several writes.
+    // Each call is followed by several writes, so this takes longer than usual.
     let (patience, what) = (2 * PATIENCE, "to be throttled");
     let object = env
         .namespace
@@ -104,7 +104,7 @@ async fn a_plugin_with_different_children_in_every_answer_is_named_as_the_cause(
     Ok(())
 }
 
-/// It would be asked the same again.
+/// A call with the same inputs would return the same answer.
 async fn a_plugin_that_does_not_read_the_clock_is_not_called_again_after_its_delay(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("pure", "requeue");
@@ -118,7 +118,7 @@ async fn a_plugin_that_does_not_read_the_clock_is_not_called_again_after_its_del
     })
     .await?;
     let calls = env.calls("misbehaver").await?;
-    // Whatever was still to come of it has come once another object is done.
+    // Once another object is ready, any further call would have been made.
     env.namespace.apply(misbehaver("other", "well")).await?;
     env.namespace.until("Misbehaver", "other", "to be ready", ready).await?;
     let others = 10.0;
@@ -126,17 +126,17 @@ async fn a_plugin_that_does_not_read_the_clock_is_not_called_again_after_its_del
     Ok(())
 }
 
-/// The child holds the time of each call.
+/// The plugin writes the time of each call into its child.
 async fn a_plugin_is_called_again_after_exactly_its_requeue_delay(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("clock", "clock");
     object["spec"]["number"] = 2.into();
     env.namespace.apply(object).await?;
-    let mut before = asked_at(&env.namespace.until("ConfigMap", "clock", "to be created", |_| true).await?)?;
+    let mut before = called_at(&env.namespace.until("ConfigMap", "clock", "to be created", |_| true).await?)?;
     for _ in 0..3 {
-        let asked_again = |child: &Value| asked_at(child).is_ok_and(|at| at != before);
-        let child = env.namespace.until("ConfigMap", "clock", "to be written again", asked_again).await?;
-        let now = asked_at(&child)?;
+        let called_again = |child: &Value| called_at(child).is_ok_and(|at| at != before);
+        let child = env.namespace.until("ConfigMap", "clock", "to be written again", called_again).await?;
+        let now = called_at(&child)?;
         let after = Duration::try_from(now.duration_since(before))?;
         // The plugin sees whole seconds.
         ensure!(after >= Duration::from_secs(2) && after <= Duration::from_secs(3), "asked again after {after:?}");
@@ -145,7 +145,7 @@ async fn a_plugin_is_called_again_after_exactly_its_requeue_delay(env: &mut Test
     Ok(())
 }
 
-fn asked_at(child: &Value) -> Result<Timestamp> {
+fn called_at(child: &Value) -> Result<Timestamp> {
     Ok(child["data"]["now"].as_str().context("no time in the child")?.parse()?)
 }
 

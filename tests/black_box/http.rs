@@ -19,10 +19,10 @@ use crate::{
     test_env::{TestEnv, app, misbehaver},
 };
 
-/// How soon a host with nothing to finish ends.
+/// The longest time until a host without work in progress has ended.
 const SOON: Duration = Duration::from_secs(5);
 
-/// How long a write takes that is under way when the host is asked to end.
+/// The duration of the write that is in progress when the host is stopped.
 const SLOW: Duration = Duration::from_millis(500);
 
 pub fn register(suite: &mut Suite) {
@@ -90,7 +90,7 @@ async fn the_log_is_plain_text_by_default(env: &mut TestEnv) -> Result<()> {
     .await
 }
 
-/// Also while a plugin computes.
+/// Even while a plugin computes.
 async fn sigterm_ends_the_host(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("endless", "loop")).await?;
@@ -107,7 +107,7 @@ async fn sigterm_ends_the_host(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// A write takes long, and the host is asked to end meanwhile: the child is there afterwards, and the status tells of it.
+/// The host is stopped during a slow write. Afterwards the child exists, and the status is up to date.
 async fn sigterm_lets_writes_in_progress_finish(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.faults().delay(Method::PATCH, "deployments", SLOW);

@@ -14,7 +14,7 @@ use crate::{
     test_env::{TestEnv, config_map, is_ready, returning, scripted},
 };
 
-/// How often the objects are touched, so that two plugins would have undone each other's children many times.
+/// How often an object is touched. Two active plugins would overwrite each other's children each time.
 const TOUCHES: usize = 5;
 
 pub fn register(suite: &mut Suite) {
@@ -37,7 +37,7 @@ async fn a_second_plugin_for_another_version_of_a_kind_is_refused(env: &mut Test
     is_created_once(env).await
 }
 
-/// Whichever is loaded first.
+/// It does not matter which one is loaded first.
 async fn of_two_plugins_for_two_versions_of_a_kind_one_is_active(env: &mut TestEnv) -> Result<()> {
     env.install("scripted")?;
     env.host.install(beta().await?.path(), "scripted-beta.wasm")?;
@@ -51,9 +51,9 @@ async fn of_two_plugins_for_two_versions_of_a_kind_one_is_active(env: &mut TestE
     is_created_once(env).await
 }
 
-/// The message names the kind and both versions; the plugin does not come to work.
+/// The message names the kind and both versions, and the plugin is not loaded.
 async fn a_manifest_that_names_a_kind_in_two_versions_is_refused(env: &mut TestEnv) -> Result<()> {
-    // It is not ready as long as it has no plugin.
+    // The test does not wait until the host is ready, because the host has no plugin.
     env.host.resume().await?;
     let autoscalers = ["autoscaling/v1", "autoscaling/v2"].map(|version| kind_ref(version, "HorizontalPodAutoscaler"));
     let of_itself = [kind_ref("test.pilothouse.dev/v1beta1", "Scripted")];
@@ -75,7 +75,7 @@ async fn a_manifest_that_names_a_kind_in_two_versions_is_refused(env: &mut TestE
     Ok(())
 }
 
-/// What is looked up is not owned.
+/// A lookup does not make the plugin an owner.
 async fn a_manifest_may_look_a_kind_up_in_another_version(_: &mut TestEnv) -> Result<()> {
     let plugin = with_manifest(&artifacts::guest("scripted")?, |manifest| {
         manifest["children"] = json!([kind_ref("autoscaling/v2", "HorizontalPodAutoscaler")]);
@@ -98,7 +98,7 @@ async fn beta() -> Result<NamedTempFile> {
     .await
 }
 
-/// A plugin with another manifest in the place of its own, which nobody checks: `pilothouse pack` would.
+/// A plugin whose manifest is replaced in its bytes, because `pilothouse pack` would refuse the manifest.
 fn with_manifest(plugin: &std::path::Path, change: impl FnOnce(&mut Value)) -> Result<NamedTempFile> {
     let mut bytes = fs::read(plugin)?;
     let begins = br#"{"name":"scripted","version":"#;
@@ -109,7 +109,7 @@ fn with_manifest(plugin: &std::path::Path, change: impl FnOnce(&mut Value)) -> R
     let mut manifest = values.next().context("no manifest")??;
     let length = values.byte_offset();
     change(&mut manifest);
-    // Spaces after a JSON value mean nothing.
+    // Padded with spaces, which JSON ignores.
     let text = format!("{manifest:<length$}", manifest = manifest.to_string());
     ensure!(text.len() == length, "the manifest is longer than the one before");
     for at in places {

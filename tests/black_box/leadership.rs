@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
-use pilothouse_control_plane::{Part, Parts};
+use pilothouse_control_plane::Part;
 use pilothouse_tests::{
     artifacts,
-    cluster::{Cluster, HOST_USER, PATIENCE, SECOND_HOST_USER, condition, install_crd},
+    cluster::{HOST_USER, PATIENCE, SECOND_HOST_USER, condition},
     host::Host,
     wait::{Look, eventually},
 };
@@ -18,13 +18,13 @@ use crate::{
     test_env::{TestEnv, at_rest, misbehaver},
 };
 
-/// A Lease that runs out soon; long enough for a slow machine to renew it in time.
+/// A Lease that expires soon, but can still be renewed in time on a slow machine.
 const SHORT: Lease = Lease { duration: "6s", renew_deadline: "5s", retry_period: "500ms" };
 
-/// A Lease that does not run out within a test.
+/// A Lease that does not expire within a test.
 const LONG: Lease = Lease { duration: "10m", renew_deadline: "5m", retry_period: "500ms" };
 
-/// What creating one object takes: two children and a status.
+/// The writes for one new object: two children and a status.
 const WRITES: usize = 3;
 
 pub fn register(suite: &mut Suite) {
@@ -70,7 +70,8 @@ async fn only_the_leader_writes(env: &mut TestEnv) -> Result<()> {
     second.stop().await
 }
 
-/// As in a roll-out: it has child kinds that the leader does not know, is ready all the same, and records them when it leads.
+/// As in a rolling update: the new host has child kinds that the leader does not know. It is ready on standby, and records them
+/// when it leads.
 async fn a_newer_version_stands_by_and_takes_over(env: &mut TestEnv) -> Result<()> {
     let fewer = repacked(&artifacts::guest("misbehaver")?, |manifest| manifest["children"] = json!([])).await?;
     env.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, LONG))?;
@@ -87,7 +88,7 @@ async fn a_newer_version_stands_by_and_takes_over(env: &mut TestEnv) -> Result<(
     written_once(env, &["one"]).await
 }
 
-/// The Lease would last for minutes, so the other host leads because it was given back.
+/// The Lease lasts for minutes, so the other host can only lead because it was released.
 async fn a_leader_that_is_asked_to_end_hands_over(env: &mut TestEnv) -> Result<()> {
     let second = two_hosts(env, LONG).await?;
     let names: Vec<_> = (0..20).map(|number| format!("object-{number}")).collect();
@@ -131,7 +132,7 @@ async fn a_killed_leader_is_followed_once_its_lease_ran_out(env: &mut TestEnv) -
     Ok(())
 }
 
-/// Stopped for longer than the Lease lasts, the leader wakes up with work to do and must not do it.
+/// The leader is suspended for longer than its Lease. When it continues, it has work to do and must not do it.
 async fn a_leader_that_was_stopped_does_not_write_again(env: &mut TestEnv) -> Result<()> {
     let second = two_hosts(env, SHORT).await?;
     env.namespace.apply(object("before")).await?;
@@ -142,7 +143,7 @@ async fn a_leader_that_was_stopped_does_not_write_again(env: &mut TestEnv) -> Re
     second.logged("this host leads").await?;
     env.namespace.apply(object("after")).await?;
     env.host.signal("CONT").await?;
-    ended_for_want_of_its_lease(env, "was not renewed within").await?;
+    ended_without_its_lease(env, "was not renewed within").await?;
     for name in ["during", "after"] {
         reconciled(env, name).await?;
     }
@@ -155,18 +156,17 @@ async fn a_leader_whose_lease_is_taken_ends(env: &mut TestEnv) -> Result<()> {
     elected(env, LONG).await?;
     let taken = json!({"spec": {"holderIdentity": "somebody"}});
     env.namespace.patch("Lease", "pilothouse", taken).await?;
-    ended_for_want_of_its_lease(env, "'somebody' holds it now").await
+    ended_without_its_lease(env, "'somebody' holds it now").await
 }
 
 async fn a_leader_without_an_api_server_ends(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::with(Parts::Api).await?).await?;
-    install_crd(&env.namespace.client(), &artifacts::repository().join("tests/guests/misbehaver/crd.yaml")).await?;
+    env.move_to_api_server_with(&["tests/guests/misbehaver/crd.yaml"]).await?;
     elected(env, SHORT).await?;
     env.cluster.plane.stop_part(Part::ApiServer).await?;
-    ended_for_want_of_its_lease(env, "was not renewed within").await
+    ended_without_its_lease(env, "was not renewed within").await
 }
 
-/// Somebody else's write makes the next renewal a conflict; the leader looks, and goes on.
+/// After somebody else's write, the next renewal is a conflict. The leader reads the Lease and goes on.
 async fn a_lease_that_somebody_touches_is_kept(env: &mut TestEnv) -> Result<()> {
     elected(env, LONG).await?;
     env.touch("Lease", "pilothouse", "once").await?;
@@ -192,20 +192,20 @@ async fn durations_that_do_not_fit_are_refused(env: &mut TestEnv) -> Result<()> 
     pilothouse(all).await?.failed_with(&["shorter than the lease duration", "--leader-elect-renew-deadline"])
 }
 
-/// The environment's host, which leads, and another, which stands by.
+/// Starts the environment's host, which leads, and a second one, which stands by.
 async fn two_hosts(env: &mut TestEnv, lease: Lease) -> Result<Host> {
     elected(env, lease).await?;
     standing_by(env, lease).await
 }
 
-/// The environment's host, which leads.
+/// Starts the environment's host and waits until it leads.
 async fn elected(env: &mut TestEnv, lease: Lease) -> Result<()> {
     env.set_up_host(|setup| setup.arguments = arguments(&setup.namespace, lease))?;
     env.start(&["misbehaver"]).await?;
     env.host.logged("this host leads").await
 }
 
-/// Another host, under a user of its own.
+/// Starts a second host with a user of its own.
 async fn standing_by(env: &TestEnv, lease: Lease) -> Result<Host> {
     let mut setup = env.namespace.setup();
     setup.kubeconfig = env.cluster.plane.kubeconfig_for(SECOND_HOST_USER)?;
@@ -243,13 +243,13 @@ async fn reconciled(env: &TestEnv, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a host wrote for objects; what hosts keep for themselves is another matter.
+/// The writes of a host for objects, without its Lease and its record of kinds.
 async fn work_of(env: &TestEnv, user: &str) -> Result<Vec<String>> {
     let own = |write: &String| write.contains(" leases/ ") || write.contains(" pilothouse-kinds ");
     Ok(env.writes_of(user).await?.into_iter().filter(|write| !own(write)).collect())
 }
 
-/// Both hosts together wrote each object's children and status once, and nothing else.
+/// Checks that both hosts together wrote each object's children and status once, and nothing else.
 async fn written_once(env: &TestEnv, names: &[impl AsRef<str>]) -> Result<()> {
     let mut writes = work_of(env, HOST_USER).await?;
     writes.extend(work_of(env, SECOND_HOST_USER).await?);
@@ -274,7 +274,7 @@ fn time(value: &Value) -> Result<Timestamp> {
     Ok(value.as_str().context("no time")?.parse()?)
 }
 
-async fn ended_for_want_of_its_lease(env: &mut TestEnv, why: &str) -> Result<()> {
+async fn ended_without_its_lease(env: &mut TestEnv, why: &str) -> Result<()> {
     let code = env.host.ended().await?;
     ensure!(code == Some(1), "the leader ended with {code:?}");
     let log = env.host.log();

@@ -16,7 +16,7 @@ use crate::{
     test_env::{TestEnv, answering, config_map, is_ready, sextet},
 };
 
-/// Retries that a test waits for, and the least that the last one's delay must have grown to.
+/// The number of retries that a test waits for, and the least delay of the last one.
 const RETRIES: usize = 9;
 const GROWN: Duration = Duration::from_millis(500);
 
@@ -33,7 +33,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// Only what somebody else changed is repaired drift.
+/// Only a change by somebody else counts as repaired drift.
 async fn each_write_of_a_child_is_logged_with_its_cause(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     returns(env, &[child("child", "one")]).await?;
@@ -62,7 +62,7 @@ async fn a_delete_of_a_child_that_is_no_longer_returned_is_logged_with_its_cause
     logged(env, "Deleting ConfigMap: no longer wanted.", "no longer returned").await
 }
 
-/// Nothing is deleted before everything else is applied, so the log does not say that it is.
+/// Deletes wait until everything else is applied, so the log must not report one before.
 async fn a_delete_that_waits_for_a_refused_sibling_is_not_logged(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     returns(env, &[child("other", "one")]).await?;
@@ -105,7 +105,7 @@ async fn a_delete_before_a_recreation_is_logged_with_its_cause(env: &mut TestEnv
     logged(env, "Deleting ConfigMap", "recreate: a field cannot change").await
 }
 
-/// Whoever reads it knows when to look again.
+/// A reader of the log learns when the next try comes.
 async fn a_retry_is_logged_with_its_number_and_its_delay(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     env.namespace.apply(answering("object", json!({"verdict": {"retry": "try again"}}))).await?;
@@ -120,14 +120,14 @@ async fn a_retry_is_logged_with_its_number_and_its_delay(env: &mut TestEnv) -> R
         delay = delay_of(decision, number)
             .with_context(|| format!("the decision of try {number} does not say when retry {number} is: {decision}"))?;
         let passed = Duration::try_from(time(&pair[1])?.duration_since(time(&pair[0])?))?;
-        // The text may be rounded.
+        // The delay in the log may be rounded.
         ensure!(passed >= delay.mul_f64(0.9), "retry {number} came after {passed:?}, but the log says {decision}");
     }
     ensure!(delay >= GROWN, "the delay has only grown to {delay:?}");
     Ok(())
 }
 
-/// Reads, writes and Events that fail.
+/// The errors of reads, writes and Events.
 async fn errors_of_the_api_server_are_logged_in_words(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     env.install("scripted")?;
@@ -166,7 +166,7 @@ fn time(line: &Value) -> Result<Timestamp> {
     Ok(line["timestamp"].as_str().context("a line without a timestamp")?.parse()?)
 }
 
-/// The delay in a decision such as `retry 10 in 2.5s`, if it is of that retry.
+/// The delay in a decision such as `retry 10 in 2.5s`, if the decision is about this retry.
 fn delay_of(decision: &str, number: u32) -> Option<Duration> {
     let (_, rest) = decision.split_once(&format!("retry {number} in "))?;
     let text = rest.split([' ', ',', ';']).next()?;

@@ -8,17 +8,18 @@ use crate::{
     test_env::{TestEnv, config_map, is_ready, scripted},
 };
 
-/// For how long a call computes after its lookups, in about milliseconds: long enough to create an object meanwhile, and well
-/// below the limit of a call.
+/// How long a call computes after its lookups, roughly in milliseconds: long enough to create an object meanwhile, and well below
+/// the limit of a call.
 const COMPUTE: u32 = 200;
 
-/// How often a call is begun in which the object appears in time.
+/// The most attempts to create the object during a call.
 const ATTEMPTS: usize = 20;
 
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         found_objects_are_given_to_the_plugin,
+        an_empty_namespace_means_that_of_the_object,
         an_object_that_appears_during_the_call_that_gets_it_is_noticed,
         an_object_that_appears_during_the_call_that_selects_it_is_noticed,
     );
@@ -40,6 +41,29 @@ async fn found_objects_are_given_to_the_plugin(env: &mut TestEnv) -> Result<()> 
     Ok(())
 }
 
+/// Languages without optional values write an empty string for none. A change of the object that was looked up must trigger a
+/// reconcile, too.
+async fn an_empty_namespace_means_that_of_the_object(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(settings()).await?;
+    let data = json!({"color": {"$found": "settings", "at": "/data/color"}, "selected": {"$names": "app=web"}});
+    let spec = json!({
+        "lookups": [
+            {"kind": "ConfigMap", "namespace": "", "name": "settings"},
+            {"kind": "ConfigMap", "namespace": "", "selector": "app=web"},
+        ],
+        "response": {"children": [{"object": config_map("web", data)}]},
+    });
+    env.namespace.apply(scripted("web", spec)).await?;
+    let selected = format!("{}/settings", env.namespace.name);
+    for color in ["blue", "red"] {
+        env.namespace.patch("ConfigMap", "settings", json!({"data": {"color": color}})).await?;
+        let shows = |child: &Value| child["data"] == json!({"color": color, "selected": selected});
+        env.namespace.until("ConfigMap", "web", &format!("to be {color}"), shows).await?;
+    }
+    Ok(())
+}
+
 async fn an_object_that_appears_during_the_call_that_gets_it_is_noticed(env: &mut TestEnv) -> Result<()> {
     is_noticed(env, json!({"kind": "ConfigMap", "name": "settings"})).await
 }
@@ -48,8 +72,8 @@ async fn an_object_that_appears_during_the_call_that_selects_it_is_noticed(env: 
     is_noticed(env, json!({"kind": "ConfigMap", "selector": "app=web"})).await
 }
 
-/// The call makes a lookup that the host has not seen before, and its answer changes nothing in the status. Only the new object
-/// can wake its object then.
+/// The call makes a lookup that the host has not indexed yet, and its answer does not change the status. So only the new object can
+/// trigger another reconcile.
 async fn is_noticed(env: &mut TestEnv, mut lookup: Value) -> Result<()> {
     lookup["missing"] = json!({"verdict": {"invalid": "missing"}});
     let spec = json!({"lookups": [lookup], "compute": COMPUTE, "response": {"children": []}});
@@ -57,8 +81,8 @@ async fn is_noticed(env: &mut TestEnv, mut lookup: Value) -> Result<()> {
     env.namespace.apply(scripted("web", spec)).await?;
     env.stalled("Scripted", "web", "Invalid").await?;
 
-    // Another host has not seen the lookup before, and finds the status as its plugin wants it. On a busy machine the call may be
-    // over before the object is there: then that is no such case, and another host is asked.
+    // A restarted host has not indexed the lookup yet and finds the status up to date. On a busy machine the call may end before
+    // the object is created. Then the attempt does not count, and the host is restarted once more.
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -77,7 +101,7 @@ async fn is_noticed(env: &mut TestEnv, mut lookup: Value) -> Result<()> {
     Ok(())
 }
 
-/// What is looked up.
+/// The object that is looked up.
 fn settings() -> Value {
     let mut settings = config_map("settings", json!({"color": "blue"}));
     settings["metadata"]["labels"] = json!({"app": "web"});

@@ -1,5 +1,4 @@
-//! The guard against mass deletion: suspicious deletes are held back, reported, and carried out once somebody confirms them
-//! (H-32).
+//! The guard against mass deletion: suspicious deletes are held back, reported, and carried out once somebody confirms them.
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{artifacts, cluster::condition};
@@ -10,10 +9,10 @@ use crate::{
     test_env::{TestEnv, is_ready, misbehaver},
 };
 
-/// Children of an object that can lose most of them at once only if somebody confirms it.
+/// The number of children of an object. If most of them would be deleted, somebody has to confirm it.
 const MANY: usize = 12;
 
-/// Objects that a new version may not leave without children all at once.
+/// The number of objects that a new version would leave without children. More than three are suspicious.
 const OBJECTS: usize = 5;
 
 pub fn register(suite: &mut Suite) {
@@ -38,7 +37,7 @@ async fn most_children_of_an_unchanged_object_stay_until_somebody_confirms(env: 
     let message = condition(&held, "Stalled")["message"].as_str().context("no message")?.to_owned();
     ensure!(event["message"] == message.as_str() && message.contains("10 of 12"), "{message}");
 
-    // The message says how to let it pass: exactly that is done here.
+    // The deletes are confirmed exactly as the message says.
     annotate(env, "many", &named_version(env, "many").await?).await?;
     env.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
     ensure!(children(env).await? == 2, "the others were not deleted");
@@ -70,9 +69,9 @@ async fn a_version_that_forgets_all_children_empties_nothing(env: &mut TestEnv) 
     env.start(&["misbehaver"]).await?;
     let names = start_with_objects(env, OBJECTS).await?;
     env.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
-    held_back_all(env, &names).await?;
+    all_are_held_back(env, &names).await?;
 
-    // The version that is right comes back, and all is well without anybody's help.
+    // With the correct version the objects recover by themselves.
     env.install("misbehaver")?;
     for name in &names {
         env.namespace.until("Misbehaver", name, "to be ready again", is_ready).await?;
@@ -87,7 +86,7 @@ async fn a_host_that_starts_with_a_forgetful_version_empties_nothing(env: &mut T
     env.host.stop().await?;
     env.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
     env.host.resume().await?;
-    held_back_all(env, &names).await?;
+    all_are_held_back(env, &names).await?;
     for name in &names {
         annotate(env, name, &named_version(env, name).await?).await?;
         env.namespace.until_gone("ConfigMap", name).await?;
@@ -105,7 +104,7 @@ async fn a_new_version_may_delete_the_children_of_few_objects(env: &mut TestEnv)
     Ok(())
 }
 
-/// One object with many children, as a ConfigMap says that it looks up.
+/// Creates an object whose number of children is in a ConfigMap that its plugin looks up.
 async fn start_with_many(env: &TestEnv) -> Result<()> {
     count(env, json!({"count": MANY.to_string()})).await?;
     let mut object = misbehaver("many", "counted");
@@ -117,7 +116,7 @@ async fn start_with_many(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// So many objects with one child each.
+/// Creates this many objects with one child each.
 async fn start_with_objects(env: &TestEnv, count: usize) -> Result<Vec<String>> {
     let names: Vec<_> = (0..count).map(|number| format!("good-{number}")).collect();
     for name in &names {
@@ -129,7 +128,7 @@ async fn start_with_objects(env: &TestEnv, count: usize) -> Result<Vec<String>> 
     Ok(names)
 }
 
-async fn held_back_all(env: &TestEnv, names: &[String]) -> Result<()> {
+async fn all_are_held_back(env: &TestEnv, names: &[String]) -> Result<()> {
     for name in names {
         env.stalled("Misbehaver", name, "DeletesHeldBack").await?;
         env.event("Misbehaver", name, "DeletesHeldBack").await?;
@@ -138,7 +137,7 @@ async fn held_back_all(env: &TestEnv, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The version that an object's condition asks to confirm.
+/// The version in the confirmation that an object's condition asks for.
 async fn named_version(env: &TestEnv, name: &str) -> Result<String> {
     let object = env.namespace.get("Misbehaver", name).await?.context("the object is gone")?;
     let message = condition(&object, "Stalled")["message"].as_str().context("no message")?.to_owned();

@@ -17,7 +17,7 @@ use crate::{
     test_env::{TestEnv, app, misbehaver},
 };
 
-/// Objects that count at once.
+/// The number of objects whose plugin counts at the same time.
 const OBJECTS: usize = 20;
 
 /// The counter and the histogram of the act `measure-once`.
@@ -61,7 +61,7 @@ async fn samples_add_set_and_are_observed(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// The first answer comes before the child is written, the second with it; only what the status says counts.
+/// The plugin is called before and after its child is written. Only the answer whose status is written counts.
 async fn a_transition_is_counted_once(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     for number in 0..OBJECTS {
@@ -71,7 +71,7 @@ async fn a_transition_is_counted_once(env: &mut TestEnv) -> Result<()> {
         measured(env, &format!("one-{number}"), 1).await?;
     }
     counted(env, OBJECTS as f64).await?;
-    // Reconciled again and again, it is the same transition.
+    // Further reconciles of the same state are no new transition.
     for turn in 0..5 {
         env.reconciled_after("misbehaver", async || env.touch("Misbehaver", "one-0", turn).await).await?;
     }
@@ -91,7 +91,7 @@ async fn a_restart_counts_nothing_again(env: &mut TestEnv) -> Result<()> {
     counted(env, 0.0).await
 }
 
-/// The host learns late of what others do, so that the status meets another state than the plugin saw.
+/// The watches are late, so a status write meets a newer state than the plugin saw.
 async fn conflicts_count_nothing_twice(env: &mut TestEnv) -> Result<()> {
     const NUMBERS: usize = 8;
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
@@ -129,7 +129,7 @@ async fn a_metric_has_a_bound(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// The file is reported with what is in its way, and what works goes on.
+/// The log names the conflict, and the active version goes on.
 async fn a_metric_that_conflicts_with_another_is_refused(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver", "app-service"]).await?;
     let declared = |name: &str, kind: &str| {
@@ -149,7 +149,7 @@ async fn a_metric_that_conflicts_with_another_is_refused(env: &mut TestEnv) -> R
     }
     env.namespace.apply(app("web")).await?;
     env.at_rest("web").await?;
-    // Declared alike, it is shared.
+    // A metric that is declared in the same way is shared.
     let packed = repacked(&artifacts::plugin("app-service")?, declared("misbehaver_value", "gauge")).await?;
     env.host.install(packed.path(), "app-service.wasm")?;
     eventually(PATIENCE, "the plugin to be swapped", async || {
@@ -202,14 +202,14 @@ async fn shown(env: &TestEnv, name: &str, value: f64) -> Result<Samples> {
     .await
 }
 
-/// Waits until an object's status says what was measured.
+/// Waits until the status of an object shows this measurement.
 async fn measured(env: &TestEnv, name: &str, number: usize) -> Result<()> {
     let holds = |object: &Value| object["status"]["measured"] == number;
     env.namespace.until("Misbehaver", name, &format!("to have measured {number}"), holds).await?;
     Ok(())
 }
 
-/// Waits until the queue is at rest; so many transitions have been counted then.
+/// Waits until the queue is at rest, and checks the number of transitions that were counted.
 async fn counted(env: &TestEnv, times: f64) -> Result<()> {
     let metrics = env.metrics_at_rest().await?;
     let (count, observed) = (metrics.sum(COUNTED, &[]), metrics.sum(&format!("{OBSERVED}_count"), &[]));

@@ -18,7 +18,8 @@ use crate::{
     test_env::{TestEnv, misbehaver},
 };
 
-/// What Prometheus sends for OpenMetrics, and something that asks for nothing in particular.
+/// The `Accept` headers of Prometheus for OpenMetrics and of a client without a preference, each with the expected content type and
+/// dialect.
 const ACCEPTS: [(&str, &str, Dialect); 2] = [
     (
         "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
@@ -43,7 +44,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// Both ways, in both formats.
+/// Every served metric is documented and every documented metric is served, in both formats.
 async fn every_metric_is_documented_and_valid(env: &mut TestEnv) -> Result<()> {
     let namespace = env.namespace.name.clone();
     env.set_up_host(|setup| {
@@ -78,8 +79,8 @@ const RECONCILES: &[f64] = &[
     1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
 ];
 
-/// What controller-runtime v0.24 and client-go serve of a controller, of their queues and requests, and of the process:
-/// name, type, labels, buckets. What belongs to webhooks, certificates and Go itself is left out, for there is none.
+/// The metrics of controller-runtime v0.24 and client-go for a controller, its queue, its requests and the process: name, type,
+/// labels, buckets. Those of webhooks, certificates and the Go runtime do not apply here.
 const FOREIGN: [(&str, &str, &str, &[f64]); 23] = [
     ("controller_runtime_reconcile_total", "counter", "controller result", &[]),
     ("controller_runtime_reconcile_errors_total", "counter", "controller", &[]),
@@ -106,13 +107,15 @@ const FOREIGN: [(&str, &str, &str, &[f64]); 23] = [
     ("process_open_fds", "gauge", "", &[]),
 ];
 
-/// A host that has reconciled nothing yet: every series that can be known is there all the same.
+/// The host has not reconciled anything yet, but every series that can be known exists.
 async fn names_labels_and_buckets_are_those_of_controller_runtime(env: &mut TestEnv) -> Result<()> {
     let namespace = env.namespace.name.clone();
     env.set_up_host(|setup| {
         setup.arguments = vec!["--leader-elect".to_owned(), format!("--host-namespace={namespace}")];
     })?;
     env.start(&["app-service"]).await?;
+    // A replica that stands by is ready, too. As in controller-runtime, the controller's series begin when it leads.
+    env.host.logged("plugin at work").await?;
     let metrics = env.metrics().await?;
     for (name, kind, labels, buckets) in FOREIGN {
         let family = metrics.families.get(name).with_context(|| format!("no {name}"))?;
@@ -126,7 +129,7 @@ async fn names_labels_and_buckets_are_those_of_controller_runtime(env: &mut Test
     Ok(())
 }
 
-/// The tables of the page: name, type and labels.
+/// The metrics in the tables of `docs/metrics.md`: name, type and labels.
 fn documented() -> Result<BTreeMap<String, (String, BTreeSet<String>)>> {
     let page = std::fs::read_to_string(artifacts::repository().join("docs/metrics.md"))?;
     let rows = page.lines().filter_map(|line| {
@@ -222,7 +225,7 @@ async fn reconciles_are_counted(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Acts, the metrics that they raise, and the result that their reconciles have.
+/// Each act raises certain metrics and no others, and its reconciles have a certain result.
 async fn faults_are_counted_by_what_they_are(env: &mut TestEnv) -> Result<()> {
     const RUNTIME: [&str; 4] =
         ["reconcile_errors", "terminal_reconcile_errors", "reconcile_timeouts", "reconcile_panics"];
@@ -253,7 +256,7 @@ async fn faults_are_counted_by_what_they_are(env: &mut TestEnv) -> Result<()> {
         for name in RUNTIME.iter().filter(|name| !raised.contains(name)) {
             ensure!(!raises(&now, &format!("controller_runtime_{name}_total"), &[of_plugin]), "{act} raises {name}");
         }
-        // What fails is tried again for ever, and would be counted among the others.
+        // A failing object is retried for ever and would be counted for the next act, too.
         env.namespace.delete("Misbehaver", act).await?;
         env.namespace.until_gone("Misbehaver", act).await?;
         env.metrics_at_rest().await?;
@@ -264,7 +267,7 @@ async fn faults_are_counted_by_what_they_are(env: &mut TestEnv) -> Result<()> {
 async fn the_queue_is_measured(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let queue = [("name", "misbehaver"), ("controller", "misbehaver")];
-    // Two calls may take all of a machine's time; the one that loops is seen at work.
+    // A call that loops lasts long enough to be seen in progress.
     env.namespace.apply(misbehaver("endless", "loop")).await?;
     eventually(PATIENCE, "work under way", async || {
         let now = env.metrics().await?;

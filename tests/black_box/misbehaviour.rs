@@ -39,14 +39,14 @@ const FAULTS: [(&str, &str); 21] = [
     ("refused-child", "ChildInvalid"),
 ];
 
-/// How soon a good object is served beside bad ones.
+/// The longest time until another plugin's object is reconciled beside faulty ones.
 const PROMPT: Duration = Duration::from_secs(3);
 
-/// The limit on a call's computing time, and how long a busy machine may take to grant that much.
+/// The limit of a call's computing time, and how long a call may take on a busy machine until it has used that up.
 const CPU_LIMIT: f64 = 1.0;
 const CPU_LIMIT_SEEN: f64 = 8.0;
 
-/// Events of one answer that count.
+/// The number of Events of one answer that are written.
 const EVENTS: usize = 25;
 
 pub fn register(suite: &mut Suite) {
@@ -89,7 +89,7 @@ async fn every_fault_is_reported_and_hurts_nobody_else(env: &mut TestEnv) -> Res
     ensure!(env.namespace.list("Secret").await?.is_empty(), "an undeclared kind was created");
     ensure!(took < PROMPT, "the AppService was served only after {took:?}");
     env.at_rest("web").await?;
-    // A good object of the bad plugin.
+    // A valid object of the faulty plugin.
     env.namespace.apply(misbehaver("good", "well")).await?;
     env.namespace.until("ConfigMap", "good", "to be created", |_| true).await?;
     ensure!(env.host.pid()? == pid, "the host is another process");
@@ -97,7 +97,7 @@ async fn every_fault_is_reported_and_hurts_nobody_else(env: &mut TestEnv) -> Res
     Ok(())
 }
 
-/// A panic's message and place are on the object, in one line.
+/// The message and place of a panic are in the object's condition, in one line.
 async fn a_trap_is_reported_with_the_plugins_message(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("clumsy", "trap");
@@ -125,14 +125,14 @@ async fn an_endless_loop_ends_at_its_limit(env: &mut TestEnv) -> Result<()> {
     let mean = metrics.sum("pilothouse_plugin_call_seconds_sum", &of_plugin) / calls;
     eprintln!("an endless loop was ended after {mean:.3} s");
     ensure!((CPU_LIMIT * 0.9..CPU_LIMIT_SEEN).contains(&mean), "the limit is {CPU_LIMIT} s, but it took {mean} s");
-    // It is asked again, later and later, and mends as soon as its object changes.
+    // The plugin is called again with growing delays, and at once when the object changes.
     env.namespace.patch("Misbehaver", "endless", json!({"spec": {"act": "well"}})).await?;
     let ready = |object: &Value| condition(object, "Ready")["status"] == "True";
     env.namespace.until("Misbehaver", "endless", "to be ready", ready).await?;
     Ok(())
 }
 
-/// Of ten thousand Events the first few are written, and another object's is not behind them for long.
+/// Only the first of ten thousand Events are written, so the Event of another object is not delayed.
 async fn a_flood_of_events_hurts_nobody_else(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("flood", "many-events")).await?;
@@ -145,7 +145,7 @@ async fn a_flood_of_events_hurts_nobody_else(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// A child that is there stays, whatever goes wrong later.
+/// An existing child stays, whatever fails later.
 async fn a_fault_deletes_nothing(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("fallen", "well")).await?;
@@ -157,7 +157,7 @@ async fn a_fault_deletes_nothing(env: &mut TestEnv) -> Result<()> {
         env.stalled("Misbehaver", "fallen", reason).await?;
         ensure!(env.namespace.get("ConfigMap", "fallen").await?.is_some(), "{act} deleted the child");
     }
-    // An empty list is no fault: then there shall be none.
+    // An empty list is no fault: the plugin wants no children.
     env.namespace.patch("Misbehaver", "fallen", json!({"spec": {"act": "none"}})).await?;
     env.namespace.until_gone("ConfigMap", "fallen").await?;
     eventually(PATIENCE, "the object to be ready", async || {

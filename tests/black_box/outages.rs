@@ -2,11 +2,8 @@
 
 use anyhow::{Result, ensure};
 use axum::http::Method;
-use pilothouse_control_plane::{Part, Parts};
-use pilothouse_tests::{
-    artifacts,
-    cluster::{Cluster, condition, install_crd},
-};
+use pilothouse_control_plane::Part;
+use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
 use crate::{
@@ -60,7 +57,8 @@ async fn a_restarted_api_server_is_followed_again(env: &mut TestEnv) -> Result<(
     Ok(())
 }
 
-/// A list, a write of a child, and one of a status. What waits for the answer says so, and goes on once there are answers.
+/// A list, a write of a child, and a write of a status. Each wait for an answer is reported, and work goes on once the API server
+/// answers.
 async fn a_request_that_is_never_answered_is_given_up(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy_with(&env.upstream().await?, &["--request-timeout=1s"]).await?;
     proxy.faults().swallow(Method::GET, "deployments");
@@ -89,9 +87,7 @@ async fn a_request_that_is_never_answered_is_given_up(env: &mut TestEnv) -> Resu
     env.at_rest("web").await
 }
 
-/// A control plane that nobody else needs.
+/// Moves the test to a control plane of its own.
 async fn on_its_own_control_plane(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::with(Parts::Api).await?).await?;
-    let crd = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
-    install_crd(&env.namespace.client(), &crd).await
+    env.move_to_api_server_with(&["crds/appservices.apps.example.com.yaml"]).await
 }

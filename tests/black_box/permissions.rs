@@ -30,7 +30,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// Whoever runs the host reads all that is missing at once, also what it would need later, and what is allowed is not named.
+/// The log names all missing rights at once, also those that are needed only later, and no right that is granted.
 async fn missing_rights_are_reported_at_the_start(env: &mut TestEnv) -> Result<()> {
     let mut rules = vec![rule("*", "*", "get list watch"), rule("", "*", "*"), rule("apps", "deployments", "patch")];
     allow(env, &rules).await?;
@@ -74,7 +74,7 @@ async fn a_denied_write_is_reported_on_the_object(env: &mut TestEnv) -> Result<(
     env.at_rest("web").await
 }
 
-/// H10: the children are made, but nobody may say so on the object; an Event and the log do.
+/// The children are created, but the host may not write the status, so an Event and the log report that.
 async fn a_denied_status_is_reported_where_that_is_possible(env: &mut TestEnv) -> Result<()> {
     let mut rules = vec![rule("*", "*", "get list watch"), rule("apps", "deployments", "create patch")];
     rules.extend(["services", "events", "configmaps"].map(|resource| rule("", resource, "create patch")));
@@ -92,7 +92,7 @@ async fn a_denied_status_is_reported_where_that_is_possible(env: &mut TestEnv) -
     env.at_rest("web").await
 }
 
-/// The host may not read Deployments: it does not know which there are, so it must not guess.
+/// The host may not read Deployments. It does not know which ones exist, so it must not decide anything.
 async fn a_denied_watch_is_reported_and_nothing_is_decided(env: &mut TestEnv) -> Result<()> {
     let mut rules =
         vec![rule("apps.example.com", "*", "*"), rule("", "*", "*"), rule("apps", "deployments", "create patch")];
@@ -117,7 +117,7 @@ async fn a_denied_watch_is_reported_and_nothing_is_decided(env: &mut TestEnv) ->
     .await
 }
 
-/// What tells it of children to prune later comes before the first child.
+/// The record of kinds, which tells later which children to prune, is written before the first child.
 async fn without_its_record_of_kinds_the_host_makes_no_child(env: &mut TestEnv) -> Result<()> {
     let mut rules = vec![
         rule("apps.example.com", "*", "*"),
@@ -145,7 +145,7 @@ async fn without_its_record_of_kinds_the_host_makes_no_child(env: &mut TestEnv) 
     Ok(())
 }
 
-/// The host is a user who may do nothing but what the test allows, and its own namespace is the test's.
+/// Sets the host up as a user with only those rights that the test grants, and with the test's namespace as its own.
 pub fn be_restricted(env: &mut TestEnv, arguments: &[&str]) -> Result<()> {
     let kubeconfig = env.cluster.plane.kubeconfig_for(RESTRICTED)?;
     let own = env.namespace.name.clone();
@@ -156,7 +156,7 @@ pub fn be_restricted(env: &mut TestEnv, arguments: &[&str]) -> Result<()> {
     })
 }
 
-/// Allows the restricted user exactly this in the test's namespace.
+/// Grants the restricted user exactly these rights in the test's namespace.
 pub async fn allow(env: &TestEnv, rules: &[PolicyRule]) -> Result<()> {
     let (client, namespace) = (env.namespace.client(), &*env.namespace.name);
     let apply = PatchParams::apply("tests").force();

@@ -11,16 +11,16 @@ use crate::{
     test_env::{TestEnv, app, is_ready, misbehaver},
 };
 
-/// Objects on which a plugin hangs.
+/// The number of objects whose calls do not end.
 const HANGING: usize = 20;
 
-/// How much later another plugin's object may be served beside a plugin that hangs.
+/// The longest delay that a hanging plugin may cause for another plugin's object.
 const LATER: Duration = Duration::from_millis(50);
 
-/// How soon the version that no longer hangs must have acted, from the moment it is at work.
+/// The longest time from the start of the fixed version until it has reconciled all objects.
 const FIXED: Duration = Duration::from_secs(1);
 
-/// Changes that a latency is the median of.
+/// The number of changes of which the median latency is taken.
 const CHANGES: usize = 15;
 
 pub fn register(suite: &mut Suite) {
@@ -49,7 +49,7 @@ async fn a_child_of_another_controller_is_not_taken_and_outlives_the_object(env:
     env.stalled("Misbehaver", "shared", "NameConflict").await?;
     env.namespace.delete("Misbehaver", "shared").await?;
     env.namespace.until_gone("Misbehaver", "shared").await?;
-    // Whatever the host had to do about the end of the object, it has done once another object is ready.
+    // Once another object is ready, the host has finished whatever the deletion caused.
     env.namespace.apply(misbehaver("other", "well")).await?;
     env.namespace.until("Misbehaver", "other", "to be ready", is_ready).await?;
     let still = env.namespace.get("ConfigMap", "shared").await?.context("it was deleted")?;
@@ -96,7 +96,7 @@ async fn a_plugin_that_hangs_delays_neither_others_nor_its_own_fix(env: &mut Tes
     eprintln!("a change reaches its child in {alone:?} alone, in {beside:?} beside {HANGING} hanging objects");
     ensure!(beside < alone + LATER, "{beside:?} in the place of {alone:?}");
 
-    // The guest `forgetful` is another version of the plugin, and hangs on nothing.
+    // The guest `forgetful` is another version of the plugin, whose calls all end.
     env.host.install(&artifacts::guest("forgetful")?, "misbehaver.wasm")?;
     env.host.logged("\"version\":\"9.0.0\"").await?;
     let loaded = Instant::now();

@@ -29,7 +29,7 @@ async fn children_that_are_no_longer_returned_are_deleted(env: &mut TestEnv) -> 
     env.start(&["misbehaver"]).await?;
     several(env, 3, json!({})).await?;
     env.namespace.until("ConfigMap", "many-2", "to be created", |_| true).await?;
-    // Not ours: looks like a child, but belongs to nobody.
+    // Has a name like the children, but is nobody's child.
     let like = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "many-3"}});
     env.namespace.apply(like).await?;
     several(env, 1, json!({})).await?;
@@ -41,7 +41,7 @@ async fn children_that_are_no_longer_returned_are_deleted(env: &mut TestEnv) -> 
     Ok(())
 }
 
-/// Nothing is remembered in the process: the cluster itself says which children there are.
+/// The host needs no memory of earlier children: it finds them in the cluster.
 async fn children_are_deleted_by_the_next_host_too(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     several(env, 3, json!({})).await?;
@@ -55,7 +55,7 @@ async fn children_are_deleted_by_the_next_host_too(env: &mut TestEnv) -> Result<
     Ok(())
 }
 
-/// They have no owner reference, so garbage collection leaves them too.
+/// Kept children have no owner reference, so garbage collection does not delete them either.
 async fn kept_children_stay(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     several(env, 2, json!({"keep": true})).await?;
@@ -71,14 +71,14 @@ async fn kept_children_stay(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// H-16: as a volume does. Another object of the same name is given what is there.
+/// Like a volume. Another object of the same name takes the child over.
 async fn a_kept_child_outlives_its_object_and_serves_the_next(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     several(env, 1, json!({"keep": true, "data": {"kept": "yes"}})).await?;
     let child = env.namespace.until("ConfigMap", "many-0", "to be created", |_| true).await?;
     env.namespace.delete("Misbehaver", "many").await?;
     env.namespace.until_gone("Misbehaver", "many").await?;
-    // Garbage collection goes on in order: what goes with a later object is gone after what would have gone with this one.
+    // Garbage collection works in order: once the child of a later object is gone, it would have deleted this one, too.
     env.namespace.apply(misbehaver("later", "well")).await?;
     env.namespace.until("ConfigMap", "later", "to be created", |_| true).await?;
     env.namespace.delete("Misbehaver", "later").await?;
@@ -93,7 +93,7 @@ async fn a_kept_child_outlives_its_object_and_serves_the_next(env: &mut TestEnv)
     Ok(())
 }
 
-/// An answer that says nothing of children is not the same as one that wants none.
+/// An answer without a list of children differs from one with an empty list.
 async fn an_answer_without_children_leaves_them_as_they_are(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     several(env, 2, json!({"data": {"whose": "ours"}})).await?;
@@ -142,7 +142,7 @@ async fn unmanaged_fields_belong_to_others(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// As a Deployment's replicas when it gets an autoscaler: dropping the field would set it to its default.
+/// Like the replicas of a Deployment that gets an autoscaler: if the field were dropped, its default would apply.
 async fn a_field_that_is_left_to_others_keeps_its_value(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut object = misbehaver("given", "well");
@@ -189,7 +189,7 @@ async fn a_field_that_is_no_longer_returned_goes(env: &mut TestEnv) -> Result<()
     Ok(())
 }
 
-/// An object with so many children, named `many-0` and on.
+/// Applies an object with this many children, named from `many-0` on.
 async fn several(env: &TestEnv, number: usize, more: Value) -> Result<()> {
     let mut object = misbehaver("many", "several");
     object["spec"]["number"] = number.into();

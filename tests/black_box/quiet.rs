@@ -13,7 +13,7 @@ use crate::{
     test_env::{TestEnv, sextet},
 };
 
-/// Objects that a restart finds.
+/// The number of objects that a restarted host finds.
 const OBJECTS: usize = 3;
 
 pub fn register(suite: &mut Suite) {
@@ -26,8 +26,8 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// Ten changes to an annotation of the object and ten to a label of its Deployment. (An annotation of a Deployment is
-/// a new generation of it, which the Deployment controller must observe first.)
+/// Ten changes of an annotation of the object and ten of a label of its Deployment. (An annotation would change the generation of
+/// the Deployment, which its controller has to observe first.)
 async fn reconciles_at_rest_write_nothing(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let before = env.host_writes().await?;
@@ -43,7 +43,7 @@ async fn reconciles_at_rest_write_nothing(env: &mut TestEnv) -> Result<()> {
     wrote_nothing_since(env, &before).await
 }
 
-/// A new host reconciles every object once and finds nothing to do.
+/// A restarted host reconciles every object once and finds nothing to do.
 async fn a_restart_at_rest_writes_nothing(env: &mut TestEnv) -> Result<()> {
     env.start(&["app-service"]).await?;
     let names = env.many_at_rest(OBJECTS).await?;
@@ -62,7 +62,7 @@ async fn a_restart_at_rest_writes_nothing(env: &mut TestEnv) -> Result<()> {
     wrote_nothing_since(env, &before).await
 }
 
-/// Nothing is written twice on the way to rest either; the status is, for it changes on the way.
+/// No child is written twice during the creation. The status is, because it changes.
 async fn creation_writes_each_child_once(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let writes = env.host_writes().await?;
@@ -72,7 +72,7 @@ async fn creation_writes_each_child_once(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Several children fail at once, again and again, in whatever order the API server answers: the status tells of the same one.
+/// Several children fail in each reconcile. Whatever the order of the API server's answers, the status reports the same one.
 async fn a_lasting_failure_is_reported_once(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     env.start(&["sextet"]).await?;

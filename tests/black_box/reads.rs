@@ -2,11 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
-use pilothouse_control_plane::Parts;
-use pilothouse_tests::{
-    artifacts,
-    cluster::{Cluster, condition, install_crd},
-};
+use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,7 +10,7 @@ use crate::{
     test_env::{TestEnv, app},
 };
 
-/// Changes of one object.
+/// The number of changes of one object.
 const TIMES: usize = 10;
 
 pub fn register(suite: &mut Suite) {
@@ -28,7 +24,7 @@ pub fn register(suite: &mut Suite) {
     heavy!(suite, the_echo_of_an_own_status_write_leads_to_no_call);
 }
 
-/// `app-service` reads the spec. Annotations are no news to it; an image is.
+/// `app-service` reads the spec, so a new image leads to a call and an annotation does not.
 async fn a_change_of_fields_that_the_plugin_does_not_read_leads_to_no_call(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     env.reconcile_often("web", 2).await?;
@@ -45,12 +41,13 @@ async fn a_change_of_fields_that_the_plugin_does_not_read_leads_to_no_call(env: 
     env.at_rest("web").await
 }
 
-/// `app-service` reads nothing of its Service. (A Deployment's generation goes up with any annotation, and that is read.)
+/// `app-service` reads nothing of its Service. (A Deployment would not do here: any annotation changes its generation, which is
+/// read.)
 async fn a_change_of_child_fields_that_the_plugin_does_not_read_leads_to_no_call(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let touched =
         async |turn: usize| env.reconciled_after("app-service", async || env.touch("Service", "web", turn).await).await;
-    // The answer is asked for until it has once been compared with what is there.
+    // The plugin is called until its answer has been compared with the live children once.
     touched(TIMES).await?;
     let (calls, writes) = (env.calls("app-service").await?, env.host_writes().await?.len());
     for turn in 0..TIMES {
@@ -63,7 +60,7 @@ async fn a_change_of_child_fields_that_the_plugin_does_not_read_leads_to_no_call
     Ok(())
 }
 
-/// Whatever the plugin reads, its children stay as it wants them.
+/// The children are repaired, whatever the plugin reads of them.
 async fn a_child_that_the_plugin_does_not_read_is_still_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     for turn in 0..2 {
@@ -91,12 +88,10 @@ async fn a_child_that_the_plugin_does_not_read_is_still_repaired(env: &mut TestE
     Ok(())
 }
 
-/// With nobody who makes anything of the Deployment there is one call: the children that it makes have nothing in them for the
-/// plugin to read, so what it said stands. The status that comes of it is not shown to the plugin, so its echo is not either.
+/// Without a Deployment controller there is one call. The new children have no field that the plugin reads, so its answer stays
+/// valid. The plugin does not read its own status either, so the status write leads to no call.
 async fn the_echo_of_an_own_status_write_leads_to_no_call(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::with(Parts::Api).await?).await?;
-    install_crd(&env.namespace.client(), &artifacts::repository().join("crds/appservices.apps.example.com.yaml"))
-        .await?;
+    env.move_to_api_server_with(&["crds/appservices.apps.example.com.yaml"]).await?;
     env.start(&["app-service"]).await?;
     env.namespace.apply(app("web")).await?;
     let reported = |web: &Value| web["status"]["observedGeneration"] == 1;
@@ -107,7 +102,7 @@ async fn the_echo_of_an_own_status_write_leads_to_no_call(env: &mut TestEnv) -> 
     Ok(())
 }
 
-/// The plugin is not shown its status, but the host answers for it.
+/// The plugin does not read its status, but the host repairs it.
 async fn a_status_that_somebody_edits_is_repaired(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     env.reconcile_often("web", 1).await?;

@@ -16,10 +16,10 @@ use crate::{
     test_env::{TestEnv, answering, config_map, deployment, is_ready},
 };
 
-/// The shortest pause between two tries of a write that is refused for good: half of the first delay.
+/// The shortest pause between two tries of a permanently refused write: half of the first delay.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Tries that a test waits for.
+/// The number of tries that a test waits for.
 const TRIES: usize = 3;
 
 pub fn register(suite: &mut Suite) {
@@ -31,27 +31,30 @@ pub fn register(suite: &mut Suite) {
         a_number_in_the_place_of_a_text_is_reported,
         a_role_binding_cannot_change_its_role,
         a_role_binding_is_recreated_for_another_role,
+        a_service_with_a_fixed_node_port_is_recreated,
+        a_service_is_not_deleted_for_a_cluster_ip_that_is_taken,
+        a_child_whose_new_form_admission_refuses_is_not_deleted,
         a_child_that_could_not_be_recreated_is_not_deleted,
         only_a_child_that_could_be_created_counts_as_immutable,
     );
 }
 
-/// The message has `metadata.uid` in it, which is also the field by which the host guards its updates.
+/// The message contains `metadata.uid`, which is also the field that guards the host's updates.
 async fn a_field_reference_that_is_refused_is_reported(env: &mut TestEnv) -> Result<()> {
     start_with(env, child(with_variables(json!([{"name": "A", "value": "one"}])))).await?;
     let reference = json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uids"}}});
     returns(env, child(with_variables(json!([reference])))).await?;
     refused(env, "ChildInvalid", "field label not supported: metadata.uids").await?;
-    is_tried_seldom(env, "deployments").await
+    is_retried_rarely(env, "deployments").await
 }
 
-/// The API server answers 500, as if it were a fault of its own. So it does for the two that follow.
+/// The API server answers 500, as for an error of its own. The same goes for the next two tests.
 async fn an_environment_variable_that_is_there_twice_is_reported(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     let twice = json!([{"name": "A", "value": "one"}, {"name": "A", "value": "two"}]);
     returns(env, child(with_variables(twice))).await?;
     refused(env, "ChildInvalid", "duplicate entries for key").await?;
-    is_tried_seldom(env, "deployments").await
+    is_retried_rarely(env, "deployments").await
 }
 
 async fn a_text_in_the_place_of_a_number_is_reported(env: &mut TestEnv) -> Result<()> {
@@ -60,14 +63,14 @@ async fn a_text_in_the_place_of_a_number_is_reported(env: &mut TestEnv) -> Resul
     replicas["spec"]["replicas"] = "3".into();
     returns(env, child(replicas)).await?;
     refused(env, "ChildInvalid", ".spec.replicas: expected numeric").await?;
-    is_tried_seldom(env, "deployments").await
+    is_retried_rarely(env, "deployments").await
 }
 
 async fn a_number_in_the_place_of_a_text_is_reported(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
     returns(env, child(config_map("child", json!({"retries": 3})))).await?;
     refused(env, "ChildInvalid", ".data.retries: expected string").await?;
-    is_tried_seldom(env, "configmaps").await
+    is_retried_rarely(env, "configmaps").await
 }
 
 /// The API server's message for this field says neither "immutable" nor "forbidden".
@@ -76,7 +79,7 @@ async fn a_role_binding_cannot_change_its_role(env: &mut TestEnv) -> Result<()> 
     let before = live(env, "RoleBinding").await?;
     returns(env, child(role_binding("writer"))).await?;
     refused(env, "ImmutableField", "cannot change roleRef").await?;
-    is_tried_seldom(env, "rolebindings").await?;
+    is_retried_rarely(env, "rolebindings").await?;
     let after = live(env, "RoleBinding").await?;
     ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it was made anew: {after}");
     ensure!(after["roleRef"]["name"] == "reader", "it was changed: {after}");
@@ -95,7 +98,75 @@ async fn a_role_binding_is_recreated_for_another_role(env: &mut TestEnv) -> Resu
     Ok(())
 }
 
-/// The change needs another StatefulSet, and that one is invalid. The good one serves until the mistake is mended.
+/// The new Service needs the node port of the old one.
+async fn a_service_with_a_fixed_node_port_is_recreated(env: &mut TestEnv) -> Result<()> {
+    const NODE_PORT: u16 = 32_765;
+    let service = |class: &str| {
+        let spec = json!({
+            "type": "LoadBalancer", "loadBalancerClass": format!("example.com/{class}"), "selector": {"app": "web"},
+            "ports": [{"port": 80, "nodePort": NODE_PORT}],
+        });
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "child"}, "spec": spec})
+    };
+    start_with(env, recreated(service("one"))).await?;
+    let before = live(env, "Service").await?;
+    returns(env, recreated(service("two"))).await?;
+    let anew = |service: &Value| {
+        service["spec"]["loadBalancerClass"] == "example.com/two"
+            && service["spec"]["ports"][0]["nodePort"] == NODE_PORT
+            && service["metadata"]["uid"] != before["metadata"]["uid"]
+    };
+    env.namespace.until("Service", "child", "to be made anew", anew).await?;
+    env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    Ok(())
+}
+
+/// The API server's dry run would create the Service: it does not look whether the address is free.
+async fn a_service_is_not_deleted_for_a_cluster_ip_that_is_taken(env: &mut TestEnv) -> Result<()> {
+    let service = |name: &str, mut spec: Value| {
+        spec["ports"] = json!([{"port": 80}]);
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
+    };
+    let taken = env.namespace.apply(service("other", json!({}))).await?["spec"]["clusterIP"].clone();
+    start_with(env, recreated(service("child", json!({})))).await?;
+    let before = live(env, "Service").await?;
+    returns(env, recreated(service("child", json!({"clusterIP": taken})))).await?;
+    refused(env, "ImmutableField", "delete it by hand").await?;
+    let after = live(env, "Service").await?;
+    ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it was made anew: {after}");
+    returns(env, recreated(service("child", json!({"clusterIP": "None"})))).await?;
+    let anew = |service: &Value| service["spec"]["clusterIP"] == "None";
+    env.namespace.until("Service", "child", "to be made anew without an address", anew).await?;
+    Ok(())
+}
+
+/// The class of priority does not exist, which an admission plugin of the API server finds out after the validation.
+async fn a_child_whose_new_form_admission_refuses_is_not_deleted(env: &mut TestEnv) -> Result<()> {
+    let pod = |priority: Value| {
+        let container = json!({"name": "child", "image": "example.com/child:1"});
+        let spec =
+            json!({"containers": [container], "priorityClassName": priority, "terminationGracePeriodSeconds": 0});
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "child"}, "spec": spec})
+    };
+    start_with(env, recreated(pod(Value::Null))).await?;
+    let before = live(env, "Pod").await?;
+    returns(env, recreated(pod("missing".into()))).await?;
+    let denied = |object: &Value| {
+        let ready = condition(object, "Ready");
+        ready["reason"] == "AdmissionDenied" && ready["message"].to_string().contains("missing")
+    };
+    env.namespace.until("Scripted", "object", "to be denied", denied).await?;
+    let after = live(env, "Pod").await?;
+    ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it was made anew: {after}");
+    ensure!(after["metadata"].get("deletionTimestamp").is_none(), "it is being deleted: {after}");
+
+    returns(env, recreated(pod("system-node-critical".into()))).await?;
+    let anew = |pod: &Value| pod["spec"]["priorityClassName"] == "system-node-critical";
+    env.namespace.until("Pod", "child", "to be made anew", anew).await?;
+    Ok(())
+}
+
+/// The change would need a new StatefulSet, which is invalid. The old one stays until the mistake is corrected.
 async fn a_child_that_could_not_be_recreated_is_not_deleted(env: &mut TestEnv) -> Result<()> {
     start_with(env, recreated(stateful_set("one", "child"))).await?;
     let before = live(env, "StatefulSet").await?;
@@ -106,7 +177,7 @@ async fn a_child_that_could_not_be_recreated_is_not_deleted(env: &mut TestEnv) -
     ensure!(after["metadata"].get("deletionTimestamp").is_none(), "it is being deleted: {after}");
     let writes = env.host_writes().await?;
     ensure!(!writes.iter().any(|write| write.starts_with("delete ")), "the host deleted something: {writes:#?}");
-    is_tried_seldom(env, "statefulsets").await?;
+    is_retried_rarely(env, "statefulsets").await?;
 
     returns(env, recreated(stateful_set("two", "child"))).await?;
     let anew = |set: &Value| set["spec"]["serviceName"] == "two" && set["metadata"]["uid"] != before["metadata"]["uid"];
@@ -115,12 +186,12 @@ async fn a_child_that_could_not_be_recreated_is_not_deleted(env: &mut TestEnv) -
     Ok(())
 }
 
-/// Deleting it by hand, as one does with an immutable field, would not help.
+/// `ImmutableField` would suggest to delete the child by hand, which would not help here.
 async fn only_a_child_that_could_be_created_counts_as_immutable(env: &mut TestEnv) -> Result<()> {
     start_with(env, child(stateful_set("one", "child"))).await?;
     returns(env, child(stateful_set("two", "not a name"))).await?;
     refused(env, "ChildInvalid", "spec.template.spec.containers[0].name").await?;
-    // With a name that can be, it is the immutable field alone that is in the way.
+    // With a valid name, only the immutable field is left as the cause.
     returns(env, child(stateful_set("two", "child"))).await?;
     refused(env, "ImmutableField", "updates to statefulset spec").await
 }
@@ -144,8 +215,8 @@ async fn live(env: &TestEnv, kind: &str) -> Result<Value> {
     env.namespace.get(kind, "child").await?.context("the child is gone")
 }
 
-/// Waits until the object is stalled for a reason, for its present generation, and checks that its condition and an Event have
-/// the API server's own words.
+/// Waits until the object is stalled for this reason in its present generation, and checks that its condition and an Event have
+/// these words of the API server.
 async fn refused(env: &TestEnv, reason: &str, words: &str) -> Result<()> {
     let what = format!("to be stalled with {reason} and '{words}'");
     let holds = |object: &Value| {
@@ -162,7 +233,7 @@ async fn refused(env: &TestEnv, reason: &str, words: &str) -> Result<()> {
 }
 
 /// Waits for some more tries to write the child, and checks the pauses between them.
-async fn is_tried_seldom(env: &TestEnv, resource: &str) -> Result<()> {
+async fn is_retried_rarely(env: &TestEnv, resource: &str) -> Result<()> {
     let tries = eventually(PATIENCE, &format!("{TRIES} tries to write the child"), async || {
         let tries = refused_writes(env, resource).await?;
         Ok(if tries.len() >= TRIES { Look::Found(tries) } else { Look::NotYet(format!("{} tries", tries.len())) })
@@ -175,7 +246,7 @@ async fn is_tried_seldom(env: &TestEnv, resource: &str) -> Result<()> {
     Ok(())
 }
 
-/// When the API server refused to change the child.
+/// The times at which the API server refused to write the child.
 async fn refused_writes(env: &TestEnv, resource: &str) -> Result<Vec<Timestamp>> {
     let begin = format!("patch {resource}/ child ");
     let writes = env.timed_writes_of(HOST_USER).await?.into_iter();
@@ -189,7 +260,7 @@ fn child(object: Value) -> Value {
     json!({"object": object})
 }
 
-/// A child that the plugin wants to be made again where it cannot be changed.
+/// A child with the policy to recreate it if an immutable field changes.
 fn recreated(object: Value) -> Value {
     json!({"object": object, "onImmutable": "recreate"})
 }
@@ -198,7 +269,7 @@ fn with_variables(env: Value) -> Value {
     deployment("child", json!({"name": "child", "image": "example.com/child:1", "env": env}))
 }
 
-/// Its service cannot be changed.
+/// A StatefulSet. Its `serviceName` is immutable.
 fn stateful_set(service: &str, container: &str) -> Value {
     let mut set = deployment("child", json!({"name": container, "image": "example.com/child:1"}));
     set["kind"] = "StatefulSet".into();

@@ -12,7 +12,7 @@ use crate::{
     test_env::{TestEnv, answering, misbehaver},
 };
 
-/// Children of an object that can lose most of them at once only if somebody confirms it.
+/// The number of children of an object. If most of them would be deleted, somebody has to confirm it.
 const MANY: usize = 12;
 
 /// The UID of the object.
@@ -27,7 +27,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// The guard against mass deletion is at work in the host: nothing would be deleted before somebody confirms it.
+/// The host's guard against mass deletion would hold these deletes back until somebody confirms them.
 async fn deletes_that_would_be_held_back_are_not_printed_as_deletes(env: &mut TestEnv) -> Result<()> {
     let ended = render(env, "misbehaver", &[&reported("none"), &many()]).await?;
     ensure!(ended.code == 0, "{ended:?}");
@@ -38,7 +38,7 @@ async fn deletes_that_would_be_held_back_are_not_printed_as_deletes(env: &mut Te
     Ok(())
 }
 
-/// Where the object has changed since it was last reported on, or few children go, or somebody has confirmed it.
+/// Either the object has changed since its last report, or only few children are deleted.
 async fn deletes_that_nothing_holds_back_are_printed(env: &mut TestEnv) -> Result<()> {
     let mut changed = reported("none");
     changed["metadata"]["generation"] = 2.into();
@@ -53,7 +53,7 @@ async fn deletes_that_nothing_holds_back_are_printed(env: &mut TestEnv) -> Resul
     Ok(())
 }
 
-/// In the host's own words, and without a panic.
+/// The error has the host's own words, and nothing panics.
 async fn an_answer_that_the_host_refuses_is_an_error(env: &mut TestEnv) -> Result<()> {
     let child = |metadata: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
     for (child, words) in [
@@ -68,7 +68,7 @@ async fn an_answer_that_the_host_refuses_is_an_error(env: &mut TestEnv) -> Resul
     Ok(())
 }
 
-/// A `Misbehaver` whose status is of its present generation.
+/// A `Misbehaver` whose status was reported for its present generation.
 fn reported(act: &str) -> Value {
     let mut object = misbehaver("many", act);
     object["metadata"] = json!({"name": "many", "namespace": "default", "uid": UID, "generation": 1});
@@ -76,7 +76,7 @@ fn reported(act: &str) -> Value {
     object
 }
 
-/// The children that it has, as the host has made them.
+/// The children of that object, as the host creates them.
 fn many() -> Value {
     let child = |number: usize| {
         json!({
@@ -95,7 +95,7 @@ fn many() -> Value {
     (0..MANY).map(child).collect()
 }
 
-/// Renders an object, and its live children if there are any.
+/// Renders an object, the first input, with its live children if there is a second one.
 async fn render(env: &TestEnv, plugin: &str, inputs: &[&Value]) -> Result<Ended> {
     let (plugin, cache) = (artifacts::guest(plugin)?, env.cluster.cache());
     let mut files = Vec::new();

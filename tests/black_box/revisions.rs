@@ -15,7 +15,7 @@ pub struct Revisions {
 }
 
 impl Revisions {
-    /// Those of an object that is there, from now on.
+    /// The revisions of an existing object, from the present one on.
     pub async fn of(env: &TestEnv, kind: &str, name: &str) -> Result<Self> {
         let api = env.namespace.api(kind)?;
         let now = api.get(name).await?;
@@ -25,12 +25,12 @@ impl Revisions {
         Ok(Self { events, seen: vec![serde_json::to_value(now)?] })
     }
 
-    /// All that have come so far, the first one included.
+    /// All revisions so far, including the first one.
     pub fn seen(&self) -> &[Value] {
         &self.seen
     }
 
-    /// The latest one that has come.
+    /// The latest revision so far.
     pub fn latest(&self) -> Option<&Value> {
         self.seen.last()
     }
@@ -44,7 +44,7 @@ impl Revisions {
         Ok(())
     }
 
-    /// Follows the watch until it has brought this revision.
+    /// Follows the watch until it has delivered this revision.
     pub async fn until(&mut self, last: &Value) -> Result<()> {
         let wanted = revision(last)?;
         let follow = async {

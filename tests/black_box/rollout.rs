@@ -27,7 +27,7 @@ async fn ready_waits_for_the_rollout(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// What a script does: apply, then wait. It never goes on while the old version is served.
+/// As in a script: apply, then wait. The wait must not end while the old version is served.
 async fn kubectl_waits_for_the_generation_that_was_applied(env: &mut TestEnv) -> Result<()> {
     env.start(&["app-service"]).await?;
     for image in ["example.com/web:1", "example.com/web:2", "example.com/web:3"] {
@@ -45,8 +45,8 @@ async fn kubectl_waits_for_the_generation_that_was_applied(env: &mut TestEnv) ->
     Ok(())
 }
 
-/// Whether `kubectl wait --for=condition=NAME` would end at this state: it looks for the condition whatever its case, and
-/// believes it only of the latest generation, which the condition names, or else the status.
+/// Whether `kubectl wait --for=condition=NAME` would end at this state. It ignores the case of the name, and a condition counts
+/// only if its observed generation, or else that of the status, is the latest one.
 fn kubectl_wait(object: &Value, name: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let is_meant =
@@ -58,7 +58,7 @@ fn kubectl_wait(object: &Value, name: &str) -> bool {
     })
 }
 
-/// All versions of the object and of its Deployment, as watches bring them.
+/// All revisions of the object and of its Deployment, as the watches deliver them.
 struct History {
     apps: Revisions,
     deployments: Revisions,
@@ -70,7 +70,7 @@ impl History {
         Ok(Self { apps, deployments: Revisions::of(env, "Deployment", "web").await? })
     }
 
-    /// Follows the object until it is ready for a generation, and the Deployment until that moment.
+    /// Follows the object until it is ready for this generation, and the Deployment up to that moment.
     async fn until_ready(&mut self, generation: Option<i64>) -> Result<()> {
         let generation = generation.context("no generation")?;
         let what = format!("the object to be ready for generation {generation}");
@@ -83,12 +83,12 @@ impl History {
         tokio::time::timeout(PATIENCE, follow).await.context(what)?
     }
 
-    /// Wherever the object says that it is ready, the Deployment of that moment is rolled out for its spec.
+    /// Checks that at each revision at which the object is ready, its Deployment was rolled out for its spec.
     async fn ensure_ready_is_true(&mut self, env: &TestEnv) -> Result<()> {
         self.deployments.until(&env.namespace.get("Deployment", "web").await?.context("no Deployment")?).await?;
         for app in self.apps.seen().iter().filter(|app| is_ready(app)) {
             if observed(app) != app["metadata"]["generation"].as_i64() {
-                continue; // It says so of an earlier generation.
+                continue; // The condition is about an earlier generation.
             }
             let moment = revision(app)?;
             let earlier = |deployment: &&Value| revision(deployment).is_ok_and(|at| at < moment);
@@ -102,7 +102,7 @@ impl History {
             let is_observed = status["observedGeneration"] == deployment["metadata"]["generation"];
             ensure!(is_observed, "ready before the Deployment's change was observed: {app}\n{deployment}");
             let number = |field: &str| status[field].as_i64().unwrap_or_default();
-            // Replicas of an older revision may still be there; the ready ones must be enough without them.
+            // Replicas of an older revision may still exist. There must be enough ready ones without them.
             let old = number("replicas") - number("updatedReplicas");
             let done = number("readyReplicas") - old;
             ensure!(Some(done) >= wanted.as_i64(), "ready before all replicas were: {app}\n{deployment}");

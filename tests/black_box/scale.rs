@@ -21,26 +21,26 @@ use crate::{
     test_env::{TestEnv, app, misbehaver},
 };
 
-/// Objects at rest.
+/// The number of objects at rest.
 const OBJECTS: usize = 2_000;
 
-/// Copies of a plugin, and objects of each.
+/// The number of copies of a plugin, and of the objects of each.
 const PLUGINS: usize = 100;
 const OBJECTS_EACH: usize = 10;
 
-/// Objects that wait, changes of another one, and how many of those that wait may be called in between: as many as are
-/// under way at once anyway, and one more.
+/// The number of waiting objects, the number of changes of another plugin's object, and the most calls for waiting objects that may
+/// end before such a change is carried out: those that are in progress at once, and one more.
 const WAITING: usize = 5_000;
 const CHANGES: usize = 10;
 const A_FEW: f64 = 5.0;
 
-/// Requests at once.
+/// The number of requests at the same time.
 const PARALLEL: usize = 32;
 
-/// How long many objects may take on a busy machine.
+/// The time limit for many objects on a busy machine.
 const LONG: Duration = Duration::from_secs(180);
 
-/// Reads that a host makes for itself, however many objects there are: which kinds there are, one list or watch each.
+/// The most reads of a host that do not depend on the number of objects: discovery, and a list or watch for each kind.
 const OWN_READS: f64 = 40.0;
 
 pub fn register(suite: &mut Suite) {
@@ -58,23 +58,23 @@ async fn two_thousand_objects_at_rest_cost_nothing(env: &mut TestEnv) -> Result<
     let objects: Vec<_> = (0..OBJECTS).map(|object| (0, object)).collect();
     many(&objects, async |object| apply(env, *object, "one").await).await?;
     env.start(&["copies"]).await?;
-    // A child and a status each.
+    // Two writes for each object: a child and a status.
     until(env, "all objects to be made real", |host| writes(host) >= 2.0 * OBJECTS as f64).await?;
     let made = env.metrics().await?;
     ensure!(writes(&made) == 2.0 * OBJECTS as f64, "{} writes", writes(&made));
 
-    // A restart asks the plugin about every object once, and finds nothing to do.
+    // After a restart, the plugin is called once for every object, and nothing is written.
     env.host.stop().await?;
     set_up_host(env, &["--resync", "5s"])?;
     env.start(&["copies"]).await?;
     until(env, "a restart to be over", |host| calls(host) >= OBJECTS as f64).await?;
-    // A resync and one more: nothing has changed, so nobody is asked.
+    // Two resyncs without a change lead to no call.
     until(env, "two resyncs", |host| skipped(host) >= 2.0 * OBJECTS as f64).await?;
     let rest = env.metrics().await?;
     ensure!(calls(&rest) == OBJECTS as f64, "{} calls of a plugin that knows all", calls(&rest));
     ensure!(writes(&rest) == 0.0 && reads(&rest) < OWN_READS, "{} writes, {} reads", writes(&rest), reads(&rest));
 
-    // A touch is something new to the plugin, but not to the cluster.
+    // A touch leads to a call, but to no write.
     many(&objects, async |object| touch(env, *object).await).await?;
     until(env, "all touches to be seen", |host| calls(host) >= 2.0 * OBJECTS as f64).await?;
     let touched = env.metrics().await?;
@@ -102,7 +102,7 @@ async fn a_hundred_plugins_share_what_they_can(env: &mut TestEnv) -> Result<()> 
         (0..PLUGINS).flat_map(|plugin| (0..OBJECTS_EACH).map(move |object| (plugin, object))).collect();
     many(&objects, async |object| apply(env, *object, "one").await).await?;
     env.host.resume().await?;
-    // A debug build compiles each for most of a second.
+    // A debug build of the host takes most of a second to compile each plugin.
     until(env, "all plugins to be loaded", |host| loaded(host) == PLUGINS as f64).await?;
     env.host.ready().await?;
     until_all_say(env, "one").await?;
@@ -110,8 +110,8 @@ async fn a_hundred_plugins_share_what_they_can(env: &mut TestEnv) -> Result<()> 
     until_all_say(env, "two").await?;
 
     let host = env.metrics().await?;
-    // Per plugin: which kinds its group has and their schemas, a list and a watch of its objects, its record. One watch of
-    // children for all.
+    // For each plugin: discovery and schema of its kind, a list and a watch of its objects, and the record of kinds. All share one
+    // watch of children.
     let most = 5.0 * PLUGINS as f64 + OWN_READS;
     ensure!(reads(&host) <= most, "{} reads: something is watched more than once", reads(&host));
     let resident = host.sum("process_resident_memory_bytes", &[]) / f64::from(1 << 20);
@@ -119,7 +119,7 @@ async fn a_hundred_plugins_share_what_they_can(env: &mut TestEnv) -> Result<()> 
     Ok(())
 }
 
-/// A plugin that computes a second for each of its objects, which all wait; the calls of it are counted that end between a
+/// One plugin computes for a second for each of its many waiting objects. The test counts how many of these calls end between a
 /// change of the other plugin's only object and the write of its child.
 async fn five_thousand_waiting_objects_delay_no_other_plugin(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::quiet().await?).await?;
@@ -144,13 +144,13 @@ async fn five_thousand_waiting_objects_delay_no_other_plugin(env: &mut TestEnv) 
     Ok(())
 }
 
-/// A host whose watches last longer than the test: their renewal is a read.
+/// Sets up a host whose watches last longer than the test, because their renewal would count as a read.
 fn set_up_host(env: &mut TestEnv, more: &[&str]) -> Result<()> {
     let arguments = ["--watch-renewal", "290s"].iter().chain(more).map(ToString::to_string).collect();
     env.set_up_host(|setup| setup.arguments = arguments)
 }
 
-/// Waits until the child of every object says what the object says.
+/// Waits until the child of every object has this value.
 async fn until_all_say(env: &TestEnv, value: &str) -> Result<()> {
     let says = |child: &&Value| child["data"]["spec"].as_str().is_some_and(|spec| spec.contains(value));
     eventually(LONG, &format!("all children to say {value}"), async || {
@@ -160,7 +160,7 @@ async fn until_all_say(env: &TestEnv, value: &str) -> Result<()> {
     .await
 }
 
-/// The plugin under the number of a copy.
+/// The bytes of the plugin with the name and the kind of this copy.
 fn copy(original: &[u8], number: usize) -> Vec<u8> {
     let named = copies::replaced(original, "copy-000", &format!("copy-{number:03}"));
     copies::replaced(&named, "Copy000", &format!("Copy{number:03}"))
@@ -179,7 +179,7 @@ async fn apply(env: &TestEnv, (plugin, object): (usize, usize), value: &str) -> 
     Ok(())
 }
 
-/// Sets an annotation that nobody cares about.
+/// Sets an annotation that nobody reads.
 async fn touch(env: &TestEnv, (plugin, object): (usize, usize)) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": "yes"}}});
     let name = format!("object-{plugin}-{object}");
@@ -187,7 +187,7 @@ async fn touch(env: &TestEnv, (plugin, object): (usize, usize)) -> Result<()> {
     Ok(())
 }
 
-/// Does something for each of many, some at once.
+/// Does something for each item, a few at the same time.
 async fn many<T>(items: &[T], work: impl AsyncFn(&T) -> Result<()>) -> Result<()> {
     stream::iter(items).map(|item| work(item)).buffer_unordered(PARALLEL).try_collect().await
 }
@@ -206,7 +206,7 @@ async fn until(env: &TestEnv, what: &str, holds: impl Fn(&Samples) -> bool) -> R
     .await
 }
 
-/// Writes of children and statuses. The host's own record of kinds is made by a POST.
+/// The writes of children and statuses. The record of kinds is created by a POST and does not count.
 fn writes(host: &Samples) -> f64 {
     requests(host, "PATCH") + requests(host, "PUT") + requests(host, "DELETE")
 }

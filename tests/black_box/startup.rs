@@ -20,14 +20,15 @@ use crate::{
     test_env::{TestEnv, app, is_ready, misbehaver},
 };
 
-/// The CRD of the kind that is missing here or there.
+/// The CRD of `AppService`, which some tests install late, change or remove.
 const APP_SERVICES: &str = "crds/appservices.apps.example.com.yaml";
 
-/// The kind that no cluster has, which `misbehaver` looks up.
+/// The API version of a kind that `misbehaver` looks up and that is not installed.
 const ABSENT: &str = "absent.pilothouse.dev/v1";
 
-/// Questions for a kind that is not there, and the least time that they take: the pauses grow from 1 s to 10 s.
-const PROBES: f64 = 5.0;
+/// A number of probes for a missing kind, and the least time between the first and the last of them: the pauses grow from 1 s by a
+/// quarter each time, so five of them take 8.2 s. Without the growth the six probes would take 6 s at most.
+const PROBES: f64 = 6.0;
 const PROBES_TAKE: Duration = Duration::from_secs(8);
 
 pub fn register(suite: &mut Suite) {
@@ -57,7 +58,7 @@ async fn an_empty_directory_is_waited_for(env: &mut TestEnv) -> Result<()> {
     env.at_rest("web").await
 }
 
-/// The good plugin beside it works.
+/// The valid plugin in the same directory works.
 async fn a_file_that_is_no_plugin_is_reported(env: &mut TestEnv) -> Result<()> {
     fs::write(env.host.plugins().join("broken.wasm"), "this is not WebAssembly")?;
     fs::write(env.host.plugins().join("notes.txt"), "not looked at")?;
@@ -69,7 +70,7 @@ async fn a_file_that_is_no_plugin_is_reported(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Also where they have yet to be compiled, which the second one is when the first one works.
+/// Even if plugins have to be compiled: when the first one is active, the second one is still being compiled.
 async fn a_host_is_ready_when_all_installed_plugins_are_active(env: &mut TestEnv) -> Result<()> {
     let nothing_compiled = tempfile::tempdir()?;
     env.set_up_host(|setup| setup.cache = nothing_compiled.path().to_owned())?;
@@ -79,7 +80,7 @@ async fn a_host_is_ready_when_all_installed_plugins_are_active(env: &mut TestEnv
     Ok(())
 }
 
-/// The plugin comes before its CustomResourceDefinition.
+/// The plugin is installed before its CustomResourceDefinition.
 async fn a_missing_kind_is_waited_for(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::with(Parts::Api).await?).await?;
     env.install("app-service")?;
@@ -93,7 +94,7 @@ async fn a_missing_kind_is_waited_for(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// The CustomResourceDefinition goes, with all objects, and comes back.
+/// The CustomResourceDefinition is deleted together with all objects, and installed again.
 async fn a_removed_kind_is_waited_for(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::with(Parts::Api).await?).await?;
     install(env).await?;
@@ -116,7 +117,7 @@ async fn a_removed_kind_is_waited_for(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// No gang scheduler is installed, and jobs that want none are run all the same.
+/// No gang scheduler is installed. Jobs that need none run nevertheless.
 async fn a_missing_optional_child_kind_does_not_block_the_plugin(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     env.host.logged("scheduling.volcano.sh/v1beta1 PodGroup").await?;
@@ -129,7 +130,8 @@ async fn a_missing_optional_child_kind_does_not_block_the_plugin(env: &mut TestE
     Ok(())
 }
 
-/// H10: the status cannot say that there is none, so an Event and the log do. It is seen when the subresource comes.
+/// Without a status subresource the status cannot report the fault, so an Event and the log do. The host notices when the
+/// subresource is added.
 async fn a_kind_without_a_status_is_reported(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::with(Parts::Api).await?).await?;
     let crd = fs::read_to_string(artifacts::repository().join(APP_SERVICES))?;
@@ -151,7 +153,7 @@ async fn a_kind_without_a_status_is_reported(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// H-18: a plugin that may have children of a kind which nobody has installed; only the object that needs it waits.
+/// The plugin declares a child kind that is not installed. Only the object that needs such a child waits.
 async fn a_missing_child_kind_is_reported_and_used_once_it_is_installed(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::quiet().await?).await?;
     let plugin = repacked(&artifacts::guest("misbehaver")?, |manifest| {
@@ -174,7 +176,7 @@ async fn a_missing_child_kind_is_reported_and_used_once_it_is_installed(env: &mu
     Ok(())
 }
 
-/// The plugin can do without, or says so itself: whoever installs it has nothing to mend, and reads about it once.
+/// A missing kind that is only looked up is no fault, so the log mentions it once and without a warning.
 async fn a_kind_that_is_only_looked_up_may_be_missing(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("content", "well")).await?;
@@ -188,10 +190,10 @@ async fn a_kind_that_is_only_looked_up_may_be_missing(env: &mut TestEnv) -> Resu
     Ok(())
 }
 
-/// Nobody may ever install it.
+/// The kind may never be installed, so the probes become rare.
 async fn a_missing_kind_is_probed_less_and_less_often(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
-    // Nothing else that the host reads is missing once it is ready.
+    // Once the host is ready, all its other reads succeed, so each 404 is a probe.
     let probes = async || {
         let absent = [("method", "GET"), ("code", "404")];
         Ok::<_, anyhow::Error>(env.metrics().await?.sum("rest_client_requests_total", &absent))
@@ -208,7 +210,7 @@ async fn a_missing_kind_is_probed_less_and_less_often(env: &mut TestEnv) -> Resu
     Ok(())
 }
 
-/// The CRD of the kind that no cluster has.
+/// The CRD of the kind that is not installed.
 fn absent() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -231,7 +233,7 @@ async fn install(env: &TestEnv) -> Result<()> {
     install_crd(&env.namespace.client(), &crd).await
 }
 
-/// Waits until the host says that it is not ready, and why.
+/// Waits until `/readyz` says that the host is not ready for this reason.
 pub async fn not_ready(env: &TestEnv, why: &str) -> Result<()> {
     eventually(PATIENCE, &format!("/readyz to say '{why}'"), async || {
         let (code, body) = env.host.get("health", "/readyz").await?;

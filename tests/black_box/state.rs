@@ -9,18 +9,18 @@ use anyhow::Result;
 use pilothouse_tests::cluster::{Namespace, condition};
 use serde_json::{Value, json};
 
-/// The kinds that the tests' plugins make children of.
+/// The kinds of the children that the tests' plugins return.
 const CHILD_KINDS: [&str; 6] = ["ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "Pod"];
 
-/// What the cluster itself puts into every namespace, and the host's record of kinds.
+/// Objects that the cluster creates in every namespace, and the host's record of kinds.
 const OF_NO_OBJECT: [&str; 3] = ["ConfigMap/kube-root-ca.crt", "ServiceAccount/default", "ConfigMap/pilothouse-kinds"];
 
 /// An object and everything that could be its child.
 #[derive(Clone, Default, PartialEq)]
 pub struct State {
-    /// Its spec, status and finalizers, and whether the status is about the spec; none if it is gone.
+    /// Its spec, status and finalizers, and whether the status is about the present spec; none if it does not exist.
     pub object: Option<Value>,
-    /// Whatever else is there, by kind and name: whoever made it, whoever owns it.
+    /// All other objects of the child kinds, by kind and name, whoever created or owns them.
     pub children: BTreeMap<String, Value>,
 }
 
@@ -28,13 +28,13 @@ pub struct State {
 pub struct States {
     /// By name. Objects of different kinds have different names.
     pub of: BTreeMap<String, State>,
-    /// Whatever could be a child, and belongs to none of the objects.
+    /// Objects of the child kinds that belong to none of the objects.
     pub left_over: Vec<String>,
 }
 
 impl States {
-    /// The states of all objects of some kinds. An object's own name is left out of its state, so that objects that differ
-    /// in nothing else have the same.
+    /// The states of all objects of these kinds. An object's name is replaced in its state, so that two objects that differ in
+    /// nothing else have equal states.
     pub async fn of(namespace: &Namespace, kinds: &[&str]) -> Result<Self> {
         let (mut of, mut owners) = (BTreeMap::new(), BTreeMap::new());
         for kind in kinds {
@@ -49,7 +49,7 @@ impl States {
             let owner = owners.get(text(&child["metadata"]["ownerReferences"][0]["uid"]));
             match owner.and_then(|words| Some((words, of.get_mut(&words.name)?))) {
                 Some((words, state)) => {
-                    state.children.insert(key.replace(&words.name, "NAME"), alike(child, words)?);
+                    state.children.insert(key.replace(&words.name, "NAME"), comparable(child, words)?);
                 }
                 None => left_over.push(key),
             }
@@ -59,22 +59,22 @@ impl States {
 }
 
 impl State {
-    /// The state of a namespace around one object.
+    /// The state of a namespace with one object.
     pub async fn of(namespace: &Namespace, kind: &str, name: &str) -> Result<Self> {
         let object = namespace.get(kind, name).await?;
-        // A name that is the same each time stays as it is.
+        // The name is the same in each run, so it is not replaced.
         let words = Words { name: String::new(), ..Words::of(&namespace.name, object.as_ref()) };
-        let alike = |(key, child)| Ok((key, alike(child, &words)?));
-        let children = children(namespace).await?.into_iter().map(alike).collect::<Result<_>>()?;
+        let comparable = |(key, child)| Ok((key, comparable(child, &words)?));
+        let children = children(namespace).await?.into_iter().map(comparable).collect::<Result<_>>()?;
         Ok(Self { object: object.map(|object| reported(&object, &words)).transpose()?, children })
     }
 
-    /// Kinds and names of what is there.
+    /// The kinds and names of the children.
     pub fn names(&self) -> BTreeSet<&str> {
         self.children.keys().map(String::as_str).collect()
     }
 
-    /// Whether the host says of the object as it is now that it is ready.
+    /// Whether the object is reported as ready in its present generation.
     pub fn is_ready(&self) -> bool {
         let said = |object: &Value| object["current"] == true && condition(object, "Ready")["status"] == "True";
         self.object.as_ref().is_some_and(said)
@@ -82,14 +82,14 @@ impl State {
 }
 
 impl fmt::Debug for State {
-    /// As JSON, which is shorter than what serde_json makes of it.
+    /// As JSON, which is shorter than the debug output of a `Value`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "the object: {}", self.object.as_ref().unwrap_or(&Value::Null))?;
         self.children.iter().try_for_each(|(name, child)| writeln!(f, "{name}: {child}"))
     }
 }
 
-/// Words that are different each time.
+/// Words that differ between runs.
 #[derive(Clone)]
 struct Words {
     namespace: String,
@@ -104,7 +104,7 @@ impl Words {
     }
 }
 
-/// Everything in a namespace that could be a child, by kind and name.
+/// All objects of the child kinds in a namespace, by kind and name.
 async fn children(namespace: &Namespace) -> Result<BTreeMap<String, Value>> {
     let mut children = BTreeMap::new();
     for kind in CHILD_KINDS {
@@ -117,18 +117,18 @@ async fn children(namespace: &Namespace) -> Result<BTreeMap<String, Value>> {
     Ok(children)
 }
 
-/// What an object says: what is wanted, what is reported, and whether that is about what is wanted.
+/// The comparable part of an object: its spec, status and finalizers, and whether the status is about the present spec.
 fn reported(object: &Value, words: &Words) -> Result<Value> {
     let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
     let finalizers = &object["metadata"]["finalizers"];
     let reported =
         json!({"spec": object["spec"], "status": object["status"], "finalizers": finalizers, "current": current});
-    alike(reported, words)
+    comparable(reported, words)
 }
 
-/// A value without times and versions, and with other words in the place of those that are different each time.
-fn alike(mut value: Value, words: &Words) -> Result<Value> {
-    forget(&mut value);
+/// A value without times and versions, and with placeholders for the words that differ between runs.
+fn comparable(mut value: Value, words: &Words) -> Result<Value> {
+    remove_ignored(&mut value);
     let Words { namespace, name, uid } = words;
     let words = [(uid, "UID"), (namespace, "NAMESPACE"), (name, "NAME")];
     let known = words.into_iter().filter(|(word, _)| !word.is_empty());
@@ -140,8 +140,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// What the API server and clocks decide, a fingerprint that has a UID in it, and what tests touch.
-const FORGOTTEN: [&str; 14] = [
+/// Fields that the API server or a clock sets, the digest, which covers a UID, and the annotation of a touch.
+const IGNORED_FIELDS: [&str; 14] = [
     "resourceVersion",
     "generation",
     "observedGeneration",
@@ -158,15 +158,15 @@ const FORGOTTEN: [&str; 14] = [
     "tests.pilothouse.dev/touched",
 ];
 
-fn forget(value: &mut Value) {
+fn remove_ignored(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|field, _| !FORGOTTEN.contains(&field.as_str()));
-            fields.values_mut().for_each(forget);
-            // To server-side apply, a map without entries and no map are the same.
+            fields.retain(|field, _| !IGNORED_FIELDS.contains(&field.as_str()));
+            fields.values_mut().for_each(remove_ignored);
+            // Server-side apply does not distinguish an empty map from a missing one.
             fields.retain(|_, value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty()));
         }
-        Value::Array(items) => items.iter_mut().for_each(forget),
+        Value::Array(items) => items.iter_mut().for_each(remove_ignored),
         _ => {}
     }
 }

@@ -13,7 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::test_env::TestEnv;
 
-/// Tests at once where the command line does not say. They mostly wait, so it is more than there are processors.
+/// The number of tests that run at the same time, unless the command line says otherwise. They mostly wait, so it is more than the
+/// number of processors.
 const THREADS: usize = 6;
 
 /// All tests.
@@ -26,9 +27,9 @@ pub struct Suite {
 /// What the tests share.
 #[derive(Default)]
 struct Shared {
-    /// Held by every test; by a timed one alone.
+    /// Every test holds it for reading. A timed test holds it for writing, so that it runs alone.
     machine: RwLock<()>,
-    /// Held by a heavy test.
+    /// Held by a heavy test, so that only one of them runs.
     heavy: Mutex<()>,
     cluster: OnceLock<Result<Running>>,
 }
@@ -39,7 +40,7 @@ struct Running {
     runtime: Runtime,
 }
 
-/// Registers tests by their functions, under the name of their file and their own.
+/// Registers test functions. The name of a test is that of its file and its function.
 macro_rules! tests {
     ($suite:expr, $($test:ident),+ $(,)?) => {
         $($suite.test(module_path!(), stringify!($test), $crate::suite::Weight::Light, $test);)+
@@ -47,7 +48,8 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// Registers tests that load the machine for long, on control planes of their own: one of them at a time, beside others.
+/// Registers tests that load the machine for a long time, on control planes of their own. Only one of them runs at a time, beside
+/// light tests.
 macro_rules! heavy {
     ($suite:expr, $($test:ident),+ $(,)?) => {
         $($suite.test(module_path!(), stringify!($test), $crate::suite::Weight::Heavy, $test);)+
@@ -55,7 +57,7 @@ macro_rules! heavy {
 }
 pub(crate) use heavy;
 
-/// Registers tests that measure how long something takes: they have the machine for themselves.
+/// Registers tests that measure how long something takes. Each of them runs alone.
 macro_rules! timed {
     ($suite:expr, $($test:ident),+ $(,)?) => {
         $($suite.test(module_path!(), stringify!($test), $crate::suite::Weight::Alone, $test);)+
@@ -63,12 +65,12 @@ macro_rules! timed {
 }
 pub(crate) use timed;
 
-/// What a test bears beside it.
+/// Which other tests may run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// All others.
+    /// All but timed ones.
     Light,
-    /// All but heavy ones.
+    /// Light ones.
     Heavy,
     /// None.
     Alone,
@@ -90,26 +92,26 @@ impl Suite {
         let (shared, test_name) = (self.shared.clone(), name.clone());
         let trial = move || {
             let heavy = (weight == Weight::Heavy).then(|| shared.heavy.lock().unwrap_or_else(PoisonError::into_inner));
-            let played = if weight == Weight::Alone {
+            let result = if weight == Weight::Alone {
                 let _machine = shared.machine.write().unwrap_or_else(PoisonError::into_inner);
-                play(&shared, &test_name, test)
+                run_test(&shared, &test_name, test)
             } else {
                 let _machine = shared.machine.read().unwrap_or_else(PoisonError::into_inner);
-                play(&shared, &test_name, test)
+                run_test(&shared, &test_name, test)
             };
             drop(heavy);
-            played.map_err(|error| Failed::from(format!("{error:#}")))
+            result.map_err(|error| Failed::from(format!("{error:#}")))
         };
         let trials = if weight == Weight::Heavy { &mut self.heavy } else { &mut self.trials };
         trials.push(Trial::test(name, trial));
     }
 
-    /// All tests in the order in which they begin: the heavy ones far from each other, so that few threads wait for one.
+    /// All tests in the order in which they start. The heavy ones are spread, so that few threads wait for one of them.
     fn spread(trials: Vec<Trial>, heavy: Vec<Trial>) -> Vec<Trial> {
         let gap = trials.len() / (heavy.len() + 1) + 1;
         let (mut heavy, mut all) = (heavy.into_iter(), Vec::new());
         for (place, trial) in trials.into_iter().enumerate() {
-            // The first ones are timed, and wait for nobody.
+            // Not at the start of a gap, because the first tests are timed and run alone.
             if place % gap == gap / 2 {
                 all.extend(heavy.next());
             }
@@ -154,14 +156,14 @@ impl Shared {
                 let cluster = Arc::into_inner(cluster).context("a test still uses it")?;
                 runtime.block_on(cluster.stop())
             }
-            // Each test has reported that it did not start.
+            // Each test has reported already that the control plane did not start.
             Some(Err(_)) | None => Ok(()),
         }
     }
 }
 
 /// Runs one test in a runtime and a namespace of its own.
-fn play<F>(shared: &Shared, name: &str, test: F) -> Result<()>
+fn run_test<F>(shared: &Shared, name: &str, test: F) -> Result<()>
 where
     F: AsyncFnOnce(&mut TestEnv) -> Result<()>,
 {
@@ -171,7 +173,7 @@ where
         let mut env = TestEnv::new(cluster, name).await?;
         match test(&mut env).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(anyhow!("{error:#}\n{}", env.account().await)),
+            Err(error) => Err(anyhow!("{error:#}\n{}", env.describe_state().await)),
         }
     })
 }

@@ -21,10 +21,10 @@ use crate::{
     test_env::{TestEnv, app, misbehaver},
 };
 
-/// How soon a new version must have reached every object, but for the time that this machine takes to compile it.
+/// The longest time until a new version has reached every object, without the time to compile it.
 const SWAP: Duration = Duration::from_secs(2);
 
-/// Objects that a new version must reach.
+/// The number of objects that a new version must reach.
 const OBJECTS: usize = 5;
 
 pub fn register(suite: &mut Suite) {
@@ -41,7 +41,7 @@ pub fn register(suite: &mut Suite) {
 }
 
 async fn a_new_version_reaches_every_object_within_two_seconds(env: &mut TestEnv) -> Result<()> {
-    // A cache of its own: the new version is compiled, as it is at the first time anywhere.
+    // With an empty cache the new version has to be compiled, as on its first installation.
     let cache = tempfile::tempdir()?;
     env.set_up_host(|setup| setup.cache = cache.path().join("compiled"))?;
     env.start(&["app-service"]).await?;
@@ -66,7 +66,7 @@ async fn a_new_version_reaches_every_object_within_two_seconds(env: &mut TestEnv
     Ok(())
 }
 
-/// Each replacement is refused with a message of its own, and the version that works goes on.
+/// Each replacement is refused with its own message, and the active version goes on.
 async fn a_broken_version_changes_nothing(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let good = fs::read(artifacts::guest("app-service-next")?)?;
@@ -94,7 +94,7 @@ async fn a_broken_version_changes_nothing(env: &mut TestEnv) -> Result<()> {
     env.at_rest("web").await
 }
 
-/// A plain copy is seen half-written: the first half is refused, the whole is taken.
+/// A file that is written in place is seen half-written. The half is refused, and the whole file is loaded.
 async fn a_half_written_file_changes_nothing(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     let good = fs::read(artifacts::guest("app-service-next")?)?;
@@ -115,7 +115,7 @@ async fn a_removed_plugin_does_nothing_until_it_is_installed_again(env: &mut Tes
     env.host.logged("plugin removed").await?;
     let before = env.reconciles("app-service").await?;
     env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
-    // The host goes on with the other plugin, and has seen what came later.
+    // The other plugin still works, so the host has seen the earlier change as well.
     env.namespace.apply(misbehaver("other", "well")).await?;
     env.namespace.until("ConfigMap", "other", "to be created", |_| true).await?;
     ensure!(env.reconciles("app-service").await? == before, "it was reconciled without its plugin");
@@ -153,7 +153,7 @@ async fn a_mounted_config_map_is_followed(env: &mut TestEnv) -> Result<()> {
     env.at_rest("web").await
 }
 
-/// Two files that are the same plugin would undo each other's work for ever: the second one is refused.
+/// Two files with the same plugin would overwrite each other's children for ever, so the second one is refused.
 async fn two_files_of_one_plugin_are_not_mixed(env: &mut TestEnv) -> Result<()> {
     env.start_with_web().await?;
     env.host.install(&artifacts::guest("app-service-next")?, "other.wasm")?;
@@ -161,13 +161,13 @@ async fn two_files_of_one_plugin_are_not_mixed(env: &mut TestEnv) -> Result<()> 
     works_as_before(env).await?;
     let deployment = env.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
     ensure!(!is_next(&deployment), "the second file works: {deployment}");
-    // When the first one goes, its place is free.
+    // When the first file is removed, the second one is loaded.
     fs::remove_file(env.host.plugins().join("app-service.wasm"))?;
     env.namespace.until("Deployment", "web", "to have the marks of the other file", is_next).await?;
     Ok(())
 }
 
-/// Puts the next version in the place of the plugin `app-service`.
+/// Replaces the plugin `app-service` by its next version.
 fn replace_with_next(env: &TestEnv) -> Result<()> {
     env.host.install(&artifacts::guest("app-service-next")?, "app-service.wasm")
 }
@@ -178,7 +178,7 @@ fn is_next(deployment: &Value) -> bool {
         && metadata["labels"]["apps.example.com/generation"] == "2"
 }
 
-/// Drift is still repaired, by the version from before.
+/// Checks that the previous version still repairs drift.
 async fn works_as_before(env: &TestEnv) -> Result<()> {
     env.namespace.patch("Deployment", "web", json!({"spec": {"replicas": 1}})).await?;
     let repaired = |deployment: &Value| deployment["spec"]["replicas"] == 3;
@@ -187,8 +187,8 @@ async fn works_as_before(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// The guest `forgetful` is a version of `misbehaver` that looks nothing up; `sextet` has ConfigMaps too. Of children, only
-/// what carries the host's label is watched, once for both plugins.
+/// The guest `forgetful` is a version of `misbehaver` without lookups. `sextet` has ConfigMaps, too. Children are watched by the
+/// host's label, with one watch for both plugins.
 async fn a_watch_that_nobody_uses_any_more_ends(env: &mut TestEnv) -> Result<()> {
     const ALL: &str = "";
     const CHILDREN: &str = "pilothouse.dev/plugin";
@@ -203,7 +203,7 @@ async fn a_watch_that_nobody_uses_any_more_ends(env: &mut TestEnv) -> Result<()>
     watched(&proxy, [&[ALL, CHILDREN], &[ALL], &[CHILDREN]]).await
 }
 
-/// Waits until these and no other watches of three kinds are open, by their selectors.
+/// Waits until the open watches of three kinds have exactly these label selectors.
 async fn watched(proxy: &Proxy, selectors: [&[&str]; 3]) -> Result<()> {
     let kinds = ["configmaps", "misbehavers", "secrets"];
     eventually(PATIENCE, &format!("watches of {kinds:?} with {selectors:?}"), async || {
@@ -213,7 +213,7 @@ async fn watched(proxy: &Proxy, selectors: [&[&str]; 3]) -> Result<()> {
     .await
 }
 
-/// Waits until so many plugins have been refused since the host started.
+/// Waits until this many plugins have been refused since the host started.
 async fn failed_loads(env: &TestEnv, number: usize) -> Result<()> {
     eventually(PATIENCE, &format!("{number} refused plugins"), async || {
         let failed = env.metrics().await?.sum("pilothouse_plugin_load_failures_total", &[]);
@@ -222,7 +222,7 @@ async fn failed_loads(env: &TestEnv, number: usize) -> Result<()> {
     .await
 }
 
-/// A component whose sections are whole but whose code is not.
+/// A component with intact sections and damaged code.
 fn damaged(good: &[u8]) -> Vec<u8> {
     let mut bytes = good.to_vec();
     let middle = bytes.len() / 4;
@@ -230,7 +230,7 @@ fn damaged(good: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A component of another version of the contract: its exports are named after it.
+/// A component for another version of the contract, which is part of the names of its exports.
 pub fn of_contract(good: &[u8], version: &str) -> Result<Vec<u8>> {
     let (ours, theirs) = (&b"@0.1.0"[..], format!("@{version}").into_bytes());
     ensure!(ours.len() == theirs.len(), "versions of another length move everything behind them");

@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
 use jiff::Timestamp;
+use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
     artifacts,
     audit::Writes,
-    cluster::{Cluster, HOST_USER, Namespace, PATIENCE, condition},
+    cluster::{Cluster, HOST_USER, Namespace, PATIENCE, condition, install_crd},
     host::{Host, Setup},
     metrics::Samples,
     proxy::{Proxy, Upstream},
@@ -34,20 +35,29 @@ pub struct TestEnv {
 }
 
 impl TestEnv {
-    /// Makes the namespace.
+    /// Creates the namespace and prepares the host.
     pub async fn new(cluster: Arc<Cluster>, test: &str) -> Result<Self> {
         let namespace = cluster.namespace(test).await?;
         let host = Host::prepare(namespace.setup())?;
         Ok(Self { cluster, namespace, host })
     }
 
-    /// Goes to another control plane, with a new namespace and a new host.
+    /// Moves the test to another control plane, with a new namespace and a new host.
     pub async fn move_to(&mut self, cluster: Cluster) -> Result<()> {
         *self = Self::new(Arc::new(cluster), &self.namespace.name).await?;
         Ok(())
     }
 
-    /// Another host in the place of this one, set up in another way.
+    /// Moves the test to an API server of its own and installs these CRDs, which are files of the repository.
+    pub async fn move_to_api_server_with(&mut self, crds: &[&str]) -> Result<()> {
+        self.move_to(Cluster::with(Parts::Api).await?).await?;
+        for crd in crds {
+            install_crd(&self.namespace.client(), &artifacts::repository().join(crd)).await?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the host by one with another setup.
     pub fn set_up_host(&mut self, change: impl FnOnce(&mut Setup)) -> Result<()> {
         let mut setup = self.namespace.setup();
         change(&mut setup);
@@ -55,7 +65,7 @@ impl TestEnv {
         Ok(())
     }
 
-    /// Puts a proxy between the host, which is another one then, and the API server.
+    /// Replaces the host by one that reaches the API server through a proxy.
     pub async fn behind_proxy(&mut self, upstream: &Upstream) -> Result<Proxy> {
         self.behind_proxy_with(upstream, &[]).await
     }
@@ -82,7 +92,7 @@ impl TestEnv {
         self.host.ready().await
     }
 
-    /// Installs a plugin, the repository's or the tests', under its own name.
+    /// Installs a plugin of the repository or of the tests under its own name.
     pub fn install(&self, plugin: &str) -> Result<()> {
         self.replace(plugin, plugin)
     }
@@ -111,7 +121,7 @@ impl TestEnv {
         Ok(())
     }
 
-    /// Creates so many `AppService`s, brings all of them to rest, and tells their names.
+    /// Creates this many `AppService`s, brings all of them to rest, and returns their names.
     pub async fn many_at_rest(&self, count: usize) -> Result<Vec<String>> {
         let names: Vec<_> = (0..count).map(|number| format!("web-{number}")).collect();
         for name in &names {
@@ -128,7 +138,7 @@ impl TestEnv {
         Samples::parse(&self.host.metrics().await?)
     }
 
-    /// The host's metrics when nothing waits in its queues and nobody works: whatever the test has seen is counted.
+    /// The host's metrics once its queues are empty and no reconcile is in progress. Whatever the test has seen is counted by then.
     pub async fn metrics_at_rest(&self) -> Result<Samples> {
         at_rest(&self.host, PATIENCE).await
     }
@@ -159,15 +169,15 @@ impl TestEnv {
         .await
     }
 
-    /// Sets an annotation that nobody cares about.
+    /// Sets an annotation that nobody reads.
     pub async fn touch(&self, kind: &str, name: &str, value: impl ToString) -> Result<()> {
         let patch = json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": value.to_string()}}});
         self.namespace.patch(kind, name, patch).await?;
         Ok(())
     }
 
-    /// Touches an `AppService` so many times and waits each time until it has been reconciled: whatever the host had to
-    /// do before, it has done then.
+    /// Touches an `AppService` this many times and waits each time until it has been reconciled. Whatever the host had to do before
+    /// is done then.
     pub async fn reconcile_often(&self, name: &str, times: usize) -> Result<()> {
         for turn in 0..times {
             self.reconciled_after("app-service", async || self.touch("AppService", name, turn).await).await?;
@@ -185,8 +195,8 @@ impl TestEnv {
         Ok(self.timed_writes_of(user).await?.into_iter().map(|(_, write)| write).collect())
     }
 
-    /// The writes that a user made in this namespace and when they were answered, in order, once none is under way: all
-    /// whose effect the test has seen are among them.
+    /// The writes that a user made in this namespace, in order, with the times of their responses. Waits until no write is in
+    /// progress, so that all writes whose effect the test has seen are included.
     pub async fn timed_writes_of(&self, user: &str) -> Result<Vec<(Timestamp, String)>> {
         eventually(PATIENCE, &format!("the writes of {user} to be answered"), async || {
             let Writes { answered, under_way } = self.audited(user)?;
@@ -199,7 +209,7 @@ impl TestEnv {
         Writes::read(&self.cluster.plane.audit_log_path(), user, &self.namespace.name)
     }
 
-    /// Waits until an object is stalled for a reason. The host says so in its conditions.
+    /// Waits until the conditions of an object say that it is stalled for this reason.
     pub async fn stalled(&self, kind: &str, name: &str, reason: &str) -> Result<Value> {
         let what = format!("to be stalled with {reason}");
         let holds = |object: &Value| {
@@ -211,7 +221,7 @@ impl TestEnv {
         self.namespace.until(kind, name, &what, holds).await
     }
 
-    /// Waits for an Event of a reason on an object.
+    /// Waits for an Event with this reason on an object.
     pub async fn event(&self, kind: &str, name: &str, reason: &str) -> Result<Value> {
         eventually(PATIENCE, &format!("an Event {reason} on {kind} '{name}'"), async || {
             let events = self.namespace.list("Event").await?;
@@ -224,8 +234,8 @@ impl TestEnv {
         .await
     }
 
-    /// How everything is, for a test that failed.
-    pub async fn account(&self) -> String {
+    /// The objects, the Events, the host's writes and the end of its log, for the message of a failed test.
+    pub async fn describe_state(&self) -> String {
         let mut lines = Vec::new();
         for kind in SHOWN {
             for mut object in self.namespace.list(kind).await.unwrap_or_default() {
@@ -252,7 +262,7 @@ impl TestEnv {
         self.host.log().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// The last lines of the host's log, whenever it started.
+    /// The last lines of the host's log, over all its starts.
     pub fn end_of_log(&self) -> String {
         let log = self.host.whole_log();
         let log: Vec<_> = log.lines().collect();
@@ -260,17 +270,17 @@ impl TestEnv {
     }
 }
 
-/// The metrics of a host when nothing waits in its queues and nobody works.
+/// The metrics of a host once its queues are empty and no reconcile is in progress.
 pub async fn at_rest(host: &Host, patience: Duration) -> Result<Samples> {
     let read = async || Samples::parse(&host.metrics().await?);
     eventually(patience, "the host to be at rest", async || {
         let now = read().await?;
-        // The queue tells both at one moment.
+        // The queue reports both values of the same moment.
         let (waiting, working) = (now.sum("workqueue_depth", &[]), now.sum("workqueue_unfinished_work_seconds", &[]));
         Ok(Look::of(waiting == 0.0 && working == 0.0, (waiting, working)))
     })
     .await?;
-    // What ended while they were read may be reported as it was before.
+    // The other metrics of a reconcile that ended during this read may be too old, so all are read once more.
     read().await
 }
 
@@ -284,7 +294,7 @@ pub fn app(name: &str) -> Value {
     })
 }
 
-/// A `Misbehaver` that acts in one way.
+/// A `Misbehaver` with this act, which says what its plugin does.
 pub fn misbehaver(name: &str, act: &str) -> Value {
     json!({
         "apiVersion": "test.pilothouse.dev/v1",
@@ -344,13 +354,13 @@ pub fn config_map(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
-/// Whether an object is ready, as it is now.
+/// Whether an object is ready in its present generation.
 pub fn is_ready(object: &Value) -> bool {
     let ready = condition(object, "Ready");
     ready["status"] == "True" && ready["observedGeneration"] == object["metadata"]["generation"]
 }
 
-/// Whether an `AppService` says that all is as desired and stays so.
+/// Whether the status of an `AppService` reports everything as desired for its present generation.
 fn is_at_rest(app: &Value) -> bool {
     let wanted = &app["spec"]["replicas"];
     let ready = condition(app, "Ready");

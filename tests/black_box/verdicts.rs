@@ -33,11 +33,11 @@ async fn wait_is_reported_and_called_again_after_its_delay(env: &mut TestEnv) ->
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("patient", "wait")).await?;
     progressing(env, "patient", "Missing").await?;
-    // It asked for one second.
+    // The plugin asks to be called again after one second.
     for _ in 0..2 {
         env.reconciled_after("misbehaver", async || Ok(())).await?;
     }
-    // What it waits for comes.
+    // Then the plugin has nothing left to wait for.
     env.namespace.patch("Misbehaver", "patient", json!({"spec": {"act": "well"}})).await?;
     well(env, "patient").await
 }
@@ -63,7 +63,7 @@ async fn invalid_is_reported_and_not_retried(env: &mut TestEnv) -> Result<()> {
     let object = env.stalled("Misbehaver", "wrong", "Invalid").await?;
     ensure!(condition(&object, "Stalled")["message"] == "this cannot be", "{object}");
     env.event("Misbehaver", "wrong", "Invalid").await?;
-    // The host is busy with other things meanwhile.
+    // Meanwhile the host reconciles another object.
     env.namespace.apply(app("web")).await?;
     env.at_rest("web").await?;
     let before = env.calls("misbehaver").await?;
@@ -74,7 +74,7 @@ async fn invalid_is_reported_and_not_retried(env: &mut TestEnv) -> Result<()> {
     well(env, "wrong").await
 }
 
-/// `Ready` is the plugin's own word as long as the host has nothing to say against it.
+/// The plugin's own `Ready` is written as long as the host has no reason against it.
 async fn the_plugins_ready_condition_is_written(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     env.namespace.apply(misbehaver("humble", "unready")).await?;
@@ -99,8 +99,8 @@ async fn a_plugins_events_are_written(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// A lookup that finds nothing is remembered: the object is reconciled as soon as what it looked for is there, changes
-/// or goes. The plugin itself asks for five minutes.
+/// A lookup that finds nothing is indexed, too: the object is reconciled when the object that it looked up is created, changed or
+/// deleted. The delay that the plugin requests is five minutes.
 async fn a_missing_lookup_is_awaited(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut curious = misbehaver("curious", "lookup");
@@ -119,7 +119,7 @@ async fn a_missing_lookup_is_awaited(env: &mut TestEnv) -> Result<()> {
     progressing(env, "curious", "Missing").await
 }
 
-/// What is selected may come, get another label, and go.
+/// A selected object may be created, relabelled and deleted.
 async fn a_lookup_by_selector_follows_what_it_selects(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
     let mut curious = misbehaver("curious", "lookup-select");
@@ -144,8 +144,8 @@ async fn a_lookup_by_selector_follows_what_it_selects(env: &mut TestEnv) -> Resu
     Ok(())
 }
 
-/// A chain of objects of one host: each waits for the next one's status, the last for a ConfigMap. The watch is late, so that
-/// the host has the answer to its status write before the event of it.
+/// A chain of objects: each waits for the status of the next one, and the last one for a ConfigMap. The watch is late, so the host
+/// has the response to its status write before the watch event.
 async fn a_status_write_of_the_host_triggers_the_objects_that_looked_it_up(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     proxy.watches().delay(Duration::from_millis(200));
@@ -174,7 +174,7 @@ async fn a_lookup_that_is_not_possible_is_reported(env: &mut TestEnv) -> Result<
     Ok(())
 }
 
-/// Waits until an object says that it is on its way, for a reason.
+/// Waits until an object is reconciling for this reason.
 async fn progressing(env: &TestEnv, name: &str, reason: &str) -> Result<()> {
     let holds = |object: &Value| {
         let is = |type_: &str, status: &str| condition(object, type_)["status"] == status;

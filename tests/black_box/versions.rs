@@ -36,7 +36,8 @@ async fn an_object_has_one_child_in_all_versions_of_its_kind(env: &mut TestEnv) 
     ensure!(uid(&until_child_says(env, "two").await?) == uid(&child), "another child in the place of the first");
     until_ready(env, 2).await?;
 
-    // Its next version reconciles v2, and somebody still writes v1. The child stays, and names its owner as it is known now.
+    // The next version of the plugin reconciles v2, and somebody still writes v1. The child stays, and its owner reference has the
+    // new version.
     install(env, &copies::replaced(&first, "copies.pilothouse.dev/v1", "copies.pilothouse.dev/v2"))?;
     let owner = |child: &Value| child["metadata"]["ownerReferences"][0]["apiVersion"] == "copies.pilothouse.dev/v2";
     let followed = env.namespace.until("ConfigMap", "web", "to follow its owner's version", owner).await?;
@@ -46,7 +47,7 @@ async fn an_object_has_one_child_in_all_versions_of_its_kind(env: &mut TestEnv) 
     until_ready(env, 3).await
 }
 
-/// Puts the plugin in the place of what was there before.
+/// Installs the plugin in place of the previous one.
 fn install(env: &TestEnv, bytes: &[u8]) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let plugin = folder.path().join("copy.wasm");
@@ -61,7 +62,7 @@ async fn apply(env: &TestEnv, version: &str, value: &str) -> Result<()> {
         "metadata": {"name": "web"},
         "spec": {"value": value},
     });
-    // As kubectl's merge patch does, whichever version had it before.
+    // As kubectl does with a merge patch, whichever version was written before.
     let api = copies::api(env, 0, version);
     match api.get_opt("web").await? {
         Some(_) => api.patch("web", &PatchParams::default(), &Patch::Merge(body)).await?,

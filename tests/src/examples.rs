@@ -1,5 +1,6 @@
-//! The plugins in `examples/`, which lie outside the workspace as a user's would: what was built of them is a plugin, and
-//! says what its README promises. Needs no cluster. Their own tests are run by `scripts/test.sh`.
+//! The plugins in `examples/`, which are outside the workspace, as a user's plugin would be. Checks that the built files are
+//! plugins with the manifests and results that their READMEs promise. Needs no cluster. `scripts/test.sh` runs the examples' own
+//! tests.
 
 use std::{path::Path, process::Command};
 

@@ -2,7 +2,7 @@
 
 use crate::metrics::{Family, Samples};
 
-/// Units that are multiples or parts of a base unit, and what base units are not called.
+/// Units that are multiples or parts of a base unit, and other names of base units.
 const NO_BASE_UNITS: [&str; 22] = [
     "nanoseconds",
     "microseconds",

@@ -37,12 +37,12 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// The two ways to write metrics down.
+/// The two text formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// OpenMetrics: a counter is described without `_total`, and there is an end mark.
     OpenMetrics,
-    /// Prometheus' own.
+    /// The Prometheus text format.
     Classic,
 }
 

@@ -1,4 +1,4 @@
-//! Holds the pages of the repository to what is there: every link to a file leads to one. Follows no link to elsewhere.
+//! Checks the pages of the repository: every link to a file leads to an existing one. Links to other sites are not followed.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::artifacts::repository;
 
-/// Folders that are looked through, besides the repository's own pages.
+/// The folders whose pages are checked, besides the pages in the root of the repository.
 const FOLDERS: [&str; 5] = ["docs", "docs/decisions", "deploy", "examples/greeting", "tests/fixtures/contract-0.1"];
 
 #[test]
@@ -38,7 +38,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?)
 }
 
-/// The files that a page links to, without the place inside them.
+/// The files that a page links to, without the fragment.
 fn links(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
     let paths = targets.filter(|target| !target.contains("://")).filter_map(|target| target.split('#').next());

@@ -6,5 +6,5 @@ mod manifest;
 mod measurement;
 
 pub use kind::KindRef;
-pub use manifest::{CONTRACT_VERSION, ChildReads, Manifest, ManifestError, SECTION};
+pub use manifest::{CONTRACT_VERSION, ChildReads, Manifest, ManifestError, SECTION, is_json_pointer};
 pub use measurement::{Measurement, MeasurementKind};

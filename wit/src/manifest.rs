@@ -182,7 +182,7 @@ impl Manifest {
         if self.finalizer.as_deref().is_some_and(|finalizer| !is_qualified_name(finalizer)) {
             return invalid("finalizer", "it must be a domain, a slash and a name, such as `example.com/cleanup`");
         }
-        let no_pointer = |pointer: &String| pointer.len() < 2 || !pointer.starts_with('/');
+        let no_pointer = |pointer: &String| !is_json_pointer(pointer);
         if self.managed_by.as_ref().is_some_and(no_pointer) {
             return invalid("managedBy", "it must be a JSON pointer, such as `/spec/managedBy`");
         }
@@ -273,6 +273,12 @@ fn is_dns_label(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && !text.ends_with('-')
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// Whether a text is the JSON pointer (RFC 6901) of a field: `~` is followed by 0 or 1. The whole document is no field.
+pub fn is_json_pointer(text: &str) -> bool {
+    let is_escape = |rest: &str| rest.starts_with(['0', '1']);
+    text.len() > 1 && text.starts_with('/') && text.split('~').skip(1).all(is_escape)
 }
 
 /// Whether a text is a domain, a slash and a name, as the API server wants finalizers to be.

@@ -1,8 +1,16 @@
 //! The host's log on standard error, as text for people or as JSON for log collectors.
 
+use std::fmt;
+
 use clap::{Args, ValueEnum};
 use pilothouse_controller::server::{LogLevel, LogLevelError};
-use tracing_subscriber::{EnvFilter, reload};
+use tracing::field::Field;
+use tracing_subscriber::{
+    EnvFilter,
+    field::MakeExt,
+    fmt::format::{Writer, debug_fn},
+    reload,
+};
 
 /// The arguments of the log.
 #[derive(Args, Clone, Debug)]
@@ -42,7 +50,8 @@ impl Logging {
         let (level, started) = match self.log_format {
             Format::Text => {
                 let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-                let builder = builder.with_ansi(colours).with_filter_reloading();
+                let fields = debug_fn(write_field).delimited(" ");
+                let builder = builder.with_ansi(colours).fmt_fields(fields).with_filter_reloading();
                 (Level::of(builder.reload_handle()), builder.try_init())
             }
             Format::Json => {
@@ -75,6 +84,23 @@ impl LogLevel for Level {
     }
 }
 
+/// Writes one field in one line. A plugin's words may have line breaks, which would look like further lines of the log.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    if field.name() != "message" {
+        write!(writer, "{}=", field.name())?;
+    }
+    writer.write_str(&in_one_line(&format!("{value:?}")))
+}
+
+/// A text with its control characters escaped.
+fn in_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() { line.extend(character.escape_default()) } else { line.push(character) }
+    }
+    line
+}
+
 /// Parses a filter. A part without `=` must be a level: tracing would take any other word for a target and log only that target.
 fn filter(text: &str) -> Result<EnvFilter, LogLevelError> {
     let malformed = |why: String| LogLevelError::Malformed { filter: text.to_owned(), why };
@@ -89,6 +115,15 @@ fn filter(text: &str) -> Result<EnvFilter, LogLevelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_with_line_breaks_is_one_line() {
+        for (text, line) in
+            [("plain ü", "plain ü"), ("a\nERROR forged", "a\\nERROR forged"), ("\u{1b}[31m", "\\u{1b}[31m")]
+        {
+            assert_eq!(in_one_line(text), line);
+        }
+    }
 
     #[test]
     fn a_filter_is_a_level_and_more_levels_for_parts() {

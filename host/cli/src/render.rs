@@ -172,6 +172,7 @@ fn print_plan(children: &[DesiredChild], desired: &Desired, observed: &Observed,
     let context = DeletionContext {
         version: &digest[..digest.floor_char_boundary(12)],
         on_purpose: desired.removes_many,
+        // Without a cluster nothing is known of an earlier failure. The status of the object decides.
         is_pending: false,
         new_version: &NewVersionWindow::begin([]),
     };

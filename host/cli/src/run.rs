@@ -101,6 +101,8 @@ impl Run {
         );
         let election = self.election.election(&config, own_namespace, fence, &host)?;
         let requested = Addresses { health: self.health_address, metrics: self.metrics_address };
+        // Before the plugins are loaded, which takes seconds if they have to be compiled: probes and scrapes are answered from here
+        // on.
         let addresses = server::serve(&host, level, requested).await?;
         let directory = Directory::open(&self.plugins, engine, host.clone())?;
         tracing::info!(

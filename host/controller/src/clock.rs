@@ -1,6 +1,7 @@
 //! The sources of time and randomness. Both are passed in from outside, so that a run can be reproduced: waiting and durations use
 //! tokio's clock, which tests can pause; the time of day and random numbers come from here. Nothing else in this crate reads the
-//! system's clock or random numbers.
+//! system's clock or random numbers, no order comes from a map that is ordered at random, and each `select!` is `biased`, for its
+//! order is random otherwise.
 
 use std::{
     fmt,

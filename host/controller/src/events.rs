@@ -3,7 +3,7 @@
 //! the host stops, it writes the pending ones. Nothing depends on an Event being written.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
@@ -85,7 +85,7 @@ impl Recorder {
     /// Starts the writer, which ends when the last recorder is dropped. Needs a tokio runtime.
     pub fn start(client: Client, clock: Clock) -> Self {
         let (sender, receiver) = mpsc::channel(MAX_PENDING);
-        tokio::spawn(Writer { client, written: HashMap::new() }.run(receiver));
+        tokio::spawn(Writer { client, written: BTreeMap::new() }.run(receiver));
         Self { writer: sender, clock }
     }
 
@@ -113,6 +113,7 @@ fn api_event(kind: &KindRef, object: &Object, event: &Event, now: Timestamp) -> 
     (&object.uid, event).hash(&mut hasher);
     let now = Time(now);
     let cut = |text: &str, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
+    // The API server refuses an Event on a cluster-scoped object in an ordinary namespace. client-go uses `default`, too.
     let namespace = Some(&*object.name.namespace).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
     let begin = cut(&object.name.name, MAX_NAME);
     ApiEvent {
@@ -145,7 +146,7 @@ fn api_event(kind: &KindRef, object: &Object, event: &Event, now: Timestamp) -> 
 
 struct Writer {
     client: Client,
-    written: HashMap<String, Written>,
+    written: BTreeMap<String, Written>,
 }
 
 /// An Event in the API server.
@@ -163,9 +164,11 @@ impl Writer {
         loop {
             let count_pending = self.written.values().any(|written| written.count_pending);
             tokio::select! {
+                biased;
                 command = commands.recv() => match command {
                     Some(Command::Write(event)) => self.create_or_count(*event).await,
                     Some(Command::Flush(written)) => {
+                        // The channel keeps the order, so all Events that were recorded before are created by now.
                         self.write_counts(Duration::ZERO).await;
                         drop(written);
                     }
@@ -181,9 +184,12 @@ impl Writer {
         if let Some(written) = self.written.get_mut(&name) {
             written.count += 1;
             (written.last_timestamp, written.count_pending) = (event.last_timestamp, true);
+            // Commands that keep coming would restart the timer in `run` for ever, so each repetition looks for counts that are
+            // due.
             return self.write_counts(COUNT_INTERVAL).await;
         }
         if self.written.len() >= MAX_REMEMBERED {
+            // This costs a request for each Event that is repeated: its create is answered with 409, and its count is read.
             self.written.clear();
         }
         let namespace = event.metadata.namespace.clone().unwrap_or_default();

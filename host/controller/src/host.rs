@@ -145,10 +145,17 @@ impl Host {
         &self.metrics
     }
 
+    /// The number of objects of which anything is remembered between two reconciles.
+    pub fn remembered_objects(&self) -> usize {
+        self.pipeline.remembered_objects().max(self.queue.remembered_keys())
+    }
+
     /// Activates a plugin as soon as it is ready. Until then the present version stays active.
     pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>) {
         let name = reconciler.manifest().name.clone();
         let (host, key) = (self.clone(), name.clone());
+        // The lock is held until `begin`. Otherwise the task could call `finish` first, and the plugin would count as starting for
+        // ever.
         let mut starting = self.starting();
         let task = tokio::spawn(async move {
             let plugin = host.prepare(reconciler).await;
@@ -161,6 +168,7 @@ impl Host {
             );
             host.metrics.plugin_started(manifest, host.config.concurrency);
             host.queue.open(&manifest.name);
+            // One lock for all steps: `not_ready` would otherwise find a moment at which the plugin is neither starting nor active.
             let mut starting = host.starting();
             let plugin = host.plugins.start(plugin);
             host.trigger.plugin_started(&plugin);
@@ -182,6 +190,7 @@ impl Host {
                 tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
             }
         };
+        // While the record waits for the fence, the caches fill. So a standby host can take over at once.
         let record = async {
             self.config.fence.until_open().await;
             self.record.add(&reconciles, &children).await
@@ -202,6 +211,7 @@ impl Host {
     /// Removes a plugin. Its objects and their children stay as they are.
     pub fn remove(&self, name: &str) {
         self.starting().cancel(name);
+        // Before the states are forgotten: a reconcile that ends after this does not put its state back.
         self.plugins.stop(name);
         self.trigger.plugin_stopped(name);
         self.pipeline.forget_plugin(name);
@@ -245,8 +255,10 @@ impl Host {
         let mut resync = Resync::every(self.config.resync);
         loop {
             tokio::select! {
+                biased;
                 () = &mut stop => break,
                 part = resync.next() => self.trigger.resync(part, RESYNC_PARTS),
+                // `next` takes a key in the same step in which it returns it, so no key is lost when another branch is chosen.
                 key = self.queue.next() => {
                     let Some(key) = key else { break };
                     let (pipeline, queue) = (self.pipeline.clone(), self.queue.clone());
@@ -254,6 +266,7 @@ impl Host {
                         let outcome = pipeline.reconcile(&key, queue.failures(&key)).await;
                         queue.done(&key, outcome.action, outcome.pause);
                     });
+                    // A `JoinSet` keeps finished tasks until they are joined.
                     while in_progress.try_join_next().is_some() {}
                 }
             }
@@ -281,8 +294,10 @@ struct Resync {
 
 impl Resync {
     fn every(period: Duration) -> Self {
+        // An interval of zero panics.
         let tick = (period / RESYNC_PARTS as u32).max(Duration::from_millis(1));
         let mut ticks = tokio::time::interval_at(Instant::now() + tick, tick);
+        // The default is to make up for missed ticks: after a suspension, many objects would be reconciled at once.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { ticks, part: 0 }
     }

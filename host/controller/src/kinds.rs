@@ -1,15 +1,21 @@
 //! API discovery for one kind: its plural, its scope, whether it has a status subresource, and its schema. Requests only the
 //! group and version of the kind. Caches nothing; informers keep the result.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use http::{Request, header::ACCEPT};
+use http::{
+    HeaderValue, Request, StatusCode,
+    header::{ACCEPT, CONTENT_LENGTH, ETAG, IF_NONE_MATCH},
+};
+use http_body_util::BodyExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
-use kube::{Api, Client, api::ApiResource};
+use kube::{Api, Client, api::ApiResource, client::Body, core::Status};
 use pilothouse_engine::contract::KindRef;
-use serde::Deserialize;
 
 use crate::{object::Incoming, schema::Schema};
+
+/// The most memory that is reserved for a document before it is there, whatever length is announced.
+const MAX_RESERVED: usize = 4 << 20;
 
 /// A kind that the API server serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +38,11 @@ pub struct KnownKind {
 }
 
 impl InstalledKind {
+    /// Whether objects of both are found under the same paths.
+    pub fn is_read_like(&self, other: &Self) -> bool {
+        self.resource == other.resource && self.namespaced == other.namespaced
+    }
+
     /// The API of the kind: in `namespace`, or for the whole cluster if the kind is cluster-scoped.
     pub fn api(&self, client: &Client, namespace: &str) -> Api<Incoming> {
         if self.namespaced {
@@ -60,6 +71,7 @@ pub async fn find(client: &Client, kind: &KindRef) -> Result<Option<InstalledKin
 }
 
 fn pick(list: &APIResourceList, kind: &KindRef) -> Option<InstalledKind> {
+    // A name with a slash is a subresource, which may be listed with the same kind: `deployments/status` is a Deployment, too.
     let found = list.resources.iter().find(|resource| resource.kind == kind.kind && !resource.name.contains('/'))?;
     let status = format!("{}/status", found.name);
     Some(InstalledKind {
@@ -75,13 +87,76 @@ fn pick(list: &APIResourceList, kind: &KindRef) -> Option<InstalledKind> {
     })
 }
 
-/// Reads the document of the API server's OpenAPI v3 that has a kind's schema; none if there is no document for the group and
-/// version. The document of the core kinds has about a megabyte.
+/// A document of the API server's OpenAPI v3.
+#[derive(Clone, Debug)]
+pub struct SchemaDocument {
+    /// Its JSON text.
+    pub text: String,
+    /// Identifies this state of the document; none if the API server does not send one.
+    pub etag: Option<String>,
+}
+
+/// The answer to a request for a document.
+#[derive(Clone, Debug)]
+pub enum DocumentAnswer {
+    /// It is still the one with the known ETag.
+    Unchanged,
+    /// There is no document for the group and version.
+    Missing,
+    /// The document.
+    Document(SchemaDocument),
+}
+
+/// Reads the document that has a kind's schema, unless it still has the ETag `known`. The document of the core kinds has about a
+/// megabyte.
 ///
 /// # Errors
 /// The error of the request.
-pub async fn schema_document(client: &Client, kind: &KindRef) -> Result<Option<String>, kube::Error> {
-    openapi(client, &format!("/openapi/v3/{}", document_of(kind))).await
+pub async fn schema_document(
+    client: &Client,
+    kind: &KindRef,
+    known: Option<&str>,
+) -> Result<DocumentAnswer, kube::Error> {
+    let request = Request::get(format!("/openapi/v3/{}", document_of(kind))).header(ACCEPT, "application/json");
+    let request = match known {
+        Some(etag) => request.header(IF_NONE_MATCH, etag),
+        None => request,
+    };
+    // Not `Client::request`, because a 304 and the ETag are part of the answer.
+    let response = client.send(request.body(Body::empty()).map_err(kube::Error::HttpError)?).await?;
+    match response.status() {
+        StatusCode::NOT_MODIFIED => return Ok(DocumentAnswer::Unchanged),
+        StatusCode::NOT_FOUND => return Ok(DocumentAnswer::Missing),
+        _ => {}
+    }
+    let (parts, body) = response.into_parts();
+    let header = |name| parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let length = header(CONTENT_LENGTH).and_then(|length| length.parse().ok()).unwrap_or_default();
+    let body = read_body(body, length).await?;
+    if !parts.status.is_success() {
+        return Err(refusal(parts.status, &body));
+    }
+    let etag = header(ETAG).map(str::to_owned);
+    let text = String::from_utf8(body).map_err(kube::Error::FromUtf8)?;
+    Ok(DocumentAnswer::Document(SchemaDocument { text, etag }))
+}
+
+/// The error that a refused request means: the `Status` in its body, if it has one. A proxy may answer with anything else.
+fn refusal(code: StatusCode, body: &[u8]) -> kube::Error {
+    let without_status =
+        || Status::failure("the API server does not give its OpenAPI document", "").with_code(code.as_u16());
+    kube::Error::Api(Box::new(serde_json::from_slice(body).unwrap_or_else(|_| without_status())))
+}
+
+/// Reads a body of about this many bytes. Frame by frame, because to collect it first would take its memory twice.
+async fn read_body(mut body: Body, length: usize) -> Result<Vec<u8>, kube::Error> {
+    let mut bytes = Vec::with_capacity(length.min(MAX_RESERVED));
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes)
 }
 
 /// Reads a kind's schema; none if the API server has no document for it, or the document lacks the kind.
@@ -89,76 +164,22 @@ pub async fn schema_document(client: &Client, kind: &KindRef) -> Result<Option<S
 /// # Errors
 /// The error of the request, or of parsing its response.
 pub async fn schema(client: &Client, kind: &KindRef) -> Result<Option<Schema>, kube::Error> {
-    let Some(document) = schema_document(client, kind).await? else { return Ok(None) };
-    Schema::parse(&document, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)
-}
-
-/// The hash of each OpenAPI document of the API server. After a change of a hash, a schema may have changed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SchemaHashes(BTreeMap<String, String>);
-
-impl SchemaHashes {
-    /// The hash of the document with a kind's schema; none if there is no such document.
-    pub fn of(&self, kind: &KindRef) -> Option<&str> {
-        self.0.get(&document_of(kind)).map(String::as_str)
+    match schema_document(client, kind, None).await? {
+        DocumentAnswer::Document(document) => parse_schema(&document.text, kind),
+        DocumentAnswer::Unchanged | DocumentAnswer::Missing => Ok(None),
     }
 }
 
-/// Reads the hashes of all documents, which is one small response. Empty if the API server has no OpenAPI v3.
+/// The schema of a kind in a document's text; none if the document lacks the kind.
 ///
 /// # Errors
-/// The error of the request, or of parsing its response.
-pub async fn schema_hashes(client: &Client) -> Result<SchemaHashes, kube::Error> {
-    let Some(list) = openapi(client, "/openapi/v3").await? else { return Ok(SchemaHashes::default()) };
-    hashes(&list).map_err(kube::Error::SerdeError)
-}
-
-fn hashes(list: &str) -> Result<SchemaHashes, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct Documents {
-        paths: BTreeMap<String, Document>,
-    }
-    #[derive(Deserialize)]
-    struct Document {
-        #[serde(rename = "serverRelativeURL")]
-        url: String,
-    }
-    let Documents { paths } = serde_json::from_str(list)?;
-    // The URL contains the hash, so the whole URL serves as one.
-    Ok(SchemaHashes(paths.into_iter().map(|(path, document)| (path, document.url)).collect()))
+/// That the document is no OpenAPI.
+pub fn parse_schema(document: &str, kind: &KindRef) -> Result<Option<Schema>, kube::Error> {
+    Schema::parse(document, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)
 }
 
 /// The document that contains a kind's schema.
 fn document_of(kind: &KindRef) -> String {
     let root = if kind.group().is_empty() { "api" } else { "apis" };
     format!("{root}/{}", kind.api_version)
-}
-
-async fn openapi(client: &Client, path: &str) -> Result<Option<String>, kube::Error> {
-    let request = Request::get(path).header(ACCEPT, "application/json").body(Vec::new());
-    match client.request_text(request.map_err(kube::Error::HttpError)?).await {
-        Ok(text) => Ok(Some(text)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kind_has_the_hash_of_the_document_of_its_group_and_version() -> Result<(), serde_json::Error> {
-        let hashes = hashes(
-            r#"{"paths": {
-                "api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=A"},
-                "apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1?hash=B"}
-            }}"#,
-        )?;
-        let of = |api_version: &str| hashes.of(&KindRef::new(api_version, "Any")).map(str::to_owned);
-        assert_eq!(of("v1").as_deref(), Some("/openapi/v3/api/v1?hash=A"));
-        assert_eq!(of("apps/v1").as_deref(), Some("/openapi/v3/apis/apps/v1?hash=B"));
-        assert_eq!(of("apps/v2"), None);
-        Ok(())
-    }
 }

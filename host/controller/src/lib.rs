@@ -21,6 +21,7 @@ pub mod leader;
 pub mod lookups;
 pub mod metrics;
 pub mod object;
+pub mod observable;
 pub mod pipeline;
 pub mod plugin;
 pub mod queue;

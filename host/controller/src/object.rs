@@ -57,6 +57,11 @@ pub fn describe(kind: &KindRef, name: &ObjectRef) -> String {
     format!("{} '{}'", kind.kind, name.name)
 }
 
+/// The value of an annotation of an object in JSON.
+pub fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+    object.get("metadata")?.get("annotations")?.get(key)?.as_str()
+}
+
 /// The owner reference that has `controller: true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerRef {
@@ -262,6 +267,7 @@ impl<'de> Deserialize<'de> for Incoming {
                         _ => others.0.push((key, map.next_value()?)),
                     }
                 }
+                // They are often larger than the rest of the object.
                 metadata.0.retain(|(key, _)| key != "managedFields");
                 Ok(Incoming::of(&metadata, &others))
             }
@@ -297,6 +303,7 @@ impl Incoming {
             "generation" => metadata.generation = read(value),
             "deletionTimestamp" => fields.deleting = read::<Time>(value).is_some(),
             "labels" => fields.labels = read(value).unwrap_or_default(),
+            // The search in the text spares most objects the parsing of their annotations.
             "annotations" if value.get().contains(labels::IDENTITY) => {
                 fields.identity = read::<Annotations>(value).and_then(|annotations| annotations.identity);
             }

@@ -45,6 +45,7 @@ fn create_private(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let metadata = std::fs::metadata(directory)?;
+    // The directory may have existed before, and then `create` leaves its mode as it is.
     if metadata.permissions().mode() & 0o022 != 0 {
         let message = format!(
             "the cache directory '{}' (owner {}) can be written by others; machine code is loaded from it, so run \

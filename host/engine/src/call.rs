@@ -107,6 +107,7 @@ impl Plugin {
 impl Code {
     async fn call(&self, verb: Verb, request: Request, context: CallContext) -> Call {
         let started = Instant::now();
+        // Only with WASI can a plugin read random numbers. For all others the request need not be hashed.
         let seed = self.imports_wasi.then(|| seed(&request));
         let mut store = self.store(CallState::new(&self.limits, context.lookups, context.now, seed));
         let outcome = match self.in_time(self.instantiate_and_call(&mut store, verb, request)).await {
@@ -126,6 +127,8 @@ impl Code {
         poll_fn(|context| match call.as_mut().poll(context) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
             Poll::Pending => {
+                // Created at the first poll, which is always on the host's own runtime: the runtime of the slow threads has no
+                // timers.
                 let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limits.wall)));
                 timer.as_mut().poll(context).map(|()| None)
             }
@@ -138,6 +141,7 @@ impl Code {
         store.limiter(|state| &mut state.meter);
         store.set_hostcall_fuel(self.limits.output_bytes);
         store.set_max_component_handles(self.limits.handles);
+        // A new store has the deadline 0, which has always passed: the call would yield at its start and move to the slow threads.
         store.set_epoch_deadline(1);
         let mut slices = self.limits.slices();
         // Each epoch is one time slice: the call yields to other tasks until its slices are used up.
@@ -146,6 +150,7 @@ impl Code {
             Ok(if slices == 0 {
                 UpdateDeadline::Interrupt
             } else {
+                // tokio's own yield lets other tasks and the I/O driver run before the call goes on.
                 UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
             })
         });
@@ -162,6 +167,7 @@ impl Code {
             Verb::Reconcile => &self.reconcile,
             Verb::Finalize => self.finalize.as_ref().ok_or_else(|| wasmtime::Error::msg("no finalizer is exported"))?,
         };
+        // The pool refuses an instance above its limits, so a call waits here for its turn.
         let _slot = self.shared.slots.acquire().await.map_err(wasmtime::Error::new)?;
         let _running = self.shared.ticker.enter()?;
         let instance = self.pre.instantiate_async(&mut *store).await?;
@@ -182,6 +188,7 @@ fn seed(request: &Request) -> u64 {
 fn classify(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Outcome {
     match error.downcast_ref::<wasmtime::Trap>() {
         Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
+        // A plugin usually traps when it gets no memory. The refusal is then the cause to report.
         Some(_) if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),
         Some(trap) => Outcome::Trap(state.explanation.line().unwrap_or_else(|| describe(*trap, error))),
         None if format!("{error:#}").contains(HOSTCALL_FUEL) => Outcome::OutputLimit(limits.output_bytes),

@@ -98,6 +98,7 @@ async fn run(program: &Path, arguments: &[String], input: &Path, output: &Path) 
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        // The deadline drops this future. Without this setting, the compiler would go on.
         .kill_on_drop(true)
         .output();
     let finished = tokio::time::timeout(DEADLINE, child).await.map_err(|_| CompileError::Deadline)?;

@@ -1,4 +1,4 @@
-//! Names bytes by what they are.
+//! The digest that identifies the bytes of a plugin.
 
 use sha2::{Digest, Sha256};
 

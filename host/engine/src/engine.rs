@@ -212,11 +212,13 @@ pub(crate) fn wasmtime_engine(purpose: Purpose) -> wasmtime::Result<wasmtime::En
     let mut config = Config::new();
     config
         .wasm_component_model(true)
+        // The contract has no async functions. Without the support, a store is created without its data structures.
         .concurrency_support(false)
         .epoch_interruption(true)
         .cranelift_opt_level(OptLevel::Speed)
         // Backtraces use wasmtime's own tables. The registry of the system's unwinder is slow with many modules.
         .native_unwind_info(false)
+        // Functions of the host run on the same stack. For them, the difference of the two sizes is left.
         .async_stack_size(1 << 20)
         .max_wasm_stack(512 << 10);
     if purpose == Purpose::Run {
@@ -247,6 +249,7 @@ fn pool() -> PoolingAllocationConfig {
         .linear_memory_keep_resident(64 << 10)
         .table_keep_resident(16 << 10)
         .async_stack_keep_resident(32 << 10)
+        // A slot keeps the memory of the plugin that used it last. Reusing few slots keeps an idle host small.
         .max_unused_warm_slots(8)
         .pagemap_scan(Enabled::Auto);
     pool

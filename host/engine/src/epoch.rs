@@ -46,6 +46,7 @@ impl Ticker {
     /// Starts the thread, which ends when the ticker is dropped.
     pub(crate) fn start(engine: &wasmtime::Engine) -> io::Result<Self> {
         let clock = Arc::new(Clock::new(FIRST_SLICE)?);
+        // Weak, so that this thread does not keep the engine alive.
         let (seen, engine) = (clock.clone(), engine.weak());
         let tick = move || {
             if let Some(engine) = engine.upgrade() {
@@ -64,6 +65,7 @@ impl Ticker {
     pub(crate) fn enter(&self) -> io::Result<Running> {
         let mut calls = self.0.calls();
         if calls.running == 0 {
+            // Only for the first call: setting the timer again for each would postpone the tick of a long call that runs already.
             self.0.set(self.0.first_slice)?;
         }
         calls.running += 1;
@@ -111,6 +113,7 @@ impl Drop for Ticker {
     fn drop(&mut self) {
         let mut calls = self.0.calls();
         calls.stopped = true;
+        // This wakes the thread. Zero would stop the timer.
         if let Err(error) = self.0.set(Duration::from_nanos(1)) {
             tracing::error!("failed to end the epoch thread: {error}");
         }
@@ -122,6 +125,7 @@ impl Drop for Running {
         let mut calls = self.0.calls();
         calls.running -= 1;
         if calls.running == 0
+            // After `stopped` the timer has to fire once more, because it ends the thread.
             && !calls.stopped
             && let Err(error) = self.0.set(Duration::ZERO)
         {
@@ -138,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// A slice that does not end during a test. The timer of one that ended would look stopped.
+    /// A slice that does not end during a test, because the timer of a slice that has ended would look stopped.
     const LONG: Duration = Duration::from_secs(3_600);
 
     fn is_set(clock: &Clock) -> io::Result<bool> {

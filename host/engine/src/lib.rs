@@ -65,6 +65,8 @@ pub use digest::digest;
 pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin};
 pub use fingerprint::Fingerprint;
 pub use limits::Limits;
-pub use pilothouse_wit::{CONTRACT_VERSION, ChildReads, Manifest, ManifestError, Measurement, MeasurementKind};
+pub use pilothouse_wit::{
+    CONTRACT_VERSION, ChildReads, Manifest, ManifestError, Measurement, MeasurementKind, is_json_pointer,
+};
 pub use reconciler::Reconciler;
 pub use state::{AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded};

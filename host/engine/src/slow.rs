@@ -28,6 +28,7 @@ impl SlowLane {
         let mut task = AbortOnDrop(threads.spawn(call));
         match (&mut task.0).await.map_err(JoinError::try_into_panic) {
             Ok(done) => done,
+            // As if the call had panicked on this thread: the caller's handling of panics must see it.
             Err(Ok(panic)) => resume_unwind(panic),
             // The task was aborted, which happens only when the process ends.
             Err(Err(_)) => std::future::pending().await,
@@ -59,6 +60,7 @@ impl<T> Drop for AbortOnDrop<T> {
 impl Drop for SlowLane {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take().flatten() {
+            // To drop a runtime waits for its threads, which panics in async code.
             runtime.shutdown_background();
         }
     }

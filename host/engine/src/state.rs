@@ -116,6 +116,7 @@ impl Query {
 }
 
 fn answer_fingerprint(answer: &impl fmt::Debug) -> Fingerprint {
+    // The debug text, because the generated error type has no `Hash`.
     Fingerprint::of(&format!("{answer:?}"))
 }
 
@@ -176,6 +177,11 @@ impl CallState {
     }
 }
 
+/// The namespace that a lookup names. An empty text names none: languages without optional values write none so.
+fn named(namespace: Option<String>) -> Option<String> {
+    namespace.filter(|namespace| !namespace.is_empty())
+}
+
 impl lookup::Host for CallState {
     fn get(
         &mut self,
@@ -183,7 +189,7 @@ impl lookup::Host for CallState {
         namespace: Option<String>,
         name: String,
     ) -> Result<Option<String>, LookupError> {
-        let kind = KindRef::from(kind);
+        let (kind, namespace) = (KindRef::from(kind), named(namespace));
         self.spend_lookup(&kind)?;
         let answer = self.lookups.get(&kind, namespace.as_deref(), &name);
         self.record_answer(Query::Get { kind, namespace, name }, &answer);
@@ -196,7 +202,7 @@ impl lookup::Host for CallState {
         namespace: Option<String>,
         selector: String,
     ) -> Result<Vec<String>, LookupError> {
-        let kind = KindRef::from(kind);
+        let (kind, namespace) = (KindRef::from(kind), named(namespace));
         self.spend_lookup(&kind)?;
         let answer = self.lookups.select(&kind, namespace.as_deref(), &selector);
         self.record_answer(Query::Select { kind, namespace, selector }, &answer);
@@ -228,6 +234,7 @@ impl types::Host for CallState {}
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let (logs, now) = (&self.logs, self.now);
+        // Calls that can get here have their context already, except those of `Plugin::instantiate`.
         let ctx = self.wasi.get_or_insert_with(|| wasi::empty(logs, now, 0));
         WasiCtxView { ctx, table: &mut self.table }
     }
@@ -242,6 +249,7 @@ impl Explanation {
     const MAX_BYTES: usize = 1_024;
 
     fn add(&mut self, numbers: [u64; 4]) {
+        // The last piece of a text is filled up with zeros.
         let bytes = numbers.into_iter().flat_map(u64::to_le_bytes).filter(|byte| *byte != 0);
         self.0.extend(bytes.take(Self::MAX_BYTES - self.0.len()));
     }
@@ -281,11 +289,14 @@ impl Meter {
 
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        // All memories together. wasmtime also asks for the initial size of a memory; `current` is zero then.
         let total = self.memory.saturating_add(desired.saturating_sub(current));
         if total > self.memory_limit {
             self.memory_refused = true;
             return Ok(false);
         }
+        // wasmtime also asks if `desired` is above the maximum, and then refuses whatever this returns. That must not count as
+        // used.
         let allowed = maximum.is_none_or(|maximum| desired <= maximum);
         if allowed {
             self.memory = total;

@@ -78,6 +78,7 @@ pub(crate) fn empty(logs: &LogBudget, now: Timestamp, seed: u64) -> WasiCtx {
         .secure_random(SmallRng::seed_from_u64(seed))
         .insecure_random(SmallRng::seed_from_u64(seed))
         .insecure_random_seed(u128::from(seed))
+        // The host allocates as many bytes as the plugin asks for.
         .max_random_size(1 << 20)
         .allow_tcp(false)
         .allow_udp(false)
@@ -111,6 +112,7 @@ impl HostMonotonicClock for FixedClock {
     }
 
     fn now(&self) -> u64 {
+        // Does not count as reading the clock: the same call always reads the same values.
         self.ticks.fetch_add(1_000, Ordering::Relaxed)
     }
 }
@@ -143,6 +145,7 @@ struct Lines {
 impl Lines {
     fn push(&mut self, bytes: &[u8]) {
         self.partial.extend_from_slice(bytes);
+        // A line may come in several writes, so what follows the last line break waits for its rest.
         if let Some(end) = self.partial.iter().rposition(|&byte| byte == b'\n') {
             let rest = self.partial.split_off(end + 1);
             self.flush_partial();
@@ -160,6 +163,7 @@ impl Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
+        // The last line may have no line break.
         self.flush_partial();
     }
 }
@@ -171,6 +175,7 @@ impl AsyncWrite for Lines {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        // A guest may flush in the middle of a line, which must stay one line in the log.
         Poll::Ready(Ok(()))
     }
 

@@ -14,7 +14,7 @@ use pilothouse_tests::{
 };
 
 use self::{
-    run::{End, Point, crashed, overtaken, undisturbed},
+    run::{End, Point, crashed, crashed_with_late_write, without_crash},
     scenario::{SCENARIOS, Scenario},
 };
 use crate::{
@@ -22,18 +22,18 @@ use crate::{
     test_env::TestEnv,
 };
 
-/// Scenarios that run at once. They mostly wait.
+/// The number of scenarios that run at the same time. They mostly wait.
 const AT_ONCE: usize = 16;
 
 pub fn register(suite: &mut Suite) {
     heavy!(suite, every_crash_ends_as_if_there_had_been_none);
 }
 
-/// On a control plane where nobody but the host writes: how often it writes is the same each time.
+/// On a control plane where nobody but the host writes, so that the number of its writes is the same in each run.
 async fn every_crash_ends_as_if_there_had_been_none(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::quiet().await?).await?;
     let (cluster, upstream) = (&env.cluster, &env.upstream().await?);
-    let ends = stream::iter(&SCENARIOS).map(|scenario| undisturbed(cluster, upstream, scenario));
+    let ends = stream::iter(&SCENARIOS).map(|scenario| without_crash(cluster, upstream, scenario));
     let ends: Vec<_> = ends.buffered(AT_ONCE).try_collect().await?;
     let points =
         SCENARIOS.iter().zip(&ends).flat_map(|(scenario, end)| points(end).map(move |point| (scenario, end, point)));
@@ -46,11 +46,11 @@ async fn every_crash_ends_as_if_there_had_been_none(env: &mut TestEnv) -> Result
     late_writes_are_undone(cluster, upstream, &ends).await
 }
 
-/// Lets each write of each update arrive after the next host has gone on with something else: what it does is undone.
+/// Delays each write of each update until the next host has moved on. The effect of the late write must be undone.
 async fn late_writes_are_undone(cluster: &Arc<Cluster>, upstream: &Upstream, ends: &[End]) -> Result<()> {
     let updates = SCENARIOS.iter().zip(ends).filter(|(scenario, _)| scenario.is_update());
     let late = updates.flat_map(|(scenario, end)| (1..=end.writes.len()).map(move |write| (scenario, write)));
-    let tried = late.map(|(scenario, write)| overtaken(cluster, upstream, scenario, write));
+    let tried = late.map(|(scenario, write)| crashed_with_late_write(cluster, upstream, scenario, write));
     let tried: Vec<_> = stream::iter(tried).buffer_unordered(AT_ONCE).try_collect().await?;
     let taken = tried.iter().filter(|taken| **taken).count();
     eprintln!("late writes: {}, of which {taken} were taken and undone", tried.len());
@@ -64,7 +64,7 @@ fn points(end: &End) -> impl Iterator<Item = Point> {
     writes.flat_map(|write| [Moment::Before, Moment::After].map(|moment| Point { write, moment }))
 }
 
-/// Tells how many points were tried, and that it is all of them.
+/// Prints how many crash points were tried, and checks that these are all.
 fn report(ends: &[End], tried: &[&str]) -> Result<()> {
     let counts = SCENARIOS.iter().zip(ends).map(|(Scenario { name, .. }, end)| {
         (name, tried.iter().filter(|tried| tried == &name).count(), end.writes.len() * 2)

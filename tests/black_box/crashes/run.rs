@@ -14,27 +14,27 @@ use serde_json::{Value, json};
 use super::scenario::{NAME, Scenario, Step};
 use crate::{state::State, test_env::TestEnv};
 
-/// Reconciles in a row that write nothing, before an object is believed to be at rest.
+/// The number of reconciles in a row without a write after which an object counts as at rest.
 const QUIET: usize = 2;
 
 /// Where a host crashes.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// Which write of the last step, from 1.
+    /// The number of the write in the last step, from 1.
     pub write: usize,
-    /// Before or after the API server has done it.
+    /// Before or after the API server has carried it out.
     pub moment: Moment,
 }
 
-/// How a scenario ends when nothing happens to the host.
+/// The end of a scenario without a crash.
 pub struct End {
-    /// What is there.
+    /// The state of the namespace.
     pub state: State,
     /// What the host wrote during the last step.
     pub writes: Vec<String>,
 }
 
-/// A scenario that runs.
+/// A running scenario.
 struct Run {
     scenario: &'static Scenario,
     env: TestEnv,
@@ -43,12 +43,12 @@ struct Run {
 }
 
 /// Runs a scenario without a crash.
-pub async fn undisturbed(cluster: &Arc<Cluster>, upstream: &Upstream, scenario: &'static Scenario) -> Result<End> {
+pub async fn without_crash(cluster: &Arc<Cluster>, upstream: &Upstream, scenario: &'static Scenario) -> Result<End> {
     let run = Run::new(cluster, upstream, scenario, "undisturbed").await?;
-    run.execute(async |run| run.to_the_end().await).await
+    run.execute(async |run| run.run_to_end().await).await
 }
 
-/// Runs a scenario with a crash, and waits until everything is as if there had been none.
+/// Runs a scenario with a crash, and waits until the state is the same as without one.
 pub async fn crashed(
     cluster: &Arc<Cluster>,
     upstream: &Upstream,
@@ -58,20 +58,20 @@ pub async fn crashed(
 ) -> Result<()> {
     let name = format!("{} {:?}", point.write, point.moment);
     let run = Run::new(cluster, upstream, scenario, &name).await?;
-    let result = run.execute(async |run| run.through_a_crash(point, &end.state).await).await;
+    let result = run.execute(async |run| run.crash_at(point, &end.state).await).await;
     result.with_context(|| format!("{}, crash at write {name}; undisturbed: {:#?}", scenario.name, end.writes))
 }
 
-/// Runs a scenario with a crash at a write, goes back to where it was before the last step, and lets the write come then.
-/// Whether the API server took it.
-pub async fn overtaken(
+/// Runs a scenario with a crash at a write, returns to the state before the last step, and only then lets the write arrive. Returns
+/// whether the API server accepted it.
+pub async fn crashed_with_late_write(
     cluster: &Arc<Cluster>,
     upstream: &Upstream,
     scenario: &'static Scenario,
     write: usize,
 ) -> Result<bool> {
     let run = Run::new(cluster, upstream, scenario, &format!("{write} late")).await?;
-    let result = run.execute(async |run| run.through_a_late_write(write).await).await;
+    let result = run.execute(async |run| run.crash_with_late_write(write).await).await;
     result.with_context(|| format!("{}, write {write} comes late", scenario.name))
 }
 
@@ -82,7 +82,7 @@ impl Run {
         Ok(Self { scenario, env, proxy, touches: Cell::default() })
     }
 
-    /// Runs a scenario, the last step as `last` does; a failure comes with how everything is.
+    /// Runs a scenario with `last` as its last step. The error of a failure describes the whole state.
     async fn execute<T>(mut self, last: impl AsyncFnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let result = async {
             self.env.replace(self.scenario.plugin, self.scenario.first)?;
@@ -96,11 +96,11 @@ impl Run {
         .await;
         match result {
             Ok(result) => Ok(result),
-            Err(error) => Err(anyhow!("{error:#}\n{}", self.env.account().await)),
+            Err(error) => Err(anyhow!("{error:#}\n{}", self.env.describe_state().await)),
         }
     }
 
-    async fn to_the_end(&self) -> Result<End> {
+    async fn run_to_end(&self) -> Result<End> {
         self.proxy.writes().count();
         self.take(self.scenario.step).await?;
         let ends = |state: &State| Look::of((self.scenario.ends)(state), state);
@@ -109,20 +109,20 @@ impl Run {
         Ok(End { writes: self.proxy.writes().seen(), state: self.state().await? })
     }
 
-    async fn through_a_crash(&mut self, point: Point, end: &State) -> Result<()> {
+    async fn crash_at(&mut self, point: Point, end: &State) -> Result<()> {
         self.crash(point).await?;
-        self.comes_to(end).await
+        self.settles_at(end).await
     }
 
-    async fn through_a_late_write(&mut self, write: usize) -> Result<bool> {
+    async fn crash_with_late_write(&mut self, write: usize) -> Result<bool> {
         let before = self.state().await?;
         self.crash(Point { write, moment: Moment::Before }).await?;
         for step in self.scenario.before {
             self.take(*step).await?;
         }
-        self.comes_to(&before).await?;
+        self.settles_at(&before).await?;
         let answer = self.proxy.writes().release().await?;
-        self.comes_to(&before).await?;
+        self.settles_at(&before).await?;
         Ok(answer.is_success())
     }
 
@@ -132,7 +132,7 @@ impl Run {
         writes.hold(point.write, point.moment);
         self.take(self.scenario.step).await?;
         eventually(PATIENCE, "the write", async || {
-            self.act_for_others().await?;
+            self.act_for_controllers().await?;
             Ok(Look::of(writes.is_held(), writes.seen()))
         })
         .await?;
@@ -142,7 +142,7 @@ impl Run {
     }
 
     /// Waits until the state is as desired, and stays so.
-    async fn comes_to(&self, end: &State) -> Result<()> {
+    async fn settles_at(&self, end: &State) -> Result<()> {
         let same = |state: &State| Look::of(state == end, state);
         eventually(PATIENCE, &format!("the state {end:?}"), async || Ok(same(&self.look().await?))).await?;
         self.rest().await?;
@@ -168,7 +168,7 @@ impl Run {
     async fn rest(&self) -> Result<()> {
         let rests = |object: Option<Value>| Look::of(object.as_ref().is_none_or(|it| is_ready(it, "True")), object);
         eventually(PATIENCE, "the object to be ready", async || {
-            self.act_for_others().await?;
+            self.act_for_controllers().await?;
             Ok(rests(self.object().await?))
         })
         .await?;
@@ -195,13 +195,13 @@ impl Run {
     }
 
     async fn look(&self) -> Result<State> {
-        self.act_for_others().await?;
+        self.act_for_controllers().await?;
         self.state().await
     }
 
-    /// Does what controllers and nodes do, which do not run, for nobody knows how often they write. Here they write once, when
-    /// the host has said that it waits for them.
-    async fn act_for_others(&self) -> Result<()> {
+    /// Does the work of controllers and nodes. They do not run here, because the number of their writes is not predictable. This
+    /// writes once, when the host reports that it waits.
+    async fn act_for_controllers(&self) -> Result<()> {
         match (self.scenario.kind, self.object().await?) {
             ("AppService", Some(app)) if is_ready(&app, "False") => self.act_for_deployments().await,
             ("TrainingJob", Some(job)) => self.act_for_node(&job).await,
@@ -209,7 +209,7 @@ impl Run {
         }
     }
 
-    /// The node that the first worker is on.
+    /// Does the work of the node of the first worker.
     async fn act_for_node(&self, job: &Value) -> Result<()> {
         let first = &job["status"]["workerStatuses"][0];
         let Some(name) = first["podName"].as_str() else { return Ok(()) };
@@ -235,7 +235,7 @@ impl Run {
     }
 }
 
-/// Whether the host says of an object as it is now that it is ready (`True`) or not (`False`).
+/// Whether the host reports an object in its present generation as ready (`True`) or not ready (`False`).
 fn is_ready(object: &Value, status: &str) -> bool {
     let current = object["status"]["observedGeneration"] == object["metadata"]["generation"];
     current && condition(object, "Ready")["status"] == status

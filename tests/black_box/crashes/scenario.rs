@@ -15,7 +15,7 @@ pub enum Step {
     Apply(fn() -> Value),
     /// Gives a Pod a status, as its node does.
     Pod(&'static str, fn() -> Value),
-    /// Puts another build of the plugin in the place of the one at work.
+    /// Replaces the active build of the plugin by another one.
     Swap(&'static str),
     /// Deletes the object.
     Delete,
@@ -23,24 +23,24 @@ pub enum Step {
 
 /// Steps, during the last of which the host crashes.
 pub struct Scenario {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// The kind of the object.
     pub kind: &'static str,
     /// The name of the plugin.
     pub plugin: &'static str,
-    /// The build of it that is at work at first.
+    /// The build of the plugin that is active at first.
     pub first: &'static str,
-    /// What comes to rest before.
+    /// The steps before the crash. The host comes to rest after each.
     pub before: &'static [Step],
-    /// What does not.
+    /// The step during which the host crashes.
     pub step: Step,
-    /// Whether the scenario has reached its end: what it is about can be seen there.
+    /// Whether the scenario has reached its end.
     pub ends: fn(&State) -> bool,
 }
 
 impl Scenario {
-    /// Whether the last step only changes the object, so that what was before can be asked for again.
+    /// Whether the last step only changes the object, so that its previous spec can be applied again.
     pub fn is_update(&self) -> bool {
         matches!((self.before, self.step), ([Step::Apply(_)], Step::Apply(_)))
     }
@@ -195,7 +195,7 @@ pub static SCENARIOS: [Scenario; 14] = [
 const ALL_OF_A_JOB: [&str; 4] =
     ["ConfigMap/web-hyperparameters", "Pod/web-worker-0", "Pod/web-worker-1", "Service/web"];
 
-/// The children of a `Sextet` that leaves nothing out.
+/// All children of a `Sextet`.
 const ALL_SIX: [&str; 6] =
     ["ConfigMap/web-a", "ConfigMap/web-b", "Secret/web-a", "Secret/web-b", "Service/web-s", "ServiceAccount/web-s"];
 
@@ -221,7 +221,7 @@ fn first_sextet() -> Value {
     sextet(NAME)
 }
 
-/// Worker 0 is what the job is judged by; the other one never runs.
+/// Worker 0 decides about the success of the job. The other worker never runs.
 fn training_job() -> Value {
     words::named(
         NAME,

@@ -18,16 +18,16 @@ use crate::{
     test_env::TestEnv,
 };
 
-/// Histories in all, shared out among the hosts.
+/// The number of histories, distributed among the hosts.
 const HISTORIES: usize = 300;
 
-/// Hosts that work at the same time, each in a namespace of its own.
+/// The number of hosts that work at the same time, each in a namespace of its own.
 const HOSTS: usize = 4;
 
-/// What happens to each host meanwhile.
+/// The number of events for each host.
 const EVENTS: usize = 8;
 
-/// Where a seed can be set, to have the same histories again.
+/// The environment variable with the seed, to repeat the same histories.
 const SEED: &str = "PILOTHOUSE_SEED";
 
 pub fn register(suite: &mut Suite) {

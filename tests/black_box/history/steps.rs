@@ -21,11 +21,11 @@ pub enum Step {
     DeleteChild(Child),
     /// The object is deleted, and created again when it is gone.
     Recreate,
-    /// Everything waits until the host has reported on the object as it is.
+    /// The history waits until the host has reported on the present generation of the object.
     Rest,
 }
 
-/// A child by its kind and what its name has after the object's.
+/// A child: its kind, and the suffix of its name after the name of the object.
 #[derive(Clone, Copy, Debug)]
 pub struct Child {
     /// Its kind.
@@ -33,7 +33,7 @@ pub struct Child {
     suffix: &'static str,
 }
 
-/// What happens to one object.
+/// The steps in the life of one object.
 #[derive(Clone)]
 pub struct History {
     /// The object's kind.
@@ -42,7 +42,7 @@ pub struct History {
     pub name: String,
     /// Its first spec.
     pub first: Value,
-    /// What happens then.
+    /// The steps after its creation.
     pub steps: Vec<Step>,
 }
 
@@ -56,7 +56,7 @@ const DEPLOYMENT: Child = Child { kind: "Deployment", suffix: "" };
 const APP_SERVICE: Child = Child { kind: "Service", suffix: "" };
 
 impl Child {
-    /// Its name, as a child of an object.
+    /// Its name as a child of this object.
     pub fn name(self, of: &str) -> String {
         if self.suffix.is_empty() { of.to_owned() } else { format!("{of}-{}", self.suffix) }
     }
@@ -70,14 +70,14 @@ impl History {
         Self { kind, first: spec(rng, kind), name, steps }
     }
 
-    /// The spec in the end.
+    /// The last spec.
     pub fn last(&self) -> &Value {
         let mut specs =
             self.steps.iter().filter_map(|step| if let Step::Spec(spec) = step { Some(spec) } else { None });
         specs.next_back().unwrap_or(&self.first)
     }
 
-    /// The object with a spec.
+    /// The object with this spec.
     pub fn object(&self, name: &str, spec: &Value) -> Value {
         let group = if self.kind == "Sextet" { "test.pilothouse.dev/v1" } else { "apps.example.com/v1" };
         json!({"apiVersion": group, "kind": self.kind, "metadata": {"name": name}, "spec": spec})
@@ -119,7 +119,8 @@ fn spec(rng: &mut Rng, kind: &str) -> Value {
             data[key] = json!(pick(rng, &["minor", "major"]));
         }
     }
-    // Never so many that a version without Secrets leaves nothing: the host would take that for a mistake.
+    // Never so many that a version without Secrets would return no child: the guard against mass deletion would hold the deletes
+    // back.
     let left_out = rng.usize(0..3);
     let without = rng.choose_multiple(SIX, left_out);
     let without: Vec<_> = without.iter().map(|child| format!("{}/{}", child.kind, child.suffix)).collect();
@@ -181,7 +182,7 @@ fn child(rng: &mut Rng, kind: &str) -> Child {
     if kind == "Sextet" { *pick(rng, &SIX) } else { *pick(rng, &[DEPLOYMENT, APP_SERVICE]) }
 }
 
-/// One of several, of which there is at least one.
+/// A random element of a slice, which must not be empty.
 fn pick<'a, T>(rng: &mut Rng, among: &'a [T]) -> &'a T {
     &among[rng.usize(0..among.len())]
 }

@@ -18,19 +18,19 @@ use crate::{
     test_env::{TestEnv, at_rest},
 };
 
-/// Histories of one host that go on at once.
+/// The number of histories of one host that run at the same time.
 const AT_ONCE: usize = 12;
 
 /// The time limit while hundreds of objects change.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The plugins that are at work, and the kinds of their objects.
+/// The active plugins and the kinds of their objects.
 const PLUGINS: [(&str, &str); 2] = [("app-service", "AppService"), ("sextet", "Sextet")];
 
-/// One thing that happens to a host.
+/// An event for a host.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// Version 0.1.0 of a plugin comes, or version 0.2.0.
+    /// Version 0.1.0 or 0.2.0 of a plugin is installed.
     Swap(&'static str, Version),
     /// It is killed, and started again.
     Kill,
@@ -47,12 +47,12 @@ pub enum Version {
     Next,
 }
 
-/// A host, its objects, and what is to happen to them.
+/// A host and its objects, with the steps and events planned for them.
 pub struct Workload {
     env: TestEnv,
-    /// What happens to the objects.
+    /// The histories of the objects.
     pub histories: Vec<History>,
-    /// What happens to the host meanwhile, evenly spread.
+    /// The events of the host, spread evenly over the steps.
     pub events: Vec<Event>,
 }
 
@@ -113,14 +113,14 @@ impl Workload {
         self.converge().await
     }
 
-    /// Lets everything happen, and creates beside every object another one with its last spec.
+    /// Runs all steps and events, and then creates a fresh object with the last spec of every object.
     async fn run_events(&mut self) -> Result<()> {
         let TestEnv { namespace, host, .. } = &mut self.env;
         let namespace = &*namespace;
         let all: usize = self.histories.iter().map(|history| history.steps.len()).sum();
         let taken = Cell::new(0);
         let of_objects = async {
-            let histories = stream::iter(&self.histories).map(|history| live(namespace, history, &taken));
+            let histories = stream::iter(&self.histories).map(|history| run_history(namespace, history, &taken));
             histories.buffer_unordered(AT_ONCE).try_collect::<()>().await
         };
         let of_host = async {
@@ -149,13 +149,13 @@ impl Workload {
             namespace.apply(object).await
         });
         fresh.buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
-        self.versions_are_at_work().await?;
-        // To compare hundreds of objects over and over while they change would take longer.
+        self.versions_are_active().await?;
+        // To wait first is faster than to compare hundreds of objects again and again while they change.
         at_rest(&self.env.host, PATIENCE).await.map(drop)
     }
 
-    /// Waits until the versions that came last are at work.
-    async fn versions_are_at_work(&self) -> Result<()> {
+    /// Waits until the versions that were installed last are active.
+    async fn versions_are_active(&self) -> Result<()> {
         for (plugin, _) in PLUGINS {
             let mut swaps = self.events.iter().rev().filter_map(|event| match event {
                 Event::Swap(of, version) if *of == plugin => Some(*version),
@@ -171,7 +171,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Waits until every object is like its fresh one.
+    /// Waits until every object has the same state as its fresh counterpart.
     async fn converge(&self) -> Result<()> {
         let converged = eventually(PATIENCE, "every object to be like a fresh one", async || {
             let different = self.different().await?;
@@ -185,7 +185,7 @@ impl Workload {
         Err(error.context(format!("the host's events: {:?}\nits writes on these objects: {writes:#?}", self.events)))
     }
 
-    /// The objects that are not like their fresh ones, with what happened to them.
+    /// The objects whose state differs from that of their fresh counterparts, with their histories.
     async fn different(&self) -> Result<BTreeMap<String, String>> {
         let States { of, left_over } = States::of(&self.env.namespace, &PLUGINS.map(|(_, kind)| kind)).await?;
         let left_over = left_over.into_iter().map(|child| (child.clone(), format!("{child} belongs to nobody\n")));
@@ -197,7 +197,7 @@ impl Workload {
         Ok(left_over.chain(different).collect())
     }
 
-    /// Starts the host again, and waits until it has reconciled every object: it finds nothing to do.
+    /// Restarts the host, waits until it has reconciled every object, and returns what it wrote.
     async fn reconcile_all(&mut self) -> Result<Vec<String>> {
         let before = self.writes().await?;
         self.env.host.stop().await?;
@@ -220,7 +220,7 @@ impl Workload {
     }
 }
 
-/// Whether an object's state is not that of a fresh one, or either of them is not reported on yet.
+/// Whether an object's state differs from that of the fresh one, or is not reported for the present spec yet.
 fn differs(old: Option<&State>, fresh: Option<&State>) -> bool {
     let is_current = |state: &State| state.object.as_ref().is_some_and(|object| object["current"] == true);
     old.is_none() || old != fresh || !old.is_some_and(is_current)
@@ -230,8 +230,8 @@ fn fresh_name(history: &History) -> String {
     format!("fresh-{}", history.name)
 }
 
-/// One object's life.
-async fn live(namespace: &Namespace, history: &History, taken: &Cell<usize>) -> Result<()> {
+/// Runs the history of one object.
+async fn run_history(namespace: &Namespace, history: &History, taken: &Cell<usize>) -> Result<()> {
     namespace.apply(history.object(&history.name, &history.first)).await?;
     let mut spec = &history.first;
     for step in &history.steps {
@@ -249,11 +249,13 @@ async fn take(namespace: &Namespace, history: &History, step: &Step, spec: &Valu
     match step {
         Step::Spec(spec) => drop(namespace.apply(history.object(name, spec)).await?),
         Step::Touch => drop(namespace.patch(kind, name, touch()).await?),
-        Step::TouchChild(child) => if_there(namespace.patch(child.kind, &child.name(name), touch()).await.map(drop))?,
-        Step::Patch(child, patch) => {
-            if_there(namespace.patch(child.kind, &child.name(name), patch.clone()).await.map(drop))?;
+        Step::TouchChild(child) => {
+            ignore_not_found(namespace.patch(child.kind, &child.name(name), touch()).await.map(drop))?
         }
-        Step::DeleteChild(child) => if_there(namespace.delete(child.kind, &child.name(name)).await)?,
+        Step::Patch(child, patch) => {
+            ignore_not_found(namespace.patch(child.kind, &child.name(name), patch.clone()).await.map(drop))?;
+        }
+        Step::DeleteChild(child) => ignore_not_found(namespace.delete(child.kind, &child.name(name)).await)?,
         Step::Recreate => {
             namespace.delete(kind, name).await?;
             namespace.until_gone_within(PATIENCE, kind, name).await?;
@@ -268,13 +270,13 @@ async fn take(namespace: &Namespace, history: &History, step: &Step, spec: &Valu
     Ok(())
 }
 
-/// Something new that nobody cares about.
+/// A patch with a new value of an annotation that nobody reads.
 fn touch() -> Value {
     json!({"metadata": {"annotations": {"tests.pilothouse.dev/touched": fastrand::u32(..).to_string()}}})
 }
 
-/// A child may not be there yet, or not be wanted.
-fn if_there(result: Result<()>) -> Result<()> {
+/// Ignores a 404: the child may not exist yet, or may not be wanted.
+fn ignore_not_found(result: Result<()>) -> Result<()> {
     match result {
         Err(error) if matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404) => Ok(()),
         result => result,

@@ -1,4 +1,4 @@
-//! Caches that are behind: changes that the host learns late or never.
+//! Outdated caches: changes that the host learns late or never.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     test_env::{TestEnv, app, sextet},
 };
 
-/// How late a watch is.
+/// The delay of a watch.
 const LATE: Duration = Duration::from_secs(2);
 
 pub fn register(suite: &mut Suite) {
@@ -29,8 +29,8 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// While the ConfigMaps' watch brings nothing, one of them is deleted, the other changed, and the object changes and changes
-/// back.
+/// While the watch of ConfigMaps delivers nothing, one of them is deleted, the other one is changed, and the object changes and
+/// changes back.
 async fn children_that_change_unnoticed_are_left_alone(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
@@ -48,8 +48,8 @@ async fn children_that_change_unnoticed_are_left_alone(env: &mut TestEnv) -> Res
     stays_quiet(env, &proxy).await
 }
 
-/// While the ConfigMaps' watch brings nothing, one of them is deleted, and the object wants other data: the host writes to a
-/// ConfigMap that is no more.
+/// While the watch of ConfigMaps delivers nothing, one of them is deleted and the data of the object changes: the host updates a
+/// ConfigMap that does not exist.
 async fn children_that_are_deleted_unnoticed_are_created_again(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     proxy.watches().freeze("configmaps");
@@ -69,8 +69,8 @@ async fn children_that_are_deleted_unnoticed_are_created_again(env: &mut TestEnv
     Ok(())
 }
 
-/// While the ConfigMaps' watch brings nothing, the object goes and another one of its name comes. Its children are others,
-/// and what is then heard of the old ones is no news.
+/// While the watch of ConfigMaps delivers nothing, the object is replaced by another one of the same name. That has children of its
+/// own, and late events about the old ones must be ignored.
 async fn children_of_another_object_of_the_same_name_are_told_apart(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
@@ -87,7 +87,7 @@ async fn children_of_another_object_of_the_same_name_are_told_apart(env: &mut Te
     returns_to(env, &before).await
 }
 
-/// While the ConfigMaps' watch brings nothing, the host deletes one that somebody has touched before.
+/// While the watch of ConfigMaps delivers nothing, the host deletes one that somebody has touched before.
 async fn late_events_do_not_bring_a_deleted_child_back_into_the_cache(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     proxy.watches().freeze("configmaps");
@@ -103,7 +103,7 @@ async fn late_events_do_not_bring_a_deleted_child_back_into_the_cache(env: &mut 
     Ok(())
 }
 
-/// While the ConfigMaps' watch brings nothing, one of them is deleted that the object then no longer wants.
+/// While the watch of ConfigMaps delivers nothing, somebody deletes one that the object does not want afterwards.
 async fn a_child_that_is_gone_already_is_deleted_once(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     proxy.watches().freeze("configmaps");
@@ -116,7 +116,7 @@ async fn a_child_that_is_gone_already_is_deleted_once(env: &mut TestEnv) -> Resu
     Ok(())
 }
 
-/// While the objects' watch brings nothing, an object goes, and garbage collection takes its children.
+/// While the watch of the objects delivers nothing, an object is deleted, and garbage collection deletes its children.
 async fn an_object_that_is_deleted_unnoticed_gets_no_new_children(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     env.start_with_web().await?;
@@ -144,8 +144,8 @@ async fn an_object_that_is_deleted_unnoticed_gets_no_new_children(env: &mut Test
     Ok(())
 }
 
-/// While the objects' watch brings nothing, a spec is edited and the host writes the status: the answer has the edit in it,
-/// and what the watch brings later is old news.
+/// While the watch of the objects delivers nothing, a spec is edited and the host writes the status. The response contains the
+/// edit, so the later watch event is no change.
 async fn an_edit_in_the_answer_to_an_own_write_is_noticed(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     proxy.watches().freeze("sextets");
@@ -160,8 +160,8 @@ async fn an_edit_in_the_answer_to_an_own_write_is_noticed(env: &mut TestEnv) -> 
     stays_quiet(env, &proxy).await
 }
 
-/// While the Sextets' watch brings nothing, the object is edited and one of its children is deleted: before the host makes the
-/// child again, it reads the object, and so knows the edit before its event.
+/// While the watch of Sextets delivers nothing, the object is edited and one of its children is deleted. Before the host creates
+/// the child again, it reads the object, and so learns of the edit before the watch event.
 async fn an_edit_that_is_read_before_a_child_is_created_again_is_noticed(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     proxy.watches().freeze("sextets");
@@ -174,7 +174,7 @@ async fn an_edit_that_is_read_before_a_child_is_created_again_is_noticed(env: &m
     stays_quiet(env, &proxy).await
 }
 
-/// Every event comes two seconds late, while the object changes, children change and go, and another object takes its name.
+/// Every event is two seconds late while the object changes, children are changed and deleted, and another object takes its name.
 async fn late_watches_lead_to_the_same_result(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;

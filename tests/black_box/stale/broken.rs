@@ -48,7 +48,8 @@ async fn watches_that_are_cut_and_refused_go_on(env: &mut TestEnv) -> Result<()>
     stays_quiet(env, &proxy).await
 }
 
-/// The API server no longer knows what was before now, and says so in either way. What went meanwhile is noticed.
+/// The API server has compacted the earlier revisions. It says so in an event or in its answer to the watch. What was deleted in
+/// the meantime is noticed.
 async fn a_watch_from_a_compacted_revision_is_replaced_by_a_list(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
@@ -65,7 +66,7 @@ async fn a_watch_from_a_compacted_revision_is_replaced_by_a_list(env: &mut TestE
     stays_quiet(env, &proxy).await
 }
 
-/// As an API server does that has lost its own connection, or begins again.
+/// As from an API server that has lost its own connection or restarts.
 async fn a_watch_with_an_expired_error_in_its_stream_is_restarted(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
@@ -82,7 +83,7 @@ async fn a_watch_with_an_expired_error_in_its_stream_is_restarted(env: &mut Test
     stays_quiet(env, &proxy).await
 }
 
-/// The stream stays open and brings nothing, not even the API server's bookmarks.
+/// The stream stays open and delivers nothing, not even bookmarks.
 async fn a_silent_watch_is_restarted(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy_with(&env.upstream().await?, &["--watch-renewal", "1s"]).await?;
     begin(env).await?;
@@ -96,7 +97,7 @@ async fn a_silent_watch_is_restarted(env: &mut TestEnv) -> Result<()> {
     stays_quiet(env, &proxy).await
 }
 
-/// Objects whose fields have the wrong types, and what is no object at all.
+/// Objects whose fields have wrong types, and values that are no objects.
 async fn malformed_objects_end_no_watch(env: &mut TestEnv) -> Result<()> {
     let proxy = start(env).await?;
     let before = state(env).await?;
@@ -124,8 +125,8 @@ async fn malformed_objects_end_no_watch(env: &mut TestEnv) -> Result<()> {
     returns_to(env, &before).await
 }
 
-/// A child is changed and goes, and its watch, which lists again meanwhile, tells of no change; only then the host hears the
-/// answer to its write.
+/// The host writes a child, and somebody deletes it. The watch lists again in the meantime, so no event tells of the deletion. Only
+/// then does the host receive the response to its write.
 async fn a_child_that_is_deleted_during_a_write_is_created_again(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy_with(&env.upstream().await?, &["--watch-renewal", "2s"]).await?;
     begin(env).await?;

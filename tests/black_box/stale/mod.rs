@@ -53,7 +53,7 @@ async fn deletes(env: &TestEnv) -> Result<Vec<String>> {
     Ok(env.host_writes().await?.into_iter().filter(|write| write.starts_with("delete")).collect())
 }
 
-/// Changes a field, and waits until the child that it ends up in has changed.
+/// Changes a field of the object, and waits until the child that shows it has changed.
 async fn change(env: &TestEnv, port: u16) -> Result<()> {
     env.namespace.patch("Sextet", "web", json!({"spec": {"port": port}})).await?;
     let changed = |service: &Value| service["spec"]["ports"][0]["port"] == port;
@@ -70,7 +70,7 @@ async fn returns_to(env: &TestEnv, before: &State) -> Result<()> {
     .await
 }
 
-/// Whatever the host still has to do, it has done after two more reconciles; a third writes nothing.
+/// Checks that the host has finished: after two more reconciles, a third one writes nothing.
 async fn stays_quiet(env: &TestEnv, proxy: &Proxy) -> Result<()> {
     for turn in 0..2 {
         env.reconciled_after("sextet", async || env.touch("Sextet", "web", turn).await).await?;

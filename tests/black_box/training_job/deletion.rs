@@ -11,7 +11,7 @@ use crate::{
 
 const FINALIZER: &str = "trainingjob.ml.example.com/finalizer";
 
-/// The ConfigMap that the cluster puts into every namespace, the host's record and the test's own.
+/// ConfigMaps that are not the job's: the one that the cluster creates in every namespace, the host's record, and the test's own.
 const OTHERS: [&str; 3] = ["kube-root-ca.crt", "pilothouse-kinds", "settings"];
 
 pub fn register(suite: &mut Suite) {
@@ -24,7 +24,7 @@ async fn a_running_job_leaves_nothing_behind(env: &mut TestEnv) -> Result<()> {
     nothing_is_left(env).await
 }
 
-/// What is deleted while nobody looks is cleaned up later.
+/// A job that is deleted while the host is down is cleaned up later.
 async fn a_job_is_held_while_its_host_is_down(env: &mut TestEnv) -> Result<()> {
     start_with_everything(env).await?;
     env.host.kill().await?;
@@ -35,7 +35,7 @@ async fn a_job_is_held_while_its_host_is_down(env: &mut TestEnv) -> Result<()> {
     nothing_is_left(env).await
 }
 
-/// Brings a job with all kinds of children to run.
+/// Starts a job with children of all kinds and waits until it runs.
 async fn start_with_everything(env: &mut TestEnv) -> Result<()> {
     let settings = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"seed": "7"},
@@ -48,18 +48,18 @@ async fn start_with_everything(env: &mut TestEnv) -> Result<()> {
     });
     let job = start_running(env, spec).await?;
     ensure!(job["metadata"]["finalizers"] == json!([FINALIZER]), "{job}");
-    ensure!(made_config_maps(env).await? == 2, "the test is about nothing");
+    ensure!(config_maps_of_job(env).await? == 2, "the test is about nothing");
     Ok(())
 }
 
-/// Waits until the job is gone; all that it made is gone then.
+/// Waits until the job is gone, and checks that its children are gone and the user's objects stay.
 async fn nothing_is_left(env: &TestEnv) -> Result<()> {
     env.namespace.until_gone("TrainingJob", JOB).await?;
     for kind in ["Pod", "Service"] {
         let left = env.namespace.list(kind).await?;
         ensure!(left.is_empty(), "a {kind} is left: {left:?}");
     }
-    ensure!(made_config_maps(env).await? == 0, "a ConfigMap is left");
+    ensure!(config_maps_of_job(env).await? == 0, "a ConfigMap is left");
     for (kind, name) in [("PersistentVolumeClaim", "data"), ("ConfigMap", "settings")] {
         let kept = env.namespace.get(kind, name).await?;
         let stays = |kept: &Value| kept["metadata"].get("deletionTimestamp").is_none();
@@ -68,7 +68,7 @@ async fn nothing_is_left(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
-async fn made_config_maps(env: &TestEnv) -> Result<usize> {
+async fn config_maps_of_job(env: &TestEnv) -> Result<usize> {
     let all = env.namespace.list("ConfigMap").await?;
     let is_other = |map: &&Value| OTHERS.iter().any(|other| map["metadata"]["name"] == *other);
     Ok(all.iter().filter(|map| !is_other(map)).count())

@@ -55,7 +55,7 @@ async fn a_job_fails_at_its_deadline(env: &mut TestEnv) -> Result<()> {
     start_running(env, json!({"runPolicy": {"activeDeadlineSeconds": LIMIT}})).await?;
     let job = has(env, JOB, "Failed", "DeadlineExceeded").await?;
     let took = seconds(&job, "completionTime")? - seconds(&job, "startTime")?;
-    // A machine that is busy may be late, but never early.
+    // On a busy machine it may be late, but never early.
     ensure!((LIMIT..LIMIT + 3).contains(&took), "it failed after {took} s");
     only_pods(env, &[]).await?;
     ensure!(metric(env, "training_jobs_failed_total").await? == 1.0, "not counted");

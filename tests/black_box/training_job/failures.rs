@@ -55,7 +55,7 @@ async fn any_failure_is_retried_with_the_whole_job(env: &mut TestEnv) -> Result<
     is_reported(env, 1).await
 }
 
-/// What still runs is stopped, though Pods are kept otherwise.
+/// Workers that still run are stopped, although finished Pods are kept.
 async fn the_backoff_limit_ends_the_job(env: &mut TestEnv) -> Result<()> {
     start_running(env, policy(json!({"restartPolicy": "OnFailure", "backoffLimit": 1}))).await?;
     exit(env, FAILING, 2).await?;
@@ -74,14 +74,14 @@ fn policy(policy: Value) -> Value {
     json!({"runPolicy": policy})
 }
 
-/// Waits until the job has failed, and sees that nothing was retried.
+/// Waits until the job has failed, and checks that nothing was retried.
 async fn fails_for_good(env: &TestEnv, code: u8) -> Result<()> {
     let before = uids(&pods(env).await?);
     let job = has(env, JOB, "Failed", "TrainingJobFailed").await?;
     let status = &job["status"];
     ensure!(status["phase"] == "Failed" && status["completionTime"].is_string(), "{status}");
     ensure!(status["restartCount"] == 0 && condition(&job, "Restarting").is_null(), "{status}");
-    // As kstatus has it: `Failed`, and not `InProgress`.
+    // kstatus must see `Failed`, and not `InProgress`.
     ensure!(condition(&job, "Stalled")["reason"] == "TrainingJobFailed", "{status}");
     ensure!(condition(&job, "Reconciling").is_null(), "{status}");
     let message = condition(&job, "Failed")["message"].to_string();
@@ -100,7 +100,7 @@ async fn fails_for_good(env: &TestEnv, code: u8) -> Result<()> {
     Ok(())
 }
 
-/// Waits until all workers run after so many restarts.
+/// Waits until all workers run after this many restarts.
 async fn restarted(env: &TestEnv, times: u64) -> Result<()> {
     let counted = |job: &Value| {
         let status = &job["status"];

@@ -19,7 +19,7 @@ pub fn register(suite: &mut Suite) {
     tests!(suite, a_gang_waits_for_its_scheduler_and_then_for_admission);
 }
 
-/// The simulated node only knows the default scheduler, so that stands in for Volcano's.
+/// The simulated node only knows the default scheduler, so the job names that instead of Volcano's.
 async fn a_gang_waits_for_its_scheduler_and_then_for_admission(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     let gang = json!({"scheduler": "volcano", "schedulerName": "default-scheduler", "queue": "research"});
@@ -62,7 +62,7 @@ async fn no_pods(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Says how the group is, as Volcano does.
+/// Sets the phase of the group, as Volcano does.
 async fn phase(env: &TestEnv, phase: &str) -> Result<()> {
     let status = Patch::Merge(json!({"status": {"phase": phase}}));
     env.namespace.api("PodGroup")?.patch_status(JOB, &PatchParams::default(), &status).await?;

@@ -30,7 +30,8 @@ async fn a_host_killed_before_the_status_write_of_a_job_restart_restarts_the_job
     killed_at(env, 1, Moment::Before, 1.0).await
 }
 
-/// The first host did not hear that its status was taken, so it did not count, and the second one must not.
+/// The first host did not receive the response to its status write, so it did not count the restart. The second host must not count
+/// it either.
 async fn a_host_killed_during_the_status_write_of_a_job_restart_restarts_the_job_once(env: &mut TestEnv) -> Result<()> {
     killed_at(env, 1, Moment::After, 0.0).await
 }

@@ -16,16 +16,16 @@ use crate::{
 
 const WORKERS: usize = 100;
 
-/// How long it may take until all workers are made.
+/// The longest time until all workers are created.
 const MADE: Duration = Duration::from_secs(5);
 
-/// How many bytes may cross to the plugin in one call.
+/// The most bytes of a request to the plugin.
 const REQUEST: usize = 2_000_000;
 
-/// How long after each other workers start, where they start slowly.
+/// The time between the starts of two workers that start one by one.
 const APART: Duration = Duration::from_millis(40);
 
-/// Status writes at any pace: that there are Pods, that the job runs, and what was held at last.
+/// Status writes that do not depend on the time: for the new Pods, for the running job, and for the details that were held last.
 const NEWS: usize = 3;
 
 pub fn register(suite: &mut Suite) {
@@ -54,7 +54,7 @@ async fn a_hundred_workers_are_created_in_time(env: &mut TestEnv) -> Result<()> 
     has_events(env, JOB, "WorkersCreated", 1).await
 }
 
-/// No node takes them, so the test says when each of them runs.
+/// No node takes the Pods, so the test itself sets each of them to running.
 async fn workers_that_start_one_by_one_are_reported_once_a_second(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     env.namespace.apply(job(json!({"workers": WORKERS, "nodeSelector": {"no-node": "has-this"}}))).await?;
@@ -83,7 +83,7 @@ async fn status_writes(env: &TestEnv) -> Result<usize> {
     Ok(env.host_writes().await?.iter().filter(|write| write.contains("trainingjobs/status")).count())
 }
 
-/// How many bytes of JSON the job and its children are, as the host keeps them.
+/// The size of the job and its children as JSON, as the host caches them.
 async fn shown(env: &TestEnv, job: &Value) -> Result<usize> {
     let mut all = vec![job.clone()];
     for kind in ["Pod", "Service", "ConfigMap"] {

@@ -10,8 +10,8 @@ use crate::{
     test_env::TestEnv,
 };
 
-/// Jobs by the number of their case: what they are, which Pods end with which exit code, one after the other, and the
-/// condition that the job comes to.
+/// The cases: the name of the job, its spec, the Pods that end in this order with their exit codes, and the phase that the job
+/// reaches.
 const CASES: [(&str, Spec, Exits, &str); 7] = [
     ("case-3", CHIEF_AND_WORKER, &[("worker-0", 1)], "Failed"),
     ("case-7", FOUR_AND_SERVERS, &[("worker-1", 0), ("worker-2", 0)], "Running"),
@@ -58,7 +58,7 @@ async fn jobs_come_to_the_phase_of_their_case(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Lets a Pod end, and waits until its job knows it: what comes next comes next to the job, too.
+/// Ends a Pod and waits until its job has noticed, so that the job sees the ends in the same order.
 async fn ends(env: &TestEnv, pod: &str, job: &str, code: u8) -> Result<()> {
     exit(env, pod, code).await?;
     let word = if code == 0 { "Succeeded" } else { "Failed" };

@@ -22,7 +22,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// Fields that are wrong, and what the refusal says.
+/// Invalid specs, and the words of their refusal.
 fn wrong() -> Vec<(Value, &'static str)> {
     vec![
         (json!({"framework": "jax"}), "supported values: \"pytorch\", \"tensorflow\""),
@@ -49,7 +49,7 @@ async fn wrong_jobs_are_refused_when_they_are_submitted(env: &mut TestEnv) -> Re
     for (spec, why) in wrong() {
         refused(env, job(spec), why).await?;
     }
-    nothing_is_made(env).await
+    nothing_is_created(env).await
 }
 
 async fn jobs_without_what_is_required_are_refused(env: &mut TestEnv) -> Result<()> {
@@ -59,7 +59,7 @@ async fn jobs_without_what_is_required_are_refused(env: &mut TestEnv) -> Result<
         job["spec"].as_object_mut().and_then(|spec| spec.remove(field));
         refused(env, job, &format!("spec.{field}: Required value")).await?;
     }
-    nothing_is_made(env).await
+    nothing_is_created(env).await
 }
 
 async fn names_that_are_no_host_names_are_refused(env: &mut TestEnv) -> Result<()> {
@@ -69,7 +69,7 @@ async fn names_that_are_no_host_names_are_refused(env: &mut TestEnv) -> Result<(
     for name in ["7b", "a.b"] {
         refused(env, named(name, json!({})), "begins with a letter and holds only").await?;
     }
-    nothing_is_made(env).await?;
+    nothing_is_created(env).await?;
     env.namespace.apply(named(&longest, json!({"workers": 100, "nodeSelector": {"no-node": "has-this"}}))).await?;
     env.namespace.until("Pod", &format!("{longest}-worker-99"), "to be made", |_| true).await?;
     Ok(())
@@ -81,7 +81,7 @@ async fn a_missing_claim_is_waited_for(env: &mut TestEnv) -> Result<()> {
     env.namespace.apply(job(spec)).await?;
     for (field, name) in [("dataVolume", "data"), ("checkpointVolume", "checkpoints")] {
         says(env, "ClaimNotFound", &format!("spec.{field} names the PersistentVolumeClaim '{name}'")).await?;
-        nothing_is_made(env).await?;
+        nothing_is_created(env).await?;
         claim(env, name).await?;
     }
     runs(env, JOB).await?;
@@ -92,7 +92,7 @@ async fn a_missing_config_map_is_waited_for(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     env.namespace.apply(job(json!({"envFrom": [{"configMapRef": {"name": "settings"}}]}))).await?;
     says(env, "ConfigMapNotFound", "the ConfigMap 'settings'").await?;
-    nothing_is_made(env).await?;
+    nothing_is_created(env).await?;
     let settings =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"A": "1"}});
     env.namespace.apply(settings).await?;
@@ -115,7 +115,7 @@ async fn immutable_fields_of_a_running_job_cannot_change(env: &mut TestEnv) -> R
     Ok(())
 }
 
-/// The API server refuses it and says why.
+/// Checks that the API server refuses the job and says why.
 async fn refused(env: &TestEnv, job: Value, why: &str) -> Result<()> {
     let spec = job["spec"].clone();
     let Err(refusal) = env.namespace.apply(job).await else { bail!("{spec} is taken") };
@@ -132,7 +132,7 @@ async fn says(env: &TestEnv, reason: &str, what: &str) -> Result<()> {
     Ok(())
 }
 
-async fn nothing_is_made(env: &TestEnv) -> Result<()> {
+async fn nothing_is_created(env: &TestEnv) -> Result<()> {
     for kind in ["Pod", "Service"] {
         let made = env.namespace.list(kind).await?;
         ensure!(made.is_empty(), "a {kind} is made: {made:?}");

@@ -22,10 +22,10 @@ use crate::{
 
 const WORKERS: usize = 4;
 
-/// What workers with all ranks from 0 to 3 sum up to.
+/// The sum that workers with the ranks from 0 to 3 compute.
 const SUM: usize = 0b1111;
 
-/// How long workers may take to meet and end.
+/// The time limit for the workers to find each other and to end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn register(suite: &mut Suite) {
@@ -42,7 +42,7 @@ async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -
     ensure!(pods.len() == WORKERS, "{} Pods", pods.len());
     let program = artifacts::repository().join("tests/black_box/training_job/all_reduce.py");
     let plain = vec![program.into_os_string().into_string().ok().context("a path that is no text")?];
-    // PyTorch 1.13 and Python 3.11 do not agree about the defaults of these two, which are about the log.
+    // The defaults of these two options, which concern the log, do not work with PyTorch 1.13 on Python 3.11.
     let torchrun = "-m torch.distributed.run --redirects 2 --tee 2".split(' ').map(str::to_owned);
     let torchrun = torchrun.chain(plain.clone()).collect();
     for (way, arguments) in [("ranks of their own", plain), ("torchrun", torchrun)] {
@@ -50,9 +50,9 @@ async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -
         let workers = pods.iter().map(|pod| worker(&python, &arguments, pod, &pods));
         let ended = try_join_all(workers).await.with_context(|| format!("by {way}"))?;
         eprintln!("{WORKERS} PyTorch workers met by {way} and ended after {:?}", began.elapsed());
-        all_took_part(&ended).with_context(|| format!("by {way}"))?;
+        all_joined(&ended).with_context(|| format!("by {way}"))?;
     }
-    // What the processes did, the Pods do, and the job has succeeded.
+    // The Pods end as the processes did, so the job succeeds.
     for number in 0..WORKERS {
         exit(env, &format!("{JOB}-worker-{number}"), 0).await?;
     }
@@ -68,7 +68,7 @@ fn free_port() -> Result<u16> {
 async fn worker(python: &PathBuf, arguments: &[String], pod: &Value, pods: &[Value]) -> Result<Output> {
     let mut command = Command::new(python);
     command.args(arguments).env_clear().envs(mapped(environment(pod), pods));
-    // One thread each, and no look at the machine's own name and addresses.
+    // One thread for each worker, and only the loopback interface.
     command.env("OMP_NUM_THREADS", "1").env("GLOO_SOCKET_IFNAME", "lo").env("PATH", "/usr/bin:/bin");
     let scratch = tempfile::tempdir()?;
     command.env("TMPDIR", scratch.path());
@@ -77,7 +77,7 @@ async fn worker(python: &PathBuf, arguments: &[String], pod: &Value, pods: &[Val
     ended.context("it did not start")
 }
 
-/// An environment in which the names of Pods, which only a cluster's own DNS knows, are this machine.
+/// The environment with the loopback address in place of the names of Pods, which only the DNS of a cluster resolves.
 fn mapped<'a>(environment: BTreeMap<&'a str, &'a str>, pods: &[Value]) -> BTreeMap<&'a str, &'a str> {
     let names: Vec<_> = pods.iter().map(address).collect();
     let local = |value: &'a str| if names.iter().any(|name| *name == value) { "127.0.0.1" } else { value };
@@ -90,7 +90,7 @@ fn address(pod: &Value) -> String {
     format!("{}.{}", word("hostname"), word("subdomain"))
 }
 
-fn all_took_part(ended: &[Output]) -> Result<()> {
+fn all_joined(ended: &[Output]) -> Result<()> {
     let mut said = Vec::new();
     for Output { status, stdout, stderr } in ended {
         let (out, err) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));

@@ -11,7 +11,7 @@ use crate::{
     test_env::TestEnv,
 };
 
-/// The one that is deleted.
+/// The worker that is deleted.
 const LOST: &str = "mnist-worker-1";
 
 pub fn register(suite: &mut Suite) {
@@ -22,16 +22,16 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// The others are not disturbed.
+/// The other workers are not disturbed.
 async fn a_deleted_worker_is_created_again_with_its_name_and_rank(env: &mut TestEnv) -> Result<()> {
     start_running(env, json!({"workers": 3, "runPolicy": {"restartScope": "Worker"}})).await?;
     let before = pods(env).await?;
     delete_and_wait(env).await?;
     let after = pods(env).await?;
-    is_who_it_was(&before[LOST], after.get(LOST).context("it is not there")?)?;
+    is_new_with_same_identity(&before[LOST], after.get(LOST).context("it is not there")?)?;
     let stay: BTreeSet<_> = uids(&before).intersection(&uids(&after)).cloned().collect();
     ensure!(stay.len() == 2, "another worker was disturbed");
-    nothing_is_counted(env).await?;
+    no_failure_is_counted(env).await?;
     has_events(env, JOB, "SuccessfulCreatePod", 1).await
 }
 
@@ -42,9 +42,9 @@ async fn workers_that_depend_on_each_other_are_all_recreated(env: &mut TestEnv) 
     let after = pods(env).await?;
     ensure!(uids(&before).is_disjoint(&uids(&after)), "a worker goes on alone");
     for (name, pod) in &before {
-        is_who_it_was(pod, after.get(name).with_context(|| format!("no {name}"))?)?;
+        is_new_with_same_identity(pod, after.get(name).with_context(|| format!("no {name}"))?)?;
     }
-    nothing_is_counted(env).await
+    no_failure_is_counted(env).await
 }
 
 /// Waits until all workers run again.
@@ -57,8 +57,8 @@ async fn delete_and_wait(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// The same name, rank and address.
-fn is_who_it_was(before: &Value, after: &Value) -> Result<()> {
+/// Checks that a Pod is a new one with the same host name and environment.
+fn is_new_with_same_identity(before: &Value, after: &Value) -> Result<()> {
     ensure!(before["metadata"]["uid"] != after["metadata"]["uid"], "it is the same Pod");
     for field in ["hostname", "subdomain"] {
         ensure!(before["spec"][field] == after["spec"][field], "another {field}: {after}");
@@ -67,8 +67,8 @@ fn is_who_it_was(before: &Value, after: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A Pod that somebody deletes is no failure of the job's.
-async fn nothing_is_counted(env: &TestEnv) -> Result<()> {
+/// A Pod that somebody deletes does not count as a failure of the job.
+async fn no_failure_is_counted(env: &TestEnv) -> Result<()> {
     let job = env.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
     ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
     Ok(())

@@ -51,7 +51,7 @@ fn sample() -> Result<Value> {
     Ok(serde_saphyr::from_str(&std::fs::read_to_string(file)?)?)
 }
 
-/// Nothing is made for it before the claim is there.
+/// Nothing is created before the claim exists.
 async fn waits_for_its_claim(env: &TestEnv) -> Result<()> {
     let job = waits(env, NAME, "ClaimNotFound").await?;
     let message = &condition(&job, "Ready")["message"];
@@ -123,7 +123,7 @@ fn is_reported_as_succeeded(job: &Value, before: &Value) -> Result<()> {
     let status = &job["status"];
     ensure!(status["phase"] == "Succeeded" && status["succeeded"] == 4, "{status}");
     ensure!(status["startTime"] == before["status"]["startTime"], "the start has moved: {status}");
-    // Times of this form are ordered as texts are.
+    // Times in this format can be compared as strings.
     ensure!(status["completionTime"].as_str() >= status["startTime"].as_str(), "{status}");
     ensure!(condition(job, "Reconciling").is_null(), "{status}");
     is(job, &[("Created", "True"), ("Running", "False"), ("Succeeded", "True"), ("Ready", "True")])
@@ -139,7 +139,7 @@ fn is(job: &Value, expected: &[(&str, &str)]) -> Result<()> {
 
 async fn everything_is_reported_once(env: &TestEnv) -> Result<()> {
     let mut events = events(env, NAME).await?;
-    // When the claim is bound to its volume is up to others; until then the scheduler has something to say.
+    // Other controllers decide when the claim is bound. Until then the scheduler reports the Pods as unschedulable.
     events.retain(|event| event.reason != "Unschedulable");
     let once = [("TrainingJobCreated", 1), ("TrainingJobSucceeded", 1), ("WorkersCreated", 1)];
     ensure!(counts(&events) == BTreeMap::from(once), "{events:?}");

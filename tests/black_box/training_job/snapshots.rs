@@ -27,18 +27,18 @@ async fn edits_of_a_config_map_do_not_disturb_a_running_job(env: &mut TestEnv) -
         refers_to_the_copy(pod)?;
     }
     env.namespace.apply(settings("second")).await?;
-    unmoved(env, "an edit").await?;
+    copy_is_unchanged(env, "an edit").await?;
     env.namespace.delete("ConfigMap", "settings").await?;
-    unmoved(env, "the end").await?;
+    copy_is_unchanged(env, "the end").await?;
     ensure!(uids(&before) == uids(&pods(env).await?), "Pods were replaced");
 
-    // A worker that comes back gets what the others have.
+    // A worker that is created again uses the same copy as the others.
     env.namespace.delete("Pod", "mnist-worker-1").await?;
     let is_new = |pod: &Value| pod["metadata"]["uid"] != before["mnist-worker-1"]["metadata"]["uid"];
     let back = env.namespace.until("Pod", "mnist-worker-1", "to come back", is_new).await?;
     refers_to_the_copy(&back)?;
     runs(env, JOB).await?;
-    unmoved(env, "the end of a worker").await
+    copy_is_unchanged(env, "the end of a worker").await
 }
 
 fn settings(mode: &str) -> Value {
@@ -55,8 +55,8 @@ fn refers_to_the_copy(pod: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The job has been reconciled since, and its copy is as it was.
-async fn unmoved(env: &TestEnv, by: &str) -> Result<()> {
+/// Checks that the copy is unchanged after another reconcile of the job.
+async fn copy_is_unchanged(env: &TestEnv, by: &str) -> Result<()> {
     env.reconciled_after("training-job", async || env.touch("TrainingJob", JOB, by).await).await?;
     let copy = env.namespace.get("ConfigMap", "mnist-snapshot-settings").await?.context("the copy is gone")?;
     ensure!(copy["data"] == json!({"mode": "first"}) && copy["immutable"] == true, "{by} of the ConfigMap: {copy}");

@@ -20,7 +20,7 @@ pub fn register(suite: &mut Suite) {
     );
 }
 
-/// As a queue does it: the job is changed while it is suspended.
+/// As with a job queue: the job is changed while it is suspended.
 async fn a_job_that_is_suspended_while_it_starts_goes_on_when_it_is_resumed(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     env.namespace.apply(job(json!({"nodeSelector": {"no-node": "has-this"}}))).await?;

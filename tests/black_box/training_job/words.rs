@@ -16,26 +16,26 @@ use serde_json::{Value, json};
 
 use crate::test_env::TestEnv;
 
-/// The name of the job of a test that has one.
+/// The name of the job in tests with a single job.
 pub const JOB: &str = "mnist";
 
-/// An Event on a job: its reason, its message, and how often it came.
+/// An Event on a job: its reason, its message and its count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventRecord {
-    /// One word.
+    /// The CamelCase reason.
     pub reason: String,
-    /// A sentence.
+    /// The message.
     pub message: String,
-    /// How often.
+    /// How often it occurred.
     pub count: i64,
 }
 
-/// A job of two PyTorch workers, or as the spec given says.
+/// A job with two PyTorch workers. The fields of `spec` replace the defaults.
 pub fn job(spec: Value) -> Value {
     named(JOB, spec)
 }
 
-/// A job of that name.
+/// A job with this name.
 pub fn named(name: &str, spec: Value) -> Value {
     let mut object = json!({
         "apiVersion": "ml.example.com/v1alpha1",
@@ -77,7 +77,7 @@ pub async fn has(env: &TestEnv, name: &str, condition_type: &str, reason: &str) 
     env.namespace.until("TrainingJob", name, &format!("to be {condition_type} for {reason}"), holds).await
 }
 
-/// Waits until a job says that it is not ready for a reason.
+/// Waits until a job is not ready for this reason.
 pub async fn waits(env: &TestEnv, name: &str, reason: &str) -> Result<Value> {
     let holds = |job: &Value| {
         let ready = condition(job, "Ready");
@@ -86,7 +86,7 @@ pub async fn waits(env: &TestEnv, name: &str, reason: &str) -> Result<Value> {
     env.namespace.until("TrainingJob", name, &format!("to wait for {reason}"), holds).await
 }
 
-/// Whether a status is about the spec.
+/// Whether the status is about the present spec.
 fn is_current(job: &Value) -> bool {
     job["status"]["observedGeneration"] == job["metadata"]["generation"]
 }
@@ -97,7 +97,7 @@ pub async fn pods(env: &TestEnv) -> Result<BTreeMap<String, Value>> {
     pods.into_iter().map(|pod| Ok((text(&pod["metadata"]["name"])?, pod))).collect()
 }
 
-/// Waits until there are exactly these Pods, none of them on its way out.
+/// Waits until exactly these Pods exist and none of them is being deleted.
 pub async fn only_pods(env: &TestEnv, names: &[&str]) -> Result<()> {
     eventually(PATIENCE, &format!("only the Pods {names:?}"), async || {
         let pods = pods(env).await?;
@@ -107,25 +107,25 @@ pub async fn only_pods(env: &TestEnv, names: &[&str]) -> Result<()> {
     .await
 }
 
-/// UIDs of Pods.
+/// The UIDs of the Pods.
 pub fn uids(pods: &BTreeMap<String, Value>) -> BTreeSet<String> {
     pods.values().map(|pod| pod["metadata"]["uid"].to_string()).collect()
 }
 
-/// The plain environment of a Pod's container.
+/// The environment variables of a Pod's container that have a plain value.
 pub fn environment(pod: &Value) -> BTreeMap<&str, &str> {
     let variables = pod["spec"]["containers"][0]["env"].as_array();
     let plain = variables.into_iter().flatten();
     plain.filter_map(|variable| variable["name"].as_str().zip(variable["value"].as_str())).collect()
 }
 
-/// Lets the container of a running Pod end with an exit code.
+/// Ends the container of a running Pod with this exit code.
 pub async fn exit(env: &TestEnv, pod: &str, code: u8) -> Result<()> {
     env.namespace.patch("Pod", pod, json!({"metadata": {"annotations": {EXIT: code.to_string()}}})).await?;
     Ok(())
 }
 
-/// Lets all Pods of the namespace end well.
+/// Ends all Pods of the namespace with success.
 pub async fn succeed(env: &TestEnv) -> Result<()> {
     for pod in pods(env).await?.keys() {
         exit(env, pod, 0).await?;
@@ -133,7 +133,7 @@ pub async fn succeed(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// Makes a claim and the volume that it is bound to.
+/// Creates a claim and the volume to which it is bound.
 pub async fn claim(env: &TestEnv, name: &str) -> Result<()> {
     let volume = format!("{}-{name}", env.namespace.name);
     let (modes, size) = (json!(["ReadWriteMany"]), json!({"storage": "1Gi"}));
@@ -146,7 +146,7 @@ pub async fn claim(env: &TestEnv, name: &str) -> Result<()> {
     });
     let volumes: Api<DynamicObject> = cluster::api(&env.namespace.client(), "PersistentVolume", None)?;
     volumes.patch(&volume, &PatchParams::apply("user"), &Patch::Apply(persistent)).await?;
-    // A claim whose volume is not known yet is looked at again after 15 s.
+    // A claim whose volume is not known yet is retried only after 15 s.
     eventually(PATIENCE, "the volume to be known", async || {
         let phase = volumes.get(&volume).await?.data["status"]["phase"].clone();
         Ok(Look::of(phase == "Available", phase))
@@ -160,7 +160,7 @@ pub async fn claim(env: &TestEnv, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The Events on a job that do not come from the host's own writes, in no order.
+/// The Events on a job, sorted.
 pub async fn events(env: &TestEnv, name: &str) -> Result<Vec<EventRecord>> {
     let events = env.namespace.list("Event").await?;
     let of_job = events.iter().filter(|event| event["involvedObject"]["kind"] == "TrainingJob");
@@ -175,7 +175,7 @@ pub async fn events(env: &TestEnv, name: &str) -> Result<Vec<EventRecord>> {
     Ok(events)
 }
 
-/// The reasons of Events, and how often each came.
+/// The number of Events by reason.
 pub fn counts(events: &[EventRecord]) -> BTreeMap<&str, i64> {
     events.iter().fold(BTreeMap::new(), |mut counts, event| {
         *counts.entry(event.reason.as_str()).or_default() += event.count;
@@ -183,7 +183,7 @@ pub fn counts(events: &[EventRecord]) -> BTreeMap<&str, i64> {
     })
 }
 
-/// Waits until Events of a reason have come so often: they are written after the status that they go with.
+/// Waits until the Events with this reason have this count. They are written after the status that belongs to them.
 pub async fn has_events(env: &TestEnv, name: &str, reason: &str, times: i64) -> Result<()> {
     eventually(PATIENCE, &format!("{times} Events {reason}"), async || {
         let events = events(env, name).await?;
@@ -192,12 +192,12 @@ pub async fn has_events(env: &TestEnv, name: &str, reason: &str, times: i64) -> 
     .await
 }
 
-/// Waits until the host has nothing to do, and tells its metrics by name: those of the plugin.
+/// The value of a metric once the host is at rest.
 pub async fn metric(env: &TestEnv, name: &str) -> Result<f64> {
     Ok(env.metrics_at_rest().await?.sum(name, &[]))
 }
 
-/// A text.
+/// The string in a JSON value.
 pub fn text(value: &Value) -> Result<String> {
     Ok(value.as_str().with_context(|| format!("{value} is not a text"))?.to_owned())
 }

@@ -1,10 +1,10 @@
-//! Finds circles among imports.
+//! Finds import cycles.
 
 use std::collections::BTreeSet;
 
 use super::modules::Imports;
 
-/// Each circle as the imports between its files, a line each.
+/// Each cycle as the imports between its files, with a line for each import.
 pub fn circles(imports: &Imports) -> Vec<Vec<String>> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
@@ -17,7 +17,7 @@ pub fn circles(imports: &Imports) -> Vec<Vec<String>> {
     found
 }
 
-/// The files that a file reaches and that reach it.
+/// The files that a file imports and that import it, directly or indirectly.
 fn circle_of<'a>(imports: &'a Imports, file: &'a str) -> BTreeSet<&'a str> {
     let reached = reached(imports, file);
     let mut circle: BTreeSet<_> =

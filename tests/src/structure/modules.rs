@@ -1,9 +1,9 @@
-//! The modules of one crate: which file each lies in, and which files a file imports from. Reads sources alone; it neither
-//! builds anything nor knows other crates.
+//! The modules of one crate: the file of each, and the files from which a file imports. Reads only the sources, builds nothing,
+//! and does not look into other crates.
 //!
-//! What counts as an import of a file: a `use`, or a path in the code such as `crate::a::b()`, that leads to something which
-//! that file defines. Re-exports are followed: a name that a `mod.rs` only passes on is imported from where it is defined.
-//! `mod x;` is no import, nor is the `pub use` with which a module passes on what its own children define.
+//! An import of a file is a `use`, or a path in the code such as `crate::a::b()`, of something that this file defines.
+//! Re-exports are followed: a name that a `mod.rs` only re-exports is imported from the file that defines it. `mod x;` is no
+//! import, nor is the `pub use` with which a module re-exports what its own children define.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::tokens::{Token, Token::*, built, group, visibility};
 /// The sources of a crate, by path inside its folder: `cache/mod.rs`.
 pub type Sources = BTreeMap<String, String>;
 
-/// A module's names from the crate's root on.
+/// The path of a module from the root of the crate.
 type Path = Vec<String>;
 
 /// Which names a file imports from which.
@@ -22,7 +22,7 @@ type Path = Vec<String>;
 pub struct Imports(BTreeMap<String, BTreeMap<String, BTreeSet<String>>>);
 
 impl Imports {
-    /// The imports of the crate that has this file as its root, by the files that are built outside tests.
+    /// The imports of the crate with this root file, without those of test code.
     ///
     /// # Errors
     /// If the file of a module is missing.
@@ -37,12 +37,12 @@ impl Imports {
         self.0.keys().map(String::as_str)
     }
 
-    /// What a file imports: files, and the names from each.
+    /// The files that a file imports from, and the imported names.
     pub fn of(&self, file: &str) -> impl Iterator<Item = (&str, &BTreeSet<String>)> {
         self.0.get(file).into_iter().flatten().map(|(to, names)| (to.as_str(), names))
     }
 
-    /// One import as people read it: `a.rs -> b.rs (Name, other)`.
+    /// One import as text: `a.rs -> b.rs (Name, other)`.
     pub fn line(&self, from: &str, to: &str) -> String {
         let names = self.0.get(from).and_then(|imports| imports.get(to)).into_iter().flatten();
         let names: Vec<_> = names.map(String::as_str).collect();
@@ -62,23 +62,23 @@ impl Imports {
 struct Module {
     file: String,
     children: BTreeSet<String>,
-    /// What its own items are called.
+    /// The names of its own items.
     defined: BTreeSet<String>,
     uses: Vec<Use>,
     /// Paths in its code, of two names at least.
     paths: BTreeSet<Path>,
 }
 
-/// One name that a `use` brings.
+/// One name that a `use` imports.
 #[derive(Clone, Debug)]
 struct Use {
     path: Path,
-    /// What it is called here; `*` for all that is there.
+    /// Its name in this module; `*` for a glob import.
     name: String,
     is_public: bool,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     Module(Path),
@@ -139,7 +139,8 @@ impl<'a> Tree<'a> {
                     }
                     &rest[length..]
                 }
-                // What follows `<A as B>::` or a leading `::` is none of ours; `$crate::` is of who uses the macro.
+                // A path after `<A as B>::` or a leading `::` is not in this crate, and `$crate::` belongs to the user of the
+                // macro.
                 (Colons | Sign('$'), [_, Word(_), ..]) => &rest[1 + path_at(&rest[1..]).1..],
                 _ => &rest[1..],
             };
@@ -173,7 +174,7 @@ impl<'a> Tree<'a> {
         let Some(module) = self.modules.get(path) else { return };
         let Some(target) = self.target(path, &one.path, Depth::default()) else { return };
         let passes_on_own = one.is_public && self.is_below(&one.path, path);
-        // A module that is imported for paths through it: those paths say which files are meant.
+        // A module that is imported only as the start of paths: those paths name the imported files.
         let leads_on = matches!(target, Target::Module(_)) && module.paths.iter().any(|names| names[0] == one.name);
         if !passes_on_own && !leads_on {
             imports.add(&module.file, self.file(&target), last(&one.path));
@@ -195,7 +196,7 @@ impl<'a> Tree<'a> {
         begin.first().zip(children).is_some_and(|(name, children)| children.contains(name))
     }
 
-    /// What names lead to that stand in a module, where that is in this crate.
+    /// The target of a path in the code of a module. None if it is in another crate.
     fn target(&self, module: &Path, names: &[String], depth: Depth) -> Option<Target> {
         let depth = depth.deeper()?;
         let mut here = module.clone();
@@ -215,7 +216,7 @@ impl<'a> Tree<'a> {
             Some(split) => split,
             None => return Some(Target::Module(here)),
         };
-        // Without `crate`, `self` or `super`, a path may begin with a child, or with what a `use` brought.
+        // Without `crate`, `self` or `super`, a path may begin with a child or with an imported name.
         let is_ours = anchored || self.children_and_uses(&here).any(|name| name == first);
         if is_ours { self.walk(here, rest, depth) } else { None }
     }
@@ -245,7 +246,7 @@ impl<'a> Tree<'a> {
         Some(Target::Module(here))
     }
 
-    /// Where a name comes from that a module has by a `use`. None if that is another crate.
+    /// The target of a name that a module imports with a `use`. None if it is in another crate.
     fn passed_on(&self, path: &Path, name: &str, depth: Depth) -> Option<Passed> {
         let Some(module) = self.modules.get(path) else { return Some(Passed::Not) };
         if let Some(one) = module.uses.iter().find(|one| one.name == name) {
@@ -277,7 +278,7 @@ enum Passed {
     Not,
 }
 
-/// How many re-exports were followed. Two that name each other would be followed for ever.
+/// How many re-exports were followed. Limited, because two that name each other would be followed for ever.
 #[derive(Clone, Copy, Default)]
 struct Depth(usize);
 
@@ -297,7 +298,7 @@ fn last(names: &[String]) -> &str {
     names.last().map_or("", String::as_str)
 }
 
-/// The names of the path that begins here, and how many tokens it has.
+/// The names of the path that begins here, and its number of tokens.
 fn path_at(tokens: &[Token]) -> (Path, usize) {
     let mut names = Vec::new();
     let mut at = 0;
@@ -312,11 +313,11 @@ fn path_at(tokens: &[Token]) -> (Path, usize) {
     (names, at.max(1))
 }
 
-/// Splits one `use` tree into the names that it brings.
+/// Splits one `use` tree into the names that it imports.
 fn collect_uses(tree: &[Token], prefix: &[String], is_public: bool, uses: &mut Vec<Use>) {
     let mut path = prefix.to_vec();
     let mut rest = tree;
-    // `use ::a::b` is of another crate.
+    // `use ::a::b` imports from another crate.
     if prefix.is_empty() && rest.first() == Some(&Colons) {
         return;
     }

@@ -1,4 +1,4 @@
-//! The order of the stages in the folder `pipeline`: a stage imports earlier stages, and modules that do not lead it to a later
+//! The order of the stages in the folder `pipeline`: a stage imports only earlier stages, and modules that do not import a later
 //! one.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -8,17 +8,17 @@ use super::modules::Imports;
 /// The stages, first to last. Each is a file or a folder.
 const STAGES: [&str; 7] = ["trigger", "observe", "call", "check", "plan", "apply", "report"];
 
-/// What puts the stages together, and may import all of them. No stage imports it.
+/// The files that combine the stages and may import all of them. No stage imports them.
 const TOGETHER: [&str; 3] = ["mod.rs", "round.rs", "rounds.rs"];
 
-/// What a file below `pipeline` is.
+/// The role of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// A file of the stage with this number.
     Stage(usize),
-    /// What puts the stages together.
+    /// A file that combines the stages.
     Together,
-    /// Anything else, here or elsewhere in the crate: it may be imported as long as it leads to no later stage.
+    /// Any other file of the crate. A stage may import it as long as it imports no later stage, directly or indirectly.
     Helper,
 }
 
@@ -34,7 +34,7 @@ impl Part {
         STAGES.iter().position(|stage| *stage == name).map_or(Self::Helper, Self::Stage)
     }
 
-    /// Whether a file of a stage may not lead here.
+    /// Whether the files of this stage must not import this part, directly or indirectly.
     fn is_after(self, stage: usize) -> bool {
         match self {
             Self::Stage(other) => other > stage,
@@ -50,7 +50,7 @@ pub fn missing(imports: &Imports) -> Vec<&'static str> {
     STAGES.iter().enumerate().filter(|(number, _)| !has(*number)).map(|(_, stage)| *stage).collect()
 }
 
-/// What leads a stage to a later one or to what puts the stages together, each as the imports on the way, a line each.
+/// The chains of imports from a stage to a later one or to a file that combines the stages, with a line for each import.
 pub fn backward(imports: &Imports) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for file in imports.files() {
@@ -61,7 +61,7 @@ pub fn backward(imports: &Imports) -> Vec<Vec<String>> {
     found
 }
 
-/// The shortest ways from a file through helpers to what is after its stage.
+/// The shortest chains of imports from a file through helpers to a part after its stage.
 fn ways<'a>(imports: &'a Imports, from: &'a str, stage: usize) -> Vec<Vec<String>> {
     let mut before = BTreeMap::from([(from, from)]);
     let mut open = VecDeque::from([from]);

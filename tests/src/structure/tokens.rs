@@ -1,22 +1,22 @@
-//! Rust source as words and signs, as far as finding imports needs it: without comments, attributes, macro definitions
-//! and test code. It knows no grammar beyond that, and what a text in quotes says is not read.
+//! The tokens of Rust source, as far as they are needed to find imports: without comments, attributes, macro definitions and test
+//! code. The content of string literals is ignored.
 
 /// One piece of source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
-    /// A keyword, a name, a number.
+    /// A keyword, a name or a number.
     Word(&'a str),
     /// `::`
     Colons,
-    /// Any other sign, by itself.
+    /// Any other single character.
     Sign(char),
-    /// A text or a character in quotes.
+    /// A string or character literal.
     Literal,
 }
 
 use Token::{Colons, Literal, Sign, Word};
 
-/// The tokens of what is built outside tests.
+/// The tokens of the code that is built outside tests.
 pub fn built(source: &str) -> Vec<Token<'_>> {
     let all = tokens(source);
     let mut kept = Vec::with_capacity(all.len());
@@ -24,7 +24,7 @@ pub fn built(source: &str) -> Vec<Token<'_>> {
     while let Some(token) = rest.first() {
         if let Some(attribute) = attribute(rest) {
             if is_test(&rest[..attribute]) {
-                // `#![cfg(test)]` is about all that follows.
+                // `#![cfg(test)]` applies to everything that follows.
                 let inner = rest.get(1) == Some(&Sign('!'));
                 rest = if inner { &[] } else { after_item(&rest[attribute..]) };
             } else {
@@ -76,7 +76,7 @@ fn word_length(rest: &str) -> usize {
     rest.find(|letter| !is_word(letter)).unwrap_or(rest.len())
 }
 
-/// How long the comment is that begins here.
+/// The length of the comment that begins here.
 fn comment(rest: &str) -> Option<usize> {
     if rest.starts_with("//") {
         return Some(rest.find('\n').unwrap_or(rest.len()));
@@ -104,7 +104,7 @@ fn comment(rest: &str) -> Option<usize> {
     Some(rest.len())
 }
 
-/// How long the text or character in quotes is that begins here, with its prefix.
+/// The length of the string or character literal that begins here, with its prefix.
 fn quoted(rest: &str) -> Option<usize> {
     let unprefixed = rest.trim_start_matches(['b', 'c']);
     let prefix = rest.len() - unprefixed.len();
@@ -142,7 +142,7 @@ fn raw(rest: &str) -> Option<usize> {
     Some(1 + hashes + 1 + length)
 }
 
-/// Tells `'a'` from the lifetime `'a`.
+/// Distinguishes `'a'` from the lifetime `'a`.
 fn is_character(rest: &str) -> bool {
     let mut letters = rest.chars().skip(1);
     letters.next() == Some('\\') || letters.next() == Some('\'')
@@ -152,7 +152,7 @@ fn lifetime(rest: &str) -> Option<usize> {
     Some(1 + word_length(rest.strip_prefix('\'')?))
 }
 
-/// How many tokens the attribute has that begins here.
+/// The number of tokens of the attribute that begins here.
 fn attribute(rest: &[Token]) -> Option<usize> {
     let begin = match rest {
         [Sign('#'), Sign('['), ..] => 1,
@@ -172,7 +172,7 @@ fn is_test(attribute: &[Token]) -> bool {
     )
 }
 
-/// How many tokens the group has that begins here with a bracket.
+/// The number of tokens of the group that begins here with a bracket.
 pub fn group(rest: &[Token]) -> usize {
     let mut depth = 0;
     for (at, token) in rest.iter().enumerate() {
@@ -188,7 +188,7 @@ pub fn group(rest: &[Token]) -> usize {
     rest.len()
 }
 
-/// What follows the item, statement, field or arm that begins here, of which attributes may be left.
+/// The tokens after the item, statement, field or match arm that begins here, possibly with further attributes.
 fn after_item<'a, 'b>(mut rest: &'b [Token<'a>]) -> &'b [Token<'a>] {
     while let Some(attribute) = attribute(rest) {
         rest = &rest[attribute..];
@@ -209,7 +209,7 @@ fn after_item<'a, 'b>(mut rest: &'b [Token<'a>]) -> &'b [Token<'a>] {
     &[]
 }
 
-/// Whether an item begins here with one of the words, after its visibility. `const fn` is a function.
+/// Whether an item with one of these keywords begins here, after its visibility. `const fn` is a function.
 fn declares(rest: &[Token], words: &[&str]) -> bool {
     let rest = &rest[visibility(rest)..];
     match rest {
@@ -219,7 +219,7 @@ fn declares(rest: &[Token], words: &[&str]) -> bool {
     }
 }
 
-/// How many tokens say who may use what begins here: `pub`, `pub(crate)`.
+/// The number of tokens of the visibility that begins here: `pub`, `pub(crate)`.
 pub fn visibility(rest: &[Token]) -> usize {
     match rest {
         [Word("pub"), Sign('('), ..] => 1 + group(&rest[1..]),
@@ -228,7 +228,7 @@ pub fn visibility(rest: &[Token]) -> usize {
     }
 }
 
-/// How many tokens the macro definition has that begins here: its paths are those of the places that use the macro.
+/// The number of tokens of the macro definition that begins here. Its paths are resolved where the macro is used.
 fn macro_definition(rest: &[Token]) -> Option<usize> {
     match rest {
         [Word("macro_rules"), Sign('!'), Word(_), ..] => Some(3 + group(&rest[3..])),

@@ -16,12 +16,10 @@ use kube::{
     },
 };
 use pilothouse_engine::contract::KindRef;
-use tokio::{select, sync::watch, task::AbortHandle};
+use tokio::{select, task::AbortHandle};
 
 use super::{
-    Change, EventHandler, Store, WatchConfig, WatchScope,
-    backoff::WatchBackoff,
-    schema_cell::{Loaded, SchemaCell},
+    Change, EventHandler, Store, WatchConfig, WatchScope, backoff::WatchBackoff, schema_cell::SchemaCell,
     schema_reader::SchemaReader,
 };
 use crate::{
@@ -29,6 +27,7 @@ use crate::{
     kinds::{self, InstalledKind},
     labels,
     object::Incoming,
+    observable::Observable,
     schema::Schema,
 };
 
@@ -87,7 +86,7 @@ struct Shared {
     store: Store,
     installed: RwLock<Option<Arc<InstalledKind>>>,
     schema: SchemaCell,
-    state: watch::Sender<WatchState>,
+    state: Observable<WatchState>,
 }
 
 impl Informer {
@@ -100,7 +99,7 @@ impl Informer {
             store: Store::default(),
             installed: RwLock::default(),
             schema: SchemaCell::default(),
-            state: watch::Sender::new(WatchState::Starting),
+            state: Observable::new(WatchState::Starting),
         });
         let task = tokio::spawn(run(client, shared.clone(), schemas, handler)).abort_handle();
         Arc::new(Self { shared, task: OnceLock::from(task) })
@@ -134,15 +133,12 @@ impl Informer {
 
     /// The state of the watch.
     pub fn state(&self) -> WatchState {
-        self.shared.state.borrow().clone()
+        self.shared.state.get()
     }
 
     /// Waits until the state of the watch satisfies a condition.
     pub async fn until(&self, condition: impl FnMut(&WatchState) -> bool) {
-        // The sender lives as long as `self`, so waiting cannot fail.
-        if let Err(closed) = self.shared.state.subscribe().wait_for(condition).await {
-            tracing::error!("a watch's state is gone: {closed}");
-        }
+        self.shared.state.wait_for(condition).await;
     }
 }
 
@@ -158,15 +154,17 @@ async fn run(client: Client, shared: Arc<Shared>, schemas: Arc<SchemaReader>, ha
     loop {
         let installed = Arc::new(shared.await_installed(&client).await);
         shared.set_installed(Some(installed.clone()));
-        // What is applied follows from the schema of a child kind, so nothing begins without, unless a table has it.
+        // The schema of a child kind decides what is applied, so the kind is not watched before the schema was read. Kinds of the
+        // built-in table need not wait.
         if shared.scope == WatchScope::Children && !Schema::is_built_in(&shared.kind.api_version, &shared.kind.kind) {
             shared.schema.load(&schemas, &shared.kind).await;
         }
         select! {
+            biased;
             () = shared.follow(&client, &installed, &*handler) => {}
             () = shared.follow_schema(&schemas, &*handler) => {}
         }
-        tracing::warn!(kind = %shared.kind, "the kind is no longer installed; waiting for it");
+        tracing::warn!(kind = %shared.kind, "the kind is no longer installed as it was; waiting for it");
         shared.set_installed(None);
         shared.schema.clear();
         shared.store.clear();
@@ -176,11 +174,7 @@ async fn run(client: Client, shared: Arc<Shared>, schemas: Arc<SchemaReader>, ha
 
 impl Shared {
     fn set_state(&self, state: WatchState) {
-        self.state.send_if_modified(|current| {
-            let changed = *current != state;
-            *current = state;
-            changed
-        });
+        self.state.set(state);
     }
 
     fn set_installed(&self, installed: Option<Arc<InstalledKind>>) {
@@ -206,7 +200,7 @@ impl Shared {
 
     fn failing(&self, why: &str) {
         let state = WatchState::Failing(why.to_owned());
-        if *self.state.borrow() != state {
+        if self.state.get() != state {
             tracing::warn!(kind = %self.kind, "{why}; trying again");
         }
         // A synced store stays usable while its watch is broken: it only lags behind.
@@ -218,18 +212,13 @@ impl Shared {
     /// Reads the kind's schema once the store is synced, and again when a check was requested and the schema has changed. It is not
     /// read earlier because other requests of a starting host are more urgent. Never returns.
     async fn follow_schema(&self, schemas: &SchemaReader, handler: &dyn EventHandler) {
-        let mut synced = self.state.subscribe();
-        if synced.wait_for(|state| *state == WatchState::Synced).await.is_err() {
-            return std::future::pending().await;
-        }
+        self.state.wait_for(|state| *state == WatchState::Synced).await;
         if self.schema.get().is_none() {
             self.schema.load(schemas, &self.kind).await;
         }
         loop {
-            self.schema.until_outdated(schemas, &self.kind).await;
-            if self.schema.load(schemas, &self.kind).await == Loaded::Changed {
-                handler.synced(&self.kind, self.scope);
-            }
+            self.schema.until_changed(schemas, &self.kind).await;
+            handler.synced(&self.kind, self.scope);
         }
     }
 
@@ -247,7 +236,9 @@ impl Shared {
         let source = Source { client, api, config, installed };
         loop {
             let is_installed = select! {
+                biased;
                 is_installed = self.list_and_watch(&source, handler) => is_installed,
+                // This drops the watcher. The next one begins with a list, which shows what became of the write.
                 () = self.until_a_write_is_overdue() => true,
             };
             if !is_installed {
@@ -269,18 +260,29 @@ impl Shared {
         tracing::warn!(kind = %self.kind, "the watch does not deliver a write of this host; listing again");
     }
 
+    /// Whether the kind is not installed any more as this source reads it. A CRD that is deleted and created again in another scope
+    /// leaves no other trace than a new list: the path of the whole cluster is the same for both scopes.
+    async fn is_outdated(&self, source: &Source<'_>) -> bool {
+        match kinds::find(source.client, &self.kind).await {
+            Ok(found) => found.is_none_or(|found| !found.is_read_like(source.installed)),
+            // What cannot be asked is taken to be as it was: otherwise each fault of the API server would empty the store.
+            Err(_) => false,
+        }
+    }
+
     /// Lists and watches. Returns whether the kind is still installed when that ends.
     async fn list_and_watch(&self, source: &Source<'_>, handler: &dyn EventHandler) -> bool {
         let mut stream = pin!(watcher(source.api.clone(), source.config.clone()).backoff(WatchBackoff::default()));
         while let Some(event) = stream.next().await {
             let error = match event {
+                Ok(Event::Init) if self.store.is_synced() && self.is_outdated(source).await => return false,
                 Ok(event) => {
                     self.handle(event, source.installed, handler);
                     continue;
                 }
                 Err(error) => error,
             };
-            if code(&error) == Some(404) && matches!(kinds::find(source.client, &self.kind).await, Ok(None)) {
+            if code(&error) == Some(404) && self.is_outdated(source).await {
                 return false;
             }
             self.failing(&format!("failed to watch {}: {}", self.kind, watch_error(&error)));
@@ -312,7 +314,8 @@ impl Shared {
             }
             Event::InitDone => {
                 self.store.on_list_done().iter().for_each(notify);
-                if *self.state.borrow() != WatchState::Synced {
+                // A list after a broken watch is no new sync: the line above has passed its changes on.
+                if self.state.get() != WatchState::Synced {
                     self.set_state(WatchState::Synced);
                     tracing::debug!(kind = %self.kind, objects = self.store.len(), "cache synced");
                     handler.synced(&self.kind, self.scope);

@@ -1,5 +1,5 @@
-//! Reads schemas for all watches, one after another: kinds of one group and version share a document, which can be a megabyte, so
-//! it is kept as long as somebody waits for a schema, and no longer.
+//! Reads schemas for all watches, one after another. Kinds of one group and version share a document of up to a megabyte. It is kept
+//! only as long as another watch waits for a schema.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use pilothouse_engine::contract::KindRef;
 use tokio::sync::Mutex;
 
 use crate::{
-    kinds::{self, SchemaHashes},
+    kinds::{self, DocumentAnswer, SchemaDocument},
     schema::Schema,
 };
 
@@ -21,13 +21,45 @@ pub(super) struct SchemaReader {
     /// How many watches wait for a schema, or read one.
     waiting: AtomicUsize,
     /// The document that was read last.
-    last: Mutex<Option<Document>>,
+    last: Mutex<Option<KeptDocument>>,
 }
 
-/// A document of the API server's OpenAPI.
-struct Document {
+/// A document, or that there is none, for a group and version.
+struct KeptDocument {
     api_version: String,
-    text: Option<Arc<str>>,
+    document: Option<Arc<SchemaDocument>>,
+}
+
+/// The answer to a request for a schema.
+pub(super) enum SchemaAnswer {
+    /// The document with the schema still has the known ETag.
+    Unchanged,
+    /// The schema, none where the API server has none, and the ETag of its document.
+    Schema(Option<Schema>, Option<String>),
+}
+
+/// One watch that waits. It no longer does when this is dropped, even if its read was given up.
+struct Waiting<'r> {
+    count: &'r AtomicUsize,
+    /// Whether nobody waited before it.
+    is_first: bool,
+}
+
+impl<'r> Waiting<'r> {
+    fn begin(count: &'r AtomicUsize) -> Self {
+        Self { count, is_first: count.fetch_add(1, Ordering::AcqRel) == 0 }
+    }
+
+    /// Whether nobody else waits.
+    fn is_last(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 1
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl SchemaReader {
@@ -36,39 +68,51 @@ impl SchemaReader {
         Self { client, waiting: AtomicUsize::new(0), last: Mutex::default() }
     }
 
-    /// Reads the schema of a kind; none where the API server has none.
+    /// Reads the schema of a kind, unless its document still has the ETag `known`.
     ///
     /// # Errors
-    /// Whatever the request fails with, or that its answer is no OpenAPI.
-    pub(super) async fn read(&self, kind: &KindRef) -> Result<Option<Schema>, kube::Error> {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
+    /// The error of the request, or of parsing its answer.
+    pub(super) async fn read(&self, kind: &KindRef, known: Option<&str>) -> Result<SchemaAnswer, kube::Error> {
+        let waiting = Waiting::begin(&self.waiting);
+        // The lock is held during the request: readers of the same document wait here and then find it in `last`.
         let mut last = self.last.lock().await;
-        let result = self.read_with(&mut last, kind).await;
-        if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
+        // A reader that was given up during its request could not tidy up.
+        if waiting.is_first {
+            *last = None;
+        }
+        let result = self.read_with(&mut last, kind, known).await;
+        if waiting.is_last() {
             *last = None;
         }
         result
     }
 
-    async fn read_with(&self, last: &mut Option<Document>, kind: &KindRef) -> Result<Option<Schema>, kube::Error> {
-        let known = last.as_ref().filter(|document| document.api_version == kind.api_version);
-        let text = match known {
-            Some(document) => document.text.clone(),
+    async fn read_with(
+        &self,
+        last: &mut Option<KeptDocument>,
+        kind: &KindRef,
+        known: Option<&str>,
+    ) -> Result<SchemaAnswer, kube::Error> {
+        let kept = last.as_ref().filter(|kept| kept.api_version == kind.api_version);
+        let document = match kept {
+            Some(kept) => kept.document.clone(),
             None => {
-                let text = kinds::schema_document(&self.client, kind).await?.map(Arc::from);
-                *last = Some(Document { api_version: kind.api_version.clone(), text: text.clone() });
-                text
+                // Two documents at a time would take twice the memory.
+                *last = None;
+                let document = match kinds::schema_document(&self.client, kind, known).await? {
+                    DocumentAnswer::Unchanged => return Ok(SchemaAnswer::Unchanged),
+                    DocumentAnswer::Missing => None,
+                    DocumentAnswer::Document(document) => Some(Arc::new(document)),
+                };
+                *last = Some(KeptDocument { api_version: kind.api_version.clone(), document: document.clone() });
+                document
             }
         };
-        let parse = |text: Arc<str>| Schema::parse(&text, &kind.api_version, &kind.kind);
-        text.map(parse).transpose().map(Option::flatten).map_err(kube::Error::SerdeError)
-    }
-
-    /// The hashes of all documents as they are now.
-    ///
-    /// # Errors
-    /// Whatever the request fails with.
-    pub(super) async fn hashes(&self) -> Result<SchemaHashes, kube::Error> {
-        kinds::schema_hashes(&self.client).await
+        let Some(document) = document else { return Ok(SchemaAnswer::Schema(None, None)) };
+        // A kept document was requested for another kind, and the API server compared it with that kind's ETag only.
+        if known.is_some() && document.etag.as_deref() == known {
+            return Ok(SchemaAnswer::Unchanged);
+        }
+        Ok(SchemaAnswer::Schema(kinds::parse_schema(&document.text, kind)?, document.etag.clone()))
     }
 }

@@ -112,6 +112,7 @@ impl Store {
     pub(crate) fn on_watch_delete(&self, object: &Object) -> Option<Change> {
         let mut inner = self.write();
         inner.advance(object);
+        // A watch delivers events in order, so no older state of this object can follow.
         inner.deleted_uids.remove(&object.uid);
         // An object of the same name with another UID is a new one. This deletion is not about it.
         let same = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
@@ -147,6 +148,7 @@ impl Store {
     pub(crate) fn record_write(&self, object: Object) {
         let mut inner = self.write();
         let is_known = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
+        // A terminating object that is not known: the watch has reported its deletion before this response to the delete arrived.
         if !is_known && (object.deleting || inner.has_passed(&object)) {
             return;
         }
@@ -171,6 +173,7 @@ impl Store {
         if let Some(known) = inner.objects.get(&object.name).filter(|known| known.uid == object.uid) {
             let last = Object { deleting: true, finalizers: Vec::new(), ..(**known).clone() };
             inner.deleted_uids.insert(last.uid.clone());
+            // Not by `insert_if_newer`, because this state has the resource version of the known one.
             inner.objects.insert(last.name.clone(), Arc::new(last));
         }
     }
@@ -224,6 +227,7 @@ impl Inner {
     /// that lags behind still reports the previous object.
     fn insert_if_newer(&mut self, object: Object) -> Option<Change> {
         if let Some(listed) = &mut self.listed {
+            // Before the versions are compared: an old state in a list also shows that the object exists.
             listed.insert(object.name.clone());
         }
         let known = self.objects.get(&object.name);
@@ -231,6 +235,7 @@ impl Inner {
         if is_old || self.deleted_uids.contains(&object.uid) {
             return None;
         }
+        // Removed first, because the known state may have another owner in `by_owner`.
         let before = self.remove(&object.name).and_then(|change| change.before);
         let after = Arc::new(object);
         if let Some(uid) = after.owner_uid() {
@@ -332,7 +337,7 @@ mod tests {
         store.on_watch_apply(object("a", "1", "8", Some("o")));
         assert!(!store.has_overdue_write(Duration::ZERO), "a later state");
 
-        // Deleted before the listing, answered during it: no event will come.
+        // The object is deleted before the listing, and the response to its write arrives during it: no event will follow.
         store.on_list_start();
         store.record_write(object("b", "2", "9", Some("o")));
         store.on_watch_apply(object("a", "1", "8", Some("o")));
@@ -360,7 +365,7 @@ mod tests {
         let first = object("a", "1", "3", None);
         store.on_watch_apply(first.clone());
         store.record_delete(&first);
-        assert!(store.on_watch_apply(object("a", "1", "4", None)).is_none(), "a word from before its end");
+        assert!(store.on_watch_apply(object("a", "1", "4", None)).is_none(), "an event from before its deletion");
         assert!(store.on_watch_delete(&object("a", "1", "5", None)).is_none(), "nothing new");
         assert!(store.is_empty() && store.read().deleted_uids.is_empty());
         store.record_delete(&first);
@@ -377,7 +382,7 @@ mod tests {
         let store = Store::default();
         store.on_watch_apply(object("a", "1", "3", None));
         store.mark_terminated(&object("a", "1", "3", None));
-        assert!(store.on_watch_apply(object("a", "1", "4", None)).is_none(), "a word from before its end");
+        assert!(store.on_watch_apply(object("a", "1", "4", None)).is_none(), "an event from before its deletion");
         assert!(store.get(&ObjectRef::new("ns", "a")).is_some_and(|last| last.deleting));
         assert!(store.on_watch_delete(&object("a", "1", "5", None)).is_some());
         assert!(store.is_empty() && store.read().deleted_uids.is_empty());

@@ -13,14 +13,17 @@
 //! # Ok::<(), http::Error>(())
 //! ```
 
+use std::sync::Arc;
+
 use http::Request;
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
 use super::request::is_write;
+use crate::observable::Observable;
 
 /// Decides whether this process may write. Clones share the decision.
 #[derive(Clone, Debug)]
-pub struct Fence(watch::Sender<Permit>);
+pub struct Fence(Arc<Observable<Permit>>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Permit {
@@ -37,12 +40,12 @@ pub struct NotLeading;
 impl Fence {
     /// A fence that is always open, for a host without leader election.
     pub fn open() -> Self {
-        Self(watch::Sender::new(Permit::Always))
+        Self(Arc::new(Observable::new(Permit::Always)))
     }
 
     /// A fence that is closed until this host becomes the leader.
     pub fn closed() -> Self {
-        Self(watch::Sender::new(Permit::Never))
+        Self(Arc::new(Observable::new(Permit::Never)))
     }
 
     /// Returns the request if it may be sent now.
@@ -60,27 +63,30 @@ impl Fence {
 
     /// Waits until writes are permitted.
     pub async fn until_open(&self) {
-        // The sender lives as long as `self`, so waiting cannot fail.
-        if let Err(closed) = self.0.subscribe().wait_for(|_| self.is_open()).await {
-            tracing::error!("the fence is gone: {closed}");
-        }
+        self.0.wait_for(|permit| permit.permits(Instant::now())).await;
     }
 
     /// Permits writes until this time. The permit expires by itself, even if this process is suspended.
     pub(crate) fn open_until(&self, end: Instant) {
-        self.0.send_replace(Permit::Until(end));
+        self.0.set(Permit::Until(end));
     }
 
     /// Permits no more writes.
     pub(crate) fn close(&self) {
-        self.0.send_replace(Permit::Never);
+        self.0.set(Permit::Never);
     }
 
     fn permits(&self, now: Instant) -> bool {
-        match *self.0.borrow() {
-            Permit::Always => true,
-            Permit::Until(end) => now < end,
-            Permit::Never => false,
+        self.0.get().permits(now)
+    }
+}
+
+impl Permit {
+    fn permits(self, now: Instant) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Until(end) => now < end,
+            Self::Never => false,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The clients for the API server: [`client`] for watches, reads and writes, and [`lease_client`] for the Lease.
+//! The clients for the API server: [`client()`] for watches, reads and writes, and [`lease_client`] for the Lease. [`over`] makes one
+//! over another connection.
 //!
 //! # Flow
 //!
@@ -8,7 +9,7 @@
 //! # Guarantees
 //!
 //! - A write is sent only while the fence is open. The fence is checked last, after every wait.
-//! - A request fails if no response arrives in time. Only watches may stay silent; their watcher notices that itself.
+//! - A request fails if no response arrives in time. Only the events of a watch may stay out; its watcher notices that itself.
 //! - A dead connection is noticed by HTTP/2 pings.
 //! - A request that fails with 401 is sent once more if the token file has a new token by then.
 //!
@@ -26,7 +27,9 @@ mod token;
 
 use std::{path::Path, time::Duration};
 
-use http::Request;
+use axum::body::{Bytes, HttpBody};
+use http::{Request, Response};
+use http_body_util::Either;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioExecutor};
 use kube::{
@@ -34,7 +37,8 @@ use kube::{
     client::{Body, ConfigExt},
     config::KubeConfigOptions,
 };
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, Service, ServiceBuilder};
+use tower_http::timeout::TimeoutBody;
 
 pub use self::token::TokenError;
 use self::{connections::Connections, in_flight::InFlightLimit, timeout::RequestTimeout, token::TokenFile};
@@ -83,6 +87,8 @@ pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>)
             let file = kube::config::Kubeconfig::read_from(path).map_err(|error| problem(path, &chain(&error)))?;
             Config::from_custom_kubeconfig(file, &options).await.map_err(|error| problem(path, &chain(&error)))
         }
+        // `infer` has no parameter for a context. A context is an entry of a kubeconfig, so a pod's service account is no
+        // alternative.
         None if context.is_some() => {
             Config::from_kubeconfig(&options).await.map_err(|error| ClientError::Config(chain(&error)))
         }
@@ -131,21 +137,71 @@ fn assemble(
     fence: Fence,
     connections: Connections,
 ) -> Result<Client, ClientError> {
+    // kube's own layer reads a token file once a minute only. After a rotation, requests would fail for up to a minute.
     let token = token_file(config).map(TokenFile::open).transpose()?;
     let other = token.is_none().then(|| config.auth_layer()).transpose().map_err(ClientError::Setup)?;
+    let timeout = config.read_timeout.unwrap_or(REQUEST_TIMEOUT);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(token)
         .option_layer(other.flatten())
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
+        .service(limited(connections, Limits { requests, fence, timeout }));
+    Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+/// What limits the requests of a client.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Count the requests.
+    pub requests: RequestMetrics,
+    /// Decides whether a write may be sent.
+    pub fence: Fence,
+    /// How long the response of a request that is no watch may take.
+    pub timeout: Duration,
+}
+
+/// A client over any connection, with the limits of [`client()`]. It adds no credentials and leaves the URI as it is.
+pub fn over<S, B>(connection: S, limits: Limits, default_namespace: &str) -> Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    Client::new(limited(connection, limits), default_namespace)
+}
+
+/// What a limited connection answers: the body of a watch as it is, and any other with a timeout.
+type Limited<B> = Response<Either<B, TimeoutBody<B>>>;
+
+/// A connection with the layers that every client has.
+fn limited<S, B>(
+    connection: S,
+    limits: Limits,
+) -> impl Service<
+    Request<Body>,
+    Response = Limited<B>,
+    Error = BoxError,
+    Future = impl Future<Output = Result<Limited<B>, BoxError>> + Send,
+> + Clone
++ Send
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send,
+    B: Send + 'static,
+{
+    let Limits { requests, fence, timeout } = limits;
+    ServiceBuilder::new()
         // The fence comes after the limit: this host may have lost the Lease while the write waited there.
         .layer(InFlightLimit::new())
         .filter(move |request: Request<Body>| fence.admit(request))
+        // Below the fence: a refused write is not sent, so it is not counted.
         .layer(requests)
-        .layer(RequestTimeout::new(config.read_timeout.unwrap_or(REQUEST_TIMEOUT)))
-        .map_err(BoxError::from)
-        .service(connections);
-    Ok(Client::new(service, config.default_namespace.clone()))
+        .layer(RequestTimeout::new(timeout))
+        .service(connection)
 }
 
 /// The token file, unless the configuration has credentials that take precedence over it.
@@ -168,6 +224,7 @@ enum Versions {
 fn connector(config: &Config, versions: Versions) -> Result<HttpsConnector<HttpConnector>, ClientError> {
     let mut http = HttpConnector::new();
     http.set_nodelay(true);
+    // The TLS connector passes on `https` URIs, which this connector refuses by default.
     http.enforce_http(false);
     http.set_connect_timeout(Some(CONNECT_TIMEOUT));
     let tls = config.rustls_client_config().map_err(ClientError::Setup)?;

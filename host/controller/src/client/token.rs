@@ -72,6 +72,7 @@ impl TokenFile {
     fn token(&self) -> HeaderValue {
         let mut known = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         if known.read_at.elapsed() >= MAX_AGE {
+            // The time counts even if the file cannot be read. Otherwise each request would try to read it again.
             *known = ReadToken::now(read(&self.path).unwrap_or_else(|_| known.header.clone()));
         }
         known.header.clone()
@@ -90,6 +91,7 @@ fn read(path: &Path) -> Result<HeaderValue, TokenError> {
     let no_token = || TokenError::NoToken { path: path.to_owned() };
     let token = Some(text.trim()).filter(|token| !token.is_empty()).ok_or_else(no_token)?;
     let mut header = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| no_token())?;
+    // Hides the token in debug output and keeps it out of the compression table of HTTP/2.
     header.set_sensitive(true);
     Ok(header)
 }
@@ -126,6 +128,7 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let token = self.file.token();
+        // Copied in advance, because the first attempt consumes the request.
         let again = copy(&request);
         request.headers_mut().insert(AUTHORIZATION, token.clone());
         let (first, file, mut inner) = (self.inner.call(request), self.file.clone(), self.inner.clone());
@@ -134,9 +137,11 @@ where
             if answer.status() != StatusCode::UNAUTHORIZED {
                 return Ok(answer);
             }
+            // A write can be sent again, too: the API server authenticates a request before it does anything else with it.
             let (Some(mut again), Some(token)) = (again, file.token_after(&token)) else { return Ok(answer) };
             tracing::info!("the token was refused, but its file holds another one by now");
             again.headers_mut().insert(AUTHORIZATION, token);
+            // tower: a clone is not ready just because the original is.
             inner.ready().await?.call(again).await
         }
         .boxed()
@@ -161,7 +166,7 @@ mod tests {
 
     type Anything = Box<dyn std::error::Error>;
 
-    /// Takes the token `new` alone, and answers with what was sent.
+    /// Accepts only the token `new`, and answers with the method, URI, token and body of the request.
     async fn server(request: Request<Body>) -> Result<Response<String>, BoxError> {
         let token = request.headers().get(AUTHORIZATION).and_then(|token| token.to_str().ok()).unwrap_or_default();
         let status = if token == "Bearer new" { StatusCode::OK } else { StatusCode::UNAUTHORIZED };

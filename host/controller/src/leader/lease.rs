@@ -52,6 +52,7 @@ impl ObservedLease {
     /// The Lease without a holder, so that another host takes it at once.
     pub fn released(&self, now: Timestamp) -> Lease {
         let spec = LeaseSpec { acquire_time: Some(MicroTime(now)), ..self.spec().cloned().unwrap_or_default() };
+        // One second, as in client-go. The API server refuses a duration of zero.
         self.with(renewed(spec, "", Duration::from_secs(1), now))
     }
 

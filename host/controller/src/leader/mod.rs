@@ -74,6 +74,7 @@ impl Settings {
             Err(SettingsError::Duration)
         } else if self.renew_deadline >= self.duration {
             Err(SettingsError::RenewDeadline)
+        // An attempt may take half of the renew deadline. Within this limit, a second one still starts before the deadline.
         } else if self.retry_period.is_zero() || self.retry_period * 2 > self.renew_deadline {
             Err(SettingsError::RetryPeriod)
         } else {
@@ -146,6 +147,7 @@ impl Election {
         W: Future<Output = ()>,
     {
         let renewed = tokio::select! {
+            biased;
             () = &mut stop => return Ok(()),
             renewed = self.acquire() => renewed,
         };
@@ -156,12 +158,16 @@ impl Election {
         let lease = self.lease();
         tracing::info!(lease, identity = self.settings.identity, "this host leads");
         self.metrics.election.started_leading(&self.settings.name);
+        // The Lease is renewed until `work` ends, also after `stop`, because the last writes need an open fence.
         let ended = tokio::select! {
+            biased;
             () = work(stop) => Ok(()),
             why = self.renew(renewed) => Err(LeaseLost { lease, why }),
         };
+        // Before anything else: tasks outside of `work`, such as the one that writes Events, may still send requests.
         self.fence.close();
         self.metrics.election.stopped_leading(&self.settings.name);
+        // A lost Lease is not released, because another host may hold it.
         if ended.is_ok() {
             self.release().await;
         }
@@ -176,6 +182,7 @@ impl Election {
             let status = match self.attempt().await {
                 Attempt::Held => {
                     self.fence.open_until(began + self.settings.renew_deadline);
+                    // Counted from before the request, because the others may have seen the renewal at any time since then.
                     return began;
                 }
                 Attempt::HeldByOther(holder) => format!("'{holder}' holds it"),
@@ -205,6 +212,7 @@ impl Election {
                     end = began + renew_deadline;
                     self.fence.open_until(end);
                 }
+                // At once, and not at the deadline as in client-go: the other host may have begun to write.
                 Ok(Attempt::HeldByOther(holder)) => return format!("'{holder}' holds it now"),
                 Ok(Attempt::Failed(why)) => {
                     tracing::warn!(lease = self.lease(), "failed to renew the Lease, trying again: {why}");
@@ -229,6 +237,7 @@ impl Election {
         if let Some(mine) = self.observed.clone().filter(|observed| observed.holder() == self.settings.identity) {
             match self.write(&mine).await {
                 Ok(()) => return Ok(Attempt::Held),
+                // Usually a conflict: somebody has changed the Lease. Then it is read below, as if this host had never held it.
                 Err(error) => tracing::debug!("the Lease was not as it was written last: {}", chain(&error)),
             }
         }

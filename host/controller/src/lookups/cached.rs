@@ -42,6 +42,7 @@ impl CachedLookups {
         match informer.state() {
             WatchState::Synced => Ok(informer),
             WatchState::Failing(why) => Err(LookupError::Denied(why)),
+            // A plugin becomes active when none of its informers is `Starting` any more, so that case does not occur.
             WatchState::NotInstalled | WatchState::Starting => {
                 Err(LookupError::NotInstalled(format!("{kind} is not installed in this cluster")))
             }

@@ -2,7 +2,7 @@
 //! existed. Answers no lookup.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -18,19 +18,19 @@ pub struct LookupIndex {
 
 #[derive(Debug, Default)]
 struct Inner {
-    by_key: HashMap<Key, Vec<Query>>,
-    by_kind: HashMap<KindRef, KindIndex>,
+    by_key: BTreeMap<Key, Vec<Query>>,
+    by_kind: BTreeMap<KindRef, KindIndex>,
 }
 
 /// The lookups of one kind, by name and by label selector.
 #[derive(Debug, Default)]
 struct KindIndex {
-    names: HashMap<String, HashSet<ScopedKey>>,
-    selectors: HashMap<String, HashSet<ScopedKey>>,
+    names: BTreeMap<String, BTreeSet<ScopedKey>>,
+    selectors: BTreeMap<String, BTreeSet<ScopedKey>>,
 }
 
 /// A key and the namespace of its lookup; empty for all namespaces. A cluster-scoped object matches every namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ScopedKey {
     namespace: String,
     key: Key,
@@ -43,6 +43,7 @@ impl LookupIndex {
         if inner.by_key.get(key).map_or(queries.is_empty(), |known| *known == queries) {
             return;
         }
+        // The lock is held for both steps. A change between them would find neither the previous lookups nor the new ones.
         inner.forget(key);
         for query in &queries {
             inner.index(key, query);
@@ -62,6 +63,16 @@ impl LookupIndex {
         inner.by_key.entry(key.clone()).or_default().push(query);
     }
 
+    /// The number of keys with lookups.
+    pub fn len(&self) -> usize {
+        self.lock().by_key.len()
+    }
+
+    /// Whether no key has lookups.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Forgets a key whose object is deleted.
     pub fn forget(&self, key: &Key) {
         self.lock().forget(key);
@@ -74,7 +85,7 @@ impl LookupIndex {
         keys.iter().for_each(|key| inner.forget(key));
     }
 
-    /// The keys to reconcile because of this state of an object.
+    /// The keys to reconcile because of this state of an object, in an order that depends on nothing else.
     pub fn affected(&self, kind: &KindRef, object: &Object) -> Vec<Key> {
         let inner = self.lock();
         let Some(by_query) = inner.by_kind.get(kind) else { return Vec::new() };

@@ -100,6 +100,7 @@ impl Measurements {
                 .entry(measurement.name.clone())
                 .or_insert_with(|| RegisteredMetric::new(measurement.clone()));
             if !is_same(&registered.declared, measurement) {
+                // Series with other labels or buckets cannot go on under the same name.
                 *registered = RegisteredMetric::new(measurement.clone());
             }
             registered.users.insert(manifest.name.clone());

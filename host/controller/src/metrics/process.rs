@@ -60,6 +60,7 @@ impl Stat {
     /// that ends it.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<_> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        // Index 0 is field 3 of proc(5), the state of the process.
         let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
         Some(Self {
             threads: number(17)?,

@@ -85,6 +85,7 @@ impl Reconciles {
             Action::AwaitChange => success,
             Action::Requeue => requeue,
             Action::RequeueAfter(_) => requeue_after,
+            // controller-runtime counts a terminal error as an error, too.
             Action::Terminal | Action::Backoff(_) => error,
         };
         self.active.get_or_create(&controller).dec();

@@ -85,14 +85,19 @@ impl Pipeline {
         let (started, metrics) = (Instant::now(), &self.context.metrics);
         metrics.reconciles.started(&key.plugin);
         let item = WorkItem { context: &self.context, plugin: &plugin, key, failures };
+        // A panic that escapes from here would skip `Queue::done`. The key would stay in progress, and the object would never be
+        // reconciled again.
         let action = match catch_panic(self.run(item)).instrument(span.clone()).await {
             Ok(action) => self.until_expiry(&plugin, key, action),
-            Err(panic) => {
-                span.in_scope(|| tracing::error!("the host panicked, which is a fault of its own: {panic}"));
+            Err(panicked) => {
+                span.in_scope(|| tracing::error!("{panicked}"));
                 metrics.reconciles.panicked(&key.plugin);
+                // A retry makes sense: the remembered state, which may be the cause, is lost with the panic.
                 Action::Backoff(BACKOFF_FIRST)
             }
         };
+        // Whatever the result. An object that fails each time would otherwise postpone the deletes of all other objects until the
+        // first minute of the version is over.
         plugin.new_version.mark_seen(&key.object);
         metrics.reconciles.ended(&key.plugin, action, started.elapsed());
         Outcome { action, pause: self.hot_loops.end_reconcile(key, action) }
@@ -128,6 +133,7 @@ impl Pipeline {
 
     /// The action, but at the object's expiry at the latest.
     fn until_expiry(&self, plugin: &ActivePlugin, key: &Key, action: Action) -> Action {
+        // Read again: the field with the expiry may be in the status, which this reconcile may just have written.
         let Some(object) = plugin.objects.store().get(&key.object) else { return action };
         let lifetime = expiry::lifetime(&object, plugin.manifest(), self.context.clock.now());
         expiry::action_until(action, lifetime)
@@ -136,6 +142,11 @@ impl Pipeline {
     /// Sends all buffered Events to the API server.
     pub async fn flush_events(&self) {
         self.context.events.flush().await;
+    }
+
+    /// The number of objects of which anything is remembered.
+    pub fn remembered_objects(&self) -> usize {
+        self.states.len().max(self.hot_loops.len()).max(self.context.lookups.len())
     }
 
     /// Forgets the states of all objects of a plugin.

@@ -79,6 +79,8 @@ pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Obse
     for (kind, watched) in &plugin.children {
         match watched.state() {
             WatchState::Synced => {}
+            // A kind that is not installed has no objects, so nothing is unknown. If the plugin returns such a child, the check
+            // refuses it.
             WatchState::NotInstalled => continue,
             WatchState::Failing(why) => return Err(ObserveError::Unknown { kind: kind.clone(), why }),
             WatchState::Starting => return Err(ObserveError::NotSynced),
@@ -139,10 +141,9 @@ impl Observed {
         others.filter_map(|(kind, known)| Some((kind, known.schema.as_ref()?.address())))
     }
 
-    /// The child with this kind, namespace and name. A manifest declares each kind in one version only, so the version is no
-    /// obstacle.
-    pub fn child(&self, kind: &KindRef, name: &ObjectRef) -> Option<&Arc<Object>> {
-        let is_it = |child: &&LiveChild| child.kind == *kind && child.object.name == *name;
-        self.children.iter().find(is_it).map(|child| &child.object)
+    /// The children of declared kinds by kind, namespace and name. A manifest declares each kind in one version only, so the
+    /// version is no obstacle.
+    pub fn children_by_name(&self) -> BTreeMap<(&KindRef, &ObjectRef), &Arc<Object>> {
+        self.children.iter().map(|child| ((&child.kind, &child.object.name), &child.object)).collect()
     }
 }

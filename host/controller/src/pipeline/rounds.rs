@@ -116,6 +116,8 @@ impl Rounds<'_> {
                 RoundEnd::Finished(ended) => return ended,
             }
         }
+        // Only a finalizer that was added in the last round leads here. If the last round writes children, it reports
+        // `NotConverging`.
         ReconcileEnd::Next(Action::Requeue)
     }
 
@@ -131,17 +133,20 @@ impl Rounds<'_> {
             ControlFlow::Continue(verb) => verb,
             ControlFlow::Break(step) => return step,
         };
+        // Further rounds follow from the host's own writes. They count only if they do not converge (`count_extra_rounds`).
         if round == 1 {
             self.hot_loops.count_call(item.key, observed.object.generation);
         }
         let call = PluginCall { observed: &observed, inputs, verb };
         let PluginAnswer { response, mut answer } = match call::call_plugin(item, &call, state.answer.take()).await {
             Ok(answered) => answered,
+            // The next reconcile of the key looks the plugin up again and finds the new version.
             Err(CallError::Superseded) => return RoundEnd::finished(Action::Requeue),
             Err(CallError::Failed(outcome)) => {
                 return self.conclude(state, &observed.object, result::call_failed(&outcome)).await;
             }
         };
+        // The answer may have inherited which children are in sync. They may have changed since they were compared.
         answer.refresh(&observed);
         let mut desired = match self.check(&response, &answer, &observed) {
             Ok(desired) => desired,
@@ -152,14 +157,19 @@ impl Rounds<'_> {
         };
         let children = desired.children.take_checked();
         let keys = children.as_deref().map(metadata_keys);
+        // The entries are keyed by UID, so each child that is created again would leave one behind.
+        state.normalised.keep_only(&observed.children);
         let history = PlanHistory { normalised: &state.normalised, recreations: &state.recreations };
         let mut plan = children.map(|children| plan::plan(children, &observed, history)).unwrap_or_default();
         let decision = self.decide(state, &call, &desired, &plan);
+        // Only the deletes wait. The next answer can correct a wrong write, but not a wrong delete.
         if decision != DeletionDecision::Allow {
             plan.deletes.clear();
         }
         let awaited = std::mem::take(&mut plan.awaited);
         let applied = self.apply(state, &observed, plan).await;
+        // While deletes are held back, or a child is still being deleted, the children are not as the answer wants them, and the
+        // next reconcile must plan them again.
         if let Some(keys) = keys
             && decision == DeletionDecision::Allow
             && awaited.is_empty()
@@ -180,10 +190,12 @@ impl Rounds<'_> {
     ) -> ControlFlow<RoundEnd, Verb> {
         let (item, object) = (&self.item, &*observed.object);
         let manifest = item.plugin.manifest();
+        // This comes before all steps that write: an object of another manager gets no status, no finalizer and no expiry.
         if is_managed_elsewhere(object, manifest) {
             tracing::debug!("another manager is named; left alone");
             return ControlFlow::Break(RoundEnd::finished(Action::AwaitChange));
         }
+        // This comes before the check for changes, because an object expires without any change.
         if expiry::lifetime(object, manifest, item.context.clock.now()) == Lifetime::Over {
             return ControlFlow::Break(self.expire(state, object).await);
         }
@@ -198,6 +210,7 @@ impl Rounds<'_> {
                 return ControlFlow::Break(RoundEnd::finished(Action::AwaitChange));
             }
         }
+        // This comes after the check for changes: finalizers and the deletion timestamp are inputs, so a settled answer needs no step.
         match finalizer::next_step(object, manifest) {
             FinalizerStep::Reconcile => ControlFlow::Continue(Verb::Reconcile),
             FinalizerStep::Finalize => ControlFlow::Continue(Verb::Finalize),
@@ -215,6 +228,7 @@ impl Rounds<'_> {
     /// Stage 4. The children are not checked while garbage collection deletes them, nor if they are known to be in sync.
     fn check(&self, response: &Response, answer: &LastAnswer, observed: &Observed) -> Result<Desired, Refusal> {
         let children = match response.children.as_deref() {
+            // Garbage collection is deleting or releasing the children, and a write would undo that.
             Some(_) if finalizer::is_being_collected(&observed.object) => Children::Leave,
             Some(_) if answer.has_children_in_sync() => Children::InSync,
             Some(children) => Children::Check(children),
@@ -255,24 +269,30 @@ impl Rounds<'_> {
             return Applied { failures: held, ..Applied::default() };
         }
         log_writes(&plan);
+        // A generation that is not observed yet is a user's change, after which another answer is to be expected.
         if observed.object.is_observed() && is_answer_changed(&plan) {
             self.hot_loops.count_changed_answer(item.key);
         }
         let has_deletes = !plan.deletes.is_empty();
         let applier = Applier { client: &item.context.client, plugin: item.plugin, object: &observed.object };
         let mut applied = apply::apply(&applier, plan).await;
+        // The queue counts this failure when the reconcile ends, hence one more. It then computes the same delay, except for
+        // jitter.
         let pause = delay_after(FAULT_BACKOFF, item.failures.saturating_add(1)).mul_f64(REFUSED_WRITE_PAUSE);
         state.refused_writes.remember(std::mem::take(&mut applied.refused), pause, Instant::now());
         applied.failures.extend(held);
         for written in &applied.written {
             match (&written.write.cause, written.has_changed) {
                 (WriteCause::Drifted(_), true) => item.context.metrics.plugins.drift_repaired(&item.plugin.name),
+                // The apply left the resource version as it was, so it removed none of these differences.
                 (WriteCause::Drifted(there) | WriteCause::Changed(there), false) => {
                     state.normalised.remember(&written.write.child, &there.live, &there.differences);
                 }
                 _ => {}
             }
         }
+        // The deletes of a recreation may be missing in the plan, because the guard or a held write keeps them back. The
+        // recreations are kept then: to find them anew costs an update that is refused.
         if has_deletes || !applied.recreations.is_empty() {
             state.recreations = Recreations::of(applied.recreations.iter().cloned());
         }
@@ -290,6 +310,8 @@ impl Rounds<'_> {
         let AppliedAnswer { desired, decision, awaited, applied } = work;
         let (object, verb, is_last) = (&*call.observed.object, call.verb, round == MAX_ROUNDS);
         let has_changed = applied.has_changed_anything() || !applied.recreations.is_empty();
+        // An outdated cache has been refreshed from the API server, so the next round plans with the current state. Other failures
+        // wait for their backoff.
         if !is_last && (applied.is_outdated() || (has_changed && applied.failures.is_empty())) {
             return RoundEnd::AnotherRound;
         }
@@ -304,6 +326,7 @@ impl Rounds<'_> {
             return self.conclude(state, object, result::not_converging(desired, MAX_ROUNDS)).await;
         }
         let result = match decision {
+            // Not reported: it is not known yet whether these deletes will be held back.
             DeletionDecision::Postpone => return RoundEnd::finished(Action::RequeueAfter(POSTPONED_DELETES_DELAY)),
             DeletionDecision::HoldBack(why) => {
                 result::deletes_held_back(desired, &why, &deletion_guard::how_to_confirm(self.item.plugin, object))
@@ -346,6 +369,7 @@ impl Rounds<'_> {
     async fn report(&self, state: &mut ObjectState, object: &Object, mut result: ReconcileResult) -> Option<Reported> {
         let item = &self.item;
         let is_passing = matches!(result.class, Some(FailureClass::Transient | FailureClass::Progressing));
+        // Any other result ends the failure, so that two conflicts with a success in between are not reported as one that lasts.
         state.ongoing_failure =
             is_passing.then(|| OngoingFailure::continued_or_new(state.ongoing_failure, Instant::now()));
         if let Some(lasting) = state.ongoing_failure {
@@ -359,6 +383,8 @@ impl Rounds<'_> {
                 result.faults.push(Event::warning(&why.reason, &why.message));
             }
         }
+        // The report below marks this generation as observed in the status. Without this note, the deletion guard would take it for
+        // carried out and hold back the deletes that the user's change asks for.
         if result.is_carried_out {
             state.pending_generation = None;
         } else if !object.is_observed() {
@@ -406,6 +432,8 @@ impl Rounds<'_> {
         tracing::info!("finalized; the finalizer is taken off");
         match finalizer::remove(&item.context.client, item.plugin, object).await {
             Ok(()) => {
+                // Not before the finalizer is gone: if the removal fails, the plugin is called again and returns the same
+                // measurements.
                 item.context.metrics.measurements.record(&item.plugin.name, measurements);
                 RoundEnd::finished(Action::AwaitChange)
             }

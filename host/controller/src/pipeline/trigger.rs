@@ -8,7 +8,7 @@ use std::{
 
 use pilothouse_engine::contract::KindRef;
 
-use super::state::hot_loop::HotLoops;
+use super::state::hot_loop::{EventOrigin, HotLoops};
 use crate::{
     cache::{Change, EventHandler, WatchScope},
     lookups::LookupIndex,
@@ -56,14 +56,14 @@ impl Trigger {
         let intent = |object: &Arc<Object>| (object.uid.clone(), object.generation, object.deleting);
         let key = key(plugin, &object.name);
         if change.before.as_ref().map(intent) == change.after.as_ref().map(intent) {
-            self.enqueue(key, plugin.objects.kind(), object);
+            self.enqueue(key, EventOrigin::Own, plugin.objects.kind(), object);
         } else {
             self.queue.add_urgent(key);
         }
     }
 
-    fn enqueue(&self, key: Key, kind: &KindRef, source: &Object) {
-        self.hot_loops.count_event(&key, || describe(kind, &source.name));
+    fn enqueue(&self, key: Key, origin: EventOrigin, kind: &KindRef, source: &Object) {
+        self.hot_loops.count_event(&key, origin, || describe(kind, &source.name));
         self.queue.add(key, Priority::Live);
     }
 
@@ -90,19 +90,21 @@ impl EventHandler for Trigger {
             match scope {
                 WatchScope::All if plugin.objects.kind() == kind => self.object_changed(&plugin, change),
                 WatchScope::Children if plugin.child_watch(kind).is_some() => {
+                    // Both states, because a child can get another owner. The previous one has to notice the loss.
                     let parents = change.states().filter_map(|child| Some((parent(&plugin, child)?, child)));
-                    parents.for_each(|(key, child)| self.enqueue(key, kind, child));
+                    parents.for_each(|(key, child)| self.enqueue(key, EventOrigin::Own, kind, child));
                 }
                 _ => {}
             }
         }
+        // Both states: when an object loses a label, only its previous state matches the selectors of those that looked it up.
         change.states().for_each(|object| self.echoed(kind, scope, object));
     }
 
     fn echoed(&self, kind: &KindRef, scope: WatchScope, object: &Object) {
         if scope == WatchScope::All {
             let affected = self.lookups.affected(kind, object);
-            affected.into_iter().for_each(|key| self.enqueue(key, kind, object));
+            affected.into_iter().for_each(|key| self.enqueue(key, EventOrigin::Lookup, kind, object));
         }
     }
 
@@ -117,6 +119,8 @@ fn key(plugin: &ActivePlugin, object: &ObjectRef) -> Key {
 
 /// The part of a key, always the same for the same key.
 fn part_of(key: &Key, parts: u64) -> u64 {
+    // `DefaultHasher::new` has fixed keys, unlike the random ones of a `HashMap`: the part of a key must not change between two
+    // resyncs.
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     hasher.finish() % parts
@@ -140,6 +144,7 @@ fn parent(plugin: &ActivePlugin, child: &Object) -> Option<Key> {
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     let ours = *owner.kind == *reconciles.kind && group == reconciles.group();
     let namespaced = plugin.objects.installed().is_none_or(|installed| installed.namespaced);
+    // An owner reference has no namespace: the owner is in the namespace of the child, or cluster-scoped.
     let namespace = if namespaced { &*child.name.namespace } else { "" };
     ours.then(|| key(plugin, &ObjectRef::new(namespace, &owner.name)))
 }

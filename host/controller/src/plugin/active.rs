@@ -6,13 +6,13 @@ use std::{
 };
 
 use pilothouse_engine::{Manifest, Reconciler, contract::KindRef};
-use tokio::sync::watch;
 
 use super::{new_version::NewVersionWindow, projection::Projections};
 use crate::{
     cache::{Caches, Informer, WatchScope, WatchState},
     labels,
     object::{Object, ObjectRef},
+    observable::Observable,
 };
 
 /// A version of a plugin with everything that its reconciles need.
@@ -34,7 +34,7 @@ pub struct ActivePlugin {
     /// The informers of former child kinds: declared by earlier versions but not by this one.
     pub former: BTreeMap<KindRef, Arc<Informer>>,
     /// Whether this version is no longer active.
-    superseded: watch::Sender<bool>,
+    superseded: Observable<bool>,
     /// Guards the first minute of this version.
     pub new_version: NewVersionWindow,
     /// The informers of the kinds that it looks up.
@@ -56,7 +56,7 @@ impl ActivePlugin {
             objects: caches.informer(&manifest.reconciles, WatchScope::All),
             children: start_all(&manifest.children, WatchScope::Children),
             former: BTreeMap::new(),
-            superseded: watch::Sender::new(false),
+            superseded: Observable::new(false),
             new_version: NewVersionWindow::begin([]),
             lookups: start_all(&manifest.lookups, WatchScope::All),
             reconciler,
@@ -75,15 +75,12 @@ impl ActivePlugin {
 
     /// Marks this version as no longer active.
     pub fn supersede(&self) {
-        self.superseded.send_replace(true);
+        self.superseded.set(true);
     }
 
     /// Waits until this version is no longer active.
     pub async fn until_superseded(&self) {
-        // The sender lives as long as `self`, so waiting cannot fail.
-        if self.superseded.subscribe().wait_for(|superseded| *superseded).await.is_err() {
-            std::future::pending().await
-        }
+        self.superseded.wait_for(|superseded| *superseded).await;
     }
 
     /// The digest, shortened for people who have to copy it.
@@ -113,6 +110,7 @@ impl ActivePlugin {
         let is_pruned = |informer: &Informer| match informer.state() {
             WatchState::Synced => informer.store().select(None, is_left).is_empty(),
             WatchState::NotInstalled => true,
+            // What is not known may exist, so the kind stays in the record.
             WatchState::Starting | WatchState::Failing(_) => false,
         };
         let pruned: BTreeSet<_> =

@@ -79,6 +79,7 @@ impl KindsRecord {
         let found = self.read(reconciles).await?;
         let known = found.clone().unwrap_or_default();
         let former: BTreeSet<_> = former(&known, children).collect();
+        // Former kinds stay in the record until `remove`: this version may end before it has pruned all of their children.
         let all = children.iter().chain(&former).cloned().collect();
         match found {
             None => self.create(reconciles, &all).await?,
@@ -115,6 +116,7 @@ impl KindsRecord {
     }
 
     async fn write(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
+        // A merge patch changes this key only, so plugins that start at the same time do not undo each other's entries.
         let patch = Patch::Merge(json!({"data": {self.key(reconciles): to_text(kinds)}}));
         self.api.patch(NAME, &PatchParams::default(), &patch).await.map(drop)
     }

@@ -9,6 +9,7 @@ use pilothouse_engine::{Manifest, contract::KindRef};
 use crate::{
     object::Object,
     raw_json::{push_key, raw_fields},
+    schema::pointer_keys,
 };
 
 /// Values that count as absent, following the Kubernetes API conventions on optional fields. A new Deployment, for example, has an
@@ -62,8 +63,7 @@ impl Projection {
 
     /// The node at a JSON pointer (RFC 6901).
     fn at(&mut self, pointer: &str) -> &mut Self {
-        let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
-        steps.fold(self, |part, step| part.fields.entry(step).or_default())
+        pointer_keys(pointer).fold(self, |part, key| part.fields.entry(key).or_default())
     }
 
     /// Projects the text of an object. A field that is no object is kept whole even if only parts of it are selected.
@@ -76,6 +76,7 @@ impl Projection {
     fn write(&self, text: &str, projection: &mut String) -> bool {
         let Some(members) = (!self.whole).then(|| raw_fields(text)).flatten() else {
             projection.push_str(text);
+            // The second case: the plugin reads fields of this value, but it is no object. So it counts as read, whatever it is.
             return self.is_read && !EMPTY.contains(&text) || !self.whole;
         };
         let mut has_news = false;

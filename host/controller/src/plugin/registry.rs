@@ -2,7 +2,7 @@
 //! registry stops nothing else.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -10,7 +10,7 @@ use super::ActivePlugin;
 
 /// The active plugins.
 #[derive(Default)]
-pub struct Registry(RwLock<HashMap<Arc<str>, Arc<ActivePlugin>>>);
+pub struct Registry(RwLock<BTreeMap<Arc<str>, Arc<ActivePlugin>>>);
 
 impl Registry {
     /// The active version of the plugin with this name.
@@ -18,17 +18,20 @@ impl Registry {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// All active plugins.
+    /// All active plugins, in the order of their names.
     pub fn all(&self) -> Vec<Arc<ActivePlugin>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Activates a version in place of the one before.
     pub fn start(&self, mut plugin: ActivePlugin) -> Arc<ActivePlugin> {
+        // Here and not when the plugin was prepared: on a standby host, the first minute would be over before the version begins to
+        // work.
         plugin.begin_work();
         let plugin = Arc::new(plugin);
         let before = self.0.write().unwrap_or_else(PoisonError::into_inner).insert(plugin.name.clone(), plugin.clone());
         if let Some(before) = before {
+            // After the new version is in its place: a call that this ends is repeated at once and must find the new version.
             before.supersede();
         }
         plugin

@@ -32,7 +32,7 @@ impl Right {
     }
 }
 
-/// The rights that the host needs for a plugin, and no others (seed row H7). Each kind and subresource occurs once.
+/// The rights that the host needs for a plugin, and no others. Each kind and subresource occurs once.
 pub fn required_by(manifest: &Manifest) -> Vec<Right> {
     let object = &manifest.reconciles;
     let mut required = VerbSets::default();
@@ -51,6 +51,7 @@ pub fn required_by(manifest: &Manifest) -> Vec<Right> {
     for kind in &manifest.lookups {
         required.add(kind, None, &READ);
     }
+    // `get`: the host reads the count of an Event that it created before a restart.
     required.add(&KindRef::new("v1", "Event"), None, &["get", "create", "patch"]);
     required.rights()
 }

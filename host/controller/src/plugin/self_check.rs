@@ -96,6 +96,7 @@ impl SelfCheck {
     }
 
     async fn has(&self, right: &Right, verb: &str, plural: &str, namespace: Option<&str>) -> Result<bool, kube::Error> {
+        // Acquiring fails only after `close`, which nobody calls.
         let _permit = self.limit.acquire().await;
         let attributes = ResourceAttributes {
             group: Some(right.kind.group().to_owned()),

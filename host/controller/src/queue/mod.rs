@@ -124,8 +124,10 @@ impl Queue {
                 }
                 state.next_timer()
             };
+            // The lock is released here. A key that is added before the wait begins is not missed: `Notify` stores the wake-up.
             match timer {
                 Some(at) => tokio::select! {
+                    biased;
                     () = tokio::time::sleep_until(at) => {}
                     () = self.wake.notified() => {}
                 },
@@ -156,6 +158,11 @@ impl Queue {
     /// The number of a key's failures in a row.
     pub fn failures(&self, key: &Key) -> u32 {
         self.lock().failures(key)
+    }
+
+    /// The number of keys that wait, are being reconciled, or have a timer or failures.
+    pub fn remembered_keys(&self) -> usize {
+        self.lock().remembered_keys()
     }
 
     /// The numbers of each plugin, for the metrics.

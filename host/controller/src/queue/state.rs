@@ -51,10 +51,13 @@ impl QueueState {
             key_state.waiting_since.get_or_insert_with(Instant::now);
             return;
         }
+        // `None` is less than any `Some`, so a key that does not wait passes.
         if key_state.queued >= Some(priority) {
             return;
         }
         if let Some(until) = key_state.paused_until.filter(|until| *until > Instant::now()) {
+            // The key waits as a timer and not in the queue, so `take` has nothing to skip. Adding it again only replaces the
+            // timer.
             return self.set_timer(&key, until);
         }
         // A key that moves from bulk to live leaves a stale entry in the bulk queue, which `PluginQueue::pop` skips.
@@ -91,6 +94,7 @@ impl QueueState {
             let Some(key) = key else { continue };
             queue.processing += 1;
             let key_state = self.key_states.entry(key.clone()).or_default();
+            // The reconcile that starts now does what the timer was set for.
             let timer = key_state.timer.take();
             (key_state.queued, key_state.processing) = (None, true);
             let now = Instant::now();
@@ -119,7 +123,7 @@ impl QueueState {
         key_state.paused_until = pause.map(|pause| now + pause);
         match action {
             Action::Backoff(first) => self.set_timer(key, now + backoff(first, failures, jitter)),
-            // A paused key comes back by itself, for nothing else may add it later.
+            // A paused key is added again in any case: the event that the pause delays does not come a second time.
             _ if pause.is_some() => requeue = requeue.max(Some(Priority::Live)),
             Action::AwaitChange | Action::Terminal => {}
             Action::Requeue => requeue = requeue.max(Some(Priority::Live)),
@@ -173,6 +177,7 @@ impl QueueState {
             (key_state.queued, key_state.requeue, key_state.timer, key_state.paused_until, key_state.failures) =
                 Default::default();
             key_state.waiting_since = None;
+            // A key in progress stays, because `done` has to find it.
             key_state.processing
         });
     }
@@ -180,6 +185,11 @@ impl QueueState {
     /// The number of a key's failures in a row.
     pub(super) fn failures(&self, key: &Key) -> u32 {
         self.key_states.get(key).map_or(0, |key_state| key_state.failures)
+    }
+
+    /// The number of keys about which there is something to remember.
+    pub(super) fn remembered_keys(&self) -> usize {
+        self.key_states.len()
     }
 
     /// The numbers of each plugin.
@@ -256,7 +266,7 @@ mod tests {
         assert_eq!(take(&mut state), None, "c's place in the bulk queue is stale");
     }
 
-    /// As after a restart in the middle of it all.
+    /// As after a restart during constant changes.
     #[test]
     fn bulk_work_has_a_turn_also_while_changes_go_on_coming() {
         let mut state = QueueState::default();
@@ -274,7 +284,7 @@ mod tests {
         assert_eq!(turns.iter().collect::<String>(), "...#...#..", "{taken:?}");
     }
 
-    /// Whichever of two plugins comes late, and whatever has a place: its key is among the next ones that are let out.
+    /// A key of a plugin without running work is among the next two keys, however many keys of another plugin wait.
     #[test]
     fn plugins_take_turns_and_none_exceeds_its_concurrency() {
         for priority in [Priority::Live, Priority::Bulk] {
@@ -292,7 +302,7 @@ mod tests {
         }
     }
 
-    /// As the host takes them: as soon as one is done, the next.
+    /// Takes keys as the host does: the next one as soon as one is done.
     #[test]
     fn five_thousand_waiting_keys_delay_others_by_no_more_than_a_few() {
         let mut state = QueueState::default();

@@ -54,6 +54,7 @@ impl Builder {
 
     /// Adds the fields of one object, in any order.
     pub(super) fn fields(&mut self, mut fields: Vec<(&str, Edge)>) -> Span {
+        // `Cursor::declared` searches by bisection.
         fields.sort_unstable_by_key(|(name, _)| *name);
         let start = index(self.fields.len());
         for (name, edge) in fields {

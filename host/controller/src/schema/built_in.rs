@@ -158,6 +158,7 @@ impl Schema {
 impl Table {
     fn new() -> Self {
         let mut builder = Builder::new();
+        // All types get their node first, because they refer to each other in any order.
         let types: BTreeMap<_, _> = TYPES.iter().map(|(name, _)| (*name, builder.reserve())).collect();
         for (name, fields) in &TYPES {
             let fields =

@@ -33,6 +33,8 @@ pub(crate) mod samples;
 
 use std::sync::{Arc, LazyLock};
 
+use serde_json::Value;
+
 pub(crate) use self::keys::plain;
 pub use self::{
     duplicates::{Duplicate, duplicates},
@@ -134,7 +136,7 @@ struct Field {
 struct Key {
     name: Box<str>,
     /// The default value; null without one.
-    default: serde_json::Value,
+    default: Value,
 }
 
 impl Flags {
@@ -174,14 +176,20 @@ impl Span {
 }
 
 impl Schema {
+    /// The schema to go by for an object: the known one, or the built-in one of its kind.
+    pub fn known_or_built_in<'s>(known: Option<&'s Self>, object: &Value) -> &'s Self {
+        let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        known.unwrap_or_else(|| Self::built_in(text("apiVersion"), text("kind")))
+    }
+
     /// The place of the whole object.
     pub fn root(&self) -> Cursor<'_> {
         Cursor { arena: &self.arena, edge: self.root }
     }
 
-    /// Whether the API server drops empty maps. It decodes built-in kinds into Go types, which leave empty maps out, and stores
-    /// custom resources unchanged.
-    pub fn drops_empty_maps(&self) -> bool {
+    /// Whether the API server decodes the kind into a Go type. Go types leave empty maps out and have defaults that no schema
+    /// tells; custom resources are stored as they are, with the defaults of their schema.
+    pub fn goes_through_types(&self) -> bool {
         self.goes_through_types
     }
 
@@ -306,6 +314,11 @@ impl<'s> Cursor<'s> {
     }
 }
 
+/// The keys of a JSON pointer (RFC 6901), without the escapes.
+pub(crate) fn pointer_keys(pointer: &str) -> impl Iterator<Item = String> {
+    pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~"))
+}
+
 /// The JSON pointer (RFC 6901) with these keys.
 pub(crate) fn pointer<K: AsRef<str>>(path: &[K]) -> String {
     path.iter().map(|key| format!("/{}", key.as_ref().replace('~', "~0").replace('/', "~1"))).collect()
@@ -315,7 +328,7 @@ pub(crate) fn pointer<K: AsRef<str>>(path: &[K]) -> String {
 mod tests {
     use super::*;
 
-    /// A description of a place.
+    /// What the schema says about a field, in words.
     fn says(at: Cursor<'_>) -> String {
         let list = match at.list_type() {
             ListType::Map(keys) => format!("map by {}", keys.names().collect::<Vec<_>>().join("+")),

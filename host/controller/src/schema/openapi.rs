@@ -172,6 +172,7 @@ impl Reader<'_> {
             return self.named(&target, depth + 1);
         }
         let edge = Edge { node: self.builder.reserve(), flags: raw.flags() };
+        // Before its fields are read: a schema that contains itself finds this edge and ends.
         self.known.insert(name.to_owned(), edge);
         let node = self.node(raw, depth + 1);
         let shared = Builder::shared(&node);
@@ -235,6 +236,7 @@ impl Reader<'_> {
                     raw.list_map_keys.iter().map(|key| (key.clone(), self.default_of(raw, key))).collect();
                 List::Map(self.builder.keys(keys))
             }
+            // Server-side apply treats a list without a list type as atomic, too.
             _ => List::Atomic,
         };
         Node::List { items, list }

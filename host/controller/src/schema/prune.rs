@@ -9,33 +9,35 @@ use super::{Cursor, Schema, pointer};
 /// Without a schema all fields stay.
 pub fn prune_status(status: &mut Map<String, Value>, schema: Option<&Schema>) -> Vec<String> {
     let Some(schema) = schema else { return Vec::new() };
-    let mut pruning = Pruning { path: vec!["status".to_owned()], dropped: Vec::new() };
+    let mut pruning = Pruning::default();
     if schema.root().allows("status") {
         pruning.object(status, schema.root().field("status"));
+        pruning.below("status", 0);
     } else if !status.is_empty() {
         status.clear();
-        pruning.drop_here();
+        pruning.dropped.push(vec!["status".to_owned()]);
     }
-    pruning.dropped
+    pruning.pointers()
 }
 
+/// The dropped fields, each as the keys from the field up to the place where the search is. So nothing is written down about fields
+/// that stay, which are nearly all.
+#[derive(Default)]
 struct Pruning {
-    path: Vec<String>,
-    dropped: Vec<String>,
+    dropped: Vec<Vec<String>>,
 }
 
 impl Pruning {
     fn object(&mut self, object: &mut Map<String, Value>, at: Cursor<'_>) {
         object.retain(|key, value| {
-            self.path.push(key.clone());
-            let allowed = at.allows(key);
-            if allowed {
-                self.value(value, at.field(key));
-            } else {
-                self.drop_here();
+            if !at.allows(key) {
+                self.dropped.push(vec![key.clone()]);
+                return false;
             }
-            self.path.pop();
-            allowed
+            let before = self.dropped.len();
+            self.value(value, at.field(key));
+            self.below(key, before);
+            true
         });
     }
 
@@ -44,17 +46,26 @@ impl Pruning {
             Value::Object(object) => self.object(object, at),
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.path.push(index.to_string());
+                    let before = self.dropped.len();
                     self.value(item, at.items());
-                    self.path.pop();
+                    self.below(&index, before);
                 }
             }
             _ => {}
         }
     }
 
-    fn drop_here(&mut self) {
-        self.dropped.push(pointer(&self.path));
+    /// All but the first `before` fields are below this key.
+    fn below(&mut self, key: &(impl ToString + ?Sized), before: usize) {
+        self.dropped.iter_mut().skip(before).for_each(|path| path.push(key.to_string()));
+    }
+
+    fn pointers(self) -> Vec<String> {
+        let pointer = |mut path: Vec<String>| {
+            path.reverse();
+            pointer(&path)
+        };
+        self.dropped.into_iter().map(pointer).collect()
     }
 }
 

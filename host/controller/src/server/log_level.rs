@@ -63,6 +63,7 @@ async fn change(State(level): State<Arc<dyn LogLevel>>, filter: String) -> Resul
 }
 
 async fn only_from_here(ConnectInfo(peer): ConnectInfo<SocketAddr>, request: Request, next: Next) -> Response {
+    // A socket for both IP versions shows 127.0.0.1 as `::ffff:127.0.0.1`, which is no loopback address before `to_canonical`.
     if peer.ip().to_canonical().is_loopback() {
         return next.run(request).await;
     }

@@ -71,6 +71,7 @@ fn health_routes(host: &Arc<Host>) -> Router {
             (StatusCode::SERVICE_UNAVAILABLE, format!("not ready:\n- {}\n", reasons.join("\n- ")))
         }
     };
+    // `/healthz` does not depend on the API server: while that is down, a restart of the host would not help.
     Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready))
 }
 

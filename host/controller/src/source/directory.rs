@@ -108,6 +108,7 @@ impl Directory {
             }
         })
         .map_err(|why| fail(&self.path, why))?;
+        // Before the first scan, so that a file that appears during that scan is noticed.
         watcher.watch(&self.path, RecursiveMode::NonRecursive).map_err(|why| fail(&self.path, why))?;
         loop {
             self.scan().await;
@@ -127,6 +128,7 @@ impl Directory {
             }
         };
         self.log_if_empty(&found);
+        // Removals come first: the plugin of a renamed file would otherwise conflict with itself.
         let gone: Vec<_> = self.files.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
         for path in gone {
             self.remove(&path);
@@ -162,6 +164,8 @@ impl Directory {
                 let digest = digest(&bytes);
                 let known = self.files.get_mut(&path).filter(|file| file.digest == digest);
                 if let Some(known) = known {
+                    // For example after a mounted ConfigMap was updated: all its files are new ones, even those with the same
+                    // content.
                     known.version = version;
                     return;
                 }

@@ -72,7 +72,7 @@ fn find(kind: &KindRef, namespace: Option<&str>) -> Result<Vec<Value>, LookupErr
         if fake.not_installed.contains(kind) {
             return Err(LookupError::NotInstalled(format!("{} is not installed in this cluster", kind.kind)));
         }
-        let namespace = namespace.or(fake.namespace.as_deref());
+        let namespace = namespace.filter(|namespace| !namespace.is_empty()).or(fake.namespace.as_deref());
         let objects = fake.objects.iter().filter(|object| {
             text(object, "/apiVersion") == Some(&kind.api_version)
                 && text(object, "/kind") == Some(&kind.kind)

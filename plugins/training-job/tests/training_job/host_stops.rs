@@ -76,6 +76,24 @@ const RESUME: Step = |cluster| {
     Ok(())
 };
 
+/// One worker fails, and later two at once.
+const WORKERS_FAIL_TWICE: &[Step] =
+    &[PODS_RUN, ONE_WORKER_FAILS, PODS_RUN, A_MINUTE_PASSES, TWO_WORKERS_FAIL, A_MINUTE_PASSES, PODS_RUN, PODS_SUCCEED];
+
+/// The same, with Pods that take their time to go.
+const WORKERS_FAIL_TWICE_AND_ARE_DELETED_GRACEFULLY: &[Step] = &[
+    PODS_RUN,
+    ONE_WORKER_FAILS,
+    DELETED_PODS_GO,
+    PODS_RUN,
+    A_MINUTE_PASSES,
+    TWO_WORKERS_FAIL,
+    DELETED_PODS_GO,
+    A_MINUTE_PASSES,
+    PODS_RUN,
+    PODS_SUCCEED,
+];
+
 /// All begin with a job of three workers.
 const SCENARIOS: &[Scenario] = &[
     Scenario {
@@ -94,65 +112,25 @@ const SCENARIOS: &[Scenario] = &[
         name: "all workers are restarted",
         spec: "runPolicy: {}",
         graceful_deletion: false,
-        steps: &[
-            PODS_RUN,
-            ONE_WORKER_FAILS,
-            PODS_RUN,
-            A_MINUTE_PASSES,
-            TWO_WORKERS_FAIL,
-            A_MINUTE_PASSES,
-            PODS_RUN,
-            PODS_SUCCEED,
-        ],
+        steps: WORKERS_FAIL_TWICE,
     },
     Scenario {
         name: "all workers are restarted, with graceful deletion",
         spec: "runPolicy: {}",
         graceful_deletion: true,
-        steps: &[
-            PODS_RUN,
-            ONE_WORKER_FAILS,
-            DELETED_PODS_GO,
-            PODS_RUN,
-            A_MINUTE_PASSES,
-            TWO_WORKERS_FAIL,
-            DELETED_PODS_GO,
-            A_MINUTE_PASSES,
-            PODS_RUN,
-            PODS_SUCCEED,
-        ],
+        steps: WORKERS_FAIL_TWICE_AND_ARE_DELETED_GRACEFULLY,
     },
     Scenario {
         name: "failed workers are replaced",
         spec: "runPolicy: {restartScope: Worker}",
         graceful_deletion: false,
-        steps: &[
-            PODS_RUN,
-            ONE_WORKER_FAILS,
-            PODS_RUN,
-            A_MINUTE_PASSES,
-            TWO_WORKERS_FAIL,
-            A_MINUTE_PASSES,
-            PODS_RUN,
-            PODS_SUCCEED,
-        ],
+        steps: WORKERS_FAIL_TWICE,
     },
     Scenario {
         name: "failed workers are replaced, with graceful deletion",
         spec: "runPolicy: {restartScope: Worker}",
         graceful_deletion: true,
-        steps: &[
-            PODS_RUN,
-            ONE_WORKER_FAILS,
-            DELETED_PODS_GO,
-            PODS_RUN,
-            A_MINUTE_PASSES,
-            TWO_WORKERS_FAIL,
-            DELETED_PODS_GO,
-            A_MINUTE_PASSES,
-            PODS_RUN,
-            PODS_SUCCEED,
-        ],
+        steps: WORKERS_FAIL_TWICE_AND_ARE_DELETED_GRACEFULLY,
     },
     Scenario {
         name: "backoff limit exceeded",

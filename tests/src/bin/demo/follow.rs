@@ -1,5 +1,5 @@
-//! One object followed through a watch that is open before something is done to it, so that every state it passes is
-//! seen in order and times are exact. It only reads.
+//! Follows one object with a watch that is opened before the object is changed, so that every state is seen in order and the times
+//! are exact. Read-only.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 /// The time limit for the cluster.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An object and what happens to it.
+/// An object and its changes.
 pub struct Follow {
     /// Kind and name, for messages.
     name: String,

@@ -1,9 +1,9 @@
-//! Signals that ask the demo to end: Ctrl-C, SIGTERM, and the terminal going away. It only tells; it ends nothing.
+//! Signals that end the demo: Ctrl-C, SIGTERM, and SIGHUP when the terminal is closed. Only reports them.
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens from the moment it is made.
+/// Listens from its creation on.
 pub struct Interrupt {
     interrupt: Signal,
     terminate: Signal,

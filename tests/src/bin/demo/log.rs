@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// The time limit for the host to log what it has done.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What every line has, and what the scenario does not need to repeat.
+/// Fields that every line has and that the demo leaves out.
 const LEFT_OUT: [&str; 5] = ["timestamp", "level", "message", "span", "spans"];
 
 /// All lines, readable.
@@ -24,7 +24,7 @@ pub fn lines(log: &str) -> Vec<String> {
 pub struct Mark(usize);
 
 impl Mark {
-    /// The end of the log as it is now.
+    /// The present end of the log.
     pub fn here(host: &Host) -> Self {
         Self(host.log().len())
     }

@@ -1,5 +1,5 @@
-//! `make demo`: one plugin at work on a real API server, shown as it happens with what the cluster really answers.
-//! It leaves nothing behind, neither processes nor files, and never touches a control plane that it did not start.
+//! `make demo`: shows one plugin on a real API server, with the real answers of the cluster. It leaves no processes and no files
+//! behind, and never touches a control plane that it did not start.
 
 mod cluster;
 mod environment;
@@ -16,7 +16,7 @@ use environment::Environment;
 use interrupt::Interrupt;
 use printer::Printer;
 
-/// What a shell reports for a program that Ctrl-C ended.
+/// The exit code that a shell reports for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
 /// How many of the host's log lines an error quotes.
@@ -37,7 +37,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Runs the scenario; false where a signal ended it. What was started is stopped on every way out.
+/// Runs the scenario. Returns false if a signal ended it. Whatever was started is stopped in every case.
 async fn run() -> Result<bool> {
     let mut interrupt = Interrupt::listen()?;
     let mut printer = Printer::new();
@@ -53,12 +53,12 @@ async fn run() -> Result<bool> {
     let to_its_end = completed.as_ref().is_ok_and(|completed| *completed);
     tokio::select! {
         closed = scenario::close(&mut printer, environment, to_its_end) => completed.and_then(|completed| closed.map(|()| completed)),
-        // The second Ctrl-C: what still runs is killed as its owner is dropped.
+        // The second Ctrl-C: the processes that still run are killed when their owners are dropped.
         () = interrupt.came() => Ok(false),
     }
 }
 
-/// What the host said last, for an error.
+/// The last lines of the host's log, for an error message.
 fn last_words(environment: &Environment) -> String {
     let lines = log::lines(&environment.host.log());
     let tail = lines.get(lines.len().saturating_sub(QUOTED_LINES)..).unwrap_or_default();

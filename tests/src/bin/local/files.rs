@@ -1,4 +1,4 @@
-//! Where everything lies in the folder. The only file that knows the names; it starts and stops nothing.
+//! The paths of all files in the folder. No other file knows their names.
 
 use std::{
     fs::{self, File},

@@ -13,7 +13,7 @@ use pilothouse_tests::wait::{Look, eventually};
 
 use crate::files::Files;
 
-/// The time limit for the host to end what is under way.
+/// The time limit for the host to finish its work in progress and end.
 const GRACE: Duration = Duration::from_secs(40);
 
 /// How long a process may take to become the host.

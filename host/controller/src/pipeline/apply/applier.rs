@@ -10,6 +10,11 @@ pub fn applying(manager: &str) -> PatchParams {
     PatchParams::apply(manager).force().validation_ignore()
 }
 
+/// The parameters of a merge patch by a field manager.
+pub fn merging(manager: &str) -> PatchParams {
+    PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() }
+}
+
 /// The context of all writes of a plan.
 #[derive(Clone, Copy)]
 pub struct Applier<'a> {

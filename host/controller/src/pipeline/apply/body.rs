@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 pub struct GuardedBody<'a> {
     /// The child.
     pub body: &'a Value,
-    /// The field of the metadata that is the precondition: `uid` or `resourceVersion`.
-    pub field: &'a str,
-    /// Its value.
-    pub value: &'a str,
+    /// The UID of the object to update; none for a create.
+    pub uid: Option<&'a str>,
+    /// The resource version of the object as it is known, or one that no object has.
+    pub resource_version: &'a str,
 }
 
 impl Serialize for GuardedBody<'_> {
@@ -35,10 +35,13 @@ struct Metadata<'a> {
 impl Serialize for Metadata<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut all = serializer.serialize_map(None)?;
-        for (field, value) in self.of.into_iter().flatten().filter(|(field, _)| *field != self.guard.field) {
+        let GuardedBody { uid, resource_version, .. } = self.guard;
+        let is_guard = |field: &str| field == "resourceVersion" || (field == "uid" && uid.is_some());
+        for (field, value) in self.of.into_iter().flatten().filter(|(field, _)| !is_guard(field)) {
             all.serialize_entry(field, value)?;
         }
-        all.serialize_entry(self.guard.field, self.guard.value)?;
+        uid.iter().try_for_each(|uid| all.serialize_entry("uid", uid))?;
+        all.serialize_entry("resourceVersion", resource_version)?;
         all.end()
     }
 }
@@ -54,11 +57,11 @@ mod tests {
         for (body, expected) in [
             (
                 json!({"metadata": {"name": "a", "uid": "x"}, "spec": 1}),
-                json!({"metadata": {"name": "a", "uid": "u"}, "spec": 1}),
+                json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}, "spec": 1}),
             ),
-            (json!({"kind": "A"}), json!({"kind": "A", "metadata": {"uid": "u"}})),
+            (json!({"kind": "A"}), json!({"kind": "A", "metadata": {"uid": "u", "resourceVersion": "7"}})),
         ] {
-            let sent = GuardedBody { body: &body, field: "uid", value: "u" };
+            let sent = GuardedBody { body: &body, uid: Some("u"), resource_version: "7" };
             assert_eq!(serde_json::from_str::<Value>(&serde_json::to_string(&sent)?)?, expected);
         }
         Ok(())

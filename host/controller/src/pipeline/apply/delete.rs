@@ -30,8 +30,10 @@ pub async fn delete_exact(
         uid: Some(object.uid.to_string()),
         resource_version: (precondition == Precondition::SameState).then(|| object.resource_version.to_string()),
     };
+    // Background is not the default of all kinds: without it, the API server orphans the Pods of a `batch/v1` Job.
     let parameters = DeleteParams::background().preconditions(preconditions);
     let answer = api.delete(&object.name.name, &parameters).await?;
+    // If nothing delays the deletion, the answer is a `Status` or the object's last state (`is_over`), and the object is gone.
     let terminating = answer.left().map(|incoming| incoming.into_object(resource));
     Ok(terminating.filter(|terminating| terminating.deleting && !terminating.is_over()))
 }

@@ -133,11 +133,22 @@ impl Failure {
         };
         Self::new(reason_of(status), format!("failed to {verb} {what}: {}", status.message))
     }
+
+    /// The failure that an error of a delete means. A delete has no content that could be invalid, so only admission, such as a
+    /// policy, refuses it as if it had.
+    pub(super) fn of_delete(error: &kube::Error, what: &str) -> Self {
+        let failure = Self::of(error, "delete", what);
+        match failure.reason {
+            FailureReason::ChildInvalid => Self { reason: FailureReason::AdmissionDenied, ..failure },
+            _ => failure,
+        }
+    }
 }
 
 /// The reason of an API error of a write.
 fn reason_of(status: &Status) -> FailureReason {
     match status.code {
+        // Before the codes: the API server answers 403 here, as to a missing permission, and only the cause tells the difference.
         _ if is_caused_by(status, NAMESPACE_TERMINATING) => FailureReason::NamespaceTerminating,
         401 | 403 => FailureReason::Forbidden,
         404 => FailureReason::NotFound,
@@ -151,21 +162,27 @@ fn reason_of(status: &Status) -> FailureReason {
 /// The cause in the API server's answer if the namespace is being deleted (`NamespaceTerminatingCause` in k8s.io/api/core/v1).
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Whether the answer has a cause of this type.
-fn is_caused_by(status: &Status, cause: &str) -> bool {
-    status.details.iter().flat_map(|details| &details.causes).any(|found| found.reason == cause)
+/// The causes in the API server's answer.
+fn causes(status: &Status) -> impl Iterator<Item = &StatusCause> {
+    status.details.iter().flat_map(|details| &details.causes)
 }
 
-/// Whether all causes in the answer can belong to an immutable field. Others are about the value itself, such as a duplicate, or
-/// about a field that remains from before and contradicts the desired ones: a Deployment's `rollingUpdate` beside another type of
-/// strategy.
+/// Whether the answer has a cause of this type.
+fn is_caused_by(status: &Status, cause: &str) -> bool {
+    causes(status).any(|found| found.reason == cause)
+}
+
+/// Whether the answer has causes, and all of them can belong to an immutable field. Other causes are about the value itself, such as a
+/// duplicate, or about a field that remains from before and contradicts the desired ones: a Deployment's `rollingUpdate` beside
+/// another type of strategy. An answer without a cause is that of a webhook, or of anything else that is not the validation: it says
+/// nothing about a field, and nothing is deleted because of it.
 pub(super) fn may_be_immutable(status: &Status, desired: &Value) -> bool {
     let is_of_change = |cause: &StatusCause| match cause.reason.as_str() {
         "FieldValueInvalid" => true,
         "FieldValueForbidden" => has_field(desired, &cause.field),
         _ => false,
     };
-    status.details.iter().flat_map(|details| &details.causes).all(is_of_change)
+    causes(status).next().is_some() && causes(status).all(is_of_change)
 }
 
 /// Whether an object has a field, as a cause names it: `spec.template.spec.containers[0].image`. The index is that of the merged
@@ -173,6 +190,7 @@ pub(super) fn may_be_immutable(status: &Status, desired: &Value) -> bool {
 fn has_field(object: &Value, path: &str) -> bool {
     let (step, rest) = path.split_once('.').unwrap_or((path, ""));
     let (name, is_element) = step.split_once('[').map_or((step, false), |(name, _)| (name, true));
+    // Go's `field.Path` prints `<nil>` if an error is about the object as a whole.
     let Some(value) = object.get(name) else { return path.is_empty() || path == "<nil>" };
     match value {
         _ if rest.is_empty() => true,
@@ -182,8 +200,8 @@ fn has_field(object: &Value, path: &str) -> bool {
 }
 
 /// Whether the answer has a cause for this field.
-pub(super) fn is_about_field(status: &Status, field: &str) -> bool {
-    status.details.iter().flat_map(|details| &details.causes).any(|found| found.field == field)
+pub fn is_about_field(status: &Status, field: &str) -> bool {
+    causes(status).any(|found| found.field == field)
 }
 
 #[cfg(test)]
@@ -211,6 +229,16 @@ mod tests {
         ] {
             let refused = status(422, json!([{"reason": reason, "message": "", "field": field}]))?;
             assert_eq!(may_be_immutable(&refused, &desired), expected, "{reason} {field}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_delete_is_never_invalid() -> Result<(), serde_json::Error> {
+        for (code, reason) in [(422, FailureReason::AdmissionDenied), (403, FailureReason::Forbidden)] {
+            let failure = Failure::of_delete(&kube::Error::Api(Box::new(status(code, json!([]))?)), "Service 'web'");
+            assert_eq!(failure.reason, reason);
+            assert_eq!(failure.message, "failed to delete Service 'web': in its words");
         }
         Ok(())
     }

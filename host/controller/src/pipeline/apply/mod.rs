@@ -33,8 +33,8 @@ use futures::{StreamExt, stream};
 
 pub use self::{
     applied::{Applied, Written},
-    applier::{Applier, applying},
-    failure::{Failure, FailureClass, FailureReason},
+    applier::{Applier, applying, merging},
+    failure::{Failure, FailureClass, FailureReason, is_about_field},
     refused::RefusedWrites,
 };
 use self::{
@@ -60,6 +60,8 @@ pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
         return applied;
     }
     let ids: Vec<_> = plan.writes.iter().map(WriteId::of).collect();
+    // `buffered` keeps the order of the plan, so that of several failures the same one comes first in each reconcile. A message
+    // that alternates would be a status write with every retry.
     let writes =
         stream::iter(plan.writes.into_iter().map(|planned| write(applier, planned))).buffered(MAX_PARALLEL_WRITES);
     for (id, result) in ids.into_iter().zip(writes.collect::<Vec<_>>().await) {
@@ -72,6 +74,7 @@ pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
             }
         }
     }
+    // A child to be deleted may be in use until the one that replaces it is written.
     if !applied.failures.is_empty() {
         return applied;
     }
@@ -94,7 +97,7 @@ async fn delete_child(applier: &Applier<'_>, delete: Delete) -> Result<Delete, F
     tracing::info!(child = what, cause = %delete.cause, "Deleting {}: no longer wanted.", kind.kind);
     match target.delete(live).await {
         Ok(()) => Ok(delete),
-        Err(error) => Err(Failure::of(&error, "delete", &what)),
+        Err(error) => Err(Failure::of_delete(&error, &what)),
     }
 }
 

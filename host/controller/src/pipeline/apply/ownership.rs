@@ -13,18 +13,19 @@ use crate::{
 /// [`WriteError`] if the object belongs to somebody else, or if its owner does not exist any more.
 pub(super) async fn ensure_ours(applier: &Applier<'_>, kind: &str, live: &Object) -> Result<(), WriteError> {
     match &live.controller {
+        // An update would be accepted, and lost with the object.
+        _ if live.deleting => Err(WriteError::BeingDeleted),
         Some(owner) if owner.uid == applier.object.uid => Ok(()),
         Some(owner) if is_predecessor(applier, owner) => Err(WriteError::OwnedByPredecessor),
         Some(owner) => Err(WriteError::NameTaken(format!("is controlled by {} '{}'", owner.kind, owner.name))),
-        None if live.owner_uid().is_some_and(|owner| *owner == *applier.object.uid) => {
-            ensure_object_exists(applier).await
-        }
-        None if let Some(owner) = living_owner(applier, live) => {
-            Err(WriteError::NameTaken(format!("belongs to {owner}")))
-        }
-        None if is_orphan(applier, live) => ensure_object_exists(applier).await,
-        None if is_to_be_adopted(applier.object, kind, live) => ensure_object_exists(applier).await,
-        None => Err(WriteError::NameTaken(how_to_adopt(applier, kind, live))),
+        None => match labelled_owner(applier, live) {
+            LabelledOwner::Other(owner) => Err(WriteError::NameTaken(format!("belongs to {owner}"))),
+            LabelledOwner::ThisObject | LabelledOwner::Gone => ensure_object_exists(applier).await,
+            LabelledOwner::Nobody if is_to_be_adopted(applier.object, kind, live) => {
+                ensure_object_exists(applier).await
+            }
+            LabelledOwner::Nobody => Err(WriteError::NameTaken(how_to_adopt(applier, kind, live))),
+        },
     }
 }
 
@@ -34,24 +35,36 @@ fn is_predecessor(applier: &Applier<'_>, owner: &ControllerRef) -> bool {
     *owner.kind == *kind.kind && *owner.name == **name
 }
 
-/// The existing object that a child without a controller belongs to, in words: another object of this plugin, or an object of another
-/// plugin, which may exist. A child with the removal policy `keep` has no owner reference that would say it.
-fn living_owner(applier: &Applier<'_>, live: &Object) -> Option<String> {
-    let owner = live.owner_uid()?;
-    let plugin = live.labels.get(labels::PLUGIN)?;
-    if **plugin != *applier.plugin.name {
-        return Some(format!("an object of plugin '{plugin}'"));
-    }
-    let objects = &applier.plugin.objects;
-    let found = objects.store().select(None, |object| *object.uid == *owner);
-    found.first().map(|object| describe(objects.kind(), &object.name))
+/// The owner of a child without a controller, after its labels. A child with the removal policy `keep` has no owner reference that
+/// would tell.
+enum LabelledOwner {
+    /// The object of this reconcile.
+    ThisObject,
+    /// An object of this plugin that is gone. `kubectl delete --cascade=orphan` leaves such children, and so does the removal policy
+    /// `keep`.
+    Gone,
+    /// Another object of this plugin, or one of another plugin, which may exist; in words.
+    Other(String),
+    /// It has no labels of the host, or those of a copy.
+    Nobody,
 }
 
-/// Whether an object without a controller, and without an existing owner, is a former child: it has the identity annotation and the
-/// plugin's label. `kubectl delete --cascade=orphan` leaves such objects, and so does the removal policy `keep`.
-fn is_orphan(applier: &Applier<'_>, live: &Object) -> bool {
-    let is_of_plugin = live.labels.get(labels::PLUGIN).is_some_and(|label| **label == *applier.plugin.name);
-    is_of_plugin && live.owner_uid().is_some()
+fn labelled_owner(applier: &Applier<'_>, live: &Object) -> LabelledOwner {
+    let Some(owner) = live.owner_uid() else { return LabelledOwner::Nobody };
+    if *owner == *applier.object.uid {
+        return LabelledOwner::ThisObject;
+    }
+    let Some(plugin) = live.labels.get(labels::PLUGIN) else { return LabelledOwner::Nobody };
+    // The caches of this plugin cannot tell whether the object of another plugin still exists.
+    if **plugin != *applier.plugin.name {
+        return LabelledOwner::Other(format!("an object of plugin '{plugin}'"));
+    }
+    let objects = &applier.plugin.objects;
+    match objects.store().select(None, |object| *object.uid == *owner).first() {
+        Some(found) => LabelledOwner::Other(describe(objects.kind(), &found.name)),
+        // This cache is synced, because a plugin becomes active only after the objects that it reconciles were listed.
+        None => LabelledOwner::Gone,
+    }
 }
 
 /// Whether the user allows the adoption of this object, by the annotation [`labels::ADOPT`] on the owner.
@@ -84,6 +97,8 @@ pub(super) async fn ensure_object_exists(applier: &Applier<'_>) -> Result<(), Wr
     let known = applier.object;
     let objects = Target::of_object(applier).ok_or(WriteError::Outdated)?;
     let Some(found) = objects.read(&known.name.name).await? else {
+        // Not removed from the cache: the deletion that the watch reports later must be a change, so that it triggers the reconcile
+        // that forgets the object.
         objects.store.mark_terminated(known);
         return Err(WriteError::Outdated);
     };

@@ -45,6 +45,7 @@ pub struct RefusedWrite {
 impl RefusedWrite {
     /// A failed write, if its content is the cause.
     pub(super) fn of(id: WriteId, failure: &Failure) -> Option<Self> {
+        // Other failures, such as a conflict or an exceeded quota, can pass without a change of the write.
         let is_refused = matches!(failure.reason, FailureReason::ChildInvalid | FailureReason::ImmutableField);
         is_refused.then(|| Self { id, failure: failure.clone() })
     }
@@ -56,8 +57,8 @@ pub struct RefusedWrites(Vec<Refusal>);
 
 #[derive(Clone, Debug)]
 struct Refusal {
-    id: WriteId,
-    failure: Failure,
+    write: RefusedWrite,
+    /// Until when the write is not tried again.
     until: Instant,
 }
 
@@ -69,20 +70,17 @@ impl RefusedWrites {
         if self.0.is_empty() {
             return held;
         }
-        plan.writes.retain(|write| match self.0.iter().find(|refusal| refusal.id == WriteId::of(write)) {
-            Some(refusal) => {
-                held.push(refusal.failure.clone());
-                false
-            }
-            None => true,
+        plan.writes.retain(|write| {
+            let id = WriteId::of(write);
+            let refusal = self.0.iter().find(|refusal| refusal.write.id == id);
+            held.extend(refusal.map(|refusal| refusal.write.failure.clone()));
+            refusal.is_none()
         });
         held
     }
 
     /// Holds writes back that were just refused, for the time of `pause`.
     pub fn remember(&mut self, refused: Vec<RefusedWrite>, pause: Duration, now: Instant) {
-        let refusals =
-            refused.into_iter().map(|RefusedWrite { id, failure }| Refusal { id, failure, until: now + pause });
-        self.0.extend(refusals);
+        self.0.extend(refused.into_iter().map(|write| Refusal { write, until: now + pause }));
     }
 }

@@ -1,15 +1,13 @@
 //! Carries out one create or update and explains its failures. Decides nothing about what is written.
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
-use kube::{
-    api::{Patch, PatchParams},
-    core::Status,
-};
+use kube::{api::Patch, core::Status};
 use pilothouse_engine::contract::ImmutablePolicy;
+use serde_json::{Map, json};
 
 use super::{
     applied::Written,
-    applier::{Applier, applying},
+    applier::{Applier, applying, merging},
     body::GuardedBody,
     dry_run::{self, DryRun},
     failure::{Failure, FailureReason, is_about_field, may_be_immutable},
@@ -76,6 +74,7 @@ async fn classify_forbidden(
     if failure.reason != FailureReason::Forbidden {
         return failure;
     }
+    // A server-side apply of an object that does not exist needs both verbs.
     for verb in ["create", "patch"] {
         let attributes = ResourceAttributes {
             group: Some(child.kind.group().to_owned()),
@@ -85,6 +84,7 @@ async fn classify_forbidden(
             verb: Some(verb.to_owned()),
             ..ResourceAttributes::default()
         };
+        // If the question itself fails, the reason stays what the status code says.
         if !matches!(is_allowed(applier.client, attributes).await, Ok(true)) {
             return failure;
         }
@@ -94,16 +94,51 @@ async fn classify_forbidden(
 
 /// Creates a child. If its name is taken by an object that is ours or may be adopted, updates that object.
 async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild) -> Result<Object, WriteError> {
-    let guard = GuardedBody { body: &child.body, field: "resourceVersion", value: RESOURCE_VERSION_OF_NONE };
+    let guard = GuardedBody { body: &child.body, uid: None, resource_version: RESOURCE_VERSION_OF_NONE };
     match patch(applier, target, child, guard).await {
         Err(kube::Error::Api(status)) if status.code == 409 => {
+            // From the API server: the cache of children has only objects with the host's label, and this may be somebody else's.
             let live = target.read(&child.name.name).await?;
             let Some(live) = live else { return Err(WriteError::Outdated) };
             ensure_ours(applier, &child.kind.kind, &live).await?;
-            update(applier, target, child, &live).await
+            match update(applier, target, child, &live).await {
+                Err(WriteError::Recreate(recreation)) => {
+                    claim(applier, target, child, &live).await?;
+                    Err(WriteError::Recreate(recreation))
+                }
+                result => result,
+            }
         }
-        Err(kube::Error::Api(status)) if status.code == 500 => Err(explain_500(applier, target, child, status).await),
+        Err(kube::Error::Api(status)) if status.code == 500 => {
+            Err(explain_500(applier, target, child, None, status).await)
+        }
         result => result.map_err(WriteError::Api),
+    }
+}
+
+/// Marks an object that is taken over, and that must be created anew, as a child. The next plan finds it among the children and
+/// deletes it as any other child, under the guard against mass deletion.
+async fn claim(
+    applier: &Applier<'_>,
+    target: &Target<'_>,
+    child: &DesiredChild,
+    live: &Object,
+) -> Result<(), WriteError> {
+    let marks = ["labels", "annotations", "ownerReferences"];
+    let marks = marks.into_iter().filter_map(|field| Some((field, child.body["metadata"].get(field)?.clone())));
+    let mut metadata: Map<_, _> = marks.map(|(field, value)| (field.to_owned(), value)).collect();
+    metadata.insert("uid".to_owned(), json!(live.uid));
+    metadata.insert("resourceVersion".to_owned(), json!(live.resource_version));
+    let parameters = merging(&applier.plugin.field_manager);
+    // A merge patch: an apply with the marks alone would give up the fields that are owned from before.
+    let patch = Patch::Merge(json!({"metadata": metadata}));
+    match target.api.patch(&child.name.name, &parameters, &patch).await {
+        Ok(incoming) => {
+            target.store.record_write(incoming.into_object(&target.installed.resource));
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if is_another_object(&status) => Err(WriteError::Outdated),
+        Err(error) => Err(WriteError::Api(error)),
     }
 }
 
@@ -116,10 +151,10 @@ async fn update(
 ) -> Result<Object, WriteError> {
     match update_once(applier, target, child, live).await {
         Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {
-            Err(explain_422(applier, target, child, Refused { live, status }).await)
+            Err(explain_422(applier, target, child, live, status).await)
         }
         Err(WriteError::Api(kube::Error::Api(status))) if status.code == 500 => {
-            Err(explain_500(applier, target, child, status).await)
+            Err(explain_500(applier, target, child, Some(live), status).await)
         }
         result => result,
     }
@@ -132,10 +167,13 @@ async fn update_once(
     child: &DesiredChild,
     live: &Object,
 ) -> Result<Object, WriteError> {
+    // The apply would set the owner reference. That needs an owner that still exists and a child that is ours.
     if live.controller.is_none() {
         ensure_ours(applier, &child.kind.kind, live).await?;
     }
-    let guard = GuardedBody { body: &child.body, field: "uid", value: &live.uid };
+    // Not to any newer state: garbage collection may have released the child from an owner that is deleted, and the apply would give
+    // it that owner again.
+    let guard = GuardedBody { body: &child.body, uid: Some(&live.uid), resource_version: &live.resource_version };
     match patch(applier, target, child, guard).await {
         Err(kube::Error::Api(status)) if is_another_object(&status) => {
             target.refresh_cache(live).await?;
@@ -152,11 +190,10 @@ async fn hand_over_and_update(
     write: &Write,
     live: &Object,
 ) -> Result<Object, WriteError> {
-    if let Some(fields) = &write.handover {
-        let parameters = applying(labels::HANDOVER_MANAGER);
-        target.api.patch(&write.child.name.name, &parameters, &Patch::Apply(fields)).await?;
-    }
-    update_repaired(applier, target, write, live).await
+    let Some(fields) = &write.handover else { return update_repaired(applier, target, write, live).await };
+    let parameters = applying(labels::HANDOVER_MANAGER);
+    let handed_over = target.api.patch(&write.child.name.name, &parameters, &Patch::Apply(fields)).await?;
+    update_repaired(applier, target, write, &handed_over.into_object(&target.installed.resource)).await
 }
 
 /// Updates a child, after the repair of list elements whose key somebody changed. If the plugin's answer changed, the update is
@@ -171,14 +208,15 @@ async fn update_repaired(
     let Some(list_repair) = &write.list_repair else { return update(applier, target, &write.child, live).await };
     if let WriteCause::Changed(_) = write.cause {
         match update_once(applier, target, &write.child, live).await {
+            // Both the old and the new element are there with one name, which the API server refuses. So somebody else has changed
+            // the key.
             Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {}
             result => return result,
         }
     }
-    let field_manager = Some(applier.plugin.field_manager.clone());
-    let parameters = PatchParams { field_manager, ..PatchParams::default() };
-    target.api.patch(&write.child.name.name, &parameters, &Patch::Merge(list_repair)).await?;
-    update(applier, target, &write.child, live).await
+    let parameters = merging(&applier.plugin.field_manager);
+    let repaired = target.api.patch(&write.child.name.name, &parameters, &Patch::Merge(list_repair)).await?;
+    update(applier, target, &write.child, &repaired.into_object(&target.installed.resource)).await
 }
 
 /// Applies a child with a guard.
@@ -198,16 +236,25 @@ async fn explain_422(
     applier: &Applier<'_>,
     target: &Target<'_>,
     child: &DesiredChild,
-    refused: Refused<'_>,
+    live: &Object,
+    status: Box<Status>,
 ) -> WriteError {
-    let Refused { live, status } = refused;
     if !may_be_immutable(&status, &child.body) {
         return WriteError::Invalid(status.message);
     }
-    match (dry_run::create(applier, target, child).await, child.on_immutable) {
+    match (dry_run::create(applier, target, child, Some(live)).await, child.on_immutable) {
         (DryRun::Creatable, ImmutablePolicy::Recreate) => WriteError::Recreate(Recreation::of(child, live)),
         (DryRun::Creatable, ImmutablePolicy::Fail) => WriteError::Immutable(status.message),
-        (DryRun::Refused | DryRun::Unknown, _) => WriteError::Invalid(status.message),
+        (DryRun::Forbidden(forbidden), ImmutablePolicy::Recreate) => WriteError::Api(kube::Error::Api(forbidden)),
+        // Admission comes after validation, so the body is valid.
+        (DryRun::Forbidden(_), ImmutablePolicy::Fail) => WriteError::Immutable(status.message),
+        (DryRun::Unverifiable, ImmutablePolicy::Recreate) => {
+            let why = "the child is not created anew by itself, because nobody can tell beforehand whether the cluster IP or the \
+                       node ports that it claims are free; delete it by hand to let that happen";
+            WriteError::Immutable(format!("{}; {why}", status.message))
+        }
+        // In doubt the child counts as invalid, because `Recreate` leads to a delete.
+        (DryRun::Refused | DryRun::Unverifiable | DryRun::Unknown, _) => WriteError::Invalid(status.message),
     }
 }
 
@@ -216,23 +263,18 @@ async fn explain_500(
     applier: &Applier<'_>,
     target: &Target<'_>,
     child: &DesiredChild,
+    live: Option<&Object>,
     status: Box<Status>,
 ) -> WriteError {
-    let built_in = || Schema::built_in(&child.kind.api_version, &child.kind.kind).clone();
-    let schema = target.schema.clone().unwrap_or_else(built_in);
+    let schema = Schema::known_or_built_in(target.schema.as_ref(), &child.body);
     // Duplicate keys in a list need a check of their own: a create accepts them, so the dry run would not find them.
-    let is_invalid = !duplicates(&child.body, &schema).is_empty()
-        || dry_run::create(applier, target, child).await == DryRun::Refused;
+    let is_invalid = !duplicates(&child.body, schema).is_empty()
+        || dry_run::create(applier, target, child, live).await == DryRun::Refused;
     if is_invalid { WriteError::Invalid(status.message) } else { WriteError::Api(kube::Error::Api(status)) }
 }
 
-/// A refused update.
-struct Refused<'a> {
-    live: &'a Object,
-    status: Box<Status>,
-}
-
-/// Whether an apply with a UID found no object (409) or another object of the same name (422).
+/// Whether an apply with a UID and a resource version found no object, a newer state of it (both 409) or another object of the same
+/// name (422).
 fn is_another_object(status: &Status) -> bool {
     status.code == 409 || (status.code == 422 && is_about_field(status, "metadata.uid"))
 }

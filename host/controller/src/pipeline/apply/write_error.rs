@@ -13,6 +13,8 @@ pub(super) enum WriteError {
     NameTaken(String),
     /// The existing object belongs to a deleted object of the same name. Garbage collection will delete it.
     OwnedByPredecessor,
+    /// The existing object is being deleted.
+    BeingDeleted,
     /// The cache was behind and is refreshed now.
     Outdated,
     /// The write changes an immutable field, and the plugin's policy is to fail. With the API server's message.
@@ -39,6 +41,10 @@ impl WriteError {
             }
             Self::OwnedByPredecessor => {
                 let message = "belongs to a deleted object of the same name; waiting until it is collected";
+                Failure::new(FailureReason::AwaitingDeletion, format!("{what} {message}"))
+            }
+            Self::BeingDeleted => {
+                let message = "is being deleted; waiting until it is gone";
                 Failure::new(FailureReason::AwaitingDeletion, format!("{what} {message}"))
             }
             Self::Outdated | Self::Recreate(_) => {

@@ -204,7 +204,7 @@ mod tests {
         LastAnswer::new(inputs(observed), response, recorded, children)
     }
 
-    /// An answer that was carried out and reported, and after which nothing changed.
+    /// An answer that was carried out and reported, with no change since.
     fn settled(observed: &Observed) -> LastAnswer {
         let mut answer = answer(observed, Recorded::default(), Some(id("x")));
         answer.set_in_sync(ChildrenInSync::compared(id("x"), MetadataKeys::of([]), observed));

@@ -59,6 +59,8 @@ impl ChildrenInSync {
         let same = |compared: &Compared| {
             compared.parts == combined_fingerprint(observed, |child| compared.keys.relevant_fingerprint(child))
         };
+        // The whole states come first: they are equal in most cases, and the parts have to be read from the JSON text of every
+        // child.
         let agrees = self.states == states || self.compared.as_ref().is_some_and(same);
         agrees.then_some(Self { states, ..self })
     }

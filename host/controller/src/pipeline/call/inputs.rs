@@ -51,11 +51,15 @@ impl ObjectState {
     /// The state of an object with this projection; none if the plugin reads all of it.
     fn of(object: &Object, projection: Option<&str>) -> Self {
         let Some(projection) = projection else {
+            // The fingerprint changes with every write of the object, so it covers the host's fields, too.
             return Self { shown: object.fingerprint(), host: Fingerprint::of(&()) };
         };
         // The guard against mass deletion and adoption read these annotations later. With one of them, every change counts.
+        // A search in the text needs no parsing. If it finds the name elsewhere in the object, that only costs calls.
         let is_annotated = [labels::ALLOW_REMOVAL, labels::ADOPT].iter().any(|mark| object.text.contains(mark));
         let annotated = is_annotated.then_some(&object.resource_version);
+        // The status is included although the host writes it: if somebody else edits it, it has to be repaired. After an own write,
+        // `with_object` takes the new state over.
         let host = Fingerprint::of(&(&object.uid, &object.finalizers, object.status_text(), annotated));
         Self { shown: Fingerprint::of(projection), host }
     }
@@ -68,6 +72,7 @@ fn others(digest: &str, config: &str, observed: &Observed) -> Fingerprint {
         let shown = match &child.projection {
             Projected::All => &*child.object.resource_version,
             Projected::Part(text) => text,
+            // The request does not have this child, so its creation is no new input either.
             Projected::Nothing => continue,
         };
         (&child.object.uid, shown).hash(&mut hasher);

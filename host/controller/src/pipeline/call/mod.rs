@@ -50,6 +50,7 @@ pub async fn call_plugin(
     before: Option<LastAnswer>,
 ) -> Result<PluginAnswer, CallError> {
     let PluginCall { observed, inputs, verb } = plugin_call;
+    // Not indexed: these are the lookups of the previous call, which are in the index already.
     let known = before.as_ref().and_then(|before| before.response_for(*inputs, &item.lookups()));
     if let (Some(answer), Some(response)) = (&before, known) {
         item.context.metrics.plugins.call_skipped(&item.plugin.name);
@@ -66,6 +67,7 @@ pub async fn call_plugin(
     };
     item.context.metrics.called(&item.plugin.name, &call);
     report_denied_lookups(item, observed, &call.recorded.denied);
+    // Also for a failed call. What it looked up may be the cause, and then a change of that has to trigger the next call.
     let queries = call.recorded.lookups.iter().map(|lookup| lookup.query.clone()).collect();
     item.context.lookups.record(item.key, queries);
     match call.outcome {

@@ -48,10 +48,16 @@ fn complete(owner: &Owner<'_>, child: &Child) -> Result<DesiredChild, Refusal> {
     check_metadata(&body, &describe(&kind, &name))?;
     let schema = owner.kinds.schema(&kind);
     drop_nulls(&mut body, schema.map_or_else(Cursor::unknown, Schema::root));
+    // A plugin that returns a child as it was shown returns its status, too. That belongs to the child's own controller.
     body.remove("status");
     remove_server_fields(&mut body);
     secret::encode_string_data(&kind, &mut body);
     let mut body = Value::Object(body);
+    // After `stringData` has become `data`, so that a pointer finds the field under the name that is applied.
+    if let Some(field) = unmanaged_fields.iter().find(|field| IDENTITY_FIELDS.contains(&field.as_str())) {
+        let what = format!("the unmanaged field '{field}' of {}", describe(&kind, &name));
+        return Err(malformed(what, "it says which object it is, and is nobody else's to set"));
+    }
     for field in unmanaged_fields {
         pointer::remove(&mut body, field).map_err(|error| {
             malformed(format!("the unmanaged field '{field}' of {}", describe(&kind, &name)), &error.to_string())
@@ -60,9 +66,13 @@ fn complete(owner: &Owner<'_>, child: &Child) -> Result<DesiredChild, Refusal> {
     if !unmanaged_fields.is_empty() {
         body["metadata"]["annotations"][labels::UNMANAGED] = json!(unmanaged_fields.join(" "));
     }
+    // Last, because the digest covers the whole body.
     let digest = ownership::add_metadata(owner, &mut body, &kind, &name, *on_removal);
     Ok(DesiredChild { kind, name, body, digest, on_immutable: *on_immutable, unmanaged: unmanaged_fields.clone() })
 }
+
+/// The fields that say which object a child is.
+const IDENTITY_FIELDS: [&str; 5] = ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"];
 
 /// Fields of the metadata that the API server sets, or the host: a plugin that returns what it was shown may have them.
 const SERVER_FIELDS: [&str; 9] = [
@@ -152,6 +162,11 @@ mod tests {
         for (namespace, children, expected) in cases {
             let refusal = checked(namespace, children).err();
             assert_eq!(refusal.as_ref().map(Refusal::reason), Some(expected), "{refusal:?}");
+        }
+        for field in IDENTITY_FIELDS.into_iter().chain(["spec/replicas", "/data/~2"]) {
+            let unmanaged = Child { unmanaged_fields: vec![field.to_owned()], ..child(&config_map("")) };
+            let refusal = checked("ns", vec![unmanaged]).err();
+            assert_eq!(refusal.as_ref().map(Refusal::reason), Some("PluginContractViolated"), "{field}");
         }
         assert!(checked("", vec![child(namespace)]).is_ok(), "a cluster-scoped object may own cluster-scoped children");
         assert!(checked("", vec![child(&other)]).is_ok(), "and namespaced ones that say where they live");

@@ -1,8 +1,9 @@
-//! Checks the conditions of an answer and the reason of its verdict. Pure.
+//! Checks the words of an answer that programs read: the types and reasons of its conditions, and the reasons of its verdict and its
+//! Events. Pure.
 
 use std::collections::BTreeSet;
 
-use pilothouse_engine::contract::{Condition, Verdict};
+use pilothouse_engine::contract::{Condition, Event, Verdict};
 
 use super::refusal::Refusal;
 use crate::pipeline::conditions::{RECONCILING, THROTTLED};
@@ -10,6 +11,9 @@ use crate::pipeline::conditions::{RECONCILING, THROTTLED};
 /// Bytes of a condition's type and of its reason (API conventions, `metav1.Condition`).
 const MAX_TYPE_BYTES: usize = 316;
 const MAX_REASON_BYTES: usize = 1024;
+
+/// Bytes of the reason of an Event (`events.k8s.io/v1`).
+const MAX_EVENT_REASON_BYTES: usize = 128;
 
 /// Refuses conditions that belong to the host, invalid types and reasons, and two conditions of the same type.
 pub(super) fn check_conditions(conditions: &[Condition]) -> Result<(), Refusal> {
@@ -47,6 +51,16 @@ pub(super) fn check_waiting(verdict: &Verdict) -> Result<(), Refusal> {
     }
 }
 
+/// Refuses the reason of an Event that the API server would refuse, for it would drop the Event without a word.
+pub(super) fn check_events(events: &[Event]) -> Result<(), Refusal> {
+    match events.iter().find(|event| !is_word(&event.reason, MAX_EVENT_REASON_BYTES)) {
+        Some(Event { reason, .. }) => Err(Refusal::Event(format!(
+            "the reason '{reason}' must be a CamelCase word of at most {MAX_EVENT_REASON_BYTES} bytes"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Whether a text matches the pattern for a reason (API conventions, `metav1.Condition`). The same pattern serves for types here; a
 /// CRD's schema may be stricter.
 fn is_word(text: &str, longest: usize) -> bool {
@@ -57,7 +71,7 @@ fn is_word(text: &str, longest: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pilothouse_engine::contract::{ConditionStatus, Waiting};
+    use pilothouse_engine::contract::{ConditionStatus, EventType, Waiting};
 
     use super::*;
 
@@ -90,6 +104,20 @@ mod tests {
     fn two_conditions_of_one_type_are_refused() {
         assert!(check_conditions(&[condition("Ready", "A"), condition("Healthy", "A")]).is_ok());
         assert!(check_conditions(&[condition("Ready", "A"), condition("Ready", "B")]).is_err());
+    }
+
+    #[test]
+    fn the_reason_of_an_event_must_be_a_camel_case_word() {
+        for (reason, allowed) in
+            [("Started", true), ("", false), ("two words", false), (&"R".repeat(128), true), (&"R".repeat(129), false)]
+        {
+            let event = Event {
+                event_type: EventType::Normal,
+                reason: reason.to_owned(),
+                message: "anything at all".to_owned(),
+            };
+            assert_eq!(check_events(&[event]).is_ok(), allowed, "{reason}");
+        }
     }
 
     #[test]

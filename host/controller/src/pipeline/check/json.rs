@@ -32,6 +32,22 @@ pub(super) fn without_host_fields(mut status: Map<String, Value>, at: Cursor<'_>
 /// Removes the fields that are null. Plugins write null for "no value", for which server-side apply expects a missing field. Null
 /// stays where the schema allows it as a value.
 pub(super) fn drop_nulls(object: &mut Map<String, Value>, at: Cursor<'_>) {
+    // Most answers have none, and to look each field up in the schema costs much more than to look for one.
+    if object.values().any(has_null) {
+        drop_nulls_of(object, at);
+    }
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(object) => object.values().any(has_null),
+        Value::Array(items) => items.iter().any(has_null),
+        _ => false,
+    }
+}
+
+fn drop_nulls_of(object: &mut Map<String, Value>, at: Cursor<'_>) {
     object.retain(|key, value| !value.is_null() || at.field(key).takes_null());
     for (key, value) in object {
         drop_nulls_below(value, at.field(key));
@@ -41,7 +57,7 @@ pub(super) fn drop_nulls(object: &mut Map<String, Value>, at: Cursor<'_>) {
 fn drop_nulls_below(value: &mut Value, at: Cursor<'_>) {
     match value {
         _ if at.is_free_form() => {}
-        Value::Object(object) => drop_nulls(object, at),
+        Value::Object(object) => drop_nulls_of(object, at),
         Value::Array(items) => items.iter_mut().for_each(|item| drop_nulls_below(item, at.items())),
         _ => {}
     }

@@ -33,7 +33,7 @@ use serde_json::{Map, Value};
 
 use self::{
     child::complete_all,
-    condition::{check_conditions, check_waiting},
+    condition::{check_conditions, check_events, check_waiting},
     json::{parse_object, without_host_fields},
     measurement::check_measurements,
 };
@@ -70,6 +70,7 @@ pub fn check(owner: &Owner<'_>, response: &Response, children: Children<'_>) -> 
     }
     check_conditions(conditions)?;
     check_waiting(verdict)?;
+    check_events(events)?;
     check_measurements(owner.manifest, measurements)?;
     let children = match children {
         Children::Leave => DesiredChildren::Leave,

@@ -30,11 +30,8 @@ pub(super) fn check_name(kind: &KindRef, name: &str) -> Result<(), Refusal> {
 
 /// Refuses a namespace that is not a DNS label.
 pub(super) fn check_namespace(child: &str, namespace: &str) -> Result<(), Refusal> {
-    let is_label = namespace.len() <= MAX_LABEL_BYTES
-        && namespace.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        && is_bounded(namespace);
     refuse_unless(
-        is_label,
+        namespace.len() <= MAX_LABEL_BYTES && is_dns_word(namespace),
         || child.to_owned(),
         || format!("metadata.namespace '{namespace}' is not the name of a namespace"),
     )
@@ -50,6 +47,7 @@ pub(super) fn check_metadata(body: &Map<String, Value>, child: &str) -> Result<(
         refuse_unless(value.is_object(), what, || format!("metadata.{field} is not a map of texts"))?;
         for (key, value) in value.as_object().into_iter().flatten() {
             let text = value.as_str();
+            // Null counts as absent: `drop_nulls` removes it after this check.
             let is_text = text.is_some() || value.is_null();
             refuse_unless(is_text, what, || format!("metadata.{field} has '{key}', which is not a text"))?;
             refuse_unless(is_key(key), what, || format!("metadata.{field} has '{key}', which is not a key"))?;
@@ -71,13 +69,7 @@ fn refuse_unless(is_fine: bool, what: impl Fn() -> String, why: impl Fn() -> Str
 /// Whether a key is a qualified name: a name, optionally after a DNS subdomain and a slash.
 fn is_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let is_prefix = |prefix: &str| {
-        let is_part = |part: &str| {
-            part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-                && is_bounded(part)
-        };
-        prefix.len() <= MAX_NAME_BYTES && prefix.split('.').all(is_part)
-    };
+    let is_prefix = |prefix: &str| prefix.len() <= MAX_NAME_BYTES && prefix.split('.').all(is_dns_word);
     is_word(name) && !name.is_empty() && prefix.is_none_or(is_prefix)
 }
 
@@ -89,6 +81,11 @@ fn is_word(text: &str) -> bool {
     text.len() <= MAX_LABEL_BYTES
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && is_bounded(text)
+}
+
+/// Whether a text is a label of a DNS name, of any length.
+fn is_dns_word(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') && is_bounded(text)
 }
 
 /// Whether a text begins and ends with a letter or a digit.

@@ -32,6 +32,7 @@ pub(super) fn add_metadata(
     }
     // Objects in `serde_json` are sorted by key, so the digest does not depend on the order in the plugin's answer.
     let hash = Sha256::digest(body.to_string().as_bytes());
+    // Eight bytes tell the bodies of one child apart, and every child has to carry them.
     let digest: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     body["metadata"]["annotations"][labels::APPLIED] = json!(digest);
     digest
@@ -44,6 +45,7 @@ fn owner_reference(owner: &Owner<'_>) -> Value {
         "name": &*owner.object.name.name,
         "uid": &*owner.object.uid,
         "controller": true,
+        // As controller-runtime sets it: a foreground deletion of the owner waits for the child.
         "blockOwnerDeletion": true,
     })
 }

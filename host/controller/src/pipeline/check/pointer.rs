@@ -1,6 +1,9 @@
 //! Removes fields by JSON pointer (RFC 6901), for fields that are left to others. Pure.
 
+use pilothouse_engine::is_json_pointer;
 use serde_json::Value;
+
+use crate::schema::pointer_keys;
 
 /// A text that is not a JSON pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,11 +15,8 @@ pub struct InvalidPointer;
 /// # Errors
 /// [`InvalidPointer`] if the text is not a pointer, or if it is the pointer of the whole document.
 pub fn remove(value: &mut Value, pointer: &str) -> Result<(), InvalidPointer> {
-    let (parent, last) = pointer
-        .rsplit_once('/')
-        .filter(|(parent, _)| parent.is_empty() || parent.starts_with('/'))
-        .ok_or(InvalidPointer)?;
-    let key = last.replace("~1", "/").replace("~0", "~");
+    let (parent, _) = pointer.rsplit_once('/').filter(|_| is_json_pointer(pointer)).ok_or(InvalidPointer)?;
+    let key = pointer_keys(pointer).last().ok_or(InvalidPointer)?;
     match value.pointer_mut(parent) {
         Some(Value::Object(object)) => {
             object.remove(&key);
@@ -51,8 +51,9 @@ mod tests {
             remove(&mut value, pointer)?;
             assert_eq!(value, expected, "{pointer}");
         }
-        assert!(remove(&mut json!({}), "spec/replicas").is_err());
-        assert!(remove(&mut json!({}), "").is_err());
+        for invalid in ["spec/replicas", "", "/", "/data/~2", "/data/~", "/data~/a"] {
+            assert!(remove(&mut json!({}), invalid).is_err(), "{invalid}");
+        }
         Ok(())
     }
 }

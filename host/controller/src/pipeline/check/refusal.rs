@@ -45,13 +45,18 @@ pub enum Refusal {
     /// A condition that belongs to the host or is invalid.
     #[error("the plugin returned a condition that is not allowed: {0}")]
     Condition(String),
+    /// An invalid Event.
+    #[error("the plugin returned an Event that is not allowed: {0}")]
+    Event(String),
 }
 
 impl Refusal {
     /// The CamelCase word for conditions and Events.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Malformed { .. } | Self::Measurement(_) | Self::Condition(_) => "PluginContractViolated",
+            Self::Malformed { .. } | Self::Measurement(_) | Self::Condition(_) | Self::Event(_) => {
+                "PluginContractViolated"
+            }
             Self::UndeclaredKind(_) => "ChildKindNotDeclared",
             Self::KindNotInstalled(_) => "ChildKindNotInstalled",
             Self::ForeignNamespace { .. } | Self::ClusterScoped(_) => "ChildScopeNotAllowed",

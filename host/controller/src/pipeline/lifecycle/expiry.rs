@@ -37,6 +37,7 @@ pub fn lifetime(object: &Object, manifest: &Manifest, now: Timestamp) -> Lifetim
     let Some(pointer) = pointer else { return Lifetime::Unlimited };
     // A value that is not a timestamp does not expire the object.
     let end = object.text_at(pointer).and_then(|end| end.parse::<Timestamp>().ok());
+    // A duration in the past is negative, which `Duration` cannot hold.
     match end.map(|end| Duration::try_from(end.duration_since(now))) {
         None => Lifetime::Unlimited,
         Some(Ok(left)) if !left.is_zero() => Lifetime::Left(left),

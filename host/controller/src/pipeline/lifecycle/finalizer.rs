@@ -1,14 +1,16 @@
 //! The finalizer of an object. Only plugins that export `finalizer` have one. It is added before the first child is created, and
 //! removed when the plugin has finalized the object. Never touches a finalizer of somebody else.
 
-use kube::{
-    Client,
-    api::{Patch, PatchParams},
-};
+use kube::{Client, api::Patch};
 use pilothouse_engine::Manifest;
 use serde_json::{Value, json};
 
-use crate::{labels, object::Object, pipeline::apply::Failure, plugin::ActivePlugin};
+use crate::{
+    labels,
+    object::Object,
+    pipeline::apply::{Failure, merging},
+    plugin::ActivePlugin,
+};
 
 /// What the finalizer requires before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +77,11 @@ pub async fn remove(client: &Client, plugin: &ActivePlugin, object: &Object) -> 
 
 /// Writes the whole list. The resource version in the patch makes it fail if somebody else changed the list at the same time.
 async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalizers: Value) -> Result<(), Failure> {
+    // The API server removes the objects of a kind together with the kind.
     let Some(installed) = plugin.objects.installed() else { return Ok(()) };
     let api = installed.api(client, &object.name.namespace);
     let metadata = json!({"resourceVersion": &*object.resource_version, "finalizers": finalizers});
-    let parameters = PatchParams { field_manager: Some(plugin.field_manager.clone()), ..PatchParams::default() };
+    let parameters = merging(&plugin.field_manager);
     match api.patch(&object.name.name, &parameters, &Patch::Merge(json!({"metadata": metadata}))).await {
         Ok(incoming) => {
             let after = incoming.into_object(&installed.resource);

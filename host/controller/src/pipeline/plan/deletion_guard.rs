@@ -46,6 +46,7 @@ pub fn decide(plan: &Plan, observed: &Observed, context: DeletionContext<'_>) ->
     let (lost, all) = (plan.deletes.len(), removable(observed));
     let is_suspicious =
         lost > 0 && !on_purpose && !is_pending && object.is_observed() && !is_confirmed(object, version);
+    // For every object, whatever is decided: the window also has to learn which objects this version does not leave empty.
     let of_version = new_version.judge(&object.name, is_suspicious && lost == all, Instant::now());
     if !is_suspicious {
         return DeletionDecision::Allow;
@@ -70,6 +71,7 @@ fn removable(observed: &Observed) -> usize {
 }
 
 fn is_confirmed(object: &Object, version: &str) -> bool {
+    // The version is part of the confirmation, because the next version may delete children by mistake.
     object.annotation(labels::ALLOW_REMOVAL).is_some_and(|confirmed| confirmed == version)
 }
 

@@ -44,14 +44,13 @@ impl std::fmt::Display for Difference {
 
 /// Finds all differences. Without a schema, the built-in one is used, which knows the core kinds.
 pub fn differences(desired: &Value, live: &Value, schema: Option<&Schema>) -> Vec<Difference> {
-    let text = |field| desired.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let schema = schema.unwrap_or_else(|| Schema::built_in(api_version, kind));
+    let schema = Schema::known_or_built_in(schema, desired);
+    let is_pod = desired["apiVersion"] == "v1" && desired["kind"] == "Pod";
     let mut comparison = Comparison {
         path: Vec::new(),
         found: Vec::new(),
-        drops_empty_maps: schema.drops_empty_maps(),
-        additions: if (api_version, kind) == ("v1", "Pod") { Additions::Stay } else { Additions::Differ },
+        goes_through_types: schema.goes_through_types(),
+        additions: if is_pod { Additions::Stay } else { Additions::Differ },
     };
     comparison.value(desired, Some(live), Place { at: schema.root(), owned: Owned::Fields });
     comparison.found
@@ -72,7 +71,7 @@ pub fn in_words(differences: &[Difference]) -> String {
 struct Comparison<'a> {
     path: Vec<Cow<'a, str>>,
     found: Vec<Difference>,
-    drops_empty_maps: bool,
+    goes_through_types: bool,
     additions: Additions,
 }
 
@@ -100,10 +99,6 @@ const SERVER_DEFAULTS: [(&str, Option<&str>); 11] = [
     ("status", None),
     ("volumeMode", Some("Filesystem")),
 ];
-
-fn is_server_default(field: &str, value: &Value) -> bool {
-    SERVER_DEFAULTS.iter().any(|(name, with)| *name == field && with.is_none_or(|with| plain(value) == with))
-}
 
 /// The place of a value during a comparison.
 #[derive(Clone, Copy)]
@@ -170,11 +165,19 @@ impl<'a> Comparison<'a> {
             // An empty object is a value: an empty selector selects everything.
             Value::Object(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
         };
-        says_something && !at.field(key).is_defaulted() && !is_server_default(key, value)
+        says_something && !at.field(key).is_defaulted() && !self.is_server_default(key, value)
+    }
+
+    /// Whether the API server sets a field to this value by itself. The schema of a custom kind has its own defaults.
+    fn is_server_default(&self, field: &str, value: &Value) -> bool {
+        let is_it =
+            |(name, with): &(&str, Option<&str>)| *name == field && with.is_none_or(|with| plain(value) == with);
+        self.goes_through_types && SERVER_DEFAULTS.iter().any(is_it)
     }
 
     fn list(&mut self, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
         match place.at.list_type() {
+            // An element without any of the keys has no counterpart to look for. Such a list is compared by position.
             ListType::Map(keys) if desired.iter().all(|item| keys.are_in(item)) => {
                 self.keyed(keys, desired, live, place);
             }
@@ -208,6 +211,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn sequence(&mut self, desired: &'a [Value], live: &'a [Value], place: Place<'_>) {
+        // The positions do not correspond then, and a difference in each element would say less than the two lists.
         if desired.len() != live.len() {
             return self.add_as_lists(desired, live);
         }
@@ -237,7 +241,7 @@ impl<'a> Comparison<'a> {
     /// Whether the API server drops an empty map here.
     fn omits_empty(&self, at: Cursor<'_>) -> bool {
         let by_name = ["labels", "annotations", "matchLabels", "nodeSelector", "data"];
-        self.drops_empty_maps && at.is_map() || self.path.last().is_some_and(|field| by_name.contains(&&**field))
+        self.goes_through_types && at.is_map() || self.path.last().is_some_and(|field| by_name.contains(&&**field))
     }
 
     /// Whether two values are the same quantity, if this is a place for quantities: the API server turns `1000m` into `1`.
@@ -293,6 +297,7 @@ fn quantity(value: &Value) -> Option<i128> {
         _ => return None,
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    // Not the sign of the parsed number: `-0` in `-0.5` is parsed as 0.
     let sign = if whole.starts_with('-') { -1 } else { 1 };
     let divisor = 10i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     let fraction = if fraction.is_empty() { 0 } else { fraction.parse::<i128>().ok()? };
@@ -535,6 +540,13 @@ mod tests {
                 json!({"routes": [{"host": "a"}]}),
                 json!({"routes": [{"host": "a", "backends": ["evil"], "paths": ["/"]}]}),
                 &["/routes/0/backends"],
+            ),
+            Case(
+                "a field of a custom kind with the name and value of a default of the core kinds",
+                "Gadget",
+                json!({"routes": [{"host": "a"}]}),
+                json!({"routes": [{"host": "a", "protocol": "TCP"}]}),
+                &["/routes/0/protocol"],
             ),
             Case(
                 "a number that others add inside an atomic one",

@@ -4,13 +4,14 @@
 
 use serde_json::{Value, json};
 
-use crate::{labels, pipeline::check::DesiredChild};
+use crate::{labels, object::annotation, pipeline::check::DesiredChild, schema::pointer_keys};
 
 /// The body to apply as the other field manager before the child itself; none if no field is given up. Fields inside of lists are
 /// not handed over.
 pub fn handover(child: &DesiredChild, live: &Value) -> Option<Value> {
-    let left = live.pointer("/metadata/annotations").and_then(|annotations| annotations.get(labels::UNMANAGED));
-    let left: Vec<_> = left.and_then(Value::as_str).unwrap_or_default().split(' ').collect();
+    // The fields in the annotation of the live child were handed over by an earlier apply. To apply their cached values again could
+    // undo a change of the manager that owns them.
+    let left: Vec<_> = annotation(live, labels::UNMANAGED).unwrap_or_default().split(' ').collect();
     let mut fields = json!({});
     for pointer in child.unmanaged.iter().filter(|pointer| !left.contains(&pointer.as_str())) {
         put(&mut fields, pointer, live);
@@ -20,6 +21,7 @@ pub fn handover(child: &DesiredChild, live: &Value) -> Option<Value> {
         fields["apiVersion"] = json!(child.kind.api_version);
         fields["kind"] = json!(child.kind.kind);
         fields["metadata"]["name"] = json!(&*child.name.name);
+        // As in any update: the apply fails if the child was replaced by another object of its name.
         fields["metadata"]["uid"] = live["metadata"]["uid"].clone();
         fields
     })
@@ -28,7 +30,7 @@ pub fn handover(child: &DesiredChild, live: &Value) -> Option<Value> {
 /// Copies the live value of a field to the same place in `fields`.
 fn put(fields: &mut Value, pointer: &str, live: &Value) {
     let (mut from, mut to) = (live, fields);
-    let keys: Vec<_> = pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~")).collect();
+    let keys: Vec<_> = pointer_keys(pointer).collect();
     let is_there = keys.iter().try_fold(live, |at, key| at.as_object()?.get(key)).is_some();
     if !is_there {
         return;

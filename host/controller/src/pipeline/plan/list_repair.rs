@@ -9,8 +9,7 @@ use crate::schema::{Cursor, Keys, ListType, Schema};
 /// A merge patch that replaces such elements; none if there are none. It has the resource version as precondition, because a merge
 /// patch replaces whole lists. Without a schema, the built-in one is used.
 pub fn list_repair(desired: &Value, live: Value, schema: Option<&Schema>) -> Option<Value> {
-    let text = |field| desired.get(field).and_then(Value::as_str).unwrap_or_default();
-    let schema = schema.unwrap_or_else(|| Schema::built_in(text("apiVersion"), text("kind")));
+    let schema = Schema::known_or_built_in(schema, desired);
     let (Value::Object(desired), Value::Object(mut live)) = (desired, live) else { return None };
     let mut patch = Map::new();
     for (field, wanted) in desired.iter().filter(|(field, _)| *field != "metadata") {
@@ -58,6 +57,7 @@ fn repair_list(keys: Keys<'_>, desired: &[Value], live: &mut [Value], items: Cur
 
 /// The index of the element whose key was changed: it has the name of the missing element and is not desired itself.
 fn with_changed_key(keys: Keys<'_>, missing: &Value, desired: &[Value], live: &[Value]) -> Option<usize> {
+    // Where the name is itself a key, an element with this name is the same element.
     let name = missing.get("name").filter(|_| !keys.include("name"))?;
     let unwanted = |there: &Value| !desired.iter().any(|item| keys.same(item, there));
     live.iter().position(|there| there.get("name") == Some(name) && unwanted(there))

@@ -43,7 +43,7 @@ use super::{
 };
 use crate::{
     labels,
-    object::{Object, describe},
+    object::{Object, annotation, describe},
     schema::Schema,
 };
 
@@ -179,10 +179,12 @@ pub struct PlanHistory<'a> {
 /// Plans the writes and deletes that make the live children equal to the desired ones.
 pub fn plan(children: Vec<DesiredChild>, observed: &Observed, history: PlanHistory<'_>) -> Plan {
     let mut plan = Plan { deletes: surplus(&children, observed), ..Plan::default() };
+    let live = observed.children_by_name();
     for child in children {
-        match observed.child(&child.kind, &child.name) {
+        match live.get(&(&child.kind, &child.name)).copied() {
             None => plan.writes.push(create(child)),
             Some(live) if observed.is_released(live) => {}
+            // An update would be accepted, but it would be lost when the object goes.
             Some(live) if live.deleting => plan.awaited.push(describe(&child.kind, &child.name)),
             Some(live) if history.recreations.contains(&child, live) => {
                 plan.deletes.push(Delete { kind: child.kind, live: live.clone(), cause: DeleteCause::Recreate });
@@ -221,9 +223,10 @@ const DIGEST: &str = "/pilothouse.dev~1applied";
 fn update(child: DesiredChild, live: &Arc<Object>, schema: Option<&Schema>, normalised: &Normalised) -> Option<Write> {
     // A text that is not JSON becomes null, which differs in all fields.
     let state = serde_json::from_str::<Value>(&live.text).unwrap_or_default();
-    let applied = state.pointer("/metadata/annotations").and_then(|annotations| annotations.get(labels::APPLIED));
-    let is_same = applied.and_then(Value::as_str) == Some(&child.digest);
+    let is_same = annotation(&state, labels::APPLIED) == Some(&child.digest);
     let mut differences = differences(&child.body, &state, schema);
+    // Another digest is a cause even without a difference: a field that the plugin no longer returns is no desired field, and only
+    // an apply removes it (decision 1).
     let cause = if !is_same {
         // The digest always differs here. It is of no use to the readers of the log.
         differences.retain(|found| !found.path.ends_with(DIGEST));
@@ -234,7 +237,9 @@ fn update(child: DesiredChild, live: &Arc<Object>, schema: Option<&Schema>, norm
         return None;
     };
     let handover = handover(&child, &state);
-    let list_repair = list_repair(&child.body, state, schema);
+    // An element whose key somebody changed is missing for the comparison, or its list is another one.
+    let may_need_repair = cause.differences().iter().any(|found| found.live.is_null() || found.live.is_array());
+    let list_repair = may_need_repair.then(|| list_repair(&child.body, state, schema)).flatten();
     Some(Write { child, cause, list_repair, handover })
 }
 
@@ -361,8 +366,12 @@ mod tests {
         normalised.remember(&wanted, &there, &found);
         let history = PlanHistory { normalised: &normalised, recreations: &Recreations::default() };
         let planned = |there: Object| plan(vec![wanted.clone()], &observed(vec![there]), history).writes.len();
-        assert_eq!(planned(there), 0);
+        assert_eq!(planned(there.clone()), 0);
         assert_eq!(planned(live("a", "2", "f")), 1);
+        normalised.keep_only(&[live_child(there.clone())]);
+        assert!(normalised.holds(&wanted, &there, &found), "it is still there");
+        normalised.keep_only(&[live_child(Object { uid: "another".into(), ..there.clone() })]);
+        assert!(!normalised.holds(&wanted, &there, &found), "it is gone");
     }
 
     #[test]

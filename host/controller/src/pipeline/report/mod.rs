@@ -45,6 +45,10 @@ use crate::{
 /// The number of failures in a row after which an internal error of the API server counts as a refusal of the status.
 const FAILED_WRITES: u32 = 3;
 
+/// The number of failures in a row after which even a passing fault of a status write is a Warning Event, because nothing else can tell
+/// of it: with the backoff between them they have taken ten seconds, as other passing faults must before they are one.
+const LASTING_FAILURES: u32 = 11;
+
 /// The state that is kept of previous reports.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
@@ -84,6 +88,11 @@ pub async fn report(
 ) -> Reported {
     let action = result.action;
     log(item, result);
+    if reports.are_outdated(item.plugin.objects.schema().as_ref()) {
+        // The last status was written without the fields that the previous schema lacked. It must not count as complete.
+        reports.known = KnownStatus::default();
+    }
+    // Before the status is written, because the API server may refuse it.
     result.faults.iter().for_each(|fault| item.record_fault(object, fault));
     let rules = WriteRules {
         known: reports.known,
@@ -102,6 +111,7 @@ pub async fn report(
         Err(failure) => {
             let failure = report_refused_status(item, object, result, failure, reports).await;
             let is_passing = failure.reason.class() != FailureClass::Permanent;
+            // Not the result's own action: the status has to be written even if nothing else is left to do.
             let action = Action::Backoff(if is_passing { BACKOFF_FIRST } else { FAULT_BACKOFF });
             tracing::warn!(
                 reason = failure.reason.as_str(),
@@ -109,7 +119,7 @@ pub async fn report(
                 "{}",
                 failure.message
             );
-            if !is_passing {
+            if !is_passing || item.failures >= LASTING_FAILURES {
                 item.record_fault(object, &Event::warning(failure.reason.as_str(), &failure.message));
             }
             return Reported { action, is_reported: false, after: None };

@@ -153,6 +153,7 @@ fn worst_class(failures: &[Failure]) -> FailureClass {
 fn retry_action(reason: FailureReason) -> Action {
     match (reason, reason.class()) {
         (FailureReason::NameConflict, _) => Action::RequeueAfter(NAME_CONFLICT_RECHECK),
+        // A quota or a policy does not change within milliseconds, so the backoff begins at a second.
         (FailureReason::AdmissionDenied, _) | (_, FailureClass::Permanent) => Action::Backoff(FAULT_BACKOFF),
         _ => Action::Backoff(BACKOFF_FIRST),
     }
@@ -166,6 +167,7 @@ pub fn deletes_held_back(desired: Desired, why: &str, how_to_confirm: &str) -> R
     let action = if is_retry {
         held.action
     } else {
+        // Without backoff: the annotation that confirms the deletes is a change of the object.
         requested_delay(&desired).map_or(Action::AwaitChange, Action::RequeueAfter)
     };
     ReconcileResult {

@@ -159,6 +159,7 @@ fn conditions(report: &Report, stamps: &Stamps<'_>) -> Vec<Value> {
                     .map(|condition| stamps.stamp(condition)),
             );
         }
+        // Not stamped again: these conditions are about the generation for which the plugin reported them.
         None => all.extend(stamps.live.iter().filter(|live| !is_written_by_host(condition_type(live))).cloned()),
     }
     all
@@ -190,6 +191,7 @@ fn plugin_conditions(report: &Report, message: &str) -> HostConditions {
     let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
     let own_ready = own(READY);
     if let Some(stalled) = own(STALLED).filter(|stalled| stalled.status == yes) {
+        // An object that is both ready and stalled would contradict kstatus.
         let ready = own_ready.filter(|ready| ready.status != yes).cloned();
         let ready = ready.unwrap_or_else(|| condition(READY, no, &stalled.reason, &stalled.message));
         return HostConditions { ready, reconciling_or_stalled: Some(stalled.clone()) };

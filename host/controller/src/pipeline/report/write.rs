@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
-use kube::api::Patch;
+use kube::{Api, api::Patch};
 use pilothouse_engine::Fingerprint;
 use serde_json::{Map, Value, json};
 
@@ -10,9 +10,9 @@ use super::status::{Report, contains_status, desired_status, is_news, same_statu
 use crate::{
     errors::chain,
     events::Event,
-    object::Object,
+    object::{Incoming, Object},
     pipeline::{
-        apply::{Failure, FailureReason, applying, delete::Precondition},
+        apply::{Failure, FailureReason, applying, delete::Precondition, is_about_field},
         call::inputs::ObjectState,
         work_item::WorkItem,
     },
@@ -105,6 +105,7 @@ pub async fn write_status(
     }
     let after = patch_status(item, object, &desired, rules.precondition).await?;
     let taken = after.status();
+    // Additional fields are no fault of the schema: somebody else may own them.
     if !contains_status(&desired, &taken) {
         tracing::warn!(
             kind = %item.plugin.objects.kind(),
@@ -191,6 +192,8 @@ async fn patch_status(
         Ok(incoming) => Ok(incoming.into_object(&installed.resource)),
         // The write is tried even without a known status subresource: the CRD may have got one since discovery.
         Err(kube::Error::Api(status)) if status.code == 404 && !installed.has_status => Err(missing()),
+        // The CRD may have lost it since. The answer is the same as for an object that is gone, so the object is looked for.
+        Err(kube::Error::Api(status)) if status.code == 404 && exists(&api, object).await => Err(missing()),
         Err(error) => {
             // The API server answers 500 to an undeclared field in an apply. Our copy of the schema may be missing or outdated.
             if matches!(&error, kube::Error::Api(status) if status.code == 500) {
@@ -201,12 +204,21 @@ async fn patch_status(
     }
 }
 
+/// Whether exactly this object exists. Unknown counts as no: then the failure passes for a conflict, and the write is tried again.
+async fn exists(api: &Api<Incoming>, object: &Object) -> bool {
+    let found = api.get_metadata_opt(&object.name.name).await;
+    matches!(found, Ok(Some(found)) if found.metadata.uid.as_deref() == Some(&*object.uid))
+}
+
 /// The failure that an error of a status write means.
 fn explain(error: &kube::Error) -> Failure {
     let reason = match error {
         kube::Error::Api(status) => match status.code {
             401 | 403 => FailureReason::StatusForbidden,
+            // The body names the UID: another object has the name now.
+            422 if is_about_field(status, "metadata.uid") => FailureReason::Conflict,
             400 | 422 => FailureReason::StatusInvalid,
+            // 404: the object is gone. 409: it has changed since it was observed. The next reconcile observes it again.
             404 | 409 => FailureReason::Conflict,
             429 => FailureReason::TooManyRequests,
             _ => FailureReason::ApiServerError,
@@ -283,6 +295,18 @@ mod tests {
             assert_eq!(known.says(&report, &object), expected, "{name}");
         }
         assert!(!KnownStatus::default().says(&report("m"), &there));
+    }
+
+    #[test]
+    fn a_status_for_an_object_that_was_replaced_is_a_conflict() -> Result<(), serde_json::Error> {
+        for (field, reason) in
+            [("metadata.uid", FailureReason::Conflict), ("status.count", FailureReason::StatusInvalid)]
+        {
+            let causes = json!([{"reason": "FieldValueInvalid", "message": "", "field": field}]);
+            let status = json!({"code": 422, "message": "in its words", "details": {"causes": causes}});
+            assert_eq!(explain(&kube::Error::Api(Box::new(serde_json::from_value(status)?))).reason, reason, "{field}");
+        }
+        Ok(())
     }
 
     #[test]

@@ -69,10 +69,20 @@ struct HotLoop {
     sources: Vec<EventSource>,
 }
 
+/// What an event of an object is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventOrigin {
+    /// The object itself or one of its children. The host writes both, so the event may be the echo of that.
+    Own,
+    /// An object that the plugin looked up, which is somebody else's.
+    Lookup,
+}
+
 /// A source of events, such as a child, and the sum of their weights.
 #[derive(Debug)]
 struct EventSource {
     name: String,
+    origin: EventOrigin,
     weight: u32,
 }
 
@@ -111,7 +121,7 @@ impl HotLoop {
 
     /// Counts an event by its source. An event of a child may be the echo of the host's own write, most of all during a reconcile,
     /// so it weighs less than a requeue that the plugin itself asks for.
-    fn count(&mut self, source: String) {
+    fn count(&mut self, source: String, origin: EventOrigin) {
         let weight = match source.as_str() {
             REQUEUE_SOURCE => 3,
             _ if self.is_reconciling => 1,
@@ -120,23 +130,23 @@ impl HotLoop {
         if let Some(known) = self.sources.iter_mut().find(|known| known.name == source) {
             known.weight += weight;
         } else if self.sources.len() < MAX_SOURCES {
-            self.sources.push(EventSource { name: source, weight });
+            self.sources.push(EventSource { name: source, origin, weight });
         } else if let Some(least) = self.sources.iter_mut().min_by_key(|known| known.weight) {
             // The new source inherits the weight, as in the space-saving algorithm: otherwise rare sources would replace each
             // other and none would ever be counted.
-            *least = EventSource { name: source, weight: least.weight + weight };
+            *least = EventSource { name: source, origin, weight: least.weight + weight };
         }
     }
 }
 
 impl HotLoops {
     /// Counts an event for an object. `source` is called only if the object is close to being throttled: naming costs time.
-    pub fn count_event(&self, key: &Key, source: impl FnOnce() -> String) {
+    pub fn count_event(&self, key: &Key, origin: EventOrigin, source: impl FnOnce() -> String) {
         let mut loops = self.lock();
         let Some(hot_loop) = loops.get_mut(key) else { return };
         hot_loop.events_since_start = hot_loop.events_since_start.saturating_add(1);
         if hot_loop.level > MAX_BURST / 2.0 || hot_loop.pauses > 0 {
-            hot_loop.count(source());
+            hot_loop.count(source(), origin);
         }
     }
 
@@ -201,9 +211,11 @@ impl HotLoops {
         }
         if matches!(action, Action::Requeue) || matches!(action, Action::RequeueAfter(delay) if delay < FIRST_PAUSE) {
             hot_loop.events_since_start = hot_loop.events_since_start.saturating_add(1);
-            hot_loop.count(REQUEUE_SOURCE.to_owned());
+            // No watch event belongs to this requeue. Without the count above, `start_reconcile` would take the object for calm.
+            hot_loop.count(REQUEUE_SOURCE.to_owned(), EventOrigin::Own);
         }
         hot_loop.pauses = hot_loop.pauses.saturating_add(1);
+        // The fourth doubling reaches the longest pause. The limit keeps the shift below from overflowing.
         let doublings = hot_loop.pauses.saturating_sub(PAUSES_BEFORE_REPORT).min(8);
         Some(FIRST_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE))
     }
@@ -212,20 +224,31 @@ impl HotLoops {
     pub fn throttled_reason(&self, key: &Key) -> Option<StatusReason> {
         let loops = self.lock();
         let hot_loop = loops.get(key).filter(|hot_loop| hot_loop.pauses >= PAUSES_BEFORE_REPORT)?;
-        let busiest =
-            hot_loop.sources.iter().max_by_key(|source| source.weight).map_or("unknown", |source| &source.name);
+        let busiest = hot_loop.sources.iter().max_by_key(|source| source.weight);
+        let name = busiest.map_or("unknown", |source| &source.name);
         // If the plugin's answers differ, the host writes children again and again, and those writes are the most frequent
-        // events. Their source is then not the cause.
-        let message = if hot_loop.changed_answers >= PAUSES_BEFORE_REPORT && busiest != REQUEUE_SOURCE {
+        // events. Their source is then not the cause. A changed lookup is one, whatever the plugin makes of it.
+        let may_be_echo = name != REQUEUE_SOURCE && busiest.is_none_or(|source| source.origin == EventOrigin::Own);
+        let message = if hot_loop.changed_answers >= PAUSES_BEFORE_REPORT && may_be_echo {
             "reconciled over and over, and slowed down until it calms; its plugin returns other children again and again"
                 .to_owned()
         } else {
             format!(
-                "reconciled over and over, and slowed down until it calms; the busiest source of events is {busiest}; see \
+                "reconciled over and over, and slowed down until it calms; the busiest source of events is {name}; see \
                  whether somebody else changes what this object's plugin wants"
             )
         };
         Some(StatusReason::new("HotLoop", message))
+    }
+
+    /// The number of objects that are counted.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether no object is counted.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Forgets an object that is gone.
@@ -254,8 +277,12 @@ mod tests {
 
     /// Runs reconciles with one event each.
     fn fight(hot_loops: &HotLoops, rounds: u32, now: Instant) -> Option<Duration> {
+        loop_with(hot_loops, EventOrigin::Own, rounds, now)
+    }
+
+    fn loop_with(hot_loops: &HotLoops, origin: EventOrigin, rounds: u32, now: Instant) -> Option<Duration> {
         (0..rounds).fold(None, |_, _| {
-            hot_loops.count_event(&key(), || "Deployment 'a'".to_owned());
+            hot_loops.count_event(&key(), origin, || "Deployment 'a'".to_owned());
             hot_loops.start_reconcile(&key());
             hot_loops.count_call_at(&key(), 1, now);
             hot_loops.end_reconcile(&key(), Action::AwaitChange)
@@ -278,13 +305,24 @@ mod tests {
     }
 
     #[test]
+    fn answers_that_differ_are_the_plugins_unless_somebody_changes_what_it_looks_up() {
+        for (origin, blamed) in [(EventOrigin::Own, "its plugin"), (EventOrigin::Lookup, "Deployment 'a'")] {
+            let (hot_loops, now) = (HotLoops::default(), Instant::now());
+            loop_with(&hot_loops, origin, 80, now);
+            (0..PAUSES_BEFORE_REPORT).for_each(|_| hot_loops.count_changed_answer(&key()));
+            let message = hot_loops.throttled_reason(&key()).map(|why| why.message).unwrap_or_default();
+            assert!(message.contains(blamed), "{origin:?}: {message}");
+        }
+    }
+
+    #[test]
     fn a_reconcile_with_unchanged_inputs_ends_the_throttling() {
         let (hot_loops, now) = (HotLoops::default(), Instant::now());
         assert_eq!(hot_loops.end_throttling(&key()), Throttling::Inactive, "never called");
         fight(&hot_loops, 61, now);
         assert_eq!(hot_loops.end_throttling(&key()), Throttling::Inactive, "never paused");
         fight(&hot_loops, 10, now);
-        hot_loops.count_event(&key(), || "Deployment 'a'".to_owned());
+        hot_loops.count_event(&key(), EventOrigin::Own, || "Deployment 'a'".to_owned());
         assert_eq!(hot_loops.start_reconcile(&key()), Throttling::Inactive, "there was an event");
         assert_eq!(hot_loops.end_throttling(&key()), Throttling::Ended, "but it changed no input");
         assert_eq!(

@@ -64,6 +64,16 @@ impl ObjectStates {
         self.lock().insert(key.clone(), state);
     }
 
+    /// The number of objects with a state.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether no object has a state.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Drops the states of all objects of a plugin.
     pub fn forget_plugin(&self, plugin: &str) {
         self.lock().retain(|key, _| &*key.plugin != plugin);

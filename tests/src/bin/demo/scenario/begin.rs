@@ -1,4 +1,4 @@
-//! The first steps: a control plane, and a host with a plugin. What takes long tells its progress on standard error.
+//! The first steps: a control plane, and a host with a plugin. Steps that take long report their progress on standard error.
 
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ async fn control_plane(printer: &mut Printer, folder: &TempDir) -> Result<Contro
     Ok(plane)
 }
 
-/// The garbage collector looks for new kinds every 30 s and as it starts; the scenario has no 30 s to wait.
+/// The garbage collector discovers new kinds at its start and every 30 s, which is too long to wait for.
 async fn make_collector_look(printer: &Printer, plane: &ControlPlane) -> Result<()> {
     let before = Instant::now();
     plane.stop_part(Part::ControllerManager).await?;

@@ -1,4 +1,4 @@
-//! A damaged file takes the plugin's place, and the version that works goes on.
+//! The plugin's file is replaced by a damaged one, and the active version goes on.
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::artifacts;

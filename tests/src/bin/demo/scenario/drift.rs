@@ -1,4 +1,4 @@
-//! Somebody edits a child by hand, and the host puts it right.
+//! Somebody edits a child by hand, and the host repairs it.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! A child is deleted, and comes back as a new object.
+//! A child is deleted, and the host creates it again as a new object.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! An object is deleted; Kubernetes' own garbage collection takes its children. Its neighbour is not touched.
+//! An object is deleted, and Kubernetes' garbage collection deletes its children. Another object stays unchanged.
 
 use std::time::Instant;
 
