@@ -81,6 +81,16 @@ bench: plugins ## Run the benchmarks (release build)
 compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)
 	@scripts/compare.sh
 
+.PHONY: simulate
+simulate: ## Run N simulated histories of the host from SEED on, or replay the one of SEED (docs/simulation.md)
+	@scripts/prepare.sh
+	@N='$(N)' SEED='$(SEED)' scripts/simulate.sh
+
+.PHONY: mutations
+mutations: ## Break the host in twelve ways, and say after how many simulated histories each is found
+	@scripts/prepare.sh
+	@N='$(N)' SEED='$(SEED)' scripts/mutations.sh
+
 .PHONY: audit
 audit: ## Check third-party code: vulnerabilities, licences, sources (needs the network; installs cargo-deny)
 	@scripts/prepare.sh

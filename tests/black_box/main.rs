@@ -16,6 +16,7 @@ mod crashes;
 mod credentials;
 mod deletion;
 mod deployed_rights;
+mod differential;
 mod drift;
 mod drift_lists;
 mod failed_writes;
@@ -61,7 +62,7 @@ use suite::Suite;
 
 fn main() -> ExitCode {
     let mut suite = Suite::new();
-    // The timed ones first: they wait for nobody, and the others have the machine to themselves afterwards.
+    // The timed tests run alone. They come first, so that no other test has to wait for them later.
     swaps::register(&mut suite);
     pitfalls::register(&mut suite);
     children::register(&mut suite);
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
     stale::register(&mut suite);
     leadership::register(&mut suite);
     history::register(&mut suite);
+    differential::register(&mut suite);
     credentials::register(&mut suite);
     http::register(&mut suite);
     metrics::register(&mut suite);

@@ -1,5 +1,6 @@
 //! Checks the layout of the source: no circular imports, stages in their order, and every file of the pipeline on the
-//! architecture page. Reads the sources of the host's Kubernetes half and of the plugins; builds and changes nothing.
+//! architecture page. Reads the sources of the host's Kubernetes half, of the simulation and of the plugins;
+//! builds and changes nothing.
 
 mod circles;
 mod modules;
@@ -19,10 +20,11 @@ use self::{
 use crate::artifacts::repository;
 
 const CONTROLLER: &str = "host/controller/src";
+const SIMULATION: &str = "tests/simulation/src";
 
 #[test]
 fn modules_import_each_other_in_no_circle() -> Result<()> {
-    let mut crates = vec![CONTROLLER.to_owned()];
+    let mut crates = vec![CONTROLLER.to_owned(), SIMULATION.to_owned()];
     for entry in fs::read_dir(repository().join("plugins"))? {
         let folder = format!("plugins/{}/src", entry?.file_name().display());
         crates.extend(repository().join(&folder).is_dir().then_some(folder));

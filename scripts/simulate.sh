@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs simulated histories (docs/simulation.md): N of them from SEED on, or the one of SEED with all that happens.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+cargo build --locked --quiet --workspace --bin simulate --profile simulation
+simulate=${CARGO_TARGET_DIR:-target}/simulation/simulate
+if [[ -n ${N:-} ]]; then
+  exec "$simulate" search -n "$N" --seed "${SEED:-1}"
+elif [[ -n ${SEED:-} ]]; then
+  exec "$simulate" replay --seed "$SEED" --shrink
+else
+  exec "$simulate" search
+fi

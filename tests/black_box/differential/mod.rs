@@ -1,0 +1,87 @@
+//! The simulated API server against a real one: the same random requests to both must get the same answers, and the same events on
+//! watches. What differs is shrunk to the fewest requests that show it.
+//!
+//! `PILOTHOUSE_DIFFERENTIAL=REQUESTS` sends more requests than the suite does, `PILOTHOUSE_SEED=SEED` other ones.
+//! `PILOTHOUSE_SCRIPT=NUMBER` runs one of the scripts alone. With `PILOTHOUSE_SHRINK=0` a mismatch is shown as it was found, which is much quicker when there are many.
+
+mod kinds;
+mod run;
+mod same;
+mod script;
+mod shrink;
+mod side;
+mod watches;
+
+use std::{env, sync::Arc};
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, stream};
+use pilothouse_control_plane::Parts;
+use pilothouse_simulation::api_server::Catalog;
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Cluster, install_crd},
+};
+
+use self::{run::Arena, script::Writer, watches::Watches};
+use crate::{
+    suite::{Suite, heavy},
+    test_env::TestEnv,
+};
+
+/// The requests of one script. Each script has a namespace of its own.
+const STEPS: usize = 40;
+
+/// The requests that the suite sends.
+const REQUESTS: usize = 2_000;
+
+/// The scripts at once.
+const PARALLEL: usize = 6;
+
+/// The most mismatches that are shown.
+const SHOWN: usize = 40;
+
+/// The CRDs of the kinds in the table.
+const CRDS: [&str; 3] =
+    ["tests/black_box/differential/crd.json", "tests/guests/scripted/crd.yaml", "tests/guests/scripted/child-crd.yaml"];
+
+pub fn register(suite: &mut Suite) {
+    heavy!(suite, the_simulated_api_server_answers_as_the_real_one);
+}
+
+async fn the_simulated_api_server_answers_as_the_real_one(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    let client = env.cluster.plane.client().await?;
+    for crd in CRDS {
+        install_crd(&client, &artifacts::repository().join(crd)).await?;
+    }
+    let kinds = kinds::kinds()?;
+    let watches = Watches::start(&client, &kinds).await?;
+    let definitions = CRDS.iter().map(|crd| run::definition(crd)).collect::<Result<Vec<_>>>()?;
+    let shrinks = number("PILOTHOUSE_SHRINK", 1)? > 0;
+    let arena = Arena { client, catalog: Arc::new(Catalog::new()?), kinds, watches, definitions, shrinks };
+    let (requests, seed) = (number("PILOTHOUSE_DIFFERENTIAL", REQUESTS)?, number("PILOTHOUSE_SEED", 1)?);
+    let scripts = match number("PILOTHOUSE_SCRIPT", usize::MAX)? {
+        usize::MAX => 0..requests.div_ceil(STEPS),
+        script => script..script + 1,
+    };
+    let scripts = stream::iter(scripts);
+    let mismatches = scripts.map(|index| arena.check(seed as u64, index)).buffer_unordered(PARALLEL);
+    let mut found = Vec::new();
+    let mut mismatches = std::pin::pin!(mismatches);
+    while let Some(mismatch) = mismatches.next().await {
+        found.extend(mismatch?);
+        if found.len() >= SHOWN {
+            break;
+        }
+    }
+    ensure!(found.is_empty(), "{} scripts differ:\n\n{}", found.len(), found.join("\n\n"));
+    Ok(())
+}
+
+fn number(name: &str, otherwise: usize) -> Result<usize> {
+    match env::var(name) {
+        Ok(text) => text.parse().with_context(|| format!("{name} is no number: {text}")),
+        Err(_) => Ok(otherwise),
+    }
+}

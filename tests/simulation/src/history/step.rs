@@ -1,0 +1,204 @@
+//! The steps of a history: what users, controllers, administrators, the network and the machines of the hosts do. Values only; they
+//! are written to files and read from them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    fault::{Fault, RequestClass, WatchTrouble},
+    plugin::{
+        spec::{ChildKind, Spec},
+        version::Version,
+    },
+};
+
+/// A child of an object, by its kind and what its name has after the object's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildRef {
+    /// The name of the object.
+    pub object: String,
+    /// The kind of the child.
+    pub kind: ChildKind,
+    /// What its name has after the object's name and a hyphen.
+    pub name: String,
+}
+
+/// What happens to what belongs to a deleted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Propagation {
+    /// It is deleted afterwards.
+    Background,
+    /// It is deleted before.
+    Foreground,
+    /// It stays, without an owner.
+    Orphan,
+}
+
+/// A change of a child by somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Edit {
+    /// A field that the plugin sets has another value.
+    Value,
+    /// A field that the plugin sets is removed.
+    Remove,
+    /// A label of somebody else is added.
+    ForeignLabel,
+    /// The label by which the host watches children is removed.
+    PluginLabel,
+    /// The owner reference is removed.
+    Owner,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Step {
+    /// A user creates an object, or gives it another spec.
+    Apply {
+        /// Its name.
+        object: String,
+        /// Its spec.
+        spec: Spec,
+    },
+    /// A user sets an annotation of an object.
+    Touch {
+        /// Its name.
+        object: String,
+    },
+    /// A user deletes an object.
+    Delete {
+        /// Its name.
+        object: String,
+        /// What happens to its children.
+        propagation: Propagation,
+    },
+    /// Somebody changes a child.
+    EditChild {
+        /// The child.
+        child: ChildRef,
+        /// How.
+        edit: Edit,
+    },
+    /// Somebody deletes a child.
+    DeleteChild {
+        /// The child.
+        child: ChildRef,
+    },
+    /// Somebody copies a child, labels and annotations included, but not its owner.
+    CopyChild {
+        /// The child.
+        child: ChildRef,
+    },
+    /// Somebody creates an object with the name of a child.
+    OccupyName {
+        /// The child.
+        child: ChildRef,
+    },
+    /// A user lets an object adopt what has the name of a child.
+    Adopt {
+        /// The child.
+        child: ChildRef,
+    },
+    /// Somebody sets the value of the ConfigMap that objects follow, or deletes it.
+    Followed {
+        /// Its value; none to delete it.
+        value: Option<u8>,
+    },
+    /// Another version of the plugin is loaded by all hosts.
+    Swap {
+        /// The version.
+        version: Version,
+    },
+    /// The plugin is removed from all hosts. The end of the history loads it again.
+    RemovePlugin,
+    /// The CRD of the kind `Widget` is deleted, and with it all Widgets.
+    RemoveCrd,
+    /// The CRD of the kind `Widget` is created.
+    InstallCrd,
+    /// Admission refuses what hosts write of this kind, from now on or no more.
+    Admission {
+        /// The kind.
+        kind: ChildKind,
+        /// Whether it refuses.
+        refuses: bool,
+    },
+    /// A request that a host makes later meets a fault.
+    Request {
+        /// Which requests count.
+        class: RequestClass,
+        /// How many of them go through before.
+        skip: u16,
+        /// What happens.
+        fault: Fault,
+    },
+    /// Something happens to watches.
+    Watches {
+        /// Those of this kind; of all kinds if none.
+        kind: Option<String>,
+        /// What.
+        trouble: WatchTrouble,
+    },
+    /// The API server forgets what happened until now.
+    Compact,
+    /// A host dies, and another one comes up in its place.
+    Crash {
+        /// Which.
+        host: usize,
+        /// After how many milliseconds it is back.
+        back_after: u32,
+    },
+    /// A host is stopped in the regular way, and another one comes up in its place.
+    Restart {
+        /// Which.
+        host: usize,
+    },
+    /// A host's connection to the API server is cut: no request gets an answer.
+    Partition {
+        /// Which.
+        host: usize,
+        /// For how many milliseconds.
+        lasts: u32,
+    },
+    /// Everything stands still, as if the machine was suspended. Then it goes on, and all clocks have gone on.
+    Pause {
+        /// For how many milliseconds.
+        lasts: u32,
+    },
+    /// Nothing, and everybody is given time until nothing changes any more. The properties of rest must hold then.
+    Rest,
+}
+
+/// A step and the time that passes before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timed {
+    /// Milliseconds that pass before it.
+    pub after: u32,
+    /// What happens.
+    pub step: Step,
+}
+
+/// The hosts of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hosts {
+    /// One without an election.
+    Single,
+    /// Two, of which one leads.
+    Elected,
+}
+
+/// A whole history. Together with the code it decides everything that happens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct History {
+    /// Decides delays and the random numbers of the hosts.
+    pub seed: u64,
+    /// The hosts.
+    pub hosts: Hosts,
+    /// The first version of the plugin.
+    pub version: Version,
+    /// How long a request and its answer take at most, in milliseconds each.
+    pub latency: u32,
+    /// How much later a watch event arrives at most, in milliseconds.
+    pub lag: u32,
+    /// What happens.
+    pub steps: Vec<Timed>,
+}

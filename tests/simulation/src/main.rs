@@ -1,0 +1,115 @@
+//! `simulate`: searches histories for violations of the host's properties, shrinks what it finds, and replays it.
+
+use std::{num::NonZero, path::PathBuf, process::ExitCode, thread};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use pilothouse_simulation::{
+    cluster::Template,
+    history::{generate, step::History},
+    run::{Recording, run},
+    search::{Search, Summary, search},
+    shrink::shrink,
+};
+
+// Histories allocate much and for a short time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Searches simulated histories of the operator host for violations of its properties.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run many histories, and stop at the first that violates a property: it is shrunk and shown.
+    Search {
+        /// How many histories.
+        #[arg(short, default_value_t = 10_000)]
+        n: u64,
+        /// The seed of the first one; each further history has the next seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Threads. Default: one for each processor.
+        #[arg(long)]
+        threads: Option<usize>,
+        /// Go on after a violation, and list the seeds in the end.
+        #[arg(long)]
+        keep_going: bool,
+        /// Do not shrink what is found.
+        #[arg(long)]
+        no_shrink: bool,
+    },
+    /// Run the history of one seed, or one from a file, and show all that happens.
+    Replay {
+        /// The seed.
+        #[arg(long, conflicts_with = "file")]
+        seed: Option<u64>,
+        /// A file with a history as JSON.
+        file: Option<PathBuf>,
+        /// Shrink it first, if it violates a property.
+        #[arg(long)]
+        shrink: bool,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let command = Arguments::parse().command;
+    let template = Template::new()?;
+    match command {
+        Command::Search { n, seed, threads, keep_going, no_shrink } => {
+            let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get));
+            let summary = search(&template, &Search { seeds: seed..seed.saturating_add(n), threads, keep_going })?;
+            report(&template, &summary, !no_shrink)
+        }
+        Command::Replay { seed, file, shrink } => {
+            let history = match (seed, file) {
+                (_, Some(file)) => {
+                    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+                    serde_json::from_str(&text).with_context(|| file.display().to_string())?
+                }
+                (seed, None) => generate::history(seed.context("give --seed or a file")?),
+            };
+            replay(&template, history, shrink)
+        }
+    }
+}
+
+fn report(template: &Template, summary: &Summary, shrinks: bool) -> Result<ExitCode> {
+    let rate = summary.histories as f64 / summary.took.as_secs_f64();
+    println!(
+        "{} histories in {:.1?} ({rate:.0} a second): {} writes, {:.1} hours of simulated time",
+        summary.histories,
+        summary.took,
+        summary.writes,
+        summary.simulated.as_secs_f64() / 3600.0
+    );
+    for found in &summary.found {
+        println!("seed {}: {}", found.history.seed, found.violation);
+    }
+    match summary.found.first() {
+        None => Ok(ExitCode::SUCCESS),
+        Some(first) if shrinks => replay(template, first.history.clone(), true),
+        Some(_) => Ok(ExitCode::FAILURE),
+    }
+}
+
+fn replay(template: &Template, mut history: History, shrinks: bool) -> Result<ExitCode> {
+    if shrinks && let Some(violation) = run(template, &history, Recording::Off)?.violation {
+        eprintln!("shrinking {} steps that violate {:?}", history.steps.len(), violation.property);
+        history = shrink(template, history, violation.property)?;
+    }
+    let outcome = run(template, &history, Recording::On)?;
+    println!("{}\n\n{}", serde_json::to_string(&history)?, outcome.record);
+    match outcome.violation {
+        None => Ok(ExitCode::SUCCESS),
+        Some(violation) => {
+            println!("{violation}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Runs one history from its first step to its end, and judges it.
+//!
+//! # Flow
+//!
+//! The steps are carried out one after another. Then nothing goes wrong any more, and everything must come to rest as it shall be. A
+//! fresh object beside each one must lead to the same children. In the end all objects are deleted and must leave nothing behind.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{
+    cluster::Template,
+    history::step::{History, Step},
+    log,
+    properties::{Property, Violation, at_rest, at_rest::Snapshot, fresh},
+    record::Record,
+    time::Time,
+    world::{World, users},
+};
+
+/// How long everything may take to come to rest once nothing goes wrong any more. It is more than the longest pause between two tries
+/// after as many failures as a history can lead to, and far less than the period of the resync, which would hide a lost wake-up.
+const PATIENCE: Duration = Duration::from_secs(1_200);
+
+/// For how long nothing may be written at rest.
+const QUIET: Duration = Duration::from_secs(50);
+
+/// One in so many histories restarts its hosts at rest.
+const RESTARTED: u64 = 4;
+
+/// A history that was run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was violated; none if all properties held.
+    pub violation: Option<Violation>,
+    /// What happened, if it was recorded.
+    pub record: String,
+    /// How much simulated time it took.
+    pub lasted: Duration,
+    /// How many writes the hosts made, without those of Leases and Events.
+    pub writes: u64,
+}
+
+/// Whether what happens is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recording {
+    /// It is, for somebody to read.
+    On,
+    /// It is not, which is quicker.
+    Off,
+}
+
+/// Runs a history.
+///
+/// # Errors
+/// If the runtime cannot be built, or the log cannot be recorded.
+pub fn run(template: &Template, history: &History, recording: Recording) -> std::io::Result<Outcome> {
+    // Backoff of watches draws from the thread's own random numbers.
+    fastrand::seed(history.seed);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime.block_on(live(template, history, recording))
+}
+
+async fn live(template: &Template, history: &History, recording: Recording) -> std::io::Result<Outcome> {
+    let time = Time::begin();
+    let record = match recording {
+        Recording::On => Record::begin(time),
+        Recording::Off => Record::none(),
+    };
+    let _log = match recording {
+        Recording::On => Some(log::into_record(&record).map_err(std::io::Error::other)?),
+        Recording::Off => None,
+    };
+    let world = World::begin(template, history, time, record.clone());
+    let violation = through(&world, history).await.err();
+    if let Some(violation) = &violation {
+        record.note("violation", || violation.to_string());
+    }
+    Ok(Outcome { violation, record: record.text(), lasted: time.elapsed(), writes: world.writes.count().0 })
+}
+
+async fn through(world: &Arc<World>, history: &History) -> Result<(), Violation> {
+    for timed in &history.steps {
+        tokio::time::sleep(Duration::from_millis(timed.after.into())).await;
+        world.take(&timed.step).await;
+        if timed.step == Step::Rest {
+            world.calm();
+            come_to_rest(world).await?;
+        }
+        so_far(world)?;
+    }
+    world.calm();
+    come_to_rest(world).await?;
+    be_quiet(world).await?;
+    if history.seed.is_multiple_of(RESTARTED) {
+        restart(world).await?;
+    }
+    users::create_fresh(&world.cluster);
+    come_to_rest(world).await?;
+    fresh::difference(&Snapshot::of(&world.cluster)).map_or(Ok(()), Err)?;
+    users::delete_all(&world.cluster);
+    come_to_rest(world).await?;
+    leave_nothing(world).await
+}
+
+/// The first violation that a write led to.
+fn so_far(world: &World) -> Result<(), Violation> {
+    world.writes.violation().map_or(Ok(()), Err)
+}
+
+/// Waits until everything is as it shall be.
+async fn come_to_rest(world: &Arc<World>) -> Result<(), Violation> {
+    let end = Instant::now() + PATIENCE;
+    let mut pause = Duration::from_millis(200);
+    loop {
+        tokio::time::sleep(pause).await;
+        so_far(world)?;
+        let problem = match users::install_crd(&world.cluster) {
+            true => at_rest::problem(&Snapshot::of(&world.cluster), world.version()),
+            false => Some(Violation { property: Property::ComesToRest, what: "a CRD is still going".to_owned() }),
+        };
+        let Some(problem) = problem else { return Ok(()) };
+        if Instant::now() > end {
+            return Err(problem);
+        }
+        pause = (pause * 2).min(Duration::from_secs(20));
+    }
+}
+
+/// Waits until nothing is written any more for a while. A late answer, the count of an Event or a detail of a status may come before.
+async fn be_quiet(world: &Arc<World>) -> Result<(), Violation> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let (before, _) = world.writes.count();
+        tokio::time::sleep(QUIET).await;
+        so_far(world)?;
+        let (after, latest) = world.writes.count();
+        if after == before {
+            return at_rest::problem(&Snapshot::of(&world.cluster), world.version()).map_or(Ok(()), Err);
+        }
+        if Instant::now() > end {
+            let what = format!("{} writes while nothing changed; the latest: {latest}", after - before);
+            return Err(Violation { property: Property::QuietAtRest, what });
+        }
+    }
+}
+
+/// Ends the hosts and makes sure that those in their places write nothing.
+async fn restart(world: &Arc<World>) -> Result<(), Violation> {
+    let (before, _) = world.writes.count();
+    for host in 0..2 {
+        world.crash(host, 1);
+    }
+    tokio::time::sleep(QUIET).await;
+    let (after, latest) = world.writes.count();
+    if after > before {
+        let what = format!("{} writes of hosts that started anew; the latest: {latest}", after - before);
+        return Err(Violation { property: Property::QuietAfterRestart, what });
+    }
+    so_far(world)
+}
+
+/// Waits until all objects are gone with what they control.
+async fn leave_nothing(world: &Arc<World>) -> Result<(), Violation> {
+    let snapshot = Snapshot::of(&world.cluster);
+    match snapshot.objects.first() {
+        None => so_far(world)?,
+        Some(object) => {
+            let what = format!("the object {} is still there", object.name());
+            return Err(Violation { property: Property::LeavesNothing, what });
+        }
+    }
+    tokio::time::sleep(QUIET).await;
+    match world.remembered() {
+        0 => Ok(()),
+        objects => {
+            let what = format!("hosts remember something of {objects} objects, and there are none");
+            Err(Violation { property: Property::ForgetsWhatIsGone, what })
+        }
+    }
+}

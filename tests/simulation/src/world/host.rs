@@ -1,0 +1,164 @@
+//! One host process: the host's own code, started on an endpoint of the network with a clock and random numbers of its own. Ends with
+//! the machine it runs on, or in the regular way.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use jiff::SignedDuration;
+use pilothouse_controller::{
+    client::{self, Limits, REQUEST_TIMEOUT, fence::Fence},
+    clock::Random,
+    host::{Host, HostConfig},
+    leader::{Dependencies, Election, Settings},
+    metrics::Metrics,
+};
+use pilothouse_engine::contract::Response;
+use serde_json::Value;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+};
+
+use crate::{
+    history::step::Hosts,
+    host_id::HostId,
+    network::{Connection, Endpoint, Network},
+    paths::OWN_NAMESPACE,
+    plugin::{
+        native::{Listener, NativePlugin},
+        version::{PLUGIN, Version},
+    },
+    properties::writes::Writes,
+    time::Time,
+};
+
+/// The name of the Lease.
+pub const LEASE: &str = "pilothouse";
+
+/// What a host needs of its surroundings.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The network.
+    pub network: Arc<Network>,
+    /// The time.
+    pub time: Time,
+    /// Judges what the hosts write.
+    pub writes: Arc<Writes>,
+    /// Gets the identity of each host that ended by itself.
+    pub ended: mpsc::UnboundedSender<HostId>,
+    /// The seed of the history.
+    pub seed: u64,
+    /// Whether there is an election.
+    pub hosts: Hosts,
+}
+
+/// A host that runs.
+pub struct HostProcess {
+    /// Its connection.
+    pub connection: Connection,
+    host: Arc<Host>,
+    listener: Arc<dyn Listener>,
+    task: AbortHandle,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+struct HostListener {
+    id: HostId,
+    writes: Arc<Writes>,
+}
+
+impl Listener for HostListener {
+    fn answered(&self, object: &Value, children: &[Value], response: &Response) {
+        self.writes.answered(self.id, (object, children), response);
+    }
+}
+
+impl HostProcess {
+    /// Starts a host.
+    pub fn start(surroundings: &Surroundings, id: HostId) -> Self {
+        let connection = Connection::new(id);
+        let endpoint = Endpoint::new(surroundings.network.clone(), connection.clone());
+        let random = Random::seeded(surroundings.seed ^ ((id.host as u64) << 32) ^ u64::from(id.start));
+        let ahead = SignedDuration::from_secs(if id.host == 0 { 0 } else { 3_600 });
+        let clock = surroundings.time.clock(ahead);
+        let metrics = Metrics::new();
+        let fence = match surroundings.hosts {
+            Hosts::Single => Fence::open(),
+            Hosts::Elected => Fence::closed(),
+        };
+        let limits = Limits { requests: metrics.requests(), fence: fence.clone(), timeout: REQUEST_TIMEOUT };
+        let client = client::over(endpoint.clone(), limits, OWN_NAMESPACE);
+        let config = HostConfig {
+            own_namespace: OWN_NAMESPACE.to_owned(),
+            fence: fence.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            ..HostConfig::default()
+        };
+        let host = Host::new(client, metrics.clone(), config);
+        let election = (surroundings.hosts == Hosts::Elected).then(|| {
+            let limits = Limits { requests: metrics.requests(), fence: Fence::open(), timeout: REQUEST_TIMEOUT };
+            let client = client::over(endpoint, limits, OWN_NAMESPACE);
+            Election::new(client, settings(id), Dependencies { fence, metrics, clock, random })
+        });
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (running, ended) = (host.clone(), surroundings.ended.clone());
+        let task = tokio::spawn(async move {
+            let stopped = stopped.map(drop).boxed();
+            match election {
+                Some(Ok(election)) => {
+                    if let Err(lost) = election.lead(stopped, |stop| running.run(stop)).await {
+                        tracing::error!("{lost}");
+                    }
+                }
+                Some(Err(error)) => tracing::error!("{error}"),
+                None => running.run(stopped).await,
+            }
+            if ended.send(id).is_err() {
+                tracing::debug!("a host ended after its history");
+            }
+        });
+        let listener = Arc::new(HostListener { id, writes: surroundings.writes.clone() });
+        Self { connection, host, listener, task: task.abort_handle(), stop: Some(stop) }
+    }
+
+    /// Loads a version of the plugin.
+    pub fn install(&self, version: Version) {
+        self.host.install(Arc::new(NativePlugin::new(version, self.listener.clone())));
+    }
+
+    /// How many objects the host remembers something of.
+    pub fn remembered(&self) -> usize {
+        self.host.remembered_objects()
+    }
+
+    /// Removes the plugin.
+    pub fn remove_plugin(&self) {
+        self.host.remove(PLUGIN);
+    }
+
+    /// Asks the host to end. It tells when it has ended.
+    pub fn stop(&mut self) {
+        if self.stop.take().is_some_and(|stop| stop.send(()).is_err()) {
+            tracing::debug!("a host ended before it was asked to");
+        }
+    }
+
+    /// Ends the host at once. Nothing of what it was about to do happens.
+    pub fn kill(&self) {
+        self.connection.kill();
+        self.task.abort();
+        self.host.remove(PLUGIN);
+    }
+}
+
+fn settings(id: HostId) -> Settings {
+    Settings {
+        name: LEASE.to_owned(),
+        namespace: OWN_NAMESPACE.to_owned(),
+        identity: id.to_string(),
+        duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+    }
+}

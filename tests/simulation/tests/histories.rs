@@ -1,0 +1,67 @@
+//! Histories that every change must pass: some thousands drawn from seeds, all that once showed a defect, and some twice, for a seed must
+//! decide everything.
+
+use std::{fs, path::Path, thread};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_simulation::{
+    cluster::Template,
+    history::{generate, step::History},
+    run::{Recording, run},
+    search::{Search, search},
+};
+
+/// How many histories are searched.
+const HISTORIES: u64 = 2_000;
+
+/// How many histories run twice.
+const TWICE: u64 = 40;
+
+#[test]
+fn every_history_ends_as_it_shall() -> Result<()> {
+    let threads = thread::available_parallelism()?.get();
+    let summary = search(&Template::new()?, &Search { seeds: 1..1 + HISTORIES, threads, keep_going: true })?;
+    let found: Vec<_> =
+        summary.found.iter().map(|found| format!("seed {}: {}", found.history.seed, found.violation)).collect();
+    ensure!(found.is_empty(), "replay them with `make simulate SEED=...`:\n{}", found.join("\n"));
+    ensure!(summary.histories == HISTORIES && summary.writes > 5 * HISTORIES, "hosts wrote little: {summary:?}");
+    Ok(())
+}
+
+#[test]
+fn what_was_mended_stays_mended() -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
+    let (template, mut cases) = (Template::new()?, 0);
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let history: History =
+            serde_json::from_str(&fs::read_to_string(&path)?).with_context(|| path.display().to_string())?;
+        let violation = run(&template, &history, Recording::Off)?.violation;
+        ensure!(violation.is_none(), "{}: {violation:?}", path.display());
+        cases += 1;
+    }
+    ensure!(cases > 2, "the cases lie elsewhere");
+    Ok(())
+}
+
+/// Also on another thread, and after other histories.
+#[test]
+fn a_seed_decides_every_line() -> Result<()> {
+    let record = |seeds: Vec<u64>| -> Result<Vec<(u64, String)>> {
+        let template = Template::new()?;
+        let run = |seed| Ok((seed, run(&template, &generate::history(seed), Recording::On)?.record));
+        seeds.into_iter().map(run).collect()
+    };
+    let (first, mut second) = thread::scope(|scope| -> Result<_> {
+        let first = scope.spawn(|| record((1..=TWICE).collect()));
+        let second = record((1..=TWICE).rev().collect())?;
+        Ok((first.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??, second))
+    })?;
+    second.reverse();
+    for ((seed, first), (_, second)) in first.iter().zip(&second) {
+        let difference = first.lines().zip(second.lines()).find(|(first, second)| first != second);
+        ensure!(first == second, "seed {seed} led to two histories: {difference:?}");
+        ensure!(first.lines().count() > 100, "seed {seed} led to little: {first}");
+    }
+    Ok(())
+}
