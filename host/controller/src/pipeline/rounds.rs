@@ -270,7 +270,7 @@ impl Rounds<'_> {
         }
         log_writes(&plan);
         // A generation that is not observed yet is a user's change, after which another answer is to be expected.
-        if observed.object.is_observed() && is_answer_changed(&plan) {
+        if is_answer_changed(&plan) && observed.object.is_observed() {
             self.hot_loops.count_changed_answer(item.key);
         }
         let has_deletes = !plan.deletes.is_empty();

@@ -104,5 +104,5 @@ async fn delete_child(applier: &Applier<'_>, delete: Delete) -> Result<Delete, F
 /// Whether a plan creates children of an object that was reconciled before. Either somebody deleted them, or the object itself was
 /// deleted, garbage collection removed its children, and the watch has not reported the deletion yet.
 fn recreates_missing_children(object: &Object, plan: &Plan) -> bool {
-    object.is_observed() && plan.writes.iter().any(|write| matches!(write.cause, WriteCause::Missing))
+    plan.writes.iter().any(|write| matches!(write.cause, WriteCause::Missing)) && object.is_observed()
 }

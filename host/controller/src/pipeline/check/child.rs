@@ -25,16 +25,12 @@ pub(super) fn complete_all(owner: &Owner<'_>, children: &[Child]) -> Result<Vec<
     if children.len() > MAX_CHILDREN {
         return Err(Refusal::TooMany(children.len()));
     }
+    let completed = children.iter().map(|child| complete(owner, child)).collect::<Result<Vec<_>, _>>()?;
     let mut seen = BTreeSet::new();
-    let mut completed = Vec::with_capacity(children.len());
-    for child in children {
-        let child = complete(owner, child)?;
-        if !seen.insert((child.kind.clone(), child.name.clone())) {
-            return Err(Refusal::Duplicate(describe(&child.kind, &child.name)));
-        }
-        completed.push(child);
+    match completed.iter().find(|child| !seen.insert((&child.kind, &child.name))) {
+        Some(child) => Err(Refusal::Duplicate(describe(&child.kind, &child.name))),
+        None => Ok(completed),
     }
-    Ok(completed)
 }
 
 fn complete(owner: &Owner<'_>, child: &Child) -> Result<DesiredChild, Refusal> {

@@ -33,7 +33,7 @@ pub(super) fn add_metadata(
     // Objects in `serde_json` are sorted by key, so the digest does not depend on the order in the plugin's answer.
     let hash = Sha256::digest(body.to_string().as_bytes());
     // Eight bytes tell the bodies of one child apart, and every child has to carry them.
-    let digest: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = format!("{:016x}", u64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default()));
     body["metadata"]["annotations"][labels::APPLIED] = json!(digest);
     digest
 }

@@ -43,14 +43,14 @@ pub struct DeletionContext<'a> {
 pub fn decide(plan: &Plan, observed: &Observed, context: DeletionContext<'_>) -> DeletionDecision {
     let DeletionContext { version, on_purpose, is_pending, new_version } = context;
     let object = &observed.object;
-    let (lost, all) = (plan.deletes.len(), removable(observed));
+    let lost = plan.deletes.len();
     let is_suspicious =
         lost > 0 && !on_purpose && !is_pending && object.is_observed() && !is_confirmed(object, version);
+    // Counting reads the annotations of every child, and most plans delete nothing.
+    let all = is_suspicious.then(|| removable(observed));
     // For every object, whatever is decided: the window also has to learn which objects this version does not leave empty.
-    let of_version = new_version.judge(&object.name, is_suspicious && lost == all, Instant::now());
-    if !is_suspicious {
-        return DeletionDecision::Allow;
-    }
+    let of_version = new_version.judge(&object.name, all == Some(lost), Instant::now());
+    let Some(all) = all else { return DeletionDecision::Allow };
     if all >= FEW_CHILDREN && lost * 2 > all {
         let why = format!("would remove {lost} of {all} children of an object that has not changed");
         return DeletionDecision::HoldBack(why);

@@ -126,6 +126,8 @@ impl<'s> Place<'s> {
 impl<'a> Comparison<'a> {
     fn value(&mut self, desired: &'a Value, live: Option<&'a Value>, place: Place<'_>) {
         match (desired, live) {
+            // Before anything is looked up in the schema: most values are as they should be.
+            (desired, Some(live)) if desired == live => {}
             (Value::Object(desired), Some(Value::Object(live))) => self.object(desired, live, place),
             (Value::Array(desired), Some(Value::Array(live))) => self.list(desired, live, place),
             (Value::Object(desired), None) if desired.is_empty() && self.omits_empty(place.at) => {}
@@ -134,7 +136,7 @@ impl<'a> Comparison<'a> {
             (Value::Object(desired), Some(Value::Null)) if desired.is_empty() => {}
             (Value::Array(desired), Some(Value::Null)) if desired.is_empty() => {}
             (Value::Null, None) => {}
-            (desired, Some(live)) if desired == live || self.same_quantity(desired, live, place.at) => {}
+            (desired, Some(live)) if self.same_quantity(desired, live, place.at) => {}
             (desired, live) => self.add(desired, live),
         }
     }

@@ -205,8 +205,9 @@ fn surplus(children: &[DesiredChild], observed: &Observed) -> Vec<Delete> {
     let former = observed.former.iter().map(|child| (child, DeleteCause::KindNotDeclared));
     let delete = |(child, cause): (&LiveChild, DeleteCause)| {
         let live = &child.object;
-        let is_settled = live.deleting || live.is_kept() || observed.is_released(live);
-        let goes = !is_settled && !wanted.contains(&(&child.kind, &live.name));
+        // Whether it stays is read from its annotations, which takes longest and therefore comes last.
+        let is_surplus = !live.deleting && !wanted.contains(&(&child.kind, &live.name));
+        let goes = is_surplus && !live.is_kept() && !observed.is_released(live);
         goes.then(|| Delete { kind: child.kind.clone(), live: live.clone(), cause })
     };
     declared.chain(former).filter_map(delete).collect()
