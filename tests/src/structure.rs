@@ -1,6 +1,5 @@
 //! Checks the layout of the source: no circular imports, stages in their order, and every file of the pipeline on the
-//! architecture page. Reads the sources of the host's Kubernetes half, of the simulation and of the plugins;
-//! builds and changes nothing.
+//! architecture page. And that the patch with the simulation's mutations fits the sources. Builds and changes nothing.
 
 mod circles;
 mod modules;
@@ -8,7 +7,7 @@ mod named;
 mod stages;
 mod tokens;
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 
@@ -37,6 +36,15 @@ fn modules_import_each_other_in_no_circle() -> Result<()> {
         }
     }
     ensure!(found.is_empty(), "{} circles\n{}", found.len(), found.join("\n"));
+    Ok(())
+}
+
+/// `make mutations` is seldom run, so nobody else would notice.
+#[test]
+fn the_mutations_of_the_simulation_fit_the_source() -> Result<()> {
+    let patch = "tests/simulation/mutations.patch";
+    let checked = Command::new("git").args(["apply", "--check", patch]).current_dir(repository()).output()?;
+    ensure!(checked.status.success(), "{patch} does not apply:\n{}", String::from_utf8_lossy(&checked.stderr));
     Ok(())
 }
 
