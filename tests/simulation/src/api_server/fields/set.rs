@@ -83,23 +83,22 @@ impl Set {
     /// The fields that the other set does not have.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        let members = self.members.iter().filter(|member| !other.has(member)).cloned().collect();
-        let rest = |(element, set): &(Element, Self)| {
-            let rest = other.below(element).map_or_else(|| set.clone(), |other| set.difference(other));
-            (!rest.is_empty()).then(|| (element.clone(), rest))
-        };
-        Self { members, children: self.children.iter().filter_map(rest).collect() }
+        self.without(other, Below::Stays)
     }
 
     /// The fields that are neither in the other set nor below one that is.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
+        self.without(other, Below::Goes)
+    }
+
+    fn without(&self, other: &Self, below: Below) -> Self {
         let members = self.members.iter().filter(|member| !other.has(member)).cloned().collect();
         let rest = |(element, set): &(Element, Self)| {
-            if other.has(element) {
+            if below == Below::Goes && other.has(element) {
                 return None;
             }
-            let rest = other.below(element).map_or_else(|| set.clone(), |other| set.recursive_difference(other));
+            let rest = other.below(element).map_or_else(|| set.clone(), |other| set.without(other, below));
             (!rest.is_empty()).then(|| (element.clone(), rest))
         };
         Self { members, children: self.children.iter().filter_map(rest).collect() }
@@ -179,6 +178,13 @@ impl Set {
         }
         set
     }
+}
+
+/// What becomes of the fields below a field that a difference takes away.
+#[derive(Clone, Copy, PartialEq)]
+enum Below {
+    Stays,
+    Goes,
 }
 
 /// Something that is in order by an element.
