@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use pilothouse_engine::{
     Call, CallContext, Manifest, Outcome, Reconciler, Recorded, Usage, Verb,
     contract::{
-        Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, RemovalPolicy, Request, Response,
-        Verdict, Waiting,
+        Child, Condition, ConditionStatus, Event, EventType, Handling, ImmutablePolicy, LiveChild, Readiness,
+        ReadinessStatus, RemovalPolicy, Request, Response, Verdict, Waiting,
     },
 };
 use pilothouse_sdk::raw;
@@ -48,8 +48,10 @@ impl Reconciler for NativeAppService {
 
 /// Calls the plugin's function.
 pub fn reconcile(request: Request) -> Response {
-    let Request { object, children, config } = request;
-    let response = app_service::reconcile_raw(raw::Request { object, children, config });
+    let Request { object, children, refused: _, config } = request;
+    let children = children.into_iter().map(live_child).collect();
+    // Nothing is ever refused in a benchmark.
+    let response = app_service::reconcile_raw(raw::Request { object, children, refused: Vec::new(), config });
     Response {
         verdict: verdict(response.verdict),
         children: response.children.map(|children| children.into_iter().map(child).collect()),
@@ -61,6 +63,17 @@ pub fn reconcile(request: Request) -> Response {
         measurements: Vec::new(),
         requeue_after: response.requeue_after,
     }
+}
+
+fn live_child(child: LiveChild) -> raw::LiveChild {
+    let Readiness { status, reason, message } = child.readiness;
+    let status = match status {
+        ReadinessStatus::Current => raw::ReadinessStatus::Current,
+        ReadinessStatus::InProgress => raw::ReadinessStatus::InProgress,
+        ReadinessStatus::Failed => raw::ReadinessStatus::Failed,
+        ReadinessStatus::Terminating => raw::ReadinessStatus::Terminating,
+    };
+    raw::LiveChild { object: child.object, readiness: raw::Readiness { status, reason, message } }
 }
 
 fn verdict(verdict: raw::Verdict) -> Verdict {
@@ -75,9 +88,15 @@ fn verdict(verdict: raw::Verdict) -> Verdict {
 }
 
 fn child(child: raw::Child) -> Child {
-    let raw::Child { object, on_immutable, on_removal, unmanaged_fields } = child;
+    let raw::Child { object, handling, after, on_immutable, on_removal, unmanaged_fields } = child;
     Child {
         object,
+        handling: match handling {
+            raw::Handling::Apply => Handling::Apply,
+            raw::Handling::Create => Handling::Create,
+            raw::Handling::Keep => Handling::Keep,
+        },
+        after,
         on_immutable: match on_immutable {
             raw::ImmutablePolicy::Fail => ImmutablePolicy::Fail,
             raw::ImmutablePolicy::Recreate => ImmutablePolicy::Recreate,

@@ -1,16 +1,21 @@
 //! A request as the host makes it for a running AppService: the object with its status, a Deployment and a Service as an
 //! API server serves them, managed fields left out.
 
-use pilothouse_engine::contract::Request;
+use pilothouse_engine::contract::{LiveChild, Readiness, Request};
 use serde_json::{Value, json};
 
 /// An AppService with its two live children.
 pub fn request() -> Request {
     Request {
         object: object().to_string(),
-        children: vec![deployment().to_string(), service().to_string()],
+        children: [deployment(), service()].map(live).to_vec(),
+        refused: Vec::new(),
         config: "null".to_owned(),
     }
+}
+
+fn live(object: Value) -> LiveChild {
+    LiveChild { object: object.to_string(), readiness: Readiness::current() }
 }
 
 fn metadata(version: &str, generation: u32, owned: bool) -> Value {

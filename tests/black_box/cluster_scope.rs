@@ -21,7 +21,7 @@ pub fn register(suite: &mut Suite) {
         a_cluster_scoped_object_has_children_of_both_scopes,
         children_with_one_name_in_two_namespaces_are_two_children,
         a_child_that_moves_to_another_namespace_is_deleted_in_the_old_one,
-        a_select_without_a_namespace_selects_in_all_of_them,
+        a_select_in_all_namespaces_finds_in_all_of_them,
         a_get_without_a_namespace_is_denied,
         a_malformed_namespace_refuses_the_answer,
         a_child_is_adopted_in_the_namespace_that_the_annotation_names,
@@ -92,14 +92,14 @@ async fn a_child_that_moves_to_another_namespace_is_deleted_in_the_old_one(env: 
     Ok(())
 }
 
-async fn a_select_without_a_namespace_selects_in_all_of_them(env: &mut TestEnv) -> Result<()> {
+async fn a_select_in_all_namespaces_finds_in_all_of_them(env: &mut TestEnv) -> Result<()> {
     let [first, second] = start(env).await?;
     first.apply(labelled("settings")).await?;
     second.apply(labelled("settings")).await?;
     let mut child = in_namespace(&first);
     child["data"] = json!({"found": {"$names": "found"}});
     let mut spec = returning([child]);
-    spec["lookups"] = json!([{"as": "found", "kind": "ConfigMap", "selector": "app=web"}]);
+    spec["lookups"] = json!([{"as": "found", "kind": "ConfigMap", "selector": "app=web", "allNamespaces": true}]);
     apply(env, spec).await?;
     found(&first, &["first/settings", "second/settings"]).await?;
 

@@ -50,11 +50,13 @@ async fn inspect_prints_the_manifest(_: &mut TestEnv) -> Result<()> {
     let plugin = artifacts::plugin("app-service")?;
     let printed = pilothouse([Path::new("inspect"), &plugin]).await?.succeeded()?;
     let manifest: Value = serde_saphyr::from_str(&printed).context("it is not YAML")?;
-    ensure!(manifest["name"] == "app-service" && manifest["contract"] == "0.1.0", "{printed}");
+    ensure!(manifest["name"] == "app-service" && manifest["contract"] == "0.2.0", "{printed}");
     ensure!(manifest["reconciles"]["kind"] == "AppService", "{printed}");
     let kinds: Vec<_> = manifest["children"].as_array().into_iter().flatten().map(|child| &child["kind"]).collect();
     ensure!(kinds == ["Deployment", "Service"], "{printed}");
-    ensure!(manifest["bytes"] == std::fs::metadata(&plugin)?.len(), "{printed}");
+    let head = printed.lines().next().unwrap_or_default();
+    let bytes = format!(", {} bytes", std::fs::metadata(&plugin)?.len());
+    ensure!(head.starts_with("# sha256:") && head.ends_with(&bytes), "{printed}");
     Ok(())
 }
 
@@ -92,7 +94,7 @@ async fn inspect_says_why_a_file_is_no_plugin(_: &mut TestEnv) -> Result<()> {
         (good[..good.len() / 2].to_vec(), "not a whole WebAssembly file"),
         (b"\0asm\x01\0\0\0".to_vec(), "pilothouse pack"),
         (b"\0asm\x0d\0\x01\0".to_vec(), "without a manifest"),
-        (of_contract(&good, "0.2.0")?, "built for contract 0.2.0"),
+        (of_contract(&good, "0.3.0")?, "built for contract 0.3.0"),
     ];
     for (bytes, message) in cases {
         let plugin = file(&bytes)?;

@@ -99,7 +99,10 @@ async fn a_single_conflict_in_a_repair_does_not_make_an_object_unready(env: &mut
     env.start(&["scripted"]).await?;
     let port = json!({"name": "http", "containerPort": 8080});
     let container = json!({"name": "child", "image": "example.com/child:1", "ports": [port]});
-    returns(env, json!({"children": [{"object": deployment("child", container)}]})).await?;
+    // The plugin says that it is ready. Without that, a Deployment that rolls out would make it unready by itself.
+    let ready = json!({"type": "Ready", "status": "True", "reason": "Up"});
+    let answer = json!({"children": [{"object": deployment("child", container)}], "conditions": [ready]});
+    returns(env, answer).await?;
     env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
     env.metrics_at_rest().await?;
     let mut revisions = Revisions::of(env, "Scripted", "object").await?;

@@ -4,6 +4,9 @@
 mod adoption;
 mod answer_validation;
 mod changes;
+mod child_handling;
+mod child_order;
+mod child_readiness;
 mod children;
 mod cluster_scope;
 mod command;
@@ -65,6 +68,9 @@ fn main() -> ExitCode {
     // The timed tests run alone. They come first, so that no other test has to wait for them later.
     swaps::register(&mut suite);
     pitfalls::register(&mut suite);
+    child_handling::register(&mut suite);
+    child_order::register(&mut suite);
+    child_readiness::register(&mut suite);
     children::register(&mut suite);
     drift::register(&mut suite);
     drift_lists::register(&mut suite);

@@ -77,7 +77,7 @@ async fn a_broken_version_changes_nothing(env: &mut TestEnv) -> Result<()> {
         ("damaged inside", damaged(&good), "the plugin was not loaded"),
         ("core module", b"\0asm\x01\0\0\0".to_vec(), "a core WebAssembly module, not a component"),
         ("bare component", b"\0asm\x0d\0\x01\0".to_vec(), "a component without a manifest"),
-        ("other contract", of_contract(&good, "0.2.0")?, "built for contract 0.2.0"),
+        ("other contract", of_contract(&good, "0.3.0")?, "built for contract 0.3.0"),
     ];
     let folder = tempfile::tempdir()?;
     for (number, (what, bytes, message)) in broken.iter().enumerate() {
@@ -232,7 +232,7 @@ fn damaged(good: &[u8]) -> Vec<u8> {
 
 /// A component for another version of the contract, which is part of the names of its exports.
 pub fn of_contract(good: &[u8], version: &str) -> Result<Vec<u8>> {
-    let (ours, theirs) = (&b"@0.1.0"[..], format!("@{version}").into_bytes());
+    let (ours, theirs) = (&b"@0.2.0"[..], format!("@{version}").into_bytes());
     ensure!(ours.len() == theirs.len(), "versions of another length move everything behind them");
     let mut bytes = good.to_vec();
     let mut places = 0;

@@ -1,10 +1,16 @@
-//! The contract between host and plugin. What crosses in calls is in `plugin.wit` beside this crate; what a plugin says
+//! The contract between host and plugin. What crosses in calls is in `VERSION/plugin.wit` beside this crate; what a plugin says
 //! about itself, its manifest, is here, for everything that reads or writes one. Runs nothing.
 
+mod child_reads;
+mod contract_series;
 mod kind;
+mod lookup;
 mod manifest;
 mod measurement;
 
+pub use child_reads::ChildReads;
+pub use contract_series::{CONTRACT_VERSION, ContractSeries};
 pub use kind::KindRef;
-pub use manifest::{CONTRACT_VERSION, ChildReads, Manifest, ManifestError, SECTION, is_json_pointer};
+pub use lookup::Lookup;
+pub use manifest::{Manifest, ManifestError, SECTION, is_json_pointer};
 pub use measurement::{Measurement, MeasurementKind};

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::{KindRef, Measurement};
-
-/// The version of the contract this host speaks.
-pub const CONTRACT_VERSION: &str = "0.1.0";
+use crate::{CONTRACT_VERSION, ChildReads, ContractSeries, KindRef, Lookup, Measurement};
 
 /// Name of the custom section that holds the manifest, in the component or in a core module inside it.
 pub const SECTION: &str = "pilothouse:manifest";
@@ -31,9 +28,9 @@ pub struct Manifest {
     /// The kinds of children it may return. One that it may also look up need not be installed: it can ask.
     #[serde(default)]
     pub children: Vec<KindRef>,
-    /// The kinds it may look up.
+    /// The kinds it may look up, and where.
     #[serde(default)]
-    pub lookups: Vec<KindRef>,
+    pub lookups: Vec<Lookup>,
     /// The metrics it may send samples of.
     #[serde(default)]
     pub measurements: Vec<Measurement>,
@@ -58,20 +55,13 @@ pub struct Manifest {
     /// them as the plugin said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_reads: Vec<ChildReads>,
+    /// Whether children that it returns may wait for others. Its objects get a finalizer of the host's, for their children go in the
+    /// reverse order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub orders_children: bool,
     /// Whether it exports `finalizer`. Not declared but seen in the component.
     #[serde(default)]
     pub finalizes: bool,
-}
-
-/// What a plugin reads of its children of one kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChildReads {
-    /// The kind, one of the manifest's `children`.
-    #[serde(flatten)]
-    pub kind: KindRef,
-    /// JSON pointers of the fields, such as `/status`, or `/metadata/uid` to see which children there are. None: it is not shown
-    /// them.
-    pub fields: Vec<String>,
 }
 
 /// Why bytes are not a plugin.
@@ -102,13 +92,19 @@ pub enum ManifestError {
     },
     /// Built for a contract this host does not speak.
     #[error(
-        "built for contract {found}, but this host speaks {CONTRACT_VERSION}; rebuild the plugin with a matching SDK \
-         or install a host that speaks {found}"
+        "built for contract {found}, but this host speaks {spoken}; rebuild the plugin with a matching SDK or install a \
+         host that speaks {found}", spoken = ContractSeries::all_spoken()
     )]
     ContractVersion {
         /// The version the plugin speaks.
         found: String,
     },
+    /// It has fields that its version of the contract does not have.
+    #[error(
+        "the manifest has fields that contract {CONTRACT_VERSION} of this host does not have: {0}; correct their names, or \
+         install a host that has them"
+    )]
+    UnknownFields(String),
     /// Does not export the contract's `reconciler`.
     #[error("a component that does not export `{PACKAGE}reconciler`, so it is not a Pilothouse plugin")]
     NoReconciler,
@@ -137,6 +133,7 @@ impl Manifest {
             expires: None,
             reads: None,
             child_reads: Vec::new(),
+            orders_children: false,
             finalizes: false,
         }
     }
@@ -147,25 +144,44 @@ impl Manifest {
     /// Each way in which bytes are not a plugin has its own [`ManifestError`], which says what to do.
     pub fn read(bytes: &[u8]) -> Result<Self, ManifestError> {
         let found = scan(bytes)?;
-        let exports = |interface: &str| {
-            found.interfaces.iter().filter_map(|name| name.strip_prefix(interface)?.strip_prefix('@')).next()
+        let exports = |interface: &str| -> Vec<&str> {
+            found.interfaces.iter().filter_map(|name| name.strip_prefix(interface)?.strip_prefix('@')).collect()
         };
         let manifest = match (found.manifests.len(), found.manifests.first()) {
-            (1, Some(text)) => serde_json::from_slice::<Self>(text).map_err(ManifestError::Malformed),
+            (1, Some(text)) => parse(text),
             (0, _) => Err(ManifestError::Missing),
             (several, _) => Err(ManifestError::Several(several)),
         };
         // A version mismatch explains everything else, so it is told first.
-        if let Some(found) = exports("reconciler").filter(|version| !speaks(version)) {
-            return Err(ManifestError::ContractVersion { found: found.to_owned() });
+        let exported = exports("reconciler");
+        if let (Some(found), false) = (exported.first(), exported.iter().any(|it| ContractSeries::of(it).is_some())) {
+            return Err(ManifestError::ContractVersion { found: (*found).to_owned() });
         }
-        let mut manifest = manifest?;
+        let Manifested { mut manifest, unknown } = manifest?;
+        let series = ContractSeries::of(&manifest.contract);
+        // Whoever is newer than this host may well have fields that it does not know. The version says more.
+        if series.is_some_and(ContractSeries::refuses_unknown_fields) && !unknown.is_empty() {
+            return Err(ManifestError::UnknownFields(unknown.join(", ")));
+        }
         manifest.validate()?;
-        if exports("reconciler").is_none() {
+        let is_meant = |versions: &[&str]| versions.iter().any(|version| ContractSeries::of(version) == series);
+        if exported.is_empty() {
             return Err(ManifestError::NoReconciler);
         }
-        manifest.finalizes = exports("finalizer").is_some_and(speaks);
+        // A component may export several versions, for hosts of different ages. The manifest says which one is meant here.
+        if !is_meant(&exported) {
+            let (meant, exported) = (&manifest.contract, exported.join(" and "));
+            let reason = format!("it is {meant}, but the component exports {PACKAGE}reconciler of {exported}");
+            return Err(ManifestError::Invalid { field: "contract", reason });
+        }
+        manifest.finalizes = is_meant(&exports("finalizer"));
         Ok(manifest)
+    }
+
+    /// The version of the contract that the plugin speaks, up to the patch.
+    pub fn series(&self) -> ContractSeries {
+        // A manifest that was read has one that is spoken. One that was made by hand is of the newest.
+        ContractSeries::of(&self.contract).unwrap_or_default()
     }
 
     fn validate(&self) -> Result<(), ManifestError> {
@@ -176,7 +192,7 @@ impl Manifest {
         if self.version.is_empty() || self.version.len() > 63 {
             return invalid("version", "it must have 1 to 63 characters");
         }
-        if !speaks(&self.contract) {
+        if ContractSeries::of(&self.contract).is_none() {
             return Err(ManifestError::ContractVersion { found: self.contract.clone() });
         }
         if self.finalizer.as_deref().is_some_and(|finalizer| !is_qualified_name(finalizer)) {
@@ -201,10 +217,11 @@ impl Manifest {
             return invalid("childReads", &format!("`{}` is not one of `children`", reads.kind));
         }
         let child_reads: Vec<_> = self.child_reads.iter().map(|reads| reads.kind.clone()).collect();
+        let lookups: Vec<_> = self.lookups.iter().map(|lookup| lookup.kind.clone()).collect();
         for (field, kinds) in [
             ("reconciles", std::slice::from_ref(&self.reconciles)),
             ("children", &self.children),
-            ("lookups", &self.lookups),
+            ("lookups", &lookups),
             ("childReads", &child_reads),
         ] {
             if let Some(kind) = kinds.iter().find(|kind| !kind.is_well_formed()) {
@@ -238,10 +255,18 @@ impl Manifest {
     }
 }
 
-/// Whether this host speaks a plugin's contract version: the same up to the patch (semantic versioning below 1.0).
-fn speaks(version: &str) -> bool {
-    let series = |version: &str| version.rsplit_once('.').map(|(series, _)| series.to_owned());
-    series(version).is_some() && series(version) == series(CONTRACT_VERSION)
+/// A manifest, and the paths of the fields in its text that no manifest has.
+struct Manifested {
+    manifest: Manifest,
+    unknown: Vec<String>,
+}
+
+fn parse(text: &[u8]) -> Result<Manifested, ManifestError> {
+    let mut unknown = Vec::new();
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let manifest = serde_ignored::deserialize(&mut json, |path| unknown.push(path.to_string()));
+    let manifest = manifest.and_then(|manifest| json.end().map(|()| manifest)).map_err(ManifestError::Malformed)?;
+    Ok(Manifested { manifest, unknown })
 }
 
 fn scan(bytes: &[u8]) -> Result<Found, ManifestError> {
@@ -313,15 +338,6 @@ mod tests {
     }
 
     #[test]
-    fn speaks_every_patch_of_its_own_minor_version() {
-        for (version, expected) in
-            [("0.1.0", true), ("0.1.7", true), ("0.2.0", false), ("1.1.0", false), ("0", false), ("", false)]
-        {
-            assert_eq!(speaks(version), expected, "{version}");
-        }
-    }
-
-    #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
         let changes: [(&str, Change); 21] = [
@@ -345,7 +361,7 @@ mod tests {
             ("childReads", |m| (m.children, m.child_reads) = (Vec::new(), vec![service_reads(&[])])),
             ("measurements", |m| m.measurements = vec![gauge("jobs_total")]),
             ("measurements", |m| m.measurements = vec![gauge("jobs"), gauge("jobs")]),
-            ("lookups", |m| m.lookups = vec![m.reconciles.clone(), m.reconciles.clone()]),
+            ("lookups", |m| m.lookups = vec![m.reconciles.clone().into(), m.reconciles.clone().into()]),
         ];
         for (expected, change) in changes {
             let mut changed = manifest();
@@ -358,6 +374,16 @@ mod tests {
         let named = Manifest { finalizer: Some("jobs.example.com/finalizer".into()), ..manifest() };
         let reading = Manifest { child_reads: vec![service_reads(&["/status"])], ..manifest() };
         assert!(manifest().validate().is_ok() && named.validate().is_ok() && reading.validate().is_ok());
+    }
+
+    #[test]
+    fn names_the_fields_that_no_manifest_has() {
+        let text = r#"{"name":"web","version":"1","contract":"0.2.0","colour":1,
+            "reconciles":{"apiVersion":"example.com/v1","kind":"Web","plural":"webs"},
+            "childReads":[{"apiVersion":"v1","kind":"Pod","fields":[],"field":"/a"}],
+            "lookups":[{"apiVersion":"v1","kind":"Node","allNamespaces":true,"labels":"a"}]}"#;
+        let unknown = parse(text.as_bytes()).map(|parsed| parsed.unknown).unwrap_or_default();
+        assert_eq!(unknown, ["colour", "reconciles.plural", "childReads.0.field", "lookups.0.labels"]);
     }
 
     #[test]

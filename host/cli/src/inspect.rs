@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pilothouse_engine::digest;
-use serde_json::json;
 
 use crate::{plugin_file::PluginFile, yaml};
 
-/// Print a plugin's manifest as YAML. Runs nothing of the plugin.
+/// Print a plugin's manifest as YAML, below a comment with the file's digest and size. Runs nothing of the plugin.
 #[derive(Args)]
 pub struct Inspect {
     /// The plugin.
@@ -22,10 +21,8 @@ impl Inspect {
     /// If the file is not a plugin. The error says what to do.
     pub fn execute(&self) -> anyhow::Result<()> {
         let PluginFile { manifest, bytes } = PluginFile::read(&self.file)?;
-        let mut shown = serde_json::to_value(&manifest)?;
-        shown["digest"] = json!(format!("sha256:{}", digest(&bytes)));
-        shown["bytes"] = json!(bytes.len());
-        print!("{}", yaml::print(&shown)?);
+        println!("# sha256:{}, {} bytes", digest(&bytes), bytes.len());
+        print!("{}", yaml::print(&serde_json::to_value(&manifest)?)?);
         Ok(())
     }
 }

@@ -19,11 +19,14 @@ use pilothouse_controller::{
             plan,
         },
     },
-    plugin::{NewVersionWindow, projection::Projections},
+    plugin::NewVersionWindow,
+    projection::{Projection, Projections},
     schema::Schema,
+    selector::Selector,
 };
 use pilothouse_engine::{
-    CallContext, Compiler, Engine, EngineConfig, Limits, Lookups, Manifest, Outcome, Reconciler, Verb,
+    Answer, CallContext, Compiler, Engine, EngineConfig, Limits, Lookups, Manifest, Outcome, Query, Reconciler, Scope,
+    Target, Verb,
     contract::{KindRef, LookupError, Verdict},
 };
 use serde_json::{Value, json};
@@ -80,7 +83,8 @@ impl Render {
         let plugin = engine.load(bytes).await.with_context(|| format!("'{}'", self.plugin.display()))?;
         let observed = self.observed(plugin.manifest())?;
         let config = self.config.as_deref().map(yaml::read_one).transpose()?.unwrap_or_default();
-        let request = observed.request(&config.to_string());
+        let contract = plugin.manifest().series();
+        let request = observed.request(contract, Vec::new(), &config.to_string());
         let lookups = FromFile(self.lookups.as_deref().map(yaml::read).transpose()?.unwrap_or_default());
         let context = CallContext { lookups: Arc::new(lookups), now: jiff::Timestamp::now() };
         let call = plugin.call(Verb::Reconcile, request, context).await;
@@ -232,28 +236,41 @@ impl KnownKinds for AllNamespaced {
 struct FromFile(Vec<Value>);
 
 impl FromFile {
-    fn all<'a>(&'a self, kind: &'a KindRef, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Value> {
+    fn in_scope<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Value> {
         let in_namespace = move |object: &&Value| {
             let found = object.pointer("/metadata/namespace").and_then(Value::as_str);
-            namespace.is_none() || found.is_none() || found == namespace
+            match &query.scope {
+                Scope::Namespace(namespace) => found.is_none_or(|found| found == namespace),
+                // The namespace of the object is that of the file.
+                Scope::OwnNamespace | Scope::OwnNamespaceIfAny | Scope::AllNamespaces => true,
+            }
         };
-        self.0.iter().filter(move |object| kind_of(object) == *kind).filter(in_namespace)
+        self.0.iter().filter(|object| kind_of(object) == query.kind).filter(in_namespace)
     }
 }
 
 impl Lookups for FromFile {
-    fn get(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<String>, LookupError> {
-        let named = |object: &&Value| object.pointer("/metadata/name").and_then(Value::as_str) == Some(name);
-        Ok(self.all(kind, namespace).find(named).map(Value::to_string))
-    }
-
-    fn select(&self, kind: &KindRef, namespace: Option<&str>, selector: &str) -> Result<Vec<String>, LookupError> {
-        let selector = pilothouse_controller::selector::Selector::parse(selector)
-            .map_err(|error| LookupError::Denied(error.to_string()))?;
-        let labels = |object: &Value| {
-            let labels = object.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
-            labels.iter().filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect()
+    fn answer(&self, query: &Query) -> Result<Answer, LookupError> {
+        let found: Vec<_> = match &query.target {
+            Target::Name(name) => {
+                let named = |object: &&Value| object.pointer("/metadata/name").and_then(Value::as_str) == Some(name);
+                self.in_scope(query).find(named).into_iter().collect()
+            }
+            Target::Labels(selector) => {
+                let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
+                self.in_scope(query).filter(|object| selector.matches(&labels(object))).collect()
+            }
         };
-        Ok(self.all(kind, namespace).filter(|object| selector.matches(&labels(object))).map(Value::to_string).collect())
+        let projection = (!query.fields.is_empty()).then(|| Projection::showing(&query.fields));
+        let text = |object: &Value| {
+            let whole = object.to_string();
+            projection.as_ref().map_or_else(|| whole.clone(), |projection| projection.of(&whole).0)
+        };
+        Ok(Answer::of_texts(found.into_iter().map(text).collect()))
     }
+}
+
+fn labels(object: &Value) -> BTreeMap<Box<str>, Box<str>> {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect()
 }

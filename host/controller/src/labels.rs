@@ -33,6 +33,10 @@ pub const UNMANAGED: &str = "pilothouse.dev/unmanaged";
 /// Annotation: what happens to the child when it is no longer wanted, if it is not deleted.
 pub const ON_REMOVAL: &str = "pilothouse.dev/on-removal";
 
+/// Annotation: the child's place in the order of its object's children, from 1 on; it is missing for those that wait for no other.
+/// Children go in the reverse order, also when their plugin is gone, so the place has to be on them.
+pub const ORDER: &str = "pilothouse.dev/order";
+
 /// Annotation on an object: the version of a plugin that may delete the children that the guard against mass deletion holds back.
 /// The message about them names the version.
 pub const ALLOW_REMOVAL: &str = "pilothouse.dev/allow-removal";
@@ -58,6 +62,9 @@ pub const HANDOVER_MANAGER: &str = "pilothouse-handover";
 pub fn manager(plugin: &str) -> String {
     format!("pilothouse.dev/{plugin}")
 }
+
+/// The finalizer of objects whose children are in an order. Under a domain of its own, so that it is the finalizer of no plugin.
+pub const ORDERED_DELETION: &str = "host.pilothouse.dev/ordered-deletion";
 
 /// The finalizer of a plugin that exports one.
 pub fn finalizer(plugin: &str) -> String {

@@ -138,6 +138,11 @@ impl Object {
         self.annotation(labels::ON_REMOVAL).is_some_and(|value| value == labels::KEEP)
     }
 
+    /// Its place in the order of its owner's children; 0 if it waits for no other.
+    pub fn order(&self) -> u32 {
+        self.annotation(labels::ORDER).and_then(|place| place.parse().ok()).unwrap_or_default()
+    }
+
     /// The string at a JSON pointer; none if there is no string.
     pub fn text_at(&self, pointer: &str) -> Option<String> {
         let object: Value = serde_json::from_str(&self.text).ok()?;

@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::{
-    Limits, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
-    contract::{Request, Response},
+    ContractSeries, Limits, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
+    contract::{Request, Response, v0_1},
     engine::Code,
     state::CallState,
 };
@@ -171,16 +171,27 @@ impl Code {
         let _slot = self.shared.slots.acquire().await.map_err(wasmtime::Error::new)?;
         let _running = self.shared.ticker.enter()?;
         let instance = self.pre.instantiate_async(&mut *store).await?;
-        let function = instance.get_typed_func::<(Request,), (Response,)>(&mut *store, index)?;
-        let (response,) = function.call_async(&mut *store, (request,)).await?;
-        Ok(response)
+        match self.contract {
+            ContractSeries::V0_1 => {
+                use v0_1::types::{Request, Response};
+                let function = instance.get_typed_func::<(Request,), (Response,)>(&mut *store, index)?;
+                let (response,) = function.call_async(&mut *store, (request.into(),)).await?;
+                Ok(response.into())
+            }
+            ContractSeries::V0_2 => {
+                let function = instance.get_typed_func::<(Request,), (Response,)>(&mut *store, index)?;
+                let (response,) = function.call_async(&mut *store, (request,)).await?;
+                Ok(response)
+            }
+        }
     }
 }
 
 /// The seed for the plugin's random numbers. It is derived from the request, so that the same request has the same response.
 fn seed(request: &Request) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (&request.object, &request.children, &request.config).hash(&mut hasher);
+    let children: Vec<_> = request.children.iter().map(|child| &child.object).collect();
+    (&request.object, children, &request.config).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -13,8 +13,14 @@ use wasmtime::{
 };
 
 use crate::{
-    CONTRACT_VERSION, CompileError, Compiler, Limits, Manifest, ManifestError, cache::Cache, contract::Imports, digest,
-    epoch::Ticker, precompiled, slow::SlowLane, state::CallState,
+    CompileError, Compiler, ContractSeries, Limits, Manifest, ManifestError,
+    cache::Cache,
+    contract::{Imports, v0_1},
+    digest,
+    epoch::Ticker,
+    precompiled,
+    slow::SlowLane,
+    state::CallState,
 };
 
 /// The most instances at once, over all plugins; further calls wait.
@@ -108,6 +114,8 @@ pub(crate) struct Code {
     pub(crate) shared: Arc<Shared>,
     pub(crate) limits: Limits,
     pub(crate) pre: InstancePre<CallState>,
+    /// The version of the contract whose types its functions have.
+    pub(crate) contract: ContractSeries,
     pub(crate) reconcile: ComponentExportIndex,
     pub(crate) finalize: Option<ComponentExportIndex>,
     pub(crate) imports_wasi: bool,
@@ -147,11 +155,13 @@ impl Engine {
         };
         let CompiledComponent { component, compiling } = self.compiled(&bytes, &digest).await?;
         let pre = self.linker.instantiate_pre(&component).map_err(|error| LoadError::Link(format!("{error:#}")))?;
-        let reconcile = export(&component, "reconciler", "reconcile")
+        let contract = manifest.series();
+        let reconcile = export(&component, contract, ("reconciler", "reconcile"))
             .ok_or_else(|| LoadError::Link("`reconciler.reconcile` is not exported".to_owned()))?;
         let code = Code {
             shared: self.shared.clone(),
-            finalize: export(&component, "finalizer", "finalize"),
+            contract,
+            finalize: export(&component, contract, ("finalizer", "finalize")),
             imports_wasi: imports_wasi(&component, &self.shared.wasmtime),
             limits: self.limits.clone(),
             pre,
@@ -258,14 +268,19 @@ fn pool() -> PoolingAllocationConfig {
 fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = Linker::new(engine);
     Imports::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
+    v0_1::Imports::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut CallState| state)?;
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     Ok(linker)
 }
 
-/// The export of a function in an interface of the contract.
-fn export(component: &Component, interface: &str, function: &str) -> Option<ComponentExportIndex> {
-    let instance =
-        component.get_export_index(None, format!("pilothouse:plugin/{interface}@{CONTRACT_VERSION}").as_str())?;
+/// The export of a function in an interface of a version of the contract.
+fn export(
+    component: &Component,
+    contract: ContractSeries,
+    (interface, function): (&str, &str),
+) -> Option<ComponentExportIndex> {
+    let version = contract.version();
+    let instance = component.get_export_index(None, format!("pilothouse:plugin/{interface}@{version}").as_str())?;
     component.get_export_index(Some(&instance), function)
 }
 

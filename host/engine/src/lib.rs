@@ -52,7 +52,9 @@ mod digest;
 mod engine;
 mod epoch;
 mod fingerprint;
+mod imports;
 mod limits;
+pub mod lookups;
 mod precompiled;
 mod reconciler;
 mod slow;
@@ -65,8 +67,9 @@ pub use digest::digest;
 pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin};
 pub use fingerprint::Fingerprint;
 pub use limits::Limits;
+pub use lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded, Scope, Target};
 pub use pilothouse_wit::{
-    CONTRACT_VERSION, ChildReads, Manifest, ManifestError, Measurement, MeasurementKind, is_json_pointer,
+    CONTRACT_VERSION, ChildReads, ContractSeries, Lookup, Manifest, ManifestError, Measurement, MeasurementKind,
+    is_json_pointer,
 };
 pub use reconciler::Reconciler;
-pub use state::{AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded};

@@ -6,10 +6,11 @@ use std::{error::Error, path::Path, sync::Arc};
 
 use jiff::Timestamp;
 use pilothouse_engine::{
-    Call, CallContext, Compiler, Engine, EngineConfig, Limits, Lookups, Outcome, Plugin, Query, Reconciler, Verb,
+    Answer, Call, CallContext, Compiler, Engine, EngineConfig, Limits, Lookups, Outcome, Plugin, Query, Reconciler,
+    Scope, Target, Verb,
     contract::{
-        Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, KindRef, Label, LookupError, Measurement,
-        RemovalPolicy, Request, Response, Verdict, Waiting,
+        Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, KindRef, Label, LiveChild, LookupError,
+        Measurement, Readiness, RemovalPolicy, Request, Response, Verdict, Waiting,
     },
 };
 
@@ -61,13 +62,11 @@ async fn every_field_of_its_answer_arrives() -> Result {
 async fn what_it_reads_is_recorded() -> Result {
     let recorded = call(&plugin().await?, Verb::Reconcile, "done").await?.recorded;
     let asked: Vec<_> = recorded.lookups.iter().map(|lookup| lookup.query.clone()).collect();
-    let get = |kind: &str, namespace: Option<&str>, name: &str| Query::Get {
-        kind: KindRef::new("v1", kind),
-        namespace: namespace.map(str::to_owned),
-        name: name.to_owned(),
+    let scope = |namespace: Option<&str>| {
+        namespace.map_or(Scope::OwnNamespaceIfAny, |namespace| Scope::Namespace(namespace.to_owned()))
     };
-    let select =
-        Query::Select { kind: KindRef::new("v1", "ConfigMap"), namespace: None, selector: "app=web".to_owned() };
+    let get = |kind: &str, namespace, name: &str| Query::by_name(KindRef::new("v1", kind), scope(namespace), name);
+    let select = Query::by_labels(KindRef::new("v1", "ConfigMap"), scope(None), "app=web");
     let expected = [
         get("ConfigMap", None, "there"),
         get("ConfigMap", Some("other"), "gone"),
@@ -124,7 +123,8 @@ async fn call(plugin: &Plugin, verb: Verb, verdict: &str) -> Result<Call> {
         object: format!(
             r#"{{"apiVersion":"test.pilothouse.dev/v1","kind":"Everything",{metadata},"spec":{{"verdict":"{verdict}"}}}}"#
         ),
-        children: vec![config_map("plain")],
+        children: vec![LiveChild { object: config_map("plain"), readiness: Readiness::current() }],
+        refused: Vec::new(),
         config: r#"{"colour":"green"}"#.to_owned(),
     };
     let context = CallContext { lookups: Arc::new(Cluster), now: "2026-11-23T12:00:00Z".parse::<Timestamp>()? };
@@ -135,16 +135,14 @@ async fn call(plugin: &Plugin, verb: Verb, verdict: &str) -> Result<Call> {
 struct Cluster;
 
 impl Lookups for Cluster {
-    fn get(&self, kind: &KindRef, _: Option<&str>, name: &str) -> std::result::Result<Option<String>, LookupError> {
-        match &*kind.kind {
-            "ConfigMap" => Ok((name == "there").then(|| config_map(name))),
-            "Secret" => Err(LookupError::NotInstalled("no Secrets here".to_owned())),
-            _ => Err(LookupError::Denied("not declared".to_owned())),
-        }
-    }
-
-    fn select(&self, _: &KindRef, _: Option<&str>, _: &str) -> std::result::Result<Vec<String>, LookupError> {
-        Ok(["a", "b"].map(config_map).to_vec())
+    fn answer(&self, query: &Query) -> std::result::Result<Answer, LookupError> {
+        let found = match (&*query.kind.kind, &query.target) {
+            ("ConfigMap", Target::Name(name)) => (name == "there").then(|| config_map(name)).into_iter().collect(),
+            ("ConfigMap", Target::Labels(_)) => ["a", "b"].map(config_map).to_vec(),
+            ("Secret", _) => return Err(LookupError::NotInstalled("no Secrets here".to_owned())),
+            _ => return Err(LookupError::Denied("not declared".to_owned())),
+        };
+        Ok(Answer::of_texts(found))
     }
 }
 
@@ -153,12 +151,7 @@ fn config_map(name: &str) -> String {
 }
 
 fn child(name: &str) -> Child {
-    Child {
-        object: config_map(name),
-        on_immutable: ImmutablePolicy::Fail,
-        on_removal: RemovalPolicy::Delete,
-        unmanaged_fields: Vec::new(),
-    }
+    Child::applied(config_map(name))
 }
 
 fn kept() -> Child {

@@ -195,7 +195,7 @@ fn the_manifest_is_json_with_the_crate_version() -> Result<(), serde_json::Error
         json!({
             "name": "app-service",
             "version": env!("CARGO_PKG_VERSION"),
-            "contract": "0.1.0",
+            "contract": "0.2.0",
             "reconciles": { "apiVersion": "apps.example.com/v1", "kind": "AppService" },
             "children": [
                 { "apiVersion": "apps/v1", "kind": "Deployment" },

@@ -69,7 +69,9 @@ fn input_that_is_no_plugin_is_refused_with_the_reason() {
     let mut unknown_section = Component::new();
     unknown_section.section(&RawSection { id: 99, data: &[] });
     let other = component("example:other/thing@1.0.0", &[]);
-    let newer = component("pilothouse:plugin/reconciler@0.2.0", &[]);
+    let newer = component("pilothouse:plugin/reconciler@0.3.0", &[]);
+    let mixed = component("pilothouse:plugin/reconciler@0.2.0", &[]);
+    let with_colour = MANIFEST.replace(r#""contract":"0.1.0""#, r#""contract":"0.2.0","colour":"red""#);
     let another = MANIFEST.replace("1.0.0", "2.0.0");
     let twice = plugin(&[MANIFEST.as_bytes(), another.as_bytes()]);
     let no_kind = MANIFEST.replace(r#","kind":"A""#, "");
@@ -86,7 +88,9 @@ fn input_that_is_no_plugin_is_refused_with_the_reason() {
         (&good, Some(&no_kind), "missing field `kind`"),
         (&good, Some(&bad_name), "must be a DNS label"),
         (&other, Some(MANIFEST), "does not export `pilothouse:plugin/reconciler`"),
-        (&newer, Some(MANIFEST), "built for contract 0.2.0"),
+        (&newer, Some(MANIFEST), "built for contract 0.3.0, but this host speaks 0.1.0 and 0.2.0"),
+        (&mixed, Some(MANIFEST), "exports pilothouse:plugin/reconciler of 0.2.0"),
+        (&mixed, Some(&with_colour), "does not have: colour"),
     ];
     for (input, manifest, expected) in cases {
         let message = pack(input, *manifest).err().map(|error| error.to_string());

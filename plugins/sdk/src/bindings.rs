@@ -7,7 +7,7 @@
 /// The world `plugin`, and the types that both worlds share.
 pub mod plain {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "../../wit/0.2",
         world: "plugin",
         additional_derives: [PartialEq],
         generate_all,
@@ -21,11 +21,11 @@ pub mod plain {
 /// export `reconciler` could not live in one crate.
 pub mod finalizing {
     wit_bindgen::generate!({
-        inline: "package pilothouse:sdk; world finalizing { export pilothouse:plugin/finalizer@0.1.0; }",
-        path: "../../wit",
+        inline: "package pilothouse:sdk; world finalizing { export pilothouse:plugin/finalizer@0.2.0; }",
+        path: "../../wit/0.2",
         world: "pilothouse:sdk/finalizing",
         with: {
-            "pilothouse:plugin/types@0.1.0": crate::bindings::plain::pilothouse::plugin::types,
+            "pilothouse:plugin/types@0.2.0": crate::bindings::plain::pilothouse::plugin::types,
         },
         generate_all,
         pub_export_macro: true,

@@ -46,6 +46,9 @@ pub enum Error {
         /// What cannot be written.
         reason: String,
     },
+    /// A child waits for one that is not returned before it.
+    #[error("a child waits for {0}, which is not returned before it")]
+    Order(String),
     /// A test's input cannot be used.
     #[error("{0}")]
     Test(String),
@@ -60,6 +63,11 @@ impl Error {
     /// An object of kind `K` from a lookup that does not fit.
     pub(crate) fn lookup<K: Kind>(error: &ParseError) -> Self {
         Self::Lookup { kind: K::KIND, reason: error.to_string() }
+    }
+
+    /// A child that waits for this one, which was not returned yet.
+    pub(crate) fn order(awaited: &str) -> Self {
+        Self::Order(awaited.to_owned())
     }
 
     /// A value that cannot be written.

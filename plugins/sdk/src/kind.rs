@@ -22,6 +22,7 @@ use crate::raw::KindRef;
 /// impl pilothouse_sdk::Kind for PodPhase {
 ///     const API_VERSION: &'static str = "v1";
 ///     const KIND: &'static str = "Pod";
+///     const FIELDS: &'static [&'static str] = &["/status/phase"];
 /// }
 /// ```
 pub trait Kind {
@@ -29,6 +30,14 @@ pub trait Kind {
     const API_VERSION: &'static str;
     /// The kind, in CamelCase and singular.
     const KIND: &'static str;
+    /// JSON pointers of the fields that the type reads, such as `/status/phase`: a lookup returns no others, and a change of others
+    /// wakes nobody. Empty: all fields.
+    const FIELDS: &'static [&'static str] = &[];
+}
+
+/// The fields that a lookup of `K` asks for.
+pub(crate) fn fields<K: Kind>() -> Vec<String> {
+    K::FIELDS.iter().copied().map(str::to_owned).collect()
 }
 
 /// The kind `K` as the contract names it.

@@ -1,5 +1,5 @@
 //! Everything that a Rust author needs to write a Pilothouse plugin: typed requests and responses over the contract in
-//! `wit/`, lookups, the clock, the log, the manifest and test helpers. It never talks to a cluster: the host does.
+//! `wit/0.2`, lookups, the clock, the log, the manifest and test helpers. It never talks to a cluster: the host does.
 //!
 //! A plugin is one function and one macro:
 //!
@@ -76,7 +76,10 @@ pub use kind::Kind;
 pub use metadata::Metadata;
 pub use object::Object;
 pub use options::Options;
-pub use raw::{Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Measurement, RemovalPolicy, Verdict};
+pub use raw::{
+    Condition, ConditionStatus, Event, EventType, Handling, ImmutablePolicy, Measurement, Readiness, ReadinessStatus,
+    RefusedChild, RemovalPolicy, Verdict,
+};
 pub use request::Request;
 pub use response::Response;
 pub use run::run;

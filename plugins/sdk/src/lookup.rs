@@ -2,9 +2,9 @@
 //! result changes. Nothing is cached here: the host answers from its own caches.
 
 use crate::imports;
-use crate::kind::kind_ref;
+use crate::kind::{fields, kind_ref};
 use crate::parse::parse;
-use crate::raw::LookupError;
+use crate::raw::{LookupError, Scope};
 use crate::{Error, Kind};
 use serde::de::DeserializeOwned;
 
@@ -18,7 +18,7 @@ pub fn get<K>(namespace: Option<&str>, name: &str) -> Result<Option<K>, Error>
 where
     K: Kind + DeserializeOwned,
 {
-    let text = imports::get(&kind_ref::<K>(), namespace, name).map_err(refused)?;
+    let text = imports::get(&kind_ref::<K>(), &scope(namespace), name, &fields::<K>()).map_err(refused)?;
     text.as_deref().map(read).transpose()
 }
 
@@ -31,13 +31,38 @@ pub fn select<K>(namespace: Option<&str>, label_selector: &str) -> Result<Vec<K>
 where
     K: Kind + DeserializeOwned,
 {
-    let found = imports::select(&kind_ref::<K>(), namespace, label_selector).map_err(refused)?;
+    select_in(&scope(namespace), label_selector)
+}
+
+/// The objects of kind `K` in all namespaces that a label selector matches, ordered by namespace and name. The manifest must declare the
+/// lookup with `all_namespaces`.
+///
+/// # Errors
+/// As for [`get`].
+pub fn select_in_all_namespaces<K>(label_selector: &str) -> Result<Vec<K>, Error>
+where
+    K: Kind + DeserializeOwned,
+{
+    select_in(&Scope::AllNamespaces, label_selector)
+}
+
+fn select_in<K>(scope: &Scope, label_selector: &str) -> Result<Vec<K>, Error>
+where
+    K: Kind + DeserializeOwned,
+{
+    let found = imports::select(&kind_ref::<K>(), scope, label_selector, &fields::<K>()).map_err(refused)?;
     found.iter().map(|text| read(text)).collect()
+}
+
+fn scope(namespace: Option<&str>) -> Scope {
+    // Many objects have an empty text for a namespace that they do not name.
+    let named = namespace.filter(|namespace| !namespace.is_empty());
+    named.map_or(Scope::OwnNamespace, |namespace| Scope::Namespace(namespace.to_owned()))
 }
 
 fn refused(error: LookupError) -> Error {
     match error {
-        LookupError::Denied(message) => Error::LookupDenied(message),
+        LookupError::Denied(message) | LookupError::TooLarge(message) => Error::LookupDenied(message),
         LookupError::NotInstalled(message) => Error::KindNotInstalled(message),
     }
 }

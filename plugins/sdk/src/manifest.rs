@@ -41,6 +41,33 @@ macro_rules! __kinds {
     };
 }
 
+/// A JSON list of kinds to look up.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __lookups {
+    () => { "[]" };
+    ($version:literal $kind:literal [$($scope:ident)?]
+        $(, $more_version:literal $more_kind:literal [$($more_scope:ident)?])*) => {
+        concat!(
+            "[", $crate::__lookup!($version $kind $($scope)?),
+            $(",", $crate::__lookup!($more_version $more_kind $($more_scope)?),)*
+            "]"
+        )
+    };
+}
+
+/// One kind to look up as JSON; any other word than `all_namespaces` does not compile.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __lookup {
+    ($version:literal $kind:literal) => {
+        concat!("{\"apiVersion\":\"", $version, "\",\"kind\":\"", $kind, "\"}")
+    };
+    ($version:literal $kind:literal all_namespaces) => {
+        concat!("{\"apiVersion\":\"", $version, "\",\"kind\":\"", $kind, "\",\"allNamespaces\":true}")
+    };
+}
+
 /// A JSON list of the fields read, for those child kinds that name them: `[finished items] remaining tokens`.
 #[doc(hidden)]
 #[macro_export]

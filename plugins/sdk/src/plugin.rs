@@ -11,8 +11,9 @@
 /// reconciles: "apps.example.com/v1" "AppService",     // the kind it reconciles
 /// children: ["apps/v1" "Deployment" reads ["/status"], "v1" "Service"], // kinds it may return, and the fields that it reads
 ///                                   // of them (as below; a child without any of them is not in the request). Default: all
-/// lookups: ["v1" "ConfigMap"],                        // kinds it may look up; default: none. A child kind that is
-///                                                     // listed here as well need not be installed: a lookup tells
+/// lookups: ["v1" "ConfigMap", "v1" "Pod" all_namespaces], // kinds it may look up, and whether in all namespaces at once;
+///                                   // default: none. A child kind that is listed here as well need not be installed: a
+///                                   // lookup tells
 /// measurements: [                                     // measurements it may return; default: none
 ///     counter "restarts_total" "Restarts seen." ["reason"],      // its labels; or gauge, or histogram
 ///     histogram "job_seconds" "Time of a job." [] [60, 600, 3600], // buckets; default: 5 ms to a day
@@ -21,6 +22,7 @@
 /// managed_by: "/spec/managedBy",    // field that names the object's manager; the host leaves an object with another manager
 ///                                   // alone; default: none
 /// expires: "/status/expirationTime", // field with the time at which the host deletes an object; default: none
+/// orders_children: true,            // whether children that it returns may wait for others; default: false
 /// reads: ["/spec"],                 // fields of the object that it reads: the request holds no others, and a change of
 ///                                   // others calls no plugin; default: all
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
@@ -38,7 +40,7 @@ macro_rules! plugin {
         $(version: $version:literal,)?
         reconciles: $api_version:literal $kind:literal,
         children: [$($child_version:literal $child_kind:literal $(reads [$($child_field:literal),* $(,)?])?),* $(,)?],
-        $(lookups: [$($lookup_version:literal $lookup_kind:literal),* $(,)?],)?
+        $(lookups: [$($lookup_version:literal $lookup_kind:literal $($lookup_scope:ident)?),* $(,)?],)?
         $(measurements: [
             $($measurement_kind:ident $measurement_name:literal $help:literal
                 [$($label:literal),* $(,)?] $([$($bucket:literal),* $(,)?])?),*
@@ -47,6 +49,7 @@ macro_rules! plugin {
         $(finalizer: $finalizer:literal,)?
         $(managed_by: $managed_by:literal,)?
         $(expires: $expires:literal,)?
+        $(orders_children: $orders_children:literal,)?
         $(reads: [$($field:literal),* $(,)?],)?
         reconcile: $reconcile:path
         $(, finalize: $finalize:path)? $(,)?
@@ -55,16 +58,17 @@ macro_rules! plugin {
         pub const MANIFEST: &str = concat!(
             "{\"name\":\"", $name,
             "\",\"version\":\"", $crate::__version!($($version)?),
-            "\",\"contract\":\"0.1.0\",\"reconciles\":{\"apiVersion\":\"", $api_version,
+            "\",\"contract\":\"0.2.0\",\"reconciles\":{\"apiVersion\":\"", $api_version,
             "\",\"kind\":\"", $kind,
             "\"},\"children\":", $crate::__kinds!($($child_version $child_kind),*),
-            ",\"lookups\":", $crate::__kinds!($($($lookup_version $lookup_kind),*)?),
+            ",\"lookups\":", $crate::__lookups!($($($lookup_version $lookup_kind [$($lookup_scope)?]),*)?),
             ",\"measurements\":", $crate::__measurements!(
                 $($($measurement_kind $measurement_name $help [$($label),*] $([$($bucket),*])?),*)?
             ),
             $(",\"finalizer\":\"", $finalizer, "\"",)?
             $(",\"managedBy\":\"", $managed_by, "\"",)?
             $(",\"expires\":\"", $expires, "\"",)?
+            $(",\"ordersChildren\":", $orders_children,)?
             $(",\"reads\":", $crate::__strings!($($field),*),)?
             ",\"childReads\":", $crate::__child_reads!([] $($child_version $child_kind $(reads [$($child_field),*])?,)*),
             "}"

@@ -2,8 +2,8 @@
 //! that links a plugin natively calls it with them. They have no behaviour of their own.
 
 pub use crate::bindings::plain::pilothouse::plugin::log::Level;
-pub use crate::bindings::plain::pilothouse::plugin::lookup::LookupError;
+pub use crate::bindings::plain::pilothouse::plugin::lookup::{LookupError, Scope};
 pub use crate::bindings::plain::pilothouse::plugin::types::{
-    Child, Condition, ConditionStatus, Event, EventType, ImmutablePolicy, Json, KindRef, Label, Measurement,
-    RemovalPolicy, Request, Response, Verdict, Waiting,
+    Child, Condition, ConditionStatus, Event, EventType, Handling, ImmutablePolicy, Json, KindRef, Label, LiveChild,
+    Measurement, Readiness, ReadinessStatus, RefusedChild, RemovalPolicy, Request, Response, Verdict, Waiting,
 };

@@ -3,7 +3,7 @@
 
 use crate::object_ref::ObjectRef;
 use crate::parse::{ParseError, parse};
-use crate::{Error, Kind, raw};
+use crate::{Error, Kind, Readiness, RefusedChild, raw};
 use serde::de::DeserializeOwned;
 
 /// One reconcile's input: the object, its observed children, the plugin's configuration.
@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 pub struct Request<O> {
     /// The object being reconciled.
     pub object: O,
-    children: Vec<raw::Json>,
+    children: Vec<raw::LiveChild>,
+    refused: Vec<raw::RefusedChild>,
     config: raw::Json,
 }
 
@@ -21,8 +22,8 @@ impl<O: DeserializeOwned> Request<O> {
     /// # Errors
     /// A field of the object does not fit.
     pub(crate) fn read(request: raw::Request) -> Result<Self, ParseError> {
-        let raw::Request { object, children, config } = request;
-        Ok(Self { object: parse(&object)?, children, config })
+        let raw::Request { object, children, refused, config } = request;
+        Ok(Self { object: parse(&object)?, children, refused, config })
     }
 }
 
@@ -32,7 +33,7 @@ impl<O> Request<O> {
     /// # Errors
     /// [`Error::Child`] if one of them does not fit `K`.
     pub fn children<K: Kind + DeserializeOwned>(&self) -> Result<Vec<K>, Error> {
-        self.of_kind::<K>().map(|(child, text)| read_child(&child, text)).collect()
+        self.of_kind::<K>().map(|(child, live)| read_child(&child, &live.object)).collect()
     }
 
     /// The observed child of kind `K` and that name, if there is one.
@@ -41,7 +42,17 @@ impl<O> Request<O> {
     /// [`Error::Child`] if it does not fit `K`.
     pub fn child<K: Kind + DeserializeOwned>(&self, name: &str) -> Result<Option<K>, Error> {
         let found = self.of_kind::<K>().find(|(child, _)| child.name == name);
-        found.map(|(child, text)| read_child(&child, text)).transpose()
+        found.map(|(child, live)| read_child(&child, &live.object)).transpose()
+    }
+
+    /// How far the observed child of kind `K` and that name is, if there is one. The host judges it by the rules of kstatus.
+    pub fn readiness<K: Kind>(&self, name: &str) -> Option<&Readiness> {
+        self.of_kind::<K>().find(|(child, _)| child.name == name).map(|(_, live)| &live.readiness)
+    }
+
+    /// The children of the last response that could not be written, with the reasons.
+    pub fn refused(&self) -> &[RefusedChild] {
+        &self.refused
     }
 
     /// The plugin's configuration as its installer gave it; `C::default()` if there is none.
@@ -55,8 +66,8 @@ impl<O> Request<O> {
         }
     }
 
-    fn of_kind<K: Kind>(&self) -> impl Iterator<Item = (ObjectRef<'_>, &str)> {
-        let children = self.children.iter().map(|text| (ObjectRef::of(text), text.as_str()));
+    fn of_kind<K: Kind>(&self) -> impl Iterator<Item = (ObjectRef<'_>, &raw::LiveChild)> {
+        let children = self.children.iter().map(|child| (ObjectRef::of(&child.object), child));
         children.filter(|(child, _)| child.is_of_kind::<K>())
     }
 }

@@ -1,6 +1,7 @@
 //! One reconcile's output, built step by step, and the response that an error becomes. It checks nothing that the host checks
 //! anyway.
 
+use crate::object_ref::ObjectRef;
 use crate::{Condition, Error, Event, Measurement, Options, Verdict, raw};
 use serde::Serialize;
 
@@ -46,8 +47,11 @@ impl Response {
     /// With one more desired child, which the host treats as `options` say.
     pub fn child_with(mut self, child: impl Serialize, options: Options) -> Self {
         if let Some(object) = self.serialize("a child", &child) {
+            let after = options.after.iter().filter_map(|awaited| self.place_of(awaited)).collect();
             self.raw.children.get_or_insert_default().push(raw::Child {
                 object,
+                handling: options.handling,
+                after,
                 on_immutable: options.on_immutable,
                 on_removal: options.on_removal,
                 unmanaged_fields: options.unmanaged,
@@ -110,6 +114,19 @@ impl Response {
             requeue_after: None,
         };
         Self { raw, error: None }
+    }
+
+    /// The place of the child `KIND/NAME` among those returned so far.
+    fn place_of(&mut self, awaited: &str) -> Option<u32> {
+        let is_it = |child: &raw::Child| {
+            let found = ObjectRef::of(&child.object);
+            awaited.split_once('/').is_some_and(|(kind, name)| found.kind == kind && found.name == name)
+        };
+        let place = self.raw.children.iter().flatten().position(is_it).and_then(|place| u32::try_from(place).ok());
+        if place.is_none() {
+            self.error.get_or_insert(Error::order(awaited));
+        }
+        place
     }
 
     fn serialize(&mut self, what: &'static str, value: &impl Serialize) -> Option<raw::Json> {

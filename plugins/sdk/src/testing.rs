@@ -7,7 +7,7 @@ use crate::kind::kind_ref;
 use crate::object_ref::ObjectRef;
 use crate::parse::parse;
 use crate::raw::{self, Level};
-use crate::{Condition, Error, Kind, Response, Verdict};
+use crate::{Condition, Error, Kind, Readiness, ReadinessStatus, RefusedChild, Response, Verdict};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -30,7 +30,8 @@ use serde_json::Value;
 #[must_use]
 pub struct Case {
     object: Value,
-    children: Vec<Value>,
+    children: Vec<(Value, Readiness)>,
+    refused: Vec<RefusedChild>,
     config: Value,
     imports: Fake,
     /// The first part of the case that could not be read.
@@ -53,16 +54,27 @@ impl Case {
     }
 
     /// With one more observed child.
-    pub fn child(mut self, child: impl Serialize) -> Self {
+    pub fn child(self, child: impl Serialize) -> Self {
+        self.child_that_is(child, current())
+    }
+
+    /// With one more observed child, and how far it is.
+    pub fn child_that_is(mut self, child: impl Serialize, readiness: Readiness) -> Self {
         let child = self.value(child);
-        self.children.push(child);
+        self.children.push((child, readiness));
         self
     }
 
     /// With one more observed child, as YAML or JSON text.
     pub fn child_yaml(mut self, child: &str) -> Self {
         let child = self.read(child);
-        self.children.push(child);
+        self.children.push((child, current()));
+        self
+    }
+
+    /// With a child of the last response that could not be written.
+    pub fn refused(mut self, refused: RefusedChild) -> Self {
+        self.refused.push(refused);
         self
     }
 
@@ -131,7 +143,8 @@ impl Case {
     pub fn request(&self) -> raw::Request {
         raw::Request {
             object: self.object.to_string(),
-            children: self.children.iter().map(Value::to_string).collect(),
+            children: self.children.iter().map(live_child).collect(),
+            refused: self.refused.clone(),
             config: self.config.to_string(),
         }
     }
@@ -148,6 +161,15 @@ impl Case {
         self.error.get_or_insert_with(|| Error::Test(error.to_string()));
         Value::Null
     }
+}
+
+fn live_child((object, readiness): &(Value, Readiness)) -> raw::LiveChild {
+    raw::LiveChild { object: object.to_string(), readiness: readiness.clone() }
+}
+
+/// As the child's spec says.
+fn current() -> Readiness {
+    Readiness { status: ReadinessStatus::Current, reason: String::new(), message: String::new() }
 }
 
 /// One response, with accessors for tests.

@@ -3,13 +3,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pilothouse_engine::{
-    Lookups,
+    Answer, Fingerprint, Lookup, Lookups, Query, Scope, Target,
     contract::{KindRef, LookupError},
+    lookups::fingerprint_of,
 };
 
 use crate::{
     cache::{Informer, WatchState},
-    object::ObjectRef,
+    object::{Object, ObjectRef},
+    projection::Projection,
     selector::Selector,
 };
 
@@ -18,73 +20,108 @@ use crate::{
 pub struct CachedLookups {
     /// The namespace of the object being reconciled; empty if it is cluster-scoped.
     pub namespace: Arc<str>,
-    /// The informers of the declared kinds.
-    pub kinds: BTreeMap<KindRef, Arc<Informer>>,
+    /// The declared kinds.
+    pub kinds: BTreeMap<KindRef, LookedUpKind>,
 }
 
-/// The scope of a lookup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LookupScope<'a> {
-    /// The kind is cluster-scoped.
-    Cluster,
-    /// One namespace.
-    Namespace(&'a str),
-    /// All namespaces: the object being reconciled is cluster-scoped, and the plugin names no namespace.
-    AllNamespaces,
+/// A kind that a plugin may look up.
+#[derive(Clone)]
+pub struct LookedUpKind {
+    /// What the manifest says of it.
+    pub declared: Lookup,
+    /// Its informer.
+    pub informer: Arc<Informer>,
 }
 
 impl CachedLookups {
-    fn informer(&self, kind: &KindRef) -> Result<&Informer, LookupError> {
-        let informer = self
-            .kinds
-            .get(kind)
-            .ok_or_else(|| LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")))?;
-        match informer.state() {
-            WatchState::Synced => Ok(informer),
-            WatchState::Failing(why) => Err(LookupError::Denied(why)),
-            // A plugin becomes active when none of its informers is `Starting` any more, so that case does not occur.
-            WatchState::NotInstalled | WatchState::Starting => {
-                Err(LookupError::NotInstalled(format!("{kind} is not installed in this cluster")))
+    /// The objects that a lookup finds, whole and shared with the cache.
+    fn find(&self, query: &Query) -> Result<Vec<Arc<Object>>, LookupError> {
+        let kind = &query.kind;
+        let Some(LookedUpKind { declared, informer }) = self.kinds.get(kind) else {
+            return Err(LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")));
+        };
+        check_state(kind, informer)?;
+        let is_namespaced = informer.installed().is_none_or(|installed| installed.namespaced);
+        match &query.target {
+            Target::Name(name) => {
+                let namespace = if is_namespaced { self.namespace_of_name(query)? } else { "" };
+                Ok(informer.store().get(&ObjectRef::new(namespace, name)).into_iter().collect())
+            }
+            Target::Labels(selector) => {
+                let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
+                let namespace = if is_namespaced { self.namespace_of_labels(query, declared)? } else { None };
+                Ok(informer.store().select(namespace, |object| selector.matches(&object.labels)))
             }
         }
     }
 
-    fn scope<'a>(&'a self, informer: &Informer, requested: Option<&'a str>) -> LookupScope<'a> {
-        let is_namespaced = informer.installed().is_none_or(|installed| installed.namespaced);
-        match requested {
-            _ if !is_namespaced => LookupScope::Cluster,
-            Some(namespace) => LookupScope::Namespace(namespace),
-            None if self.namespace.is_empty() => LookupScope::AllNamespaces,
-            None => LookupScope::Namespace(&self.namespace),
+    /// The namespace in which to look for a name.
+    fn namespace_of_name<'a>(&'a self, query: &'a Query) -> Result<&'a str, LookupError> {
+        match &query.scope {
+            Scope::Namespace(namespace) => Ok(namespace),
+            Scope::OwnNamespace | Scope::OwnNamespaceIfAny if !self.namespace.is_empty() => Ok(&self.namespace),
+            Scope::OwnNamespace | Scope::OwnNamespaceIfAny => Err(LookupError::Denied(format!(
+                "a lookup of {query} names no namespace, and the object being reconciled is cluster-scoped; name the \
+                 namespace"
+            ))),
+            Scope::AllNamespaces => Err(LookupError::Denied(format!(
+                "a lookup of {query} is about one object, so it needs one namespace; name it, or select by labels"
+            ))),
+        }
+    }
+
+    /// The namespace in which to look for labels; none for all of them.
+    fn namespace_of_labels<'a>(&'a self, query: &'a Query, declared: &Lookup) -> Result<Option<&'a str>, LookupError> {
+        match &query.scope {
+            Scope::Namespace(namespace) => Ok(Some(namespace)),
+            Scope::OwnNamespace | Scope::OwnNamespaceIfAny if !self.namespace.is_empty() => Ok(Some(&self.namespace)),
+            Scope::OwnNamespaceIfAny => Ok(None),
+            Scope::OwnNamespace => Err(LookupError::Denied(format!(
+                "a lookup of {query} is about the object's own namespace, and the object is cluster-scoped; name a \
+                 namespace, or look in all of them"
+            ))),
+            Scope::AllNamespaces if declared.all_namespaces => Ok(None),
+            Scope::AllNamespaces => Err(LookupError::Denied(format!(
+                "a lookup of {query} in all namespaces needs `allNamespaces` in the `lookups` of the plugin's manifest"
+            ))),
+        }
+    }
+}
+
+fn check_state(kind: &KindRef, informer: &Informer) -> Result<(), LookupError> {
+    match informer.state() {
+        WatchState::Synced => Ok(()),
+        WatchState::Failing(why) => Err(LookupError::Denied(why)),
+        // A plugin becomes active when none of its informers is `Starting` any more, so that case does not occur.
+        WatchState::NotInstalled | WatchState::Starting => {
+            Err(LookupError::NotInstalled(format!("{kind} is not installed in this cluster")))
         }
     }
 }
 
 impl Lookups for CachedLookups {
-    fn get(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<String>, LookupError> {
-        let informer = self.informer(kind)?;
-        let namespace = match self.scope(informer, namespace) {
-            LookupScope::Cluster => "",
-            LookupScope::Namespace(namespace) => namespace,
-            LookupScope::AllNamespaces => {
-                let why = format!(
-                    "a lookup of {kind} '{name}' names no namespace, and the object being reconciled is cluster-scoped; \
-                     name the namespace"
-                );
-                return Err(LookupError::Denied(why));
-            }
-        };
-        Ok(informer.store().get(&ObjectRef::new(namespace, name)).map(|object| object.text.to_string()))
+    fn answer(&self, query: &Query) -> Result<Answer, LookupError> {
+        let found = self.find(query)?;
+        if query.fields.is_empty() {
+            let fingerprint = states(&found);
+            return Ok(Answer { objects: found.iter().map(|object| object.text.to_string()).collect(), fingerprint });
+        }
+        let projection = Projection::showing(&query.fields);
+        Ok(Answer::of_texts(found.iter().map(|object| projection.of(&object.text).0).collect()))
     }
 
-    fn select(&self, kind: &KindRef, namespace: Option<&str>, selector: &str) -> Result<Vec<String>, LookupError> {
-        let informer = self.informer(kind)?;
-        let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
-        let namespace = match self.scope(informer, namespace) {
-            LookupScope::Cluster | LookupScope::AllNamespaces => None,
-            LookupScope::Namespace(namespace) => Some(namespace),
-        };
-        let found = informer.store().select(namespace, |object| selector.matches(&object.labels));
-        Ok(found.iter().map(|object| object.text.to_string()).collect())
+    fn fingerprint(&self, query: &Query) -> Fingerprint {
+        let whole = query.fields.is_empty().then(|| self.find(query));
+        match whole {
+            // No text is needed to see that whole objects are the same.
+            Some(Ok(found)) => fingerprint_of(&Ok(Answer { objects: Vec::new(), fingerprint: states(&found) })),
+            Some(Err(error)) => fingerprint_of(&Err(error)),
+            None => fingerprint_of(&self.answer(query)),
+        }
     }
+}
+
+/// The fingerprint of whole objects: each state of each object has a resource version of its own.
+fn states(found: &[Arc<Object>]) -> Fingerprint {
+    Fingerprint::of(&found.iter().map(|object| object.fingerprint()).collect::<Vec<_>>())
 }

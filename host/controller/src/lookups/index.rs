@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use pilothouse_engine::{Query, contract::KindRef};
+use pilothouse_engine::{Query, Scope, Target, contract::KindRef};
 
 use crate::{object::Object, queue::Key, selector::Selector};
 
@@ -102,7 +102,7 @@ impl LookupIndex {
     /// All keys with a lookup of this kind.
     pub fn users_of(&self, kind: &KindRef) -> Vec<Key> {
         let inner = self.lock();
-        let uses = |queries: &Vec<Query>| queries.iter().any(|query| query.kind() == kind);
+        let uses = |queries: &Vec<Query>| queries.iter().any(|query| query.kind == *kind);
         inner.by_key.iter().filter(|(_, queries)| uses(queries)).map(|(key, _)| key.clone()).collect()
     }
 
@@ -113,10 +113,10 @@ impl LookupIndex {
 
 impl Inner {
     fn index(&mut self, key: &Key, query: &Query) {
-        let by_query = self.by_kind.entry(query.kind().clone()).or_default();
-        let keys = match query {
-            Query::Get { name, .. } => by_query.names.entry(name.clone()),
-            Query::Select { selector, .. } => by_query.selectors.entry(selector.clone()),
+        let by_query = self.by_kind.entry(query.kind.clone()).or_default();
+        let keys = match &query.target {
+            Target::Name(name) => by_query.names.entry(name.clone()),
+            Target::Labels(selector) => by_query.selectors.entry(selector.clone()),
         };
         keys.or_default().insert(ScopedKey::of(key, query));
     }
@@ -129,10 +129,10 @@ impl Inner {
     }
 
     fn remove(&mut self, key: &Key, query: &Query) {
-        let Some(by_query) = self.by_kind.get_mut(query.kind()) else { return };
-        let (entries, requested) = match query {
-            Query::Get { name, .. } => (&mut by_query.names, name),
-            Query::Select { selector, .. } => (&mut by_query.selectors, selector),
+        let Some(by_query) = self.by_kind.get_mut(&query.kind) else { return };
+        let (entries, requested) = match &query.target {
+            Target::Name(name) => (&mut by_query.names, name),
+            Target::Labels(selector) => (&mut by_query.selectors, selector),
         };
         if let Some(keys) = entries.get_mut(requested) {
             keys.remove(&ScopedKey::of(key, query));
@@ -141,7 +141,7 @@ impl Inner {
             }
         }
         if by_query.names.is_empty() && by_query.selectors.is_empty() {
-            self.by_kind.remove(query.kind());
+            self.by_kind.remove(&query.kind);
         }
     }
 }
@@ -149,8 +149,12 @@ impl Inner {
 impl ScopedKey {
     /// The key together with the namespace of one of its queries.
     fn of(key: &Key, query: &Query) -> Self {
-        let (Query::Get { namespace, .. } | Query::Select { namespace, .. }) = query;
-        let namespace = namespace.clone().unwrap_or_else(|| key.object.namespace.to_string());
+        let namespace = match &query.scope {
+            Scope::Namespace(namespace) => namespace.clone(),
+            // Empty for a cluster-scoped object, whose lookups are everywhere or denied.
+            Scope::OwnNamespace | Scope::OwnNamespaceIfAny => key.object.namespace.to_string(),
+            Scope::AllNamespaces => String::new(),
+        };
         Self { namespace, key: key.clone() }
     }
 }
@@ -169,11 +173,12 @@ mod tests {
     }
 
     fn get(namespace: Option<&str>, name: &str) -> Query {
-        Query::Get { kind: kind(), namespace: namespace.map(str::to_owned), name: name.to_owned() }
+        let scope = namespace.map_or(Scope::OwnNamespace, |namespace| Scope::Namespace(namespace.to_owned()));
+        Query::by_name(kind(), scope, name)
     }
 
     fn select(selector: &str) -> Query {
-        Query::Select { kind: kind(), namespace: None, selector: selector.to_owned() }
+        Query::by_labels(kind(), Scope::OwnNamespace, selector)
     }
 
     fn object(namespace: &str, name: &str, label: &str) -> Object {
@@ -186,6 +191,8 @@ mod tests {
         index.record(&key("by-name"), vec![get(None, "settings")]);
         index.record(&key("elsewhere"), vec![get(Some("other"), "settings")]);
         index.record(&key("by-selector"), vec![select("app=web")]);
+        let everywhere = Query { scope: Scope::AllNamespaces, ..select("app=everywhere") };
+        index.record(&key("everywhere"), vec![everywhere]);
         let woken = |object: Object| {
             let mut names: Vec<_> =
                 index.affected(&kind(), &object).iter().map(|key| key.object.name.to_string()).collect();
@@ -195,6 +202,7 @@ mod tests {
         assert_eq!(woken(object("ns", "settings", "db")), ["by-name"]);
         assert_eq!(woken(object("other", "settings", "web")), ["elsewhere"]);
         assert_eq!(woken(object("ns", "settings", "web")), ["by-name", "by-selector"]);
+        assert_eq!(woken(object("third", "any", "everywhere")), ["everywhere"]);
         assert_eq!(
             woken(object("", "settings", "db")),
             ["by-name", "elsewhere"],

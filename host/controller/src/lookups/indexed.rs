@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use pilothouse_engine::{
-    Lookups, Query,
-    contract::{KindRef, LookupError},
-};
+use pilothouse_engine::{Answer, Lookups, Query, contract::LookupError};
 
 use super::{CachedLookups, LookupIndex};
 use crate::queue::Key;
@@ -22,17 +19,8 @@ pub struct IndexedLookups {
 }
 
 impl Lookups for IndexedLookups {
-    fn get(&self, kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<String>, LookupError> {
-        let (requested_namespace, requested_name) = (namespace.map(str::to_owned), name.to_owned());
-        self.index
-            .add(&self.key, Query::Get { kind: kind.clone(), namespace: requested_namespace, name: requested_name });
-        self.answers.get(kind, namespace, name)
-    }
-
-    fn select(&self, kind: &KindRef, namespace: Option<&str>, selector: &str) -> Result<Vec<String>, LookupError> {
-        let (requested_namespace, requested_selector) = (namespace.map(str::to_owned), selector.to_owned());
-        let query = Query::Select { kind: kind.clone(), namespace: requested_namespace, selector: requested_selector };
-        self.index.add(&self.key, query);
-        self.answers.select(kind, namespace, selector)
+    fn answer(&self, query: &Query) -> Result<Answer, LookupError> {
+        self.index.add(&self.key, query.clone());
+        self.answers.answer(query)
     }
 }

@@ -20,11 +20,11 @@
 //!
 //! ```
 //! use pilothouse_controller::{lookups::LookupIndex, object::ObjectRef, queue::Key};
-//! use pilothouse_engine::{Query, contract::KindRef};
+//! use pilothouse_engine::{Query, Scope, contract::KindRef};
 //!
 //! let (index, settings) = (LookupIndex::default(), KindRef::new("v1", "ConfigMap"));
 //! let key = Key { plugin: "web".into(), object: ObjectRef::new("shop", "front") };
-//! index.add(&key, Query::Get { kind: settings.clone(), namespace: None, name: "settings".to_owned() });
+//! index.add(&key, Query::by_name(settings.clone(), Scope::OwnNamespace, "settings"));
 //! assert_eq!(index.users_of(&settings), [key.clone()]);
 //!
 //! index.forget(&key);
@@ -35,4 +35,8 @@ mod cached;
 mod index;
 mod indexed;
 
-pub use self::{cached::CachedLookups, index::LookupIndex, indexed::IndexedLookups};
+pub use self::{
+    cached::{CachedLookups, LookedUpKind},
+    index::LookupIndex,
+    indexed::IndexedLookups,
+};

@@ -2,13 +2,18 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pilothouse_engine::contract::{KindRef, Request};
+use pilothouse_engine::{
+    ContractSeries,
+    contract::{self, KindRef, Readiness, ReadinessStatus, RefusedChild, Request},
+};
 
 use crate::{
     cache::{Informer, WatchState},
     kinds::KnownKind,
-    object::{Object, ObjectRef},
-    plugin::{ActivePlugin, projection::Projected},
+    object::{Object, ObjectRef, describe},
+    plugin::ActivePlugin,
+    projection::Projected,
+    readiness::readiness,
     schema::Schema,
 };
 
@@ -106,17 +111,44 @@ impl LiveChild {
             Projected::Nothing => None,
         }
     }
+
+    /// How far it is.
+    pub fn readiness(&self) -> Readiness {
+        readiness(&self.kind, &self.object)
+    }
 }
 
 impl Observed {
-    /// The request of a call.
-    pub fn request(&self, config: &str) -> Request {
-        let shown = self.children.iter().filter(|child| !self.is_released(&child.object));
+    /// The request of a call of a plugin that speaks this version of the contract.
+    pub fn request(&self, contract: ContractSeries, refused: Vec<RefusedChild>, config: &str) -> Request {
+        let shown = |child: &LiveChild| {
+            let object = child.shown()?.to_owned();
+            // To read the readiness is to parse the child, which is not done for who cannot be told.
+            let readiness = if contract.has_readiness() { child.readiness() } else { Readiness::current() };
+            Some(contract::LiveChild { object, readiness })
+        };
         Request {
             object: self.projection.as_deref().unwrap_or(&self.object.text).to_owned(),
-            children: shown.filter_map(|child| child.shown().map(str::to_owned)).collect(),
+            children: self.own_children().filter_map(shown).collect(),
+            refused,
             config: config.to_owned(),
         }
+    }
+
+    /// The children of declared kinds, without those that garbage collection released.
+    pub fn own_children(&self) -> impl Iterator<Item = &LiveChild> {
+        self.children.iter().filter(|child| !self.is_released(&child.object))
+    }
+
+    /// The children that are not as their specs say, each in words.
+    pub fn unready(&self) -> Vec<String> {
+        let unready = self.own_children().filter_map(|child| {
+            let Readiness { status, reason, message } = child.readiness();
+            let why = if message.is_empty() { reason } else { message };
+            let child = describe(&child.kind, &child.object.name);
+            (status != ReadinessStatus::Current).then(|| format!("{child}: {why}"))
+        });
+        unready.collect()
     }
 
     /// All children, including those of former kinds.

@@ -31,7 +31,7 @@ use super::{
         in_sync::{ChildrenInSync, MetadataKeys, WrittenStates},
         inputs::Inputs,
     },
-    check::{self, Children, Desired, DesiredChild, Owner, Refusal},
+    check::{self, Children, Desired, DesiredChild, MAX_CHILDREN, Owner, Refusal},
     lifecycle::{
         expiry::{self, Lifetime},
         finalizer::{self, FinalizerStep},
@@ -44,7 +44,7 @@ use super::{
     },
     report::{
         self, Reported,
-        result::{self, FAULT_BACKOFF, ReconcileResult, writes_failed},
+        result::{self, FAULT_BACKOFF, Pending, ReconcileResult, writes_failed},
         status::Health,
     },
     state::{
@@ -98,6 +98,7 @@ struct AppliedAnswer {
     desired: Desired,
     decision: DeletionDecision,
     awaited: Vec<String>,
+    waiting: Vec<String>,
     applied: Applied,
 }
 
@@ -110,14 +111,13 @@ pub(super) struct Rounds<'a> {
 impl Rounds<'_> {
     /// Runs rounds until one finishes the reconcile.
     pub(super) async fn run(&self, state: &mut ObjectState) -> ReconcileEnd {
-        for round in 1..=MAX_ROUNDS {
+        for round in 1..=MAX_ROUNDS + MAX_CHILDREN {
             match self.round(state, round).await {
                 RoundEnd::AnotherRound => {}
                 RoundEnd::Finished(ended) => return ended,
             }
         }
-        // Only a finalizer that was added in the last round leads here. If the last round writes children, it reports
-        // `NotConverging`.
+        // Nothing leads here: a round after the last one writes only children that waited for others, and there are not that many.
         ReconcileEnd::Next(Action::Requeue)
     }
 
@@ -128,7 +128,8 @@ impl Rounds<'_> {
             Ok(observed) => observed,
             Err(reason) => return self.unobserved(state, reason).await,
         };
-        let inputs = Inputs::of(item.plugin.reconciler.digest(), &item.plugin.config, &observed);
+        let refused = state.refused_children.told(observed.object.generation);
+        let inputs = Inputs::of(item.plugin.called(), &observed, &refused);
         let verb = match self.before_call(state, &observed, inputs).await {
             ControlFlow::Continue(verb) => verb,
             ControlFlow::Break(step) => return step,
@@ -137,7 +138,7 @@ impl Rounds<'_> {
         if round == 1 {
             self.hot_loops.count_call(item.key, observed.object.generation);
         }
-        let call = PluginCall { observed: &observed, inputs, verb };
+        let call = PluginCall { observed: &observed, refused, inputs, verb };
         let PluginAnswer { response, mut answer } = match call::call_plugin(item, &call, state.answer.take()).await {
             Ok(answered) => answered,
             // The next reconcile of the key looks the plugin up again and finds the new version.
@@ -155,6 +156,13 @@ impl Rounds<'_> {
                 return self.conclude(state, &observed.object, fault).await;
             }
         };
+        if has_order(&response) && !observed.object.deleting && !finalizer::has_order(&observed.object) {
+            // Before the first of them is created: without it, they would all go at once.
+            return match finalizer::add_order(&item.context.client, item.plugin, &observed.object).await {
+                Ok(()) => RoundEnd::AnotherRound,
+                Err(failure) => self.fail(state, &observed.object, failure).await,
+            };
+        }
         let children = desired.children.take_checked();
         let keys = children.as_deref().map(metadata_keys);
         // The entries are keyed by UID, so each child that is created again would leave one behind.
@@ -163,21 +171,23 @@ impl Rounds<'_> {
         let mut plan = children.map(|children| plan::plan(children, &observed, history)).unwrap_or_default();
         let decision = self.decide(state, &call, &desired, &plan);
         // Only the deletes wait. The next answer can correct a wrong write, but not a wrong delete.
-        if decision != DeletionDecision::Allow {
-            plan.deletes.clear();
+        match decision {
+            DeletionDecision::Allow => plan.hold_deletes(),
+            DeletionDecision::Postpone | DeletionDecision::HoldBack(_) => plan.deletes.clear(),
         }
-        let awaited = std::mem::take(&mut plan.awaited);
+        let (awaited, waiting) = (std::mem::take(&mut plan.awaited), std::mem::take(&mut plan.waiting));
         let applied = self.apply(state, &observed, plan).await;
         // While deletes are held back, or a child is still being deleted, the children are not as the answer wants them, and the
         // next reconcile must plan them again.
         if let Some(keys) = keys
             && decision == DeletionDecision::Allow
             && awaited.is_empty()
+            && waiting.is_empty()
         {
             remember_in_sync(&mut answer, keys, &observed, &applied);
         }
         state.answer = Some(answer);
-        self.after_apply(state, &call, round, AppliedAnswer { desired, decision, awaited, applied }).await
+        self.after_apply(state, &call, round, AppliedAnswer { desired, decision, awaited, waiting, applied }).await
     }
 
     /// The steps before the call: skips objects of another manager and objects without changes, deletes expired ones, and adds or
@@ -214,6 +224,7 @@ impl Rounds<'_> {
         match finalizer::next_step(object, manifest) {
             FinalizerStep::Reconcile => ControlFlow::Continue(Verb::Reconcile),
             FinalizerStep::Finalize => ControlFlow::Continue(Verb::Finalize),
+            FinalizerStep::TearDown => ControlFlow::Break(self.tear_down(state, observed).await),
             FinalizerStep::Ignore => ControlFlow::Break(RoundEnd::finished(Action::AwaitChange)),
             FinalizerStep::Release => ControlFlow::Break(self.release(state, object, &[]).await),
             FinalizerStep::Add => {
@@ -307,12 +318,18 @@ impl Rounds<'_> {
         round: usize,
         work: AppliedAnswer,
     ) -> RoundEnd {
-        let AppliedAnswer { desired, decision, awaited, applied } = work;
-        let (object, verb, is_last) = (&*call.observed.object, call.verb, round == MAX_ROUNDS);
+        let AppliedAnswer { desired, decision, awaited, waiting, applied } = work;
+        // Children in order take a round each, and need not converge sooner than there are children.
+        let is_last = round >= MAX_ROUNDS && waiting.is_empty() && !applied.has_created_in_order();
+        let (object, verb, tells) = (&*call.observed.object, call.verb, self.item.plugin.contract().has_readiness());
         let has_changed = applied.has_changed_anything() || !applied.recreations.is_empty();
         // An outdated cache has been refreshed from the API server, so the next round plans with the current state. Other failures
         // wait for their backoff.
         if !is_last && (applied.is_outdated() || (has_changed && applied.failures.is_empty())) {
+            return RoundEnd::AnotherRound;
+        }
+        if state.refused_children.update(object.generation, &applied) && tells && round < MAX_ROUNDS {
+            // The plugin learns at once what was refused, and may do without.
             return RoundEnd::AnotherRound;
         }
         if !applied.failures.is_empty() {
@@ -334,7 +351,14 @@ impl Rounds<'_> {
             DeletionDecision::Allow if verb == Verb::Finalize && desired.verdict == Verdict::Done => {
                 return self.release(state, object, &desired.measurements).await;
             }
-            DeletionDecision::Allow => result::carried_out(desired, &awaited),
+            DeletionDecision::Allow => {
+                let mut pending = Pending { awaited, waiting, unready: Vec::new() };
+                if tells && desired.asks_for_readiness() {
+                    pending.unready = call.observed.unready();
+                    state.answer.iter_mut().for_each(|answer| answer.depends_on_readiness(&pending.unready));
+                }
+                result::carried_out(desired, pending)
+            }
         };
         self.conclude_answer(state, call.observed, result).await
     }
@@ -441,6 +465,30 @@ impl Rounds<'_> {
         }
     }
 
+    /// Deletes the children of a deleted object in their order. Each one that is gone triggers the next reconcile. Needs no answer of the
+    /// plugin.
+    async fn tear_down(&self, state: &mut ObjectState, observed: &Observed) -> RoundEnd {
+        let (item, object) = (&self.item, &*observed.object);
+        // Garbage collection deletes or releases all of them itself, in no order.
+        let mut plan = match finalizer::is_being_collected(object) {
+            true => Plan::default(),
+            false => plan::teardown(observed),
+        };
+        if plan.last_to_go == 0 {
+            tracing::info!("no child has to go before another; the finalizer is taken off");
+            return match finalizer::remove_order(&item.context.client, item.plugin, object).await {
+                Ok(()) => RoundEnd::finished(Action::AwaitChange),
+                Err(failure) => self.fail(state, object, failure).await,
+            };
+        }
+        let waiting = std::mem::take(&mut plan.waiting);
+        let applied = self.apply(state, observed, plan).await;
+        match applied.failures.is_empty() {
+            true => self.conclude(state, object, result::tearing_down(&waiting)).await,
+            false => self.conclude(state, object, writes_failed(&applied.failures, None)).await,
+        }
+    }
+
     /// Removes the finalizer although the plugin could not clean up: the namespace is being deleted and accepts no new children.
     /// To keep the finalizer would block the deletion of the namespace for ever.
     async fn abandon_cleanup(&self, state: &mut ObjectState, object: &Object, failures: &[Failure]) -> RoundEnd {
@@ -458,6 +506,11 @@ const CLEANUP_ABANDONED: &str = "CleanupAbandoned";
 
 fn is_namespace_ending(failures: &[Failure]) -> bool {
     failures.iter().any(|failure| failure.reason == FailureReason::NamespaceTerminating)
+}
+
+/// Whether any child of an answer waits for another.
+fn has_order(response: &Response) -> bool {
+    response.children.iter().flatten().any(|child| !child.after.is_empty())
 }
 
 /// Whether the plan follows from a changed answer, and not from somebody else's change of the children.

@@ -5,14 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use pilothouse_engine::{Manifest, Reconciler, contract::KindRef};
+use pilothouse_engine::{ContractSeries, Lookup, Manifest, Reconciler, contract::KindRef};
 
-use super::{new_version::NewVersionWindow, projection::Projections};
+use super::{called::Called, new_version::NewVersionWindow};
 use crate::{
     cache::{Caches, Informer, WatchScope, WatchState},
     labels,
+    lookups::LookedUpKind,
     object::{Object, ObjectRef},
     observable::Observable,
+    projection::Projections,
 };
 
 /// A version of a plugin with everything that its reconciles need.
@@ -37,8 +39,8 @@ pub struct ActivePlugin {
     superseded: Observable<bool>,
     /// Guards the first minute of this version.
     pub new_version: NewVersionWindow,
-    /// The informers of the kinds that it looks up.
-    pub lookups: BTreeMap<KindRef, Arc<Informer>>,
+    /// The kinds that it looks up.
+    pub lookups: BTreeMap<KindRef, LookedUpKind>,
 }
 
 impl ActivePlugin {
@@ -47,6 +49,10 @@ impl ActivePlugin {
         let manifest = reconciler.manifest();
         let start_all = |kinds: &[KindRef], scope| {
             kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope))).collect::<BTreeMap<_, _>>()
+        };
+        let looked_up = |declared: &Lookup| {
+            let informer = caches.informer(&declared.kind, WatchScope::All);
+            (declared.kind.clone(), LookedUpKind { declared: declared.clone(), informer })
         };
         Self {
             name: manifest.name.as_str().into(),
@@ -58,7 +64,7 @@ impl ActivePlugin {
             former: BTreeMap::new(),
             superseded: Observable::new(false),
             new_version: NewVersionWindow::begin([]),
-            lookups: start_all(&manifest.lookups, WatchScope::All),
+            lookups: manifest.lookups.iter().map(looked_up).collect(),
             reconciler,
         }
     }
@@ -129,6 +135,16 @@ impl ActivePlugin {
         self.reconciler.manifest()
     }
 
+    /// What tells calls of it from calls of others.
+    pub fn called(&self) -> Called<'_> {
+        Called { digest: self.reconciler.digest(), contract: self.contract(), config: &self.config }
+    }
+
+    /// The version of the contract that it speaks.
+    pub fn contract(&self) -> ContractSeries {
+        self.manifest().series()
+    }
+
     /// The informers that it cannot work without. A kind that it looks up is optional, even if it is a child kind too, because the
     /// lookup tells the plugin that the kind is not installed. Former kinds are optional as well.
     pub fn required(&self) -> impl Iterator<Item = &Arc<Informer>> {
@@ -141,7 +157,8 @@ impl ActivePlugin {
 
     /// The informers of all kinds that it declares.
     pub fn informers(&self) -> impl Iterator<Item = &Arc<Informer>> {
-        std::iter::once(&self.objects).chain(self.children.values()).chain(self.lookups.values())
+        let lookups = self.lookups.values().map(|lookup| &lookup.informer);
+        std::iter::once(&self.objects).chain(self.children.values()).chain(lookups)
     }
 
     /// Logs which of its kinds are not installed. Kinds that it only looks up are optional.
@@ -155,7 +172,7 @@ impl ActivePlugin {
                 tracing::warn!(plugin, %kind, "the kind is not installed; apply its CustomResourceDefinition. Waiting for it");
             }
         }
-        for (kind, informer) in &self.lookups {
+        for (kind, LookedUpKind { informer, .. }) in &self.lookups {
             informer.until(|state| *state != WatchState::Starting).await;
             if informer.state() == WatchState::NotInstalled {
                 tracing::info!(plugin, %kind, "a kind that the plugin looks up is not installed; it goes on without");

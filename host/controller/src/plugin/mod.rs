@@ -18,9 +18,9 @@
 //! A plugin without a required kind stays in [`StartingPlugins`] until the kind is installed.
 
 mod active;
+mod called;
 mod kinds_record;
 mod new_version;
-pub mod projection;
 mod registry;
 pub mod rights;
 mod self_check;
@@ -28,6 +28,7 @@ mod starting;
 
 pub use self::{
     active::ActivePlugin,
+    called::Called,
     kinds_record::KindsRecord,
     new_version::{FEW_OBJECTS, NewVersionVerdict, NewVersionWindow},
     registry::Registry,

@@ -37,8 +37,9 @@ pub fn required_by(manifest: &Manifest) -> Vec<Right> {
     let object = &manifest.reconciles;
     let mut required = VerbSets::default();
     required.add(object, None, &READ);
-    // The finalizer is added and removed by a patch of the object itself.
-    required.add(object, None, if manifest.finalizes { &["patch"] } else { &[] });
+    // Finalizers are added and removed by a patch of the object itself.
+    let has_finalizer = manifest.finalizes || manifest.orders_children;
+    required.add(object, None, if has_finalizer { &["patch"] } else { &[] });
     required.add(object, None, if manifest.expires.is_some() { &["delete"] } else { &[] });
     required.add(object, Some("status"), &["patch"]);
     // An owner reference with `blockOwnerDeletion` requires this right, where the admission plugin
@@ -48,8 +49,8 @@ pub fn required_by(manifest: &Manifest) -> Vec<Right> {
         required.add(kind, None, &READ);
         required.add(kind, None, &WRITE);
     }
-    for kind in &manifest.lookups {
-        required.add(kind, None, &READ);
+    for lookup in &manifest.lookups {
+        required.add(&lookup.kind, None, &READ);
     }
     // `get`: the host reads the count of an Event that it created before a restart.
     required.add(&KindRef::new("v1", "Event"), None, &["get", "create", "patch"]);
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(shown(&manifest)[0], "example.com webs: get list watch patch delete");
         manifest.children =
             vec![KindRef::new("networking.k8s.io/v1", "NetworkPolicy"), KindRef::new("v1", "ConfigMap")];
-        manifest.lookups = vec![KindRef::new("v1", "ConfigMap"), KindRef::new("v1", "Secret")];
+        manifest.lookups = ["ConfigMap", "Secret"].map(|kind| KindRef::new("v1", kind).into()).to_vec();
         let rest = [
             "networking.k8s.io networkpolicies: get list watch create patch delete",
             " configmaps: get list watch create patch delete",

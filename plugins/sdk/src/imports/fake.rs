@@ -2,7 +2,7 @@
 //! lookup only where a test says so.
 
 use super::selector;
-use crate::raw::{Json, KindRef, Level, LookupError};
+use crate::raw::{Json, KindRef, Level, LookupError, Scope};
 use serde_json::Value;
 use std::cell::RefCell;
 
@@ -51,20 +51,26 @@ pub(crate) fn write(level: Level, message: &str) {
     });
 }
 
-pub(crate) fn get(kind: &KindRef, namespace: Option<&str>, name: &str) -> Result<Option<Json>, LookupError> {
-    let found = find(kind, namespace)?;
+/// Fields are not cut out: what a type does not read does no harm to it.
+pub(crate) fn get(kind: &KindRef, scope: &Scope, name: &str, _fields: &[String]) -> Result<Option<Json>, LookupError> {
+    let found = find(kind, scope)?;
     let named = found.iter().find(|object| text(object, "/metadata/name") == Some(name));
     Ok(named.map(Value::to_string))
 }
 
-pub(crate) fn select(kind: &KindRef, namespace: Option<&str>, label_selector: &str) -> Result<Vec<Json>, LookupError> {
-    let mut found = find(kind, namespace)?;
+pub(crate) fn select(
+    kind: &KindRef,
+    scope: &Scope,
+    label_selector: &str,
+    _fields: &[String],
+) -> Result<Vec<Json>, LookupError> {
+    let mut found = find(kind, scope)?;
     found.retain(|object| selector::matches(label_selector, &object["metadata"]["labels"]));
-    found.sort_by_key(|object| text(object, "/metadata/name").map(str::to_owned));
+    found.sort_by_key(|object| ["/metadata/namespace", "/metadata/name"].map(|at| text(object, at).map(str::to_owned)));
     Ok(found.iter().map(Value::to_string).collect())
 }
 
-fn find(kind: &KindRef, namespace: Option<&str>) -> Result<Vec<Value>, LookupError> {
+fn find(kind: &KindRef, scope: &Scope) -> Result<Vec<Value>, LookupError> {
     FAKE.with_borrow(|fake| {
         if fake.denied.contains(kind) {
             return Err(LookupError::Denied(format!("the manifest does not declare {}", kind.kind)));
@@ -72,11 +78,15 @@ fn find(kind: &KindRef, namespace: Option<&str>) -> Result<Vec<Value>, LookupErr
         if fake.not_installed.contains(kind) {
             return Err(LookupError::NotInstalled(format!("{} is not installed in this cluster", kind.kind)));
         }
-        let namespace = namespace.filter(|namespace| !namespace.is_empty()).or(fake.namespace.as_deref());
+        let in_scope = |found: &str| match scope {
+            Scope::OwnNamespace => fake.namespace.as_deref() == Some(found),
+            Scope::Namespace(namespace) => namespace == found,
+            Scope::AllNamespaces => true,
+        };
         let objects = fake.objects.iter().filter(|object| {
             text(object, "/apiVersion") == Some(&kind.api_version)
                 && text(object, "/kind") == Some(&kind.kind)
-                && text(object, "/metadata/namespace").is_none_or(|own| Some(own) == namespace)
+                && text(object, "/metadata/namespace").is_none_or(in_scope)
         });
         Ok(objects.cloned().collect())
     })

@@ -52,6 +52,7 @@ impl Spec {
             on_immutable: if self.recreate { ImmutablePolicy::Recreate } else { ImmutablePolicy::Fail },
             on_removal: if self.keep { RemovalPolicy::Keep } else { RemovalPolicy::Delete },
             unmanaged: self.unmanaged.clone(),
+            ..Options::default()
         }
     }
 }

@@ -8,6 +8,7 @@ pilothouse_sdk::plugin! {
     reconciles: "test.pilothouse.dev/v1" "Scripted",
     children: ["v1" "ConfigMap", "v1" "Secret", "v1" "Service"],
     lookups: ["v1" "ConfigMap", "v1" "Secret"],
+    orders_children: true,
     reconcile: reconcile,
     finalize: finalize,
 }

@@ -2,7 +2,7 @@
 //! refuse to say.
 
 use pilothouse_sdk::{
-    Condition, ConditionStatus, Event, EventType, ImmutablePolicy, RemovalPolicy, Response, Verdict, raw,
+    Condition, ConditionStatus, Event, EventType, Handling, ImmutablePolicy, RemovalPolicy, Response, Verdict, raw,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,6 +29,10 @@ pub struct Child {
     /// A JSON object; a text is returned as it is, whether it is JSON or not.
     pub object: Value,
     #[serde(default)]
+    handling: HandlingSpec,
+    #[serde(default)]
+    after: Vec<u32>,
+    #[serde(default)]
     on_immutable: OnImmutable,
     #[serde(default)]
     on_removal: OnRemoval,
@@ -49,6 +53,15 @@ enum VerdictSpec {
     },
     Retry(String),
     Invalid(String),
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum HandlingSpec {
+    #[default]
+    Apply,
+    Create,
+    Keep,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -132,6 +145,12 @@ impl From<Child> for raw::Child {
     fn from(child: Child) -> Self {
         Self {
             object: text(child.object),
+            handling: match child.handling {
+                HandlingSpec::Apply => Handling::Apply,
+                HandlingSpec::Create => Handling::Create,
+                HandlingSpec::Keep => Handling::Keep,
+            },
+            after: child.after,
             on_immutable: match child.on_immutable {
                 OnImmutable::Fail => ImmutablePolicy::Fail,
                 OnImmutable::Recreate => ImmutablePolicy::Recreate,

@@ -28,6 +28,7 @@ pilothouse_sdk::plugin! {
         "test.pilothouse.dev/v1" "ScriptedChild",
     ],
     lookups: ["v1" "ConfigMap", "v1" "Secret"],
+    orders_children: true,
     reconcile: reconcile,
 }
 

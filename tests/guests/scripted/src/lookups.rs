@@ -42,7 +42,12 @@ fn look_up<K: Kind + DeserializeOwned + Into<Value>>(lookup: &Lookup) -> Result<
         Some(name) => lookup::get::<K>(namespace, name)?.map_or(Value::Null, Into::into),
         None => {
             let selector = lookup.selector.as_deref().unwrap_or_default();
-            lookup::select::<K>(namespace, selector)?.into_iter().map(Into::into).collect()
+            let found = if lookup.all_namespaces {
+                lookup::select_in_all_namespaces::<K>(selector)?
+            } else {
+                lookup::select::<K>(namespace, selector)?
+            };
+            found.into_iter().map(Into::into).collect()
         }
     })
 }
@@ -61,6 +66,15 @@ impl From<ConfigMap> for Value {
     fn from(object: ConfigMap) -> Self {
         object.0
     }
+}
+
+/// A `Deployment`, of which nothing is read.
+#[derive(Debug)]
+pub struct Deployment;
+
+impl Kind for Deployment {
+    const API_VERSION: &'static str = "apps/v1";
+    const KIND: &'static str = "Deployment";
 }
 
 /// A `Secret`, with all its fields.

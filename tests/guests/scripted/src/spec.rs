@@ -34,6 +34,9 @@ pub struct Lookup {
     /// The namespace to look into; without one, the host decides.
     #[serde(default)]
     pub namespace: Option<String>,
+    /// Whether to look in all namespaces; only with a selector.
+    #[serde(default)]
+    pub all_namespaces: bool,
     /// The name of the object to get.
     #[serde(default)]
     pub name: Option<String>,

@@ -5,9 +5,11 @@
 //! |---|---|
 //! | `{"$found": "WORD", "at": "/data/key"}` | the value there of what the lookup of that word found; null if there is none |
 //! | `{"$names": "WORD"}` | a text with `NAMESPACE/NAME` of all that the lookup found, with commas between them |
+//! | `{"$readiness": "KIND/NAME"}` | a text with status and reason of that live child, a ConfigMap or a Deployment |
+//! | `{"$refused": true}` | a text with `KIND/NAME REASON` of all children that were refused, with commas between them |
 //! | `{"$next": "NAME", "at": "/data/key"}` | a text with the number after the one there in the live child, a ConfigMap of that name |
 
-use crate::lookups::{ConfigMap, Found};
+use crate::lookups::{ConfigMap, Deployment, Found};
 use crate::{Answer, Scripted};
 use pilothouse_sdk::Request;
 use serde_json::{Map, Value};
@@ -50,7 +52,28 @@ impl Template<'_> {
         if let Some(word) = text("$names") {
             return Some(names(self.found.get(word)).into());
         }
+        if let Some(child) = text("$readiness") {
+            return Some(self.readiness(child).into());
+        }
+        if fields.contains_key("$refused") {
+            return Some(self.refused().into());
+        }
         text("$next").map(|name| self.next(name, at).into())
+    }
+
+    fn readiness(&self, child: &str) -> String {
+        let readiness = match child.split_once('/') {
+            Some(("Deployment", name)) => self.request.readiness::<Deployment>(name),
+            Some((_, name)) => self.request.readiness::<ConfigMap>(name),
+            None => None,
+        };
+        readiness.map_or_else(|| "none".to_owned(), |found| format!("{:?} {}", found.status, found.reason))
+    }
+
+    fn refused(&self) -> String {
+        let refused = self.request.refused().iter();
+        let words = refused.map(|child| format!("{}/{} {}", child.kind.kind, child.name, child.reason));
+        words.collect::<Vec<_>>().join(",")
     }
 
     fn next(&self, name: &str, at: &str) -> String {

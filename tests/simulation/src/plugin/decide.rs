@@ -108,10 +108,9 @@ pub fn body(child: &ChildSpec, inputs: Inputs<'_>) -> Value {
 
 fn desired(child: &ChildSpec, inputs: Inputs<'_>) -> Child {
     Child {
-        object: body(child, inputs).to_string(),
         on_immutable: ImmutablePolicy::Recreate,
         on_removal: if child.keep { RemovalPolicy::Keep } else { RemovalPolicy::Delete },
-        unmanaged_fields: Vec::new(),
+        ..Child::applied(body(child, inputs).to_string())
     }
 }
 

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use pilothouse_engine::{
-    AnsweredLookup, Call, CallContext, Manifest, Outcome, Query, Reconciler, Recorded, Usage, Verb,
+    AnsweredLookup, Call, CallContext, Manifest, Outcome, Query, Reconciler, Recorded, Scope, Usage, Verb,
     contract::Request,
     contract::{KindRef, Response},
+    lookups::fingerprint_of,
 };
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ impl NativePlugin {
     fn answer(&self, verb: Verb, request: &Request, context: &CallContext) -> Call {
         let object: Value = serde_json::from_str(&request.object).unwrap_or_default();
         let children: Vec<Value> =
-            request.children.iter().map(|child| serde_json::from_str(child).unwrap_or_default()).collect();
+            request.children.iter().map(|child| serde_json::from_str(&child.object).unwrap_or_default()).collect();
         let mut recorded = Recorded::default();
         let followed = spec_of(&object).follows.and_then(|name| look_up(&name, context, &mut recorded));
         let response = match verb {
@@ -61,11 +62,10 @@ impl NativePlugin {
 /// The value of a ConfigMap; none if it does not exist.
 fn look_up(name: &str, context: &CallContext, recorded: &mut Recorded) -> Option<String> {
     let kind = KindRef::new("v1", "ConfigMap");
-    let found = context.lookups.get(&kind, None, name).ok().flatten();
-    let query = Query::Get { kind, namespace: None, name: name.to_owned() };
-    let answer = query.ask(&*context.lookups);
-    recorded.lookups.push(AnsweredLookup { query, answer });
-    let found: Value = serde_json::from_str(&found?).ok()?;
+    let query = Query::by_name(kind, Scope::OwnNamespace, name);
+    let found = context.lookups.answer(&query);
+    recorded.lookups.push(AnsweredLookup { query, answer: fingerprint_of(&found) });
+    let found: Value = serde_json::from_str(found.ok()?.objects.first()?).ok()?;
     Some(found.pointer("/data/value").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 

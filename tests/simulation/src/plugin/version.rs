@@ -1,6 +1,6 @@
 //! The versions of the simulated plugin. They differ in the kinds of children that they declare, and in a label.
 
-use pilothouse_engine::{Manifest, contract::KindRef};
+use pilothouse_engine::{ContractSeries, Manifest, contract::KindRef};
 use serde::{Deserialize, Serialize};
 
 use super::spec::ChildKind;
@@ -47,8 +47,10 @@ impl Version {
     pub fn manifest(self) -> Manifest {
         let children = ChildKind::ALL.into_iter().filter(|kind| self.declares(*kind));
         Manifest {
+            // Whether an object is ready is up to what this plugin says of its Deployments, and not up to all of its children.
+            contract: ContractSeries::V0_1.version().to_owned(),
             children: children.map(|kind| KindRef::new(kind.api_version(), kind.as_str())).collect(),
-            lookups: vec![KindRef::new("v1", "ConfigMap")],
+            lookups: vec![KindRef::new("v1", "ConfigMap").into()],
             finalizes: self == Self::Finalizing,
             ..Manifest::new(PLUGIN, self.as_str(), KindRef::new(API_VERSION, KIND))
         }

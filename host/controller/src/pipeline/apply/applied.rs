@@ -6,7 +6,7 @@ use super::{
     failure::{Failure, FailureReason},
     refused::RefusedWrite,
 };
-use crate::pipeline::plan::{Delete, Recreation, Write};
+use crate::pipeline::plan::{Delete, Recreation, Write, WriteCause};
 
 /// The result of applying a plan.
 #[derive(Debug, Default)]
@@ -28,6 +28,12 @@ impl Applied {
     pub fn is_outdated(&self) -> bool {
         let is_outdated = |failure: &Failure| failure.reason == FailureReason::Outdated;
         !self.failures.is_empty() && self.failures.iter().all(is_outdated)
+    }
+
+    /// Whether a child was created that had to wait for others.
+    pub fn has_created_in_order(&self) -> bool {
+        let is_in_order = |write: &Write| write.cause == WriteCause::Missing && !write.child.after.is_empty();
+        self.written.iter().any(|written| is_in_order(&written.write))
     }
 
     /// Whether anything changed in the cluster.

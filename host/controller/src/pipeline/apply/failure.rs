@@ -4,9 +4,10 @@
 use std::fmt;
 
 use kube::core::{Status, response::StatusCause};
+use pilothouse_engine::contract::KindRef;
 use serde_json::Value;
 
-use crate::errors::chain;
+use crate::{errors::chain, object::ObjectRef};
 
 /// A write that failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,17 @@ pub struct Failure {
     pub reason: FailureReason,
     /// A sentence, for people.
     pub message: String,
+    /// The child that could not be written; none if it was something else.
+    pub child: Option<Box<FailedChild>>,
+}
+
+/// A child that could not be written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailedChild {
+    /// Its kind.
+    pub kind: KindRef,
+    /// Its name.
+    pub name: ObjectRef,
 }
 
 /// The reason of a failure, as conditions and Events show it.
@@ -122,7 +134,7 @@ impl fmt::Display for FailureReason {
 impl Failure {
     /// A failure with its message.
     pub fn new(reason: FailureReason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        Self { reason, message: message.into(), child: None }
     }
 
     /// The failure that an error of a request means. `verb` (`apply`, `delete`) and `what` are for the message.

@@ -25,6 +25,7 @@ mod dry_run;
 pub mod failure;
 mod ownership;
 mod refused;
+mod refused_children;
 mod target;
 mod write;
 mod write_error;
@@ -36,14 +37,16 @@ pub use self::{
     applier::{Applier, applying, merging},
     failure::{Failure, FailureClass, FailureReason, is_about_field},
     refused::RefusedWrites,
+    refused_children::RefusedChildren,
 };
 use self::{
+    failure::FailedChild,
     ownership::ensure_object_exists,
     refused::{RefusedWrite, WriteId},
     target::Target,
     write::{WriteOutcome, write},
 };
-use super::plan::{Delete, Plan, WriteCause};
+use super::plan::{Delete, Plan, Write, WriteCause};
 use crate::object::{Object, describe};
 
 /// The most concurrent writes for one object.
@@ -59,16 +62,21 @@ pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
         applied.failures.push(error.into_failure(&object));
         return applied;
     }
-    let ids: Vec<_> = plan.writes.iter().map(WriteId::of).collect();
+    let identified = |write: &Write| {
+        let child = FailedChild { kind: write.child.kind.clone(), name: write.child.name.clone() };
+        (WriteId::of(write), Box::new(child))
+    };
+    let ids: Vec<_> = plan.writes.iter().map(identified).collect();
     // `buffered` keeps the order of the plan, so that of several failures the same one comes first in each reconcile. A message
     // that alternates would be a status write with every retry.
     let writes =
         stream::iter(plan.writes.into_iter().map(|planned| write(applier, planned))).buffered(MAX_PARALLEL_WRITES);
-    for (id, result) in ids.into_iter().zip(writes.collect::<Vec<_>>().await) {
+    for ((id, child), result) in ids.into_iter().zip(writes.collect::<Vec<_>>().await) {
         match result {
             Ok(WriteOutcome::Written(written)) => applied.written.push(*written),
             Ok(WriteOutcome::Recreate(recreation)) => applied.recreations.push(recreation),
             Err(failure) => {
+                let failure = Failure { child: Some(child), ..failure };
                 applied.refused.extend(RefusedWrite::of(id, &failure));
                 applied.failures.push(failure);
             }

@@ -46,6 +46,8 @@ pub struct LastAnswer {
     in_sync: Option<ChildrenInSync>,
     /// The children at the time of the report. They may differ from the answer, for example while deletes are held back.
     children_when_reported: Option<Fingerprint>,
+    /// Which children were not ready at the time of the report, if the report depends on that.
+    unready_when_reported: Option<Fingerprint>,
     /// Whether the status shows it, and its verdict asks for no retry.
     is_reported: bool,
 }
@@ -63,6 +65,7 @@ impl LastAnswer {
             children,
             in_sync: None,
             children_when_reported: None,
+            unready_when_reported: None,
             is_reported: false,
         }
     }
@@ -81,7 +84,7 @@ impl LastAnswer {
 
     /// Whether a call with these inputs would return the same answer. Repeats the lookups, which costs no request.
     fn is_answer_to(&self, inputs: Inputs, lookups: &dyn Lookups) -> bool {
-        let same = |lookup: &AnsweredLookup| lookup.query.ask(lookups) == lookup.answer;
+        let same = |lookup: &AnsweredLookup| lookups.fingerprint(&lookup.query) == lookup.answer;
         !self.reads_clock && self.inputs == inputs && self.lookups.iter().all(same)
     }
 
@@ -92,7 +95,10 @@ impl LastAnswer {
             (None, Some(_)) => self.children_when_reported == Some(children_state(observed)),
             (None, None) => true,
         };
-        self.is_reported && is_as_seen && self.is_answer_to(inputs, lookups)
+        // What a plugin does not read of its children is no input, but they may be ready by now.
+        let is_as_ready =
+            self.unready_when_reported.is_none_or(|unready| unready == Fingerprint::of(&observed.unready()));
+        self.is_reported && is_as_seen && is_as_ready && self.is_answer_to(inputs, lookups)
     }
 
     /// Compares the children with those that were in sync. If one changed, they all are planned again.
@@ -126,6 +132,11 @@ impl LastAnswer {
         }
     }
 
+    /// Records that the report depends on which children are not ready.
+    pub fn depends_on_readiness(&mut self, unready: &[String]) {
+        self.unready_when_reported = Some(Fingerprint::of(unready));
+    }
+
     /// Records that the status does not show the answer, or that its verdict asks for a retry.
     pub fn mark_unreported(&mut self) {
         self.is_reported = false;
@@ -142,8 +153,8 @@ mod tests {
     use std::{collections::BTreeMap, sync::Arc};
 
     use pilothouse_engine::{
-        NoLookups, Query,
-        contract::{Child, ImmutablePolicy, KindRef, LookupError, RemovalPolicy, Verdict},
+        Answer, ContractSeries, NoLookups, Query, Scope,
+        contract::{Child, KindRef, LookupError, Verdict},
     };
 
     use super::*;
@@ -151,17 +162,15 @@ mod tests {
         labels,
         object::Object,
         pipeline::{call::in_sync::MetadataKeys, observe::LiveChild},
-        plugin::projection::Projected,
+        plugin::Called,
+        projection::Projected,
     };
 
     struct Answers(&'static str);
 
     impl Lookups for Answers {
-        fn get(&self, _: &KindRef, _: Option<&str>, _: &str) -> Result<Option<String>, LookupError> {
-            Ok(Some(self.0.to_owned()))
-        }
-        fn select(&self, _: &KindRef, _: Option<&str>, _: &str) -> Result<Vec<String>, LookupError> {
-            Ok(Vec::new())
+        fn answer(&self, _: &Query) -> Result<Answer, LookupError> {
+            Ok(Answer::of_texts(vec![self.0.to_owned()]))
         }
     }
 
@@ -185,18 +194,16 @@ mod tests {
         }
     }
 
+    fn called<'a>(digest: &'a str, config: &'a str) -> Called<'a> {
+        Called { digest, contract: ContractSeries::V0_2, config }
+    }
+
     fn inputs(observed: &Observed) -> Inputs {
-        Inputs::of("d", "null", observed)
+        Inputs::of(called("d", "null"), observed, &[])
     }
 
     fn id(text: &str) -> AnswerId {
-        let child = Child {
-            object: text.to_owned(),
-            on_immutable: ImmutablePolicy::Fail,
-            on_removal: RemovalPolicy::Delete,
-            unmanaged_fields: Vec::new(),
-        };
-        AnswerId::of("d", &observed("1", "1"), &[child])
+        AnswerId::of("d", &observed("1", "1"), &[Child::applied(text.to_owned())])
     }
 
     fn answer(observed: &Observed, recorded: Recorded, children: Option<AnswerId>) -> LastAnswer {
@@ -215,8 +222,9 @@ mod tests {
     #[test]
     fn an_answer_is_settled_until_an_input_changes() {
         let before = settled(&observed("1", "1"));
-        let is_settled =
-            |digest, config, now: &Observed| before.is_settled(Inputs::of(digest, config, now), &NoLookups, now);
+        let is_settled = |digest, config, now: &Observed| {
+            before.is_settled(Inputs::of(called(digest, config), now, &[]), &NoLookups, now)
+        };
         let none = Observed { children: Vec::new(), ..observed("1", "1") };
         for (name, digest, config, now, expected) in [
             ("the same", "d", "null", observed("1", "1"), true),
@@ -297,8 +305,8 @@ mod tests {
     #[test]
     fn an_answer_is_invalid_if_a_lookup_changed_or_the_clock_was_read() {
         let now = observed("1", "1");
-        let query = Query::Get { kind: KindRef::new("v1", "Secret"), namespace: None, name: "s".to_owned() };
-        let given = query.ask(&Answers("one"));
+        let query = Query::by_name(KindRef::new("v1", "Secret"), Scope::OwnNamespace, "s");
+        let given = Answers("one").fingerprint(&query);
         let recorded = Recorded { lookups: vec![AnsweredLookup { query, answer: given }], ..Recorded::default() };
         let before = answer(&now, recorded, None);
         let holds = |answer| before.response_for(inputs(&now), &Answers(answer)).is_some();

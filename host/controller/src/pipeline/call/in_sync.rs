@@ -137,9 +137,9 @@ impl AnswerId {
         let mut hasher = DefaultHasher::new();
         (digest, &observed.object.uid, children.len()).hash(&mut hasher);
         observed.schemas().for_each(|schema| schema.hash(&mut hasher));
-        for Child { object, on_immutable, on_removal, unmanaged_fields } in children {
-            let policies = (*on_immutable as u8, *on_removal as u8);
-            (object, policies, unmanaged_fields).hash(&mut hasher);
+        for Child { object, handling, after, on_immutable, on_removal, unmanaged_fields } in children {
+            let policies = (*handling as u8, *on_immutable as u8, *on_removal as u8);
+            (object, policies, after, unmanaged_fields).hash(&mut hasher);
         }
         Self(Fingerprint::of_hashed(&hasher))
     }
@@ -149,19 +149,14 @@ impl AnswerId {
 mod tests {
     use std::collections::BTreeMap;
 
-    use pilothouse_engine::contract::{ImmutablePolicy, KindRef, RemovalPolicy};
+    use pilothouse_engine::contract::{KindRef, RemovalPolicy};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{pipeline::observe::LiveChild, plugin::projection::Projected};
+    use crate::{pipeline::observe::LiveChild, projection::Projected};
 
     fn child(object: &str) -> Child {
-        Child {
-            object: object.to_owned(),
-            on_immutable: ImmutablePolicy::Fail,
-            on_removal: RemovalPolicy::Delete,
-            unmanaged_fields: Vec::new(),
-        }
+        Child::applied(object.to_owned())
     }
 
     fn observed(texts: &[Value]) -> Observed {

@@ -3,13 +3,17 @@
 
 use std::hash::{DefaultHasher, Hash};
 
-use pilothouse_engine::Fingerprint;
+use pilothouse_engine::{
+    Fingerprint,
+    contract::{Readiness, RefusedChild},
+};
 
 use crate::{
     labels,
     object::Object,
     pipeline::observe::Observed,
-    plugin::projection::{Projected, Projections},
+    plugin::Called,
+    projection::{Projected, Projections},
 };
 
 /// The fingerprint of a call's inputs, without lookups.
@@ -21,10 +25,10 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// The inputs of a call of the plugin version with this digest and this configuration.
-    pub fn of(digest: &str, config: &str, observed: &Observed) -> Self {
+    /// The inputs of a call of this version of the plugin.
+    pub fn of(called: Called<'_>, observed: &Observed, refused: &[RefusedChild]) -> Self {
         let object = ObjectState::of(&observed.object, observed.projection.as_deref());
-        Self { object, others: others(digest, config, observed) }
+        Self { object, others: others(called, observed, refused) }
     }
 
     /// The same inputs with another state of the object; none if the plugin sees a difference.
@@ -65,13 +69,25 @@ impl ObjectState {
     }
 }
 
-fn others(digest: &str, config: &str, observed: &Observed) -> Fingerprint {
+fn others(called: Called<'_>, observed: &Observed, refused: &[RefusedChild]) -> Fingerprint {
     let mut hasher = DefaultHasher::new();
-    (digest, config).hash(&mut hasher);
+    (called.digest, called.config).hash(&mut hasher);
+    let has_readiness = called.contract.has_readiness();
+    if has_readiness {
+        for RefusedChild { kind, namespace, name, reason, message } in refused {
+            (&kind.api_version, &kind.kind, namespace, name, reason, message).hash(&mut hasher);
+        }
+    }
     for child in &observed.children {
         let shown = match &child.projection {
             Projected::All => &*child.object.resource_version,
-            Projected::Part(text) => text,
+            Projected::Part(text) => {
+                if has_readiness {
+                    let Readiness { status, reason, message } = child.readiness();
+                    (status as u8, reason, message).hash(&mut hasher);
+                }
+                text
+            }
             // The request does not have this child, so its creation is no new input either.
             Projected::Nothing => continue,
         };

@@ -7,7 +7,10 @@ pub mod inputs;
 
 use std::sync::Arc;
 
-use pilothouse_engine::{CallContext, DeniedLookup, Outcome, Verb, contract::Response};
+use pilothouse_engine::{
+    CallContext, DeniedLookup, Outcome, Verb,
+    contract::{RefusedChild, Response},
+};
 
 use self::{answer::LastAnswer, in_sync::AnswerId, inputs::Inputs};
 use super::{observe::Observed, work_item::WorkItem};
@@ -17,6 +20,8 @@ use crate::events::Event;
 pub struct PluginCall<'a> {
     /// The object and its children.
     pub observed: &'a Observed,
+    /// The children that could not be written before.
+    pub refused: Vec<RefusedChild>,
     /// The fingerprint of the inputs.
     pub inputs: Inputs,
     /// The function to call.
@@ -49,7 +54,7 @@ pub async fn call_plugin(
     plugin_call: &PluginCall<'_>,
     before: Option<LastAnswer>,
 ) -> Result<PluginAnswer, CallError> {
-    let PluginCall { observed, inputs, verb } = plugin_call;
+    let PluginCall { observed, refused, inputs, verb } = plugin_call;
     // Not indexed: these are the lookups of the previous call, which are in the index already.
     let known = before.as_ref().and_then(|before| before.response_for(*inputs, &item.lookups()));
     if let (Some(answer), Some(response)) = (&before, known) {
@@ -57,7 +62,8 @@ pub async fn call_plugin(
         return Ok(PluginAnswer { response, answer: answer.clone() });
     }
     let context = CallContext { lookups: Arc::new(item.indexed_lookups()), now: item.context.clock.now() };
-    let call = item.plugin.reconciler.call(*verb, observed.request(&item.plugin.config), context);
+    let request = observed.request(item.plugin.contract(), refused.clone(), &item.plugin.config);
+    let call = item.plugin.reconciler.call(*verb, request, context);
     // A swap does not wait for slow calls of the old version: they are dropped, and the new version is called instead. `biased`
     // prefers a call that has just ended.
     let call = tokio::select! {

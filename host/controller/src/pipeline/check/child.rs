@@ -9,6 +9,7 @@ use super::{
     desired::DesiredChild,
     json::{drop_nulls, parse_object, text},
     names::{check_metadata, check_name, check_namespace},
+    order,
     owner::Owner,
     ownership, pointer,
     refusal::{MAX_CHILDREN, Refusal},
@@ -25,7 +26,12 @@ pub(super) fn complete_all(owner: &Owner<'_>, children: &[Child]) -> Result<Vec<
     if children.len() > MAX_CHILDREN {
         return Err(Refusal::TooMany(children.len()));
     }
-    let completed = children.iter().map(|child| complete(owner, child)).collect::<Result<Vec<_>, _>>()?;
+    let mut completed: Vec<DesiredChild> = Vec::with_capacity(children.len());
+    for child in children {
+        let after = order::places(owner, child, completed.len())?;
+        let order = order::place(&after, &completed);
+        completed.push(DesiredChild { after, order, ..complete(owner, child, order)? });
+    }
     let mut seen = BTreeSet::new();
     match completed.iter().find(|child| !seen.insert((&child.kind, &child.name))) {
         Some(child) => Err(Refusal::Duplicate(describe(&child.kind, &child.name))),
@@ -33,8 +39,8 @@ pub(super) fn complete_all(owner: &Owner<'_>, children: &[Child]) -> Result<Vec<
     }
 }
 
-fn complete(owner: &Owner<'_>, child: &Child) -> Result<DesiredChild, Refusal> {
-    let Child { object, on_immutable, on_removal, unmanaged_fields } = child;
+fn complete(owner: &Owner<'_>, child: &Child, order: u32) -> Result<DesiredChild, Refusal> {
+    let Child { object, handling, after: _, on_immutable, on_removal, unmanaged_fields } = child;
     let mut body = parse_object("a child", object)?;
     let kind = declared_kind(owner, &body)?;
     let name = text(&body, &["metadata", "name"]).filter(|name| !name.is_empty());
@@ -62,9 +68,22 @@ fn complete(owner: &Owner<'_>, child: &Child) -> Result<DesiredChild, Refusal> {
     if !unmanaged_fields.is_empty() {
         body["metadata"]["annotations"][labels::UNMANAGED] = json!(unmanaged_fields.join(" "));
     }
+    if order > 0 {
+        body["metadata"]["annotations"][labels::ORDER] = json!(order.to_string());
+    }
     // Last, because the digest covers the whole body.
     let digest = ownership::add_metadata(owner, &mut body, &kind, &name, *on_removal);
-    Ok(DesiredChild { kind, name, body, digest, on_immutable: *on_immutable, unmanaged: unmanaged_fields.clone() })
+    Ok(DesiredChild {
+        kind,
+        name,
+        body,
+        digest,
+        handling: *handling,
+        after: Vec::new(),
+        order,
+        on_immutable: *on_immutable,
+        unmanaged: unmanaged_fields.clone(),
+    })
 }
 
 /// The fields that say which object a child is.
@@ -88,7 +107,7 @@ fn remove_server_fields(body: &mut Map<String, Value>) {
     metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
 }
 
-fn malformed(what: String, why: &str) -> Refusal {
+pub(super) fn malformed(what: String, why: &str) -> Refusal {
     Refusal::Malformed { what, why: why.to_owned() }
 }
 
@@ -163,6 +182,11 @@ mod tests {
             let unmanaged = Child { unmanaged_fields: vec![field.to_owned()], ..child(&config_map("")) };
             let refusal = checked("ns", vec![unmanaged]).err();
             assert_eq!(refusal.as_ref().map(Refusal::reason), Some("PluginContractViolated"), "{field}");
+        }
+        for (after, expected) in [(vec![0], true), (vec![1], false), (vec![2], false), (vec![u32::MAX], false)] {
+            let second = Child { after: after.clone(), ..child(&config_map("").replace("\"a\"", "\"b\"")) };
+            let children = checked("ns", vec![child(&config_map("")), second]);
+            assert_eq!(children.is_ok(), expected, "{after:?}: {children:?}");
         }
         assert!(checked("", vec![child(namespace)]).is_ok(), "a cluster-scoped object may own cluster-scoped children");
         assert!(checked("", vec![child(&other)]).is_ok(), "and namespaced ones that say where they live");

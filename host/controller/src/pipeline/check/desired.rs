@@ -1,9 +1,9 @@
 //! An answer after check and completion. Values only.
 
-use pilothouse_engine::contract::{Condition, Event, ImmutablePolicy, KindRef, Measurement, Verdict};
+use pilothouse_engine::contract::{Condition, Event, Handling, ImmutablePolicy, KindRef, Measurement, Verdict};
 use serde_json::{Map, Value};
 
-use crate::object::ObjectRef;
+use crate::{object::ObjectRef, pipeline::conditions::READY};
 
 /// A checked and completed answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,13 @@ pub enum DesiredChildren {
     InSync,
     /// These, and no others.
     These(Vec<DesiredChild>),
+}
+
+impl Desired {
+    /// Whether `Ready` depends on how far the children are: the plugin is done, and does not judge that itself.
+    pub fn asks_for_readiness(&self) -> bool {
+        self.verdict == Verdict::Done && self.conditions.iter().all(|condition| condition.condition_type != READY)
+    }
 }
 
 impl DesiredChildren {
@@ -70,6 +77,12 @@ pub struct DesiredChild {
     pub body: Value,
     /// The digest of the body, which is also in its annotation [`crate::labels::APPLIED`].
     pub digest: String,
+    /// What the host does with it.
+    pub handling: Handling,
+    /// The children that must be current before this one is written, by their places in the answer. All are before it.
+    pub after: Vec<usize>,
+    /// Its place in the order, from 1 on; 0 if it waits for no other.
+    pub order: u32,
     /// The policy for changes of immutable fields.
     pub on_immutable: ImmutablePolicy,
     /// The JSON pointers of fields that are left to others. They are not in the body.

@@ -20,6 +20,7 @@ mod desired;
 mod json;
 pub mod measurement;
 mod names;
+mod order;
 mod owner;
 mod ownership;
 mod pointer;
@@ -40,7 +41,7 @@ use self::{
 pub use self::{
     desired::{Desired, DesiredChild, DesiredChildren},
     owner::{KnownKinds, Owner},
-    refusal::Refusal,
+    refusal::{MAX_CHILDREN, Refusal},
 };
 use crate::schema::Cursor;
 

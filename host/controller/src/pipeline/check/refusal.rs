@@ -3,7 +3,7 @@
 use pilothouse_engine::contract::KindRef;
 
 /// The most children one object may have.
-pub(super) const MAX_CHILDREN: usize = 1_000;
+pub const MAX_CHILDREN: usize = 1_000;
 
 /// The reason for which an answer is refused as a whole.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pilothouse_engine::{
     Manifest,
-    contract::{Child, ImmutablePolicy, KindRef, RemovalPolicy, Response, Verdict},
+    contract::{Child, KindRef, Response, Verdict},
 };
 
 use super::{Children, DesiredChild, DesiredChildren, Owner, Refusal, check};
@@ -17,7 +17,7 @@ use crate::{
 fn manifest() -> Manifest {
     let children = [("v1", "ConfigMap"), ("v1", "Namespace"), ("example.com/v1", "Absent")];
     let children = children.map(|(version, kind)| KindRef::new(version, kind)).into();
-    Manifest { children, ..Manifest::new("web", "1.0.0", KindRef::new("example.com/v1", "Web")) }
+    Manifest { children, orders_children: true, ..Manifest::new("web", "1.0.0", KindRef::new("example.com/v1", "Web")) }
 }
 
 fn kinds() -> BTreeMap<KindRef, KnownKind> {
@@ -42,12 +42,7 @@ fn object(namespace: &str) -> Object {
 
 /// A child with default policies.
 pub(super) fn child(body: &str) -> Child {
-    Child {
-        object: body.to_owned(),
-        on_immutable: ImmutablePolicy::Fail,
-        on_removal: RemovalPolicy::Delete,
-        unmanaged_fields: Vec::new(),
-    }
+    Child::applied(body.to_owned())
 }
 
 /// A ConfigMap with extra metadata.

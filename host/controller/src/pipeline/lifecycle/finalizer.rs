@@ -1,5 +1,6 @@
-//! The finalizer of an object. Only plugins that export `finalizer` have one. It is added before the first child is created, and
-//! removed when the plugin has finalized the object. Never touches a finalizer of somebody else.
+//! The finalizers of an object: that of its plugin, if the plugin exports `finalizer`, and that of the host, if its children are in an
+//! order. Each is added before the first child that needs it is created. The plugin's is removed when the plugin has finalized the object,
+//! the host's when the children that go in an order are gone. Never touches a finalizer of somebody else.
 
 use kube::{Client, api::Patch};
 use pilothouse_engine::Manifest;
@@ -23,6 +24,8 @@ pub enum FinalizerStep {
     Finalize,
     /// The object is being deleted, but this version of the plugin does not finalize any more: remove the finalizer.
     Release,
+    /// The object is being deleted and its children are in an order: delete them one after the other.
+    TearDown,
     /// The object is being deleted and does not have our finalizer: leave it to garbage collection.
     Ignore,
 }
@@ -35,8 +38,14 @@ pub fn next_step(object: &Object, manifest: &Manifest) -> FinalizerStep {
         (false, _, _) => FinalizerStep::Reconcile,
         (true, true, true) => FinalizerStep::Finalize,
         (true, false, true) => FinalizerStep::Release,
+        (true, _, false) if has_order(object) => FinalizerStep::TearDown,
         (true, _, false) => FinalizerStep::Ignore,
     }
+}
+
+/// Whether the object has the finalizer for children in an order.
+pub fn has_order(object: &Object) -> bool {
+    object.finalizers.iter().any(|held| **held == *labels::ORDERED_DELETION)
 }
 
 /// Whether garbage collection works on the object's children right now, after `kubectl delete --cascade=foreground` or
@@ -63,6 +72,26 @@ pub async fn add(client: &Client, plugin: &ActivePlugin, object: &Object) -> Res
     let mut finalizers: Vec<_> = object.finalizers.iter().map(ToString::to_string).collect();
     finalizers.push(finalizer(plugin.manifest()));
     write(client, plugin, object, json!(finalizers)).await
+}
+
+/// Adds the finalizer for children in an order.
+///
+/// # Errors
+/// As for [`add`].
+pub async fn add_order(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
+    let mut finalizers: Vec<_> = object.finalizers.iter().map(ToString::to_string).collect();
+    finalizers.push(labels::ORDERED_DELETION.to_owned());
+    write(client, plugin, object, json!(finalizers)).await
+}
+
+/// Removes the finalizer for children in an order. An object that does not exist any more is no error.
+///
+/// # Errors
+/// As for [`remove`].
+pub async fn remove_order(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
+    let others = object.finalizers.iter().filter(|held| ***held != *labels::ORDERED_DELETION);
+    let others: Vec<_> = others.map(ToString::to_string).collect();
+    write(client, plugin, object, json!(others)).await
 }
 
 /// Removes the plugin's finalizer from an object. An object that does not exist any more is no error.
@@ -128,6 +157,9 @@ mod tests {
             (false, true, Some(named), Some(named), FinalizerStep::Reconcile),
             (true, true, Some(named), Some(named), FinalizerStep::Finalize),
             (true, true, Some(named), Some(default), FinalizerStep::Finalize),
+            (true, false, None, Some(labels::ORDERED_DELETION), FinalizerStep::TearDown),
+            (true, true, None, Some(labels::ORDERED_DELETION), FinalizerStep::TearDown),
+            (false, false, None, Some(labels::ORDERED_DELETION), FinalizerStep::Reconcile),
         ] {
             let mut finalizers = vec!["example.com/other".into()];
             finalizers.extend(held.map(Into::into));

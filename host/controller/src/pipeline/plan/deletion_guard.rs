@@ -94,7 +94,7 @@ mod tests {
             observe::LiveChild,
             plan::{Delete, DeleteCause},
         },
-        plugin::projection::Projected,
+        projection::Projected,
     };
 
     fn observed(children: usize, text: &serde_json::Value) -> Observed {

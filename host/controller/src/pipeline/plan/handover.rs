@@ -43,7 +43,7 @@ fn put(fields: &mut Value, pointer: &str, live: &Value) {
 
 #[cfg(test)]
 mod tests {
-    use pilothouse_engine::contract::{ImmutablePolicy, KindRef};
+    use pilothouse_engine::contract::{Handling, ImmutablePolicy, KindRef};
 
     use super::*;
 
@@ -53,6 +53,9 @@ mod tests {
             name: crate::object::ObjectRef::new("ns", "web"),
             body: json!({}),
             digest: "f".to_owned(),
+            handling: Handling::Apply,
+            after: Vec::new(),
+            order: 0,
             on_immutable: ImmutablePolicy::Fail,
             unmanaged: unmanaged.iter().map(ToString::to_string).collect(),
         }

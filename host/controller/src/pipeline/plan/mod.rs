@@ -21,26 +21,25 @@ pub mod diff;
 mod handover;
 mod list_repair;
 mod normalised;
+mod order;
 mod recreation;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use pilothouse_engine::contract::KindRef;
+use pilothouse_engine::contract::{Handling, KindRef};
 use serde_json::Value;
 
 use self::{
     diff::{Difference, differences},
     handover::handover,
     list_repair::list_repair,
+    order::{Order, Standing},
 };
 pub use self::{
     normalised::Normalised,
     recreation::{Recreation, Recreations},
 };
-use super::{
-    check::DesiredChild,
-    observe::{LiveChild, Observed},
-};
+use super::{check::DesiredChild, observe::Observed};
 use crate::{
     labels,
     object::{Object, annotation, describe},
@@ -56,6 +55,10 @@ pub struct Plan {
     pub deletes: Vec<Delete>,
     /// Desired children that are being deleted. They are created again once they are gone.
     pub awaited: Vec<String>,
+    /// Why desired children are not written yet, or others not deleted: more must be current, or gone, first.
+    pub waiting: Vec<String>,
+    /// The last place in the order among the children that go.
+    pub last_to_go: u32,
 }
 
 /// A create or an update.
@@ -109,6 +112,8 @@ pub enum DeleteCause {
     NotReturned,
     /// The plugin's manifest no longer declares its kind.
     KindNotDeclared,
+    /// Its object is being deleted, and its children go in an order.
+    OwnerDeleted,
     /// An immutable field would change, and the plugin's policy is to recreate the child.
     Recreate,
 }
@@ -118,6 +123,7 @@ impl fmt::Display for DeleteCause {
         f.write_str(match self {
             Self::NotReturned => "no longer returned",
             Self::KindNotDeclared => "its kind is no longer declared",
+            Self::OwnerDeleted => "its object is being deleted",
             Self::Recreate => "recreate: a field cannot change",
         })
     }
@@ -134,6 +140,26 @@ impl fmt::Display for WriteCause {
 }
 
 impl Plan {
+    /// Leaves out the deletes of children for which others must go first. Not before the guard against mass deletion has seen all of
+    /// them.
+    pub fn hold_deletes(&mut self) {
+        let last = self.last_to_go;
+        if last == 0 {
+            return;
+        }
+        let (now, later) = std::mem::take(&mut self.deletes).into_iter().partition(|delete| {
+            // What is created anew is not among those that go.
+            delete.cause == DeleteCause::Recreate || delete.live.order() == last
+        });
+        self.deletes = now;
+        let later: Vec<Delete> = later;
+        let words = later.iter().map(|delete| {
+            let child = describe(&delete.kind, &delete.live.name);
+            format!("{child} goes once the children that waited for it are gone")
+        });
+        self.waiting.extend(words);
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.deletes.is_empty()
@@ -176,41 +202,93 @@ pub struct PlanHistory<'a> {
     pub recreations: &'a Recreations,
 }
 
+/// What is to be done about one desired child.
+enum Step {
+    Nothing(Standing),
+    Await(String),
+    Write(Box<Write>),
+    Delete(Delete),
+}
+
 /// Plans the writes and deletes that make the live children equal to the desired ones.
 pub fn plan(children: Vec<DesiredChild>, observed: &Observed, history: PlanHistory<'_>) -> Plan {
-    let mut plan = Plan { deletes: surplus(&children, observed), ..Plan::default() };
-    let live = observed.children_by_name();
+    let mut plan = surplus(&children, observed);
+    let (live, mut order) = (observed.children_by_name(), Order::of(&children));
     for child in children {
-        match live.get(&(&child.kind, &child.name)).copied() {
-            None => plan.writes.push(create(child)),
-            Some(live) if observed.is_released(live) => {}
-            // An update would be accepted, but it would be lost when the object goes.
-            Some(live) if live.deleting => plan.awaited.push(describe(&child.kind, &child.name)),
-            Some(live) if history.recreations.contains(&child, live) => {
-                plan.deletes.push(Delete { kind: child.kind, live: live.clone(), cause: DeleteCause::Recreate });
-            }
-            Some(live) => {
-                let schema = observed.schema_of(&child.kind);
-                plan.writes.extend(update(child, live, schema, history.normalised));
-            }
+        let live = live.get(&(&child.kind, &child.name)).copied();
+        let obstacle = order.obstacle(&child);
+        order.begin(&child);
+        match (step(child, live, observed, history), obstacle) {
+            (Step::Nothing(standing), _) => order.end(&standing),
+            (Step::Await(child), _) => plan.awaited.push(child),
+            (Step::Write(_) | Step::Delete(_), Some(obstacle)) => plan.waiting.push(obstacle),
+            (Step::Write(write), None) => plan.writes.push(*write),
+            (Step::Delete(delete), None) => plan.deletes.push(delete),
         }
     }
     plan
 }
 
-/// The deletes of live children that are not desired. Children to be kept and released ones stay.
-fn surplus(children: &[DesiredChild], observed: &Observed) -> Vec<Delete> {
+fn step(child: DesiredChild, live: Option<&Arc<Object>>, observed: &Observed, history: PlanHistory<'_>) -> Step {
+    let Some(live) = live else {
+        return match child.handling {
+            Handling::Apply | Handling::Create => Step::Write(create(child).into()),
+            Handling::Keep => Step::Nothing(Standing::Absent),
+        };
+    };
+    if observed.is_released(live) {
+        return Step::Nothing(Standing::Live(live.clone()));
+    }
+    if live.deleting {
+        return match child.handling {
+            // An update would be accepted, but it would be lost when the object goes.
+            Handling::Apply | Handling::Create => Step::Await(describe(&child.kind, &child.name)),
+            Handling::Keep => Step::Nothing(Standing::Absent),
+        };
+    }
+    if child.handling != Handling::Apply {
+        return Step::Nothing(Standing::Live(live.clone()));
+    }
+    if history.recreations.contains(&child, live) {
+        return Step::Delete(Delete { kind: child.kind, live: live.clone(), cause: DeleteCause::Recreate });
+    }
+    let schema = observed.schema_of(&child.kind);
+    match update(child, live, schema, history.normalised) {
+        Some(write) => Step::Write(write.into()),
+        None => Step::Nothing(Standing::Live(live.clone())),
+    }
+}
+
+/// The plan for an object that is being deleted and whose children go in an order: the deletes of those that are next. Empty once garbage
+/// collection may have the rest.
+pub fn teardown(observed: &Observed) -> Plan {
+    let mut plan = surplus(&[], observed);
+    if plan.last_to_go == 0 {
+        return Plan::default();
+    }
+    plan.deletes.iter_mut().for_each(|delete| delete.cause = DeleteCause::OwnerDeleted);
+    plan.hold_deletes();
+    plan
+}
+
+/// A plan with the deletes of live children that are not desired. Children to be kept and released ones stay.
+fn surplus(children: &[DesiredChild], observed: &Observed) -> Plan {
     let wanted: BTreeSet<_> = children.iter().map(|child| (&child.kind, &child.name)).collect();
     let declared = observed.children.iter().map(|child| (child, DeleteCause::NotReturned));
     let former = observed.former.iter().map(|child| (child, DeleteCause::KindNotDeclared));
-    let delete = |(child, cause): (&LiveChild, DeleteCause)| {
+    let mut plan = Plan::default();
+    for (child, cause) in declared.chain(former) {
         let live = &child.object;
         // Whether it stays is read from its annotations, which takes longest and therefore comes last.
-        let is_surplus = !live.deleting && !wanted.contains(&(&child.kind, &live.name));
-        let goes = is_surplus && !live.is_kept() && !observed.is_released(live);
-        goes.then(|| Delete { kind: child.kind.clone(), live: live.clone(), cause })
-    };
-    declared.chain(former).filter_map(delete).collect()
+        let is_surplus = !wanted.contains(&(&child.kind, &live.name));
+        if is_surplus && !live.is_kept() && !observed.is_released(live) {
+            plan.last_to_go = plan.last_to_go.max(live.order());
+            if !live.deleting {
+                plan.deletes.push(Delete { kind: child.kind.clone(), live: live.clone(), cause });
+            }
+        }
+    }
+    plan
 }
 
 fn create(child: DesiredChild) -> Write {
@@ -254,7 +332,8 @@ mod tests {
     use super::*;
     use crate::{
         object::{ControllerRef, ObjectRef},
-        plugin::projection::Projected,
+        pipeline::observe::LiveChild,
+        projection::Projected,
     };
 
     fn kind() -> KindRef {
@@ -267,6 +346,9 @@ mod tests {
             name: ObjectRef::new("ns", name),
             body: json!({"data": {"key": data}}),
             digest: digest.to_owned(),
+            handling: Handling::Apply,
+            after: Vec::new(),
+            order: 0,
             on_immutable: ImmutablePolicy::Fail,
             unmanaged: Vec::new(),
         }
@@ -312,7 +394,7 @@ mod tests {
         });
         let deletes = plan.deletes.iter().map(|delete| format!("delete {}", delete.live.name.name));
         let awaited = plan.awaited.iter().map(|child| format!("await {child}"));
-        writes.chain(deletes).chain(awaited).collect()
+        writes.chain(deletes).chain(awaited).chain(plan.waiting.iter().cloned()).collect()
     }
 
     #[test]
@@ -339,6 +421,106 @@ mod tests {
     }
 
     #[test]
+    fn a_child_that_is_created_only_or_kept_is_not_changed() {
+        let with = |handling, name: &str| DesiredChild { handling, ..child(name, "2", "g") };
+        let (create, keep) = (|| with(Handling::Create, "a"), || with(Handling::Keep, "a"));
+        let there = || live("a", "1", "f");
+        let deleting = || Object { deleting: true, ..there() };
+        for (name, wanted, there, expected) in [
+            ("created only, missing", create(), vec![], vec!["create a"]),
+            ("created only, there", create(), vec![there()], vec![]),
+            ("created only, being deleted", create(), vec![deleting()], vec!["await ConfigMap 'a'"]),
+            ("kept, missing", keep(), vec![], vec![]),
+            ("kept, there", keep(), vec![there()], vec![]),
+            ("kept, being deleted", keep(), vec![deleting()], vec![]),
+        ] {
+            assert_eq!(planned(vec![wanted], there), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_child_is_written_once_those_that_it_waits_for_are_current() {
+        let after = |places: &[usize], child: DesiredChild| DesiredChild { after: places.to_vec(), ..child };
+        let chain = || vec![child("a", "1", "f"), after(&[0], child("b", "1", "f")), after(&[1], child("c", "1", "f"))];
+        let there = |name: &str| live(name, "1", "f");
+        let unready = |name: &str| {
+            let text = json!({
+                "data": {"key": "1"}, "metadata": {"annotations": {labels::APPLIED: "f"}},
+                "status": {"conditions": [{"type": "Ready", "status": "False", "message": "not yet"}]},
+            });
+            Object { text: text.to_string().into(), ..there(name) }
+        };
+        let waits = |child: &str, awaited: &str, why: &str| {
+            format!("ConfigMap '{child}' waits for ConfigMap '{awaited}': {why}")
+        };
+        let unwritten = "it is not written yet";
+        for (name, there, expected) in [
+            (
+                "none is there",
+                vec![],
+                vec!["create a".to_owned(), waits("b", "a", unwritten), waits("c", "b", unwritten)],
+            ),
+            ("the first is there", vec![there("a")], vec!["create b".to_owned(), waits("c", "b", unwritten)]),
+            (
+                "the first is not ready",
+                vec![unready("a")],
+                vec![waits("b", "a", "not yet"), waits("c", "b", unwritten)],
+            ),
+            ("the first is missing", vec![there("b")], vec!["create a".to_owned(), "create c".to_owned()]),
+            (
+                "a change",
+                vec![unready("a"), live("b", "9", "f")],
+                vec![waits("b", "a", "not yet"), waits("c", "b", unwritten)],
+            ),
+            ("all are there", vec![unready("a"), there("b"), there("c")], vec![]),
+        ] {
+            assert_eq!(planned(chain(), there), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn children_in_order_go_in_the_reverse_order() {
+        let placed = |name: &str, order: u32| {
+            let annotations = json!({labels::APPLIED: "f", labels::ORDER: order.to_string()});
+            Object {
+                text: json!({"metadata": {"annotations": annotations}}).to_string().into(),
+                ..live(name, "1", "f")
+            }
+        };
+        let going = |name: &str, order: u32| Object { deleting: true, ..placed(name, order) };
+        let deleted = |there: Vec<Object>| {
+            let observed = observed(there);
+            let (normalised, recreations) = (&Normalised::default(), &Recreations::default());
+            let mut plan = plan(Vec::new(), &observed, PlanHistory { normalised, recreations });
+            plan.hold_deletes();
+            let names = |plan: &Plan| plan.deletes.iter().map(|it| it.live.name.name.to_string()).collect::<Vec<_>>();
+            let (now, teardown) = (names(&plan), teardown(&observed));
+            (now, plan.waiting.len(), names(&teardown))
+        };
+        let of = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for (name, there, now, waiting, teardown) in [
+            ("a chain", vec![live("a", "1", "f"), placed("b", 1), placed("c", 2)], of(&["c"]), 2, of(&["c"])),
+            ("the last is on its way", vec![live("a", "1", "f"), placed("b", 1), going("c", 2)], of(&[]), 2, of(&[])),
+            (
+                "the last is gone",
+                vec![live("a", "1", "f"), placed("b", 1), placed("x", 1)],
+                of(&["b", "x"]),
+                1,
+                of(&["b", "x"]),
+            ),
+            (
+                "only those that wait for none",
+                vec![live("a", "1", "f"), live("b", "1", "f")],
+                of(&["a", "b"]),
+                0,
+                of(&[]),
+            ),
+        ] {
+            assert_eq!(deleted(there), (now, waiting, teardown), "{name}");
+        }
+    }
+
+    #[test]
     fn released_children_of_a_deleted_object_are_left_alone() {
         let owner = ControllerRef {
             api_version: "example.com/v1".into(),
@@ -356,7 +538,7 @@ mod tests {
         };
         assert_eq!(names(vec![child("released", "2", "g"), child("ours", "2", "g")]), ["ours"]);
         assert_eq!(names(vec![]), ["ours"]);
-        assert_eq!(observed.request("null").children.len(), 1, "the plugin does not see it");
+        assert_eq!(observed.own_children().count(), 1, "the plugin does not see it");
     }
 
     #[test]

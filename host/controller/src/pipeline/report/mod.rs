@@ -187,7 +187,9 @@ fn log(item: &WorkItem<'_>, result: &ReconcileResult) {
     let decision = result.action.decision(item.failures);
     match &result.health {
         Health::Applied | Health::ChildrenUntouched => tracing::debug!("reconciled"),
-        Health::Progressing(why) => tracing::info!(reason = why.reason, decision, "{}", why.message),
+        Health::ChildrenNotReady(why) | Health::Progressing(why) => {
+            tracing::info!(reason = why.reason, decision, "{}", why.message)
+        }
         Health::Stalled(why) => tracing::warn!(reason = why.reason, decision, "{}", why.message),
     }
 }

@@ -179,6 +179,16 @@ pub fn deletes_held_back(desired: Desired, why: &str, how_to_confirm: &str) -> R
     }
 }
 
+/// The object is being deleted, and its children go one after the other.
+pub fn tearing_down(waiting: &[String]) -> ReconcileResult {
+    let message = waiting.first().map_or_else(
+        || "waiting until its last children in order are gone".to_owned(),
+        |first| with_others(first, waiting),
+    );
+    let health = Health::Progressing(StatusReason::new("DeletingChildren", message));
+    ReconcileResult::new(health, None, Action::AwaitChange)
+}
+
 /// The plugin returned other children in every round.
 pub fn not_converging(desired: Desired, rounds: usize) -> ReconcileResult {
     let message = format!("the plugin returned other children in each of {rounds} rounds");
@@ -190,18 +200,51 @@ pub fn not_converging(desired: Desired, rounds: usize) -> ReconcileResult {
     }
 }
 
-/// The answer was carried out, so its verdict decides. `awaited` are children that must be gone before they are created again.
-pub fn carried_out(desired: Desired, awaited: &[String]) -> ReconcileResult {
+/// What an answer that was carried out still needs, each in words.
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    /// Children that must be gone before they are created again.
+    pub awaited: Vec<String>,
+    /// Children that are not written yet, and what they wait for.
+    pub waiting: Vec<String>,
+    /// Children that are not as their specs say.
+    pub unready: Vec<String>,
+}
+
+impl Pending {
+    /// The health of an object whose children the answer leaves like this; none if nothing is pending.
+    fn health(&self) -> Option<Health> {
+        if !self.awaited.is_empty() {
+            let message = format!("waiting until {} is deleted", self.awaited.join(", "));
+            return Some(Health::Progressing(StatusReason::new("AwaitingDeletion", message)));
+        }
+        if let Some(first) = self.waiting.first() {
+            return Some(Health::Progressing(StatusReason::new("AwaitingChildren", with_others(first, &self.waiting))));
+        }
+        let first = self.unready.first()?;
+        Some(Health::ChildrenNotReady(StatusReason::new("ChildrenNotReady", with_others(first, &self.unready))))
+    }
+}
+
+/// The first of several, and how many there are besides.
+fn with_others(first: &str, all: &[String]) -> String {
+    match all.len() {
+        0 | 1 => first.to_owned(),
+        several => format!("{first}; and {} more", several - 1),
+    }
+}
+
+/// The answer was carried out, so its verdict decides.
+pub fn carried_out(desired: Desired, pending: Pending) -> ReconcileResult {
     let requested = requested_delay(&desired);
     let calm = requested.map_or(Action::AwaitChange, Action::RequeueAfter);
     let mut faults = Vec::new();
     let (health, action) = match &desired.verdict {
-        Verdict::Done if !awaited.is_empty() => {
-            let message = format!("waiting until {} is deleted", awaited.join(", "));
-            (Health::Progressing(StatusReason::new("AwaitingDeletion", message)), calm)
+        Verdict::Done => {
+            let untouched = desired.children == DesiredChildren::Leave;
+            let applied = if untouched { Health::ChildrenUntouched } else { Health::Applied };
+            (pending.health().unwrap_or(applied), calm)
         }
-        Verdict::Done if desired.children == DesiredChildren::Leave => (Health::ChildrenUntouched, calm),
-        Verdict::Done => (Health::Applied, calm),
         Verdict::Wait(waiting) => {
             let delay = Duration::from_secs(waiting.seconds.into());
             let delay = requested.map_or(delay, |requested| requested.min(delay));
@@ -247,7 +290,7 @@ mod tests {
             let result = writes_failed(&failures, None);
             let message = match &result.health {
                 Health::Progressing(why) | Health::Stalled(why) => why.message.as_str(),
-                Health::Applied | Health::ChildrenUntouched => "",
+                Health::Applied | Health::ChildrenUntouched | Health::ChildrenNotReady(_) => "",
             };
             assert_eq!((message, result.faults.len(), result.class), (expected, events, Some(class)));
         }

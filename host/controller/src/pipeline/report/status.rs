@@ -24,6 +24,8 @@ pub enum Health {
     Applied,
     /// The same, but the plugin left the children as they are.
     ChildrenUntouched,
+    /// Everything is applied, but some children are not as their specs say. The plugin may set `Ready` itself.
+    ChildrenNotReady(StatusReason),
     /// In progress.
     Progressing(StatusReason),
     /// Stuck until somebody changes something.
@@ -177,16 +179,20 @@ fn host_conditions(report: &Report) -> HostConditions {
         ready: condition(READY, ConditionStatus::IsFalse, reason, message),
         reconciling_or_stalled: Some(condition(condition_type, ConditionStatus::IsTrue, reason, message)),
     };
+    let ready = |message: &str| condition(READY, ConditionStatus::IsTrue, "Reconciled", message);
     match &report.health {
-        Health::Applied => plugin_conditions(report, "all children are applied"),
-        Health::ChildrenUntouched => plugin_conditions(report, "the plugin leaves the children as they are"),
+        Health::Applied => plugin_conditions(report, ready("all children are applied")),
+        Health::ChildrenUntouched => plugin_conditions(report, ready("the plugin leaves the children as they are")),
+        Health::ChildrenNotReady(StatusReason { reason, message }) => {
+            plugin_conditions(report, condition(READY, ConditionStatus::IsFalse, reason, message))
+        }
         Health::Progressing(why) => not_ready(RECONCILING, why),
         Health::Stalled(why) => not_ready(STALLED, why),
     }
 }
 
-/// The conditions of an object whose answer is applied: the plugin's own, or `Ready` with this message.
-fn plugin_conditions(report: &Report, message: &str) -> HostConditions {
+/// The conditions of an object whose answer is applied: the plugin's own, or this `Ready`.
+fn plugin_conditions(report: &Report, ready: Condition) -> HostConditions {
     let own = |kind: &str| report.conditions.iter().flatten().find(|condition| condition.condition_type == kind);
     let (yes, no) = (ConditionStatus::IsTrue, ConditionStatus::IsFalse);
     let own_ready = own(READY);
@@ -196,7 +202,7 @@ fn plugin_conditions(report: &Report, message: &str) -> HostConditions {
         let ready = ready.unwrap_or_else(|| condition(READY, no, &stalled.reason, &stalled.message));
         return HostConditions { ready, reconciling_or_stalled: Some(stalled.clone()) };
     }
-    let ready = own_ready.cloned().unwrap_or_else(|| condition(READY, yes, "Reconciled", message));
+    let ready = own_ready.cloned().unwrap_or(ready);
     // A plugin that reports not ready without a reason to be stuck is still at work.
     let reconciling = (ready.status != yes).then(|| condition(RECONCILING, yes, &ready.reason, &ready.message));
     HostConditions { ready, reconciling_or_stalled: reconciling }
@@ -307,6 +313,8 @@ mod tests {
                 &["Ready=False:Why", "Reconciling=True:Why"],
             ),
             (Health::Progressing(why()), vec![own("Ready", yes, "Up")], &["Ready=False:Why", "Reconciling=True:Why"]),
+            (Health::ChildrenNotReady(why()), vec![], &["Ready=False:Why", "Reconciling=True:Why"]),
+            (Health::ChildrenNotReady(why()), vec![own("Ready", yes, "Up")], &["Ready=True:Up"]),
             (Health::Stalled(why()), vec![own("Ready", yes, "Up")], &["Ready=False:Why", "Stalled=True:Why"]),
         ];
         for (health, conditions, expected) in cases {

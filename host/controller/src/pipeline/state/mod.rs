@@ -23,7 +23,7 @@ use std::{
 
 pub use self::ongoing_failure::OngoingFailure;
 use super::{
-    apply::RefusedWrites,
+    apply::{RefusedChildren, RefusedWrites},
     call::answer::LastAnswer,
     plan::{Normalised, Recreations},
     report::Reports,
@@ -41,6 +41,8 @@ pub struct ObjectState {
     pub recreations: Recreations,
     /// Writes that the API server refused, until their next try.
     pub refused_writes: RefusedWrites,
+    /// Children that could not be written, to tell the plugin.
+    pub refused_children: RefusedChildren,
     /// The previous reports.
     pub reports: Reports,
     /// The object's generation, if it was reported but its answer is not carried out yet.

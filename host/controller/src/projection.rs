@@ -41,7 +41,7 @@ pub enum Projected {
 
 /// A tree of fields to keep.
 #[derive(Clone, Debug, Default)]
-struct Projection {
+pub struct Projection {
     /// Whether the whole value is kept, not only some of its fields.
     whole: bool,
     /// Whether the plugin declares that it reads the value; the identity is kept without that.
@@ -51,7 +51,7 @@ struct Projection {
 
 impl Projection {
     /// Keeps these fields and the identity.
-    fn showing(fields: &[String]) -> Self {
+    pub fn showing(fields: &[String]) -> Self {
         let mut all = Self::default();
         IDENTITY.into_iter().for_each(|pointer| all.at(pointer).whole = true);
         for pointer in fields {
@@ -66,8 +66,9 @@ impl Projection {
         pointer_keys(pointer).fold(self, |part, key| part.fields.entry(key).or_default())
     }
 
-    /// Projects the text of an object. A field that is no object is kept whole even if only parts of it are selected.
-    fn of(&self, text: &str) -> (String, bool) {
+    /// The projection of an object's text, and whether it has any of the fields that are read. A field that is no object is kept whole
+    /// even if only parts of it are selected.
+    pub fn of(&self, text: &str) -> (String, bool) {
         let mut projection = String::with_capacity(text.len());
         let has_news = self.write(text, &mut projection);
         (projection, has_news)

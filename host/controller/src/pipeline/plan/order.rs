@@ -1,0 +1,82 @@
+//! Holds children back until those that they wait for are current. Pure.
+
+use std::sync::Arc;
+
+use pilothouse_engine::contract::{KindRef, Readiness, ReadinessStatus};
+
+use crate::{
+    object::{Object, ObjectRef, describe},
+    pipeline::check::DesiredChild,
+    readiness::readiness,
+};
+
+/// The children of an answer that were planned so far, for those that wait for them.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// None if no child waits for any other, as in most answers.
+    planned: Option<Vec<PlannedChild>>,
+}
+
+#[derive(Debug)]
+struct PlannedChild {
+    kind: KindRef,
+    name: ObjectRef,
+    standing: Standing,
+}
+
+/// How a child stands before the plan is carried out.
+#[derive(Clone, Debug)]
+pub(super) enum Standing {
+    /// It exists, and nothing about it is to be done.
+    Live(Arc<Object>),
+    /// It has to be written or waited for.
+    Pending,
+    /// It does not exist and need not.
+    Absent,
+}
+
+impl Order {
+    pub(super) fn of(children: &[DesiredChild]) -> Self {
+        let is_ordered = children.iter().any(|child| !child.after.is_empty());
+        Self { planned: is_ordered.then(|| Vec::with_capacity(children.len())) }
+    }
+
+    /// The next child of the answer is planned. Until its standing is known it is pending.
+    pub(super) fn begin(&mut self, child: &DesiredChild) {
+        if let Some(planned) = &mut self.planned {
+            let (kind, name) = (child.kind.clone(), child.name.clone());
+            planned.push(PlannedChild { kind, name, standing: Standing::Pending });
+        }
+    }
+
+    /// The child that was begun last stands like this.
+    pub(super) fn end(&mut self, standing: &Standing) {
+        if let Some(child) = self.planned.as_mut().and_then(|planned| planned.last_mut()) {
+            child.standing = standing.clone();
+        }
+    }
+
+    /// Why a child has to wait, in words; none if it need not.
+    pub(super) fn obstacle(&self, child: &DesiredChild) -> Option<String> {
+        let planned = self.planned.as_ref()?;
+        let awaited = child.after.iter().filter_map(|place| planned.get(*place));
+        awaited.into_iter().find_map(|awaited| {
+            let why = awaited.obstacle()?;
+            let (waiting, awaited) = (describe(&child.kind, &child.name), describe(&awaited.kind, &awaited.name));
+            Some(format!("{waiting} waits for {awaited}: {why}"))
+        })
+    }
+}
+
+impl PlannedChild {
+    fn obstacle(&self) -> Option<String> {
+        match &self.standing {
+            Standing::Absent => None,
+            Standing::Pending => Some("it is not written yet".to_owned()),
+            Standing::Live(live) => match readiness(&self.kind, live) {
+                Readiness { status: ReadinessStatus::Current, .. } => None,
+                Readiness { message, reason, .. } => Some(if message.is_empty() { reason } else { message }),
+            },
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How far an object is: as its spec says, on its way, failed, or being deleted. Computed from the object alone. Pure.
+//!
+//! # Flow
+//!
+//! [`readiness()`] first looks at what all kinds have in common, then at the rules of the kind (`built_in.rs`), and of a kind without
+//! rules at its condition `Ready`.
+//!
+//! # Guarantees
+//!
+//! - The rules are those of kstatus (sigs.k8s.io/cli-utils), which `kubectl`, Flux and Argo CD follow, except for those below.
+//! - A kind without a status is current once it exists.
+//!
+//! # Caveats
+//!
+//! - A Job is current once it is complete. For kstatus it is while it runs, and then nothing could wait for it.
+//! - A claim that is not bound yet is current: it may wait for its first consumer, which may in turn wait for the claim. Which of both
+//!   it does is not in the claim.
+//! - There is no clock, so a Pod that cannot be scheduled is in progress, however long it waits.
+
+mod built_in;
+mod fields;
+mod not_current;
+mod parts;
+
+use pilothouse_engine::contract::{KindRef, Readiness, ReadinessStatus};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use self::{
+    fields::{condition, integer},
+    not_current::{failed, in_progress, not_current},
+    parts::Parts,
+};
+use crate::object::Object;
+
+#[derive(Deserialize)]
+struct Text<'t> {
+    #[serde(borrow)]
+    spec: Option<&'t RawValue>,
+    #[serde(borrow)]
+    status: Option<&'t RawValue>,
+}
+
+/// How far an object of a kind is.
+pub fn readiness(kind: &KindRef, object: &Object) -> Readiness {
+    if object.deleting {
+        return not_current(ReadinessStatus::Terminating, "Terminating", "it is being deleted");
+    }
+    let Some(parts) = parts(kind, object) else { return Readiness::current() };
+    common(&parts.status, object.generation)
+        .or_else(|| built_in::readiness(kind, &parts))
+        .unwrap_or_else(|| by_ready_condition(&parts.status))
+}
+
+/// None if there is nothing to read: then the object is current once it exists.
+fn parts(kind: &KindRef, object: &Object) -> Option<Parts> {
+    let text: Text<'_> = serde_json::from_str(&object.text).ok()?;
+    let has_rules = built_in::has_rules(kind);
+    if text.status.is_none() && !has_rules {
+        return None;
+    }
+    let parse =
+        |part: Option<&RawValue>| part.and_then(|part| serde_json::from_str(part.get()).ok()).unwrap_or_default();
+    Some(Parts { spec: parse(text.spec.filter(|_| has_rules)), status: parse(text.status) })
+}
+
+/// What all kinds have in common; none if it says nothing.
+fn common(status: &Value, generation: i64) -> Option<Readiness> {
+    if let Some(observed) = integer(status, "observedGeneration").filter(|observed| *observed != generation) {
+        let message = format!("generation {generation} is not observed yet, but generation {observed}");
+        return Some(in_progress("LatestGenerationNotObserved", &message));
+    }
+    let is_true = |name: &str| condition(status, name).filter(|condition| condition.status == "True");
+    if let Some(stalled) = is_true("Stalled") {
+        return Some(failed(stalled.reason_or("Stalled"), stalled.message));
+    }
+    is_true("Reconciling").map(|reconciling| in_progress(reconciling.reason_or("Reconciling"), reconciling.message))
+}
+
+fn by_ready_condition(status: &Value) -> Readiness {
+    match condition(status, "Ready") {
+        Some(ready) if ready.status != "True" => in_progress(ready.reason_or("NotReady"), ready.message),
+        _ => Readiness::current(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn judged(api_version: &str, kind: &str, object: Value) -> (ReadinessStatus, String) {
+        let kind = KindRef::new(api_version, kind);
+        let deleting = !object["metadata"]["deletionTimestamp"].is_null();
+        let generation = object["metadata"]["generation"].as_i64().unwrap_or(1);
+        let object = Object { text: object.to_string().into(), generation, deleting, ..Object::sample("ns", "a") };
+        let Readiness { status, reason, .. } = readiness(&kind, &object);
+        (status, reason)
+    }
+
+    #[test]
+    fn what_all_kinds_have_in_common_comes_first() {
+        use ReadinessStatus::{Current, Failed, InProgress, Terminating};
+        let condition = |name: &str, status: &str| json!({"status": {"conditions": [{"type": name, "status": status, "reason": "Why", "message": "m"}]}});
+        for (object, status, reason) in [
+            (json!({}), Current, ""),
+            (json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}), Terminating, "Terminating"),
+            (
+                json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}),
+                InProgress,
+                "LatestGenerationNotObserved",
+            ),
+            (json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 2}}), Current, ""),
+            (condition("Stalled", "True"), Failed, "Why"),
+            (condition("Stalled", "False"), Current, ""),
+            (condition("Reconciling", "True"), InProgress, "Why"),
+            (condition("Ready", "True"), Current, ""),
+            (condition("Ready", "False"), InProgress, "Why"),
+            (condition("Ready", "Unknown"), InProgress, "Why"),
+            (json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}), InProgress, "NotReady"),
+            (json!({"status": "up"}), Current, ""),
+        ] {
+            let found = judged("example.com/v1", "Any", object.clone());
+            assert_eq!(found, (status, reason.to_owned()), "{object}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a plugin may ask about objects that it does not own, and how the caller answers it. Answers nothing itself.
+
+use std::fmt;
+
+use crate::{
+    Fingerprint,
+    contract::{KindRef, LookupError},
+};
+
+/// Answers a plugin's lookups. Implementations answer from memory: they run on the call's own thread and must not block.
+pub trait Lookups: Send + Sync {
+    /// The objects that a lookup finds: at most one by name, or those that a label selector matches, ordered by namespace and name.
+    ///
+    /// # Errors
+    /// [`LookupError`] if there is no answer.
+    fn answer(&self, query: &Query) -> Result<Answer, LookupError>;
+
+    /// The fingerprint of the answer, errors included. The same as that of [`Lookups::answer`], but cheaper where no texts are needed
+    /// to know it.
+    fn fingerprint(&self, query: &Query) -> Fingerprint {
+        fingerprint_of(&self.answer(query))
+    }
+}
+
+/// A lookup of a plugin, without its answer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Query {
+    /// The kind looked up.
+    pub kind: KindRef,
+    /// Where.
+    pub scope: Scope,
+    /// Which objects.
+    pub target: Target,
+    /// JSON pointers of the fields that the plugin wants; empty for whole objects.
+    pub fields: Vec<String>,
+}
+
+/// Where a lookup looks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// In the namespace of the object being reconciled.
+    OwnNamespace,
+    /// In the namespace of the object being reconciled; everywhere if that object is cluster-scoped. What 0.1 says where it names no
+    /// namespace.
+    OwnNamespaceIfAny,
+    /// In this namespace.
+    Namespace(String),
+    /// Everywhere.
+    AllNamespaces,
+}
+
+/// Which objects a lookup is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// The object with this name.
+    Name(String),
+    /// The objects that this label selector matches.
+    Labels(String),
+}
+
+/// What a lookup found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The objects as JSON texts, with the fields that were asked for.
+    pub objects: Vec<String>,
+    /// Another one for another answer.
+    pub fingerprint: Fingerprint,
+}
+
+impl Answer {
+    /// An answer whose fingerprint is that of its texts.
+    pub fn of_texts(objects: Vec<String>) -> Self {
+        Self { fingerprint: Fingerprint::of(&objects), objects }
+    }
+}
+
+impl Query {
+    /// A lookup of a whole object by its name.
+    pub fn by_name(kind: KindRef, scope: Scope, name: &str) -> Self {
+        Self { kind, scope, target: Target::Name(name.to_owned()), fields: Vec::new() }
+    }
+
+    /// A lookup of whole objects by their labels.
+    pub fn by_labels(kind: KindRef, scope: Scope, selector: &str) -> Self {
+        Self { kind, scope, target: Target::Labels(selector.to_owned()), fields: Vec::new() }
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.target {
+            Target::Name(name) => write!(f, "{} '{name}'", self.kind),
+            Target::Labels(selector) => write!(f, "{} with the labels '{selector}'", self.kind),
+        }
+    }
+}
+
+/// Answers every lookup with "denied": for plugins that declare none.
+#[derive(Debug)]
+pub struct NoLookups;
+
+impl Lookups for NoLookups {
+    fn answer(&self, query: &Query) -> Result<Answer, LookupError> {
+        Err(LookupError::Denied(format!("the manifest declares no lookup of {}", query.kind)))
+    }
+}
+
+/// What a call read besides its request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recorded {
+    /// Its lookups in order, each with the fingerprint of the answer.
+    pub lookups: Vec<AnsweredLookup>,
+    /// Whether it read the clock.
+    pub clock_read: bool,
+    /// The denied lookups, each kind and reason once.
+    pub denied: Vec<DeniedLookup>,
+}
+
+/// A lookup and its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnsweredLookup {
+    /// The lookup.
+    pub query: Query,
+    /// The fingerprint of the answer, as in [`Lookups::fingerprint`].
+    pub answer: Fingerprint,
+}
+
+/// A lookup that was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeniedLookup {
+    /// The kind that was looked up.
+    pub kind: KindRef,
+    /// Why, in a sentence for people.
+    pub why: String,
+}
+
+/// The fingerprint of an answer or of the reason why there is none.
+pub fn fingerprint_of(answer: &Result<Answer, LookupError>) -> Fingerprint {
+    match answer {
+        Ok(answer) => Fingerprint::of(&("found", answer.fingerprint)),
+        Err(error) => fingerprint_of_error(error),
+    }
+}
+
+fn fingerprint_of_error(error: &LookupError) -> Fingerprint {
+    match error {
+        LookupError::Denied(why) => Fingerprint::of(&("denied", why)),
+        LookupError::NotInstalled(why) => Fingerprint::of(&("not installed", why)),
+        LookupError::TooLarge(why) => Fingerprint::of(&("too large", why)),
+    }
+}

@@ -1,0 +1,170 @@
+//! Children that wait for others: they are written once those are as their specs say, in whatever order changes come.
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::cluster::{condition, revision};
+use serde_json::{Value, json};
+
+use crate::{
+    suite::{Suite, tests},
+    test_env::{TestEnv, answering, config_map, deployment, is_ready, scripted},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_child_is_created_once_the_one_before_is_ready,
+        a_change_of_a_child_waits_for_the_one_before,
+        fifty_children_in_order_are_created_one_after_the_other,
+        a_child_that_waits_for_a_later_one_is_refused,
+        children_in_order_go_in_the_reverse_order_with_their_object,
+        children_in_order_go_in_the_reverse_order_when_no_longer_returned,
+        children_in_order_go_though_the_plugin_has_no_answer,
+    );
+}
+
+async fn a_child_is_created_once_the_one_before_is_ready(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("web", ordered(unschedulable(), "1"))).await?;
+    let waiting = |object: &Value| condition(object, "Ready")["reason"] == "AwaitingChildren";
+    let object = env.namespace.until("Scripted", "web", "to wait", waiting).await?;
+    let message = condition(&object, "Ready")["message"].as_str().unwrap_or_default();
+    ensure!(
+        message.contains("ConfigMap 'second' waits for Deployment 'first': 0 of 1 replicas are"),
+        "it does not say what waits for what: {message}"
+    );
+    ensure!(env.namespace.get("ConfigMap", "second").await?.is_none(), "it was created too early");
+
+    env.namespace.apply(answering("web", ordered(schedulable(), "1"))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    ensure!(env.namespace.get("ConfigMap", "second").await?.is_some(), "ready without the second child");
+    Ok(())
+}
+
+async fn a_change_of_a_child_waits_for_the_one_before(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("web", ordered(schedulable(), "1"))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.namespace.apply(answering("web", ordered(unschedulable(), "2"))).await?;
+    let waiting = |object: &Value| condition(object, "Ready")["reason"] == "AwaitingChildren";
+    env.namespace.until("Scripted", "web", "to wait", waiting).await?;
+    let second = env.namespace.get("ConfigMap", "second").await?.context("it is gone")?;
+    ensure!(second["data"]["value"] == "1", "it was changed too early: {second}");
+
+    env.namespace.apply(answering("web", ordered(schedulable(), "2"))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    let second = env.namespace.get("ConfigMap", "second").await?.context("it is gone")?;
+    ensure!(second["data"]["value"] == "2", "ready before it was changed: {second}");
+    Ok(())
+}
+
+async fn fifty_children_in_order_are_created_one_after_the_other(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let names: Vec<_> = (0..50).map(|number| format!("link-{number}")).collect();
+    let children = names.iter().enumerate().map(|(place, name)| {
+        let after: Vec<_> = place.checked_sub(1).into_iter().collect();
+        json!({"object": config_map(name, json!({})), "after": after})
+    });
+    env.namespace.apply(answering("web", json!({"children": children.collect::<Vec<_>>()}))).await?;
+    let object = env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    ensure!(condition(&object, "Throttled").is_null(), "it is throttled: {object}");
+    let mut before = 0;
+    for name in &names {
+        let link = env.namespace.get("ConfigMap", name).await?.with_context(|| format!("no {name}"))?;
+        ensure!(revision(&link)? > before, "{name} was created before the one that it waits for");
+        before = revision(&link)?;
+    }
+    env.metrics_at_rest().await.map(drop)
+}
+
+async fn a_child_that_waits_for_a_later_one_is_refused(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let children = json!([
+        {"object": config_map("first", json!({})), "after": [1]}, {"object": config_map("second", json!({}))},
+    ]);
+    env.namespace.apply(scripted("web", json!({"response": {"children": children}}))).await?;
+    let object = env.stalled("Scripted", "web", "PluginContractViolated").await?;
+    let message = condition(&object, "Stalled")["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("is not before it"), "it does not say why: {message}");
+    ensure!(env.namespace.get("ConfigMap", "second").await?.is_none(), "a part of a refused answer was applied");
+    Ok(())
+}
+
+/// A finalizer of somebody else holds one of them, so that it shows that those before wait for it.
+async fn children_in_order_go_in_the_reverse_order_with_their_object(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    chain_of_three(env).await?;
+    hold(env, "second").await?;
+    env.namespace.delete("Scripted", "web").await?;
+    env.namespace.until_gone("ConfigMap", "third").await?;
+    second_goes_before_first(env).await?;
+    env.namespace.until_gone("Scripted", "web").await
+}
+
+async fn children_in_order_go_in_the_reverse_order_when_no_longer_returned(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    chain_of_three(env).await?;
+    hold(env, "second").await?;
+    env.namespace.apply(answering("web", json!({"children": []}))).await?;
+    env.namespace.until_gone("ConfigMap", "third").await?;
+    second_goes_before_first(env).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await.map(drop)
+}
+
+async fn children_in_order_go_though_the_plugin_has_no_answer(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    chain_of_three(env).await?;
+    hold(env, "second").await?;
+    // The object fits the plugin no more, but its children know their order.
+    env.namespace.patch("Scripted", "web", json!({"spec": {"compute": "much"}})).await?;
+    env.stalled("Scripted", "web", "Invalid").await?;
+    env.namespace.delete("Scripted", "web").await?;
+    env.namespace.until_gone("ConfigMap", "third").await?;
+    second_goes_before_first(env).await?;
+    env.namespace.until_gone("Scripted", "web").await
+}
+
+/// Three ConfigMaps, each of which waits for the one before.
+async fn chain_of_three(env: &TestEnv) -> Result<()> {
+    let children = ["first", "second", "third"].into_iter().enumerate().map(|(place, name)| {
+        let after: Vec<_> = place.checked_sub(1).into_iter().collect();
+        json!({"object": config_map(name, json!({})), "after": after})
+    });
+    env.namespace.apply(answering("web", json!({"children": children.collect::<Vec<_>>()}))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await.map(drop)
+}
+
+async fn hold(env: &TestEnv, name: &str) -> Result<()> {
+    let patch = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    env.namespace.patch("ConfigMap", name, patch).await.map(drop)
+}
+
+async fn second_goes_before_first(env: &TestEnv) -> Result<()> {
+    let is_going = |child: &Value| !child["metadata"]["deletionTimestamp"].is_null();
+    env.namespace.until("ConfigMap", "second", "to be deleted", is_going).await?;
+    env.metrics_at_rest().await?;
+    let first = env.namespace.get("ConfigMap", "first").await?.context("the first one went before the second")?;
+    ensure!(!is_going(&first), "the first one is deleted before the second is gone");
+    env.namespace.patch("ConfigMap", "second", json!({"metadata": {"finalizers": null}})).await?;
+    env.namespace.until_gone("ConfigMap", "second").await?;
+    env.namespace.until_gone("ConfigMap", "first").await
+}
+
+/// A Deployment, and a ConfigMap that waits for it.
+fn ordered(first: Value, value: &str) -> Value {
+    json!({"children": [{"object": first}, {"object": config_map("second", json!({"value": value})), "after": [0]}]})
+}
+
+fn schedulable() -> Value {
+    let mut first = deployment("first", json!({"name": "main", "image": "example.com/main"}));
+    first["spec"]["replicas"] = 1.into();
+    // All Pods of before go first. Otherwise they would go on beside the new ones.
+    first["spec"]["strategy"] = json!({"type": "Recreate"});
+    first
+}
+
+/// A Deployment whose Pods find no node.
+fn unschedulable() -> Value {
+    let mut first = schedulable();
+    first["spec"]["template"]["spec"]["nodeSelector"] = json!({"example.com/none": "true"});
+    first
+}
