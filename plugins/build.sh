@@ -25,7 +25,7 @@ shift $((OPTIND - 1))
 crates=("$@")
 if [ ${#crates[@]} = 0 ]; then
   for folder in "$root"/plugins/*/; do
-    grep -qs '^pilothouse-sdk' "$folder/Cargo.toml" && crates+=("${folder%/}")
+    grep -qs '^pilothouse_sdk::plugin!' "$folder/src/lib.rs" && crates+=("${folder%/}")
   done
 fi
 

@@ -29,7 +29,7 @@ pub fn crd() -> Value {
         version: "v1",
         kind: "AppService",
         short_names: &["appsvc"],
-        spec_replicas_path: ".spec.replicas",
+        spec_replicas_path: Some(".spec.replicas"),
         columns: &[
             Column { name: "Image", value_type: "string", json_path: ".spec.image" },
             Column { name: "Desired", value_type: "integer", json_path: ".spec.replicas" },
@@ -41,6 +41,7 @@ pub fn crd() -> Value {
             },
             Column { name: "Age", value_type: "date", json_path: ".metadata.creationTimestamp" },
         ],
+        wide_columns: &[],
         schema: schema(),
     })
 }

@@ -4,10 +4,9 @@
 pub mod api;
 #[cfg(feature = "crd")]
 pub mod crd;
-pub mod health;
 
 use api::{AppServiceSpec, AppServiceStatus};
-use health::{ObservedDeployment, conditions};
+use pilothouse_pods::workload::{ObservedDeployment, conditions};
 use pilothouse_sdk::{Error, Object, Request, Response, json};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -39,7 +38,7 @@ pub fn reconcile(request: &Request<AppService>) -> Result<Response, Error> {
 /// The observed Deployment cannot be read.
 pub fn respond(request: &Request<AppService>, deployment: impl Serialize) -> Result<Response, Error> {
     let app = &request.object;
-    let observed = request.child::<ObservedDeployment>(app.name())?.unwrap_or_default();
+    let observed = request.child::<ObservedDeployment>(app.name())?.unwrap_or_default().0;
     let status = AppServiceStatus {
         replicas: observed.status.replicas,
         ready_replicas: observed.status.ready_replicas,

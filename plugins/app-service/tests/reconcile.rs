@@ -108,7 +108,7 @@ const HEALTH: &[Health] = &[
         deployment_status: "{observedGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 3}",
         is_ready: false,
         reason: "Progressing",
-        message: "the Deployment's change is not rolled out yet",
+        message: "the change is not rolled out yet",
     },
     Health {
         deployment_status: "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 1, conditions: [

@@ -1,11 +1,15 @@
 //! Parts of a CustomResourceDefinition, made from a plugin's API types. It runs when a CRD is written to a file and when that
 //! file is checked; no plugin contains it.
 
+mod rules;
+
+pub use rules::{Rule, exactly_one_of, rules};
+
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What differs from one plugin's CRD to another's.
 pub struct Definition<'a> {
@@ -17,10 +21,12 @@ pub struct Definition<'a> {
     pub kind: &'a str,
     /// Short names for `kubectl`, such as `po` for Pods.
     pub short_names: &'a [&'a str],
-    /// JSONPath of the spec field with the number of replicas, which `kubectl scale` changes.
-    pub spec_replicas_path: &'a str,
+    /// JSONPath of the spec field with the number of replicas, which `kubectl scale` changes; none for a kind that has none.
+    pub spec_replicas_path: Option<&'a str>,
     /// What `kubectl get` prints beside the name.
     pub columns: &'a [Column<'a>],
+    /// What `kubectl get -o wide` prints besides.
+    pub wide_columns: &'a [Column<'a>],
     /// The schema of the whole object.
     pub schema: Value,
 }
@@ -35,13 +41,27 @@ pub struct Column<'a> {
     pub json_path: &'a str,
 }
 
-/// A CRD with the subresources `status` and `scale`. Its status must have the fields `replicas` and `selector`.
+/// A CRD with the subresource `status`, and with `scale` where it names the field with the number of replicas: its status must
+/// then have the fields `replicas` and `selector`.
 pub fn definition(of: Definition<'_>) -> Value {
     let singular = of.kind.to_lowercase();
     let plural = format!("{singular}s");
     let column =
         |column: &Column<'_>| json!({ "name": column.name, "type": column.value_type, "jsonPath": column.json_path });
-    let columns: Value = of.columns.iter().map(column).collect();
+    let wide_column = |it: &Column<'_>| {
+        let mut column = column(it);
+        column["priority"] = json!(1);
+        column
+    };
+    let columns: Value = of.columns.iter().map(column).chain(of.wide_columns.iter().map(wide_column)).collect();
+    let mut subresources = json!({ "status": {} });
+    if let Some(path) = of.spec_replicas_path {
+        subresources["scale"] = json!({
+            "specReplicasPath": path,
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
+        });
+    }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -60,14 +80,7 @@ pub fn definition(of: Definition<'_>) -> Value {
                 "name": of.version,
                 "served": true,
                 "storage": true,
-                "subresources": {
-                    "status": {},
-                    "scale": {
-                        "specReplicasPath": of.spec_replicas_path,
-                        "statusReplicasPath": ".status.replicas",
-                        "labelSelectorPath": ".status.selector",
-                    },
-                },
+                "subresources": subresources,
                 "additionalPrinterColumns": columns,
                 "schema": { "openAPIV3Schema": of.schema },
             }],
@@ -117,6 +130,19 @@ pub fn status_of<T: JsonSchema>(conditions: &str) -> Value {
         "items": condition(),
     });
     schema
+}
+
+/// A schema without the defaults and nulls of the Rust types. The API server would store defaults in the object; without them a
+/// spec stays as the user wrote it, and the plugin decides what an absent field means.
+pub fn without_defaults(schema: Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(name, _)| !matches!(name.as_str(), "default" | "nullable"));
+            Value::Object(kept.map(|(name, value)| (name, without_defaults(value))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_defaults).collect()),
+        other => other,
+    }
 }
 
 fn condition() -> Value {

@@ -53,6 +53,12 @@ impl Case {
         case
     }
 
+    /// With this status of the object.
+    pub fn status(mut self, status: impl Serialize) -> Self {
+        self.object["status"] = self.value(status);
+        self
+    }
+
     /// With one more observed child.
     pub fn child(self, child: impl Serialize) -> Self {
         self.child_that_is(child, current())

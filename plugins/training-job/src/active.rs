@@ -9,12 +9,12 @@ use crate::decision::{CreationDelay, Decision, Finish, Restart, RestartReason, d
 use crate::finished::expiration;
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
-use crate::observed_pod::ObservedPod;
 use crate::outcome::is_running;
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_precondition};
 use crate::replica_statuses::{summary, update_replica_statuses};
 use crate::replicas::{ReplicaState, Replicas};
 use crate::time::Time;
+use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_sdk::{Condition, Error, Response};
 use serde_json::Value;
 

@@ -1,22 +1,18 @@
 //! The API types of `TrainingJob`, from which its CRD is made. They hold no behaviour.
 
-mod container;
 mod distribution;
 mod run_policy;
-#[cfg(feature = "crd")]
-mod schema;
 mod status;
 mod storage;
 
-pub use container::{
-    ConfigMapMount, EnvFrom, EnvVar, FieldRef, GroupRef, KeyRef, LocalRef, PullPolicy, Resources, SecurityContext,
-    Toleration, ValueFrom,
-};
 pub use distribution::{Elastic, Framework, GangScheduler, GangScheduling, SuccessPolicy};
 pub use run_policy::{CleanPodPolicy, RestartPolicy, RestartScope, RunPolicy};
 pub use status::{Phase, StatusCondition, TrainingJobStatus, WorkerStatus};
-pub use storage::{Claim, DataVolume};
+pub use storage::{Claim, ConfigMapMount, DataVolume};
 
+#[cfg(feature = "crd")]
+use pilothouse_pods::api::schema;
+use pilothouse_pods::api::{EnvFrom, EnvVar, LocalRef, PullPolicy, Resources, SecurityContext, Toleration};
 use pilothouse_sdk::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -69,7 +65,7 @@ pub struct TrainingJobSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Environment variables of the workers, besides those of the framework. Where both set a name, this value wins. Names
-    /// that tell workers apart are refused.
+    /// that tell workers apart are refused. ConfigMaps that they refer to are copied when the job starts.
     #[cfg_attr(feature = "crd", schemars(length(max = 128)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,

@@ -10,5 +10,4 @@ mod pytorch;
 mod quantity;
 pub mod service;
 mod tensorflow;
-mod variable;
 pub mod volumes;

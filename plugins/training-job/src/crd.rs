@@ -4,8 +4,10 @@
 use crate::api::{TrainingJobSpec, TrainingJobStatus};
 use crate::children::environment::RESERVED;
 use crate::validation_error::MAX_NAME_LENGTH;
-use pilothouse_sdk::crd::{Column, Definition, definition, schema_of, status_of};
-use serde_json::{Map, Value, json};
+use pilothouse_sdk::crd::{
+    Column, Definition, Rule, definition, exactly_one_of, rules, schema_of, status_of, without_defaults,
+};
+use serde_json::{Value, json};
 
 /// The comment at the head of the file.
 const HEADER: &str = "\
@@ -43,12 +45,6 @@ const REQUESTS_WITHIN_LIMITS: &str = "!has(self.requests) || !has(self.limits) |
                                       self.limits) || quantity(string(self.requests[name])).compareTo(quantity(string(\
                                       self.limits[name]))) <= 0)";
 
-/// A validation rule in CEL, the language of `x-kubernetes-validations`.
-struct Rule<'a> {
-    expression: &'a str,
-    message: &'a str,
-}
-
 /// The file's text.
 ///
 /// # Errors
@@ -64,13 +60,14 @@ pub fn crd() -> Value {
         version: "v1alpha1",
         kind: "TrainingJob",
         short_names: &["tj"],
-        spec_replicas_path: ".spec.workers",
+        spec_replicas_path: Some(".spec.workers"),
         columns: &[
             Column { name: "Framework", value_type: "string", json_path: ".spec.framework" },
             Column { name: "Workers", value_type: "integer", json_path: ".spec.workers" },
             Column { name: "Phase", value_type: "string", json_path: ".status.phase" },
             Column { name: "Age", value_type: "date", json_path: ".metadata.creationTimestamp" },
         ],
+        wide_columns: &[],
         schema: schema(),
     })
 }
@@ -202,29 +199,4 @@ fn same_value(field: &ImmutableField) -> String {
         format!("({is_present} ? {object}.spec.{} : {default})", path.join("."))
     };
     format!("{} == {}", value("self"), value("oldSelf"))
-}
-
-fn exactly_one_of(fields: &[&str]) -> Value {
-    let given: Vec<_> = fields.iter().map(|field| format!("has(self.{field})")).collect();
-    rules(&[Rule {
-        expression: &format!("[{}].filter(given, given).size() == 1", given.join(", ")),
-        message: &format!("give exactly one of {}", fields.join(", ")),
-    }])
-}
-
-fn rules(rules: &[Rule<'_>]) -> Value {
-    rules.iter().map(|rule| json!({ "rule": rule.expression, "message": rule.message })).collect()
-}
-
-/// Removes the defaults and nulls of the Rust types. The API server would store defaults in the object; here a spec stays as
-/// the user wrote it, and the plugin decides what an absent field means.
-fn without_defaults(schema: Value) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let kept = fields.into_iter().filter(|(name, _)| !matches!(name.as_str(), "default" | "nullable"));
-            Value::Object(kept.map(|(name, value)| (name, without_defaults(value))).collect::<Map<_, _>>())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_defaults).collect()),
-        other => other,
-    }
 }

@@ -3,7 +3,7 @@
 
 use crate::children::config_maps::ConfigMap;
 use crate::children::pod_group::{SchedulerPluginsPodGroup, VolcanoPodGroup};
-use crate::observed_pod::ObservedPod;
+use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_sdk::{Error, Kind, Object, Request, Response};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};

@@ -3,6 +3,8 @@
 
 use crate::api::TrainingJobSpec;
 use crate::restart_policy::pod_restart_policy;
+use pilothouse_pods::hash::{FNV_OFFSET_BASIS, fnv_1a};
+use pilothouse_pods::observed_pod::ObservedPod;
 
 /// The version of the template by which this plugin makes Pods of a spec. Raise it with every change of the template. Pods of
 /// another template version are left alone until something must be replaced anyway.
@@ -26,13 +28,6 @@ pub fn fingerprint(spec: &TrainingJobSpec) -> String {
     format!("{hash:016x}")
 }
 
-const FNV_OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a. The hashes of the standard library may differ from one Rust version to the next, which would restart all jobs.
-fn fnv_1a(start: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
-}
-
 /// How the template of an observed Pod compares with that of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplateMatch {
@@ -49,8 +44,13 @@ pub fn annotation(fingerprint: &str) -> String {
     format!("{TEMPLATE_VERSION}-{fingerprint}")
 }
 
+/// How the template of an observed Pod compares with that of its job.
+pub fn template_match(pod: &ObservedPod, fingerprint: &str) -> TemplateMatch {
+    compare(pod.annotation(ANNOTATION), fingerprint)
+}
+
 /// Compares the annotation of an observed Pod with the fingerprint of its job.
-pub fn compare(annotation: Option<&str>, fingerprint: &str) -> TemplateMatch {
+fn compare(annotation: Option<&str>, fingerprint: &str) -> TemplateMatch {
     match annotation.and_then(|annotation| annotation.split_once('-')) {
         // Somebody removed or damaged the annotation. That alone must not restart the job; the host puts it back.
         None => TemplateMatch::Current,

@@ -3,11 +3,11 @@
 use crate::api::{CleanPodPolicy, TrainingJobStatus};
 use crate::children::config_maps::{self, ConfigMap};
 use crate::children::{pod::PodTemplate, service};
-use crate::fingerprint::TemplateMatch;
+use crate::fingerprint::{TemplateMatch, template_match};
 use crate::job::{Job, ReplicaId};
 use crate::job_response::{Children, JobResponse};
-use crate::observed_pod::{ObservedPod, PodPhase};
 use crate::time::Time;
+use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
 use pilothouse_sdk::Response;
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn remaining_children(
     };
     let existing = || pods.iter().filter(|pod| !pod.is_deleting());
     let removes_pods = existing().any(|pod| !stays(pod));
-    let is_current = |pod: &ObservedPod| pod.template_match(&job.fingerprint) == TemplateMatch::Current;
+    let is_current = |pod: &ObservedPod| template_match(pod, &job.fingerprint) == TemplateMatch::Current;
     // The spec or the plugin has changed since the end. Pods of another template cannot be returned as they are; they are left
     // alone by returning no children, as long as no Pod has to go.
     if !removes_pods && !existing().all(is_current) {

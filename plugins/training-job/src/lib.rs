@@ -25,7 +25,6 @@ mod fingerprint;
 mod finished;
 mod job;
 mod job_response;
-mod observed_pod;
 mod outcome;
 mod preconditions;
 mod reconcile;

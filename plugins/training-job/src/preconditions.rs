@@ -3,8 +3,8 @@
 use crate::children::config_maps::{self, ConfigMap, MAX_SNAPSHOT_BYTES};
 use crate::children::pod_group::{Admission, admission};
 use crate::job::Job;
-use pilothouse_sdk::{Error, Kind, lookup};
-use serde::Deserialize;
+use pilothouse_pods::claim::{self, CLAIM_NOT_FOUND, ClaimRef};
+use pilothouse_sdk::{Error, lookup};
 
 /// How often an unmet precondition is checked again, in seconds. The host calls earlier when an object appears that a lookup
 /// asked for.
@@ -19,15 +19,6 @@ pub struct UnmetPrecondition {
     pub message: String,
     /// Whether only the Pods have to wait. The other children must exist already: the scheduler admits a PodGroup that exists.
     pub blocks_only_pods: bool,
-}
-
-/// A claim, of which only its existence matters.
-#[derive(Deserialize)]
-struct PersistentVolumeClaim {}
-
-impl Kind for PersistentVolumeClaim {
-    const API_VERSION: &'static str = "v1";
-    const KIND: &'static str = "PersistentVolumeClaim";
 }
 
 /// The first precondition of a job that is not met.
@@ -49,18 +40,11 @@ fn blocks_everything(reason: &'static str, message: String) -> UnmetPrecondition
 }
 
 fn missing_claim(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
-    let data = job.spec.data_volume.iter().map(|volume| ("dataVolume", &volume.claim_name));
-    let checkpoints = job.spec.checkpoint_volume.iter().map(|volume| ("checkpointVolume", &volume.claim_name));
-    for (field, name) in data.chain(checkpoints) {
-        if lookup::get::<PersistentVolumeClaim>(None, name)?.is_none() {
-            let message = format!(
-                "spec.{field} names the PersistentVolumeClaim '{name}', which namespace '{}' does not have; create it",
-                job.namespace
-            );
-            return Ok(Some(blocks_everything("ClaimNotFound", message)));
-        }
-    }
-    Ok(None)
+    let claim_ref = |field, name| ClaimRef { field, name };
+    let data = job.spec.data_volume.iter().map(|volume| claim_ref("dataVolume", volume.claim_name.as_str()));
+    let checkpoints = job.spec.checkpoint_volume.iter().map(|it| claim_ref("checkpointVolume", it.claim_name.as_str()));
+    let missing = claim::missing(data.chain(checkpoints), job.namespace)?;
+    Ok(missing.map(|message| blocks_everything(CLAIM_NOT_FOUND, message)))
 }
 
 fn missing_or_too_large_config_maps(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {

@@ -3,8 +3,8 @@
 
 use crate::api::{TrainingJobStatus, WorkerStatus};
 use crate::job::{Job, ReplicaType};
-use crate::observed_pod::ObservedPod;
 use crate::replicas::{Replica, ReplicaState, Replicas};
+use pilothouse_pods::observed_pod::ObservedPod;
 
 /// The most bytes of a Pod's own message that the status repeats.
 const MAX_MESSAGE_BYTES: usize = 256;

@@ -1,9 +1,9 @@
 //! The replicas of a job as they are: the observed Pods, matched with the last status. It decides nothing.
 
 use crate::api::{RestartScope, TrainingJobStatus, WorkerStatus};
-use crate::fingerprint::TemplateMatch;
+use crate::fingerprint::{TemplateMatch, template_match};
 use crate::job::{Job, ReplicaId, ReplicaType};
-use crate::observed_pod::{ObservedPod, PodPhase};
+use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of a replica.
@@ -68,14 +68,14 @@ impl<'r> Replicas<'r> {
             let pod = pods_by_name.remove(pod_name.as_str());
             let last_status = last_statuses.get(pod_name.as_str()).copied();
             let must_go = |pod: &ObservedPod| {
-                retiring.contains(pod.uid()) || pod.template_match(&job.fingerprint) == TemplateMatch::OtherSpec
+                retiring.contains(pod.uid()) || template_match(pod, &job.fingerprint) == TemplateMatch::OtherSpec
             };
             let state = if pod.is_some_and(must_go) { ReplicaState::Terminating } else { state(pod, last_status) };
             Replica { id, pod_name, pod, state, is_lost: is_lost(pod, last_status, state), last_status }
         };
         let all = job.replicas().map(replica).collect();
         let staying = || pods.iter().filter(|pod| !pod.is_deleting() && !retiring.contains(pod.uid()));
-        let any_staying = |wanted| staying().any(|pod| pod.template_match(&job.fingerprint) == wanted);
+        let any_staying = |wanted| staying().any(|pod| template_match(pod, &job.fingerprint) == wanted);
         Self {
             all,
             restart_scope: restart_scope(job, pods),
@@ -130,7 +130,7 @@ fn last_statuses<'r>(
 /// What a retry restarts. While Pods of several templates exist, it is always the whole job: the Pods of another template
 /// cannot be returned as they are, so they cannot be kept while one Pod is replaced.
 fn restart_scope(job: &Job<'_>, pods: &[ObservedPod]) -> RestartScope {
-    let is_current = |pod: &ObservedPod| pod.template_match(&job.fingerprint) == TemplateMatch::Current;
+    let is_current = |pod: &ObservedPod| template_match(pod, &job.fingerprint) == TemplateMatch::Current;
     if pods.iter().all(is_current) { job.restart_scope() } else { RestartScope::Job }
 }
 

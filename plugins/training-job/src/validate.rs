@@ -80,9 +80,9 @@ fn storage(job: &Job<'_>) -> Validation {
     let is_absolute = directory.starts_with('/') && directory != "/";
     refuse_if(has_dots || !is_absolute, || ValidationError::InvalidCheckpointDir(directory.to_owned()))?;
     let mut paths = BTreeSet::new();
-    for path in volumes::mount_paths(job) {
-        let is_new = paths.insert(path.clone());
-        refuse_if(!is_new, || ValidationError::DuplicateMountPath(path))?;
+    for path in volumes::of(job).mount_paths() {
+        let is_new = paths.insert(path.to_owned());
+        refuse_if(!is_new, || ValidationError::DuplicateMountPath(path.to_owned()))?;
     }
     Ok(())
 }

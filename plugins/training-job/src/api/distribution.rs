@@ -51,7 +51,7 @@ pub struct Elastic {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_restarts: Option<u32>,
     /// Settings of torchrun's rendezvous, such as `join_timeout`.
-    #[cfg_attr(feature = "crd", schemars(schema_with = "super::schema::short_texts"))]
+    #[cfg_attr(feature = "crd", schemars(schema_with = "pilothouse_pods::api::schema::short_texts"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rendezvous_conf: BTreeMap<String, String>,
 }

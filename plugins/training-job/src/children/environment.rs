@@ -1,9 +1,11 @@
 //! The environment variables of a replica: first those of the framework, then those that every job gets, then those of the
 //! user, who can therefore refer to all earlier ones. Where a name is set twice, the user's value wins.
 
-use super::{config_maps, pytorch, tensorflow::ClusterSpec, variable::variable, volumes};
-use crate::api::{EnvFrom, EnvVar, Framework};
+use super::{config_maps, pytorch, tensorflow::ClusterSpec, volumes};
+use crate::api::Framework;
 use crate::job::{Job, ReplicaId};
+use pilothouse_pods::api::{EnvFrom, EnvVar};
+use pilothouse_pods::{fields::remove_if_empty, variable::variable};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -83,13 +85,6 @@ fn user_variable(job: &Job<'_>, variable: &EnvVar) -> Value {
     remove_if_empty(&mut variable, "value");
     point_to_snapshot(job, variable.pointer_mut("/valueFrom/configMapKeyRef/name"));
     variable
-}
-
-/// The API server does not store empty texts, so they would look like drift.
-fn remove_if_empty(object: &mut Value, field: &str) {
-    if let Some(object) = object.as_object_mut().filter(|object| object.get(field).is_some_and(|text| text == "")) {
-        object.remove(field);
-    }
 }
 
 /// Pods read the snapshot of a ConfigMap in the place of the ConfigMap itself.

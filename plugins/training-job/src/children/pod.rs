@@ -1,14 +1,15 @@
 //! The Pod of a replica. Raise [`crate::fingerprint::TEMPLATE_VERSION`] with every change of what it makes of a spec: Pods of a
 //! running job cannot change, so they are returned exactly as they were created, or not at all.
 
-use super::{environment, environment::Environment, labels, volumes::Volumes};
-use crate::api::{GangScheduler, SecurityContext};
+use super::{environment, environment::Environment, labels, volumes};
+use crate::api::GangScheduler;
 use crate::fingerprint::{ANNOTATION, annotation};
 use crate::job::{Job, ReplicaId, ReplicaType};
+use pilothouse_pods::api::SecurityContext;
+use pilothouse_pods::fields::set_unless_empty;
+use pilothouse_pods::security::{self, Capabilities};
+use pilothouse_pods::{gpu, volumes::Volumes};
 use serde_json::{Value, json};
-
-/// The resource name of a GPU, if the spec does not name one.
-const DEFAULT_GPU_RESOURCE: &str = "nvidia.com/gpu";
 
 /// The annotation in which Volcano looks for the PodGroup of a Pod.
 const VOLCANO_POD_GROUP: &str = "scheduling.k8s.io/group-name";
@@ -30,7 +31,7 @@ pub struct PodTemplate<'j, 'o> {
 impl<'j, 'o> PodTemplate<'j, 'o> {
     /// The template of a job.
     pub fn of(job: &'j Job<'o>) -> Self {
-        let (environment, volumes) = (Environment::of(job), Volumes::of(job));
+        let (environment, volumes) = (Environment::of(job), volumes::of(job));
         Self { job, environment, volumes, annotation: annotation(&job.fingerprint) }
     }
 
@@ -56,7 +57,7 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
                 "restartPolicy": job.pod_restart_policy(),
                 "enableServiceLinks": false,
                 "automountServiceAccountToken": job.spec.service_account_name.is_some(),
-                "securityContext": pod_security_context(job.spec.security_context.as_ref()),
+                "securityContext": security::of_pod(job.spec.security_context.as_ref()),
                 "containers": [self.container(replica)],
                 "volumes": self.volumes.volumes,
             },
@@ -76,7 +77,7 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
             "env": self.environment.variables(job, replica),
             "ports": [{ "name": name, "containerPort": job.port(), "protocol": "TCP" }],
             "volumeMounts": self.volumes.mounts,
-            "securityContext": container_security_context(spec.security_context.as_ref()),
+            "securityContext": security::of_container(capabilities(spec.security_context.as_ref())),
             // The last log lines of a failed container become its termination message, which the job's status repeats.
             "terminationMessagePolicy": "FallbackToLogsOnError",
         });
@@ -91,16 +92,16 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
 /// The compute resources of one replica's container. Parameter servers get no GPUs.
 pub fn resources(job: &Job<'_>, replica_type: ReplicaType) -> Value {
     let mut resources = json!(job.spec.resources.clone().unwrap_or_default());
-    let gpu = gpu_resource(job);
+    let gpu_name = gpu_resource(job);
     match replica_type {
         ReplicaType::Worker if job.spec.gpu_per_worker > 0 => {
-            resources["limits"][gpu] = json!(job.spec.gpu_per_worker.to_string());
+            resources["limits"][gpu_name] = json!(job.spec.gpu_per_worker.to_string());
         }
         ReplicaType::Worker => {}
         ReplicaType::ParameterServer => {
             for field in ["limits", "requests"] {
                 if let Some(quantities) = resources.get_mut(field).and_then(Value::as_object_mut) {
-                    quantities.remove(gpu);
+                    quantities.remove(gpu_name);
                 }
             }
         }
@@ -110,21 +111,7 @@ pub fn resources(job: &Job<'_>, replica_type: ReplicaType) -> Value {
 
 /// The resource name of a GPU.
 pub fn gpu_resource<'j>(job: &Job<'j>) -> &'j str {
-    job.spec.gpu_resource.as_deref().unwrap_or(DEFAULT_GPU_RESOURCE)
-}
-
-/// Sets a field unless the value is null or an empty list or map. The API server does not store such values, so they would
-/// look like drift.
-fn set_unless_empty(object: &mut Value, field: &str, value: Value) {
-    let is_empty = match &value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    };
-    if !is_empty {
-        object[field] = value;
-    }
+    job.spec.gpu_resource.as_deref().unwrap_or(gpu::DEFAULT_RESOURCE)
 }
 
 /// Sets the fields that decide where the Pod runs, and as whom.
@@ -143,7 +130,7 @@ fn set_scheduling_fields(job: &Job<'_>, replica_type: ReplicaType, pod_spec: &mu
 fn tolerations(job: &Job<'_>, replica_type: ReplicaType) -> Vec<Value> {
     let mut tolerations: Vec<_> = job.spec.tolerations.iter().map(|toleration| json!(toleration)).collect();
     if replica_type == ReplicaType::Worker && job.spec.gpu_per_worker > 0 {
-        tolerations.push(json!({ "key": gpu_resource(job), "operator": "Exists", "effect": "NoSchedule" }));
+        tolerations.push(gpu::toleration(gpu_resource(job)));
     }
     if tolerations.is_empty() {
         return tolerations;
@@ -172,20 +159,13 @@ fn affinity(job: &Job<'_>) -> Option<Value> {
     } }))
 }
 
-fn pod_security_context(given: Option<&SecurityContext>) -> Value {
-    let mut context = json!(given.cloned().unwrap_or_default());
-    context["seccompProfile"] = json!({ "type": "RuntimeDefault" });
-    context
-}
-
-fn container_security_context(given: Option<&SecurityContext>) -> Value {
-    let mut context = json!({ "allowPrivilegeEscalation": false });
-    // Images of training frameworks usually run as root, and root without capabilities cannot write files that belong to
-    // others. So only jobs that do not run as root lose them.
-    if given.is_some_and(|given| given.run_as_non_root.unwrap_or_default()) {
-        context["capabilities"] = json!({ "drop": ["ALL"] });
+/// What becomes of the capabilities of a worker. Images of training frameworks usually run as root, and root without
+/// capabilities cannot write files that belong to others. So only jobs that do not run as root lose them.
+fn capabilities(given: Option<&SecurityContext>) -> Capabilities {
+    match given.is_some_and(|given| given.run_as_non_root.unwrap_or_default()) {
+        true => Capabilities::Dropped,
+        false => Capabilities::Kept,
     }
-    context
 }
 
 /// Makes a Pod part of the PodGroup of its job.

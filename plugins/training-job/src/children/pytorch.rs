@@ -1,8 +1,8 @@
 //! The environment variables of a PyTorch worker: for programs that read the ranks themselves, and for torchrun (`PET_`).
 
-use super::variable::variable;
 use crate::api::Elastic;
 use crate::job::{Job, ReplicaId};
+use pilothouse_pods::variable::variable;
 use serde_json::Value;
 
 /// The variables of one worker.

@@ -1,8 +1,9 @@
 //! The environment variables of a TensorFlow replica: `TF_CONFIG`, which lists all replicas and says which one this is.
 
-use super::{labels, variable::variable};
+use super::labels;
 use crate::api::Framework;
 use crate::job::{Job, ReplicaId, ReplicaType};
+use pilothouse_pods::variable::variable;
 use serde_json::{Value, json};
 
 /// The most bytes that the Pods of a job together spend on the list of replicas. In a big job with long names it would be

@@ -43,3 +43,22 @@ pub fn short_texts(_: &mut SchemaGenerator) -> Schema {
         "additionalProperties": { "type": "string", "maxLength": 253 },
     })
 }
+
+/// A number, or a share such as `25%`.
+pub fn int_or_percent(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "anyOf": [{ "type": "integer" }, { "type": "string" }],
+        "x-kubernetes-int-or-string": true,
+        "pattern": "^(0|[1-9][0-9]{0,5}|(0|[1-9][0-9]?|100)%)$",
+        "maxLength": 6,
+    })
+}
+
+/// A list of objects of any structure.
+pub fn free_form_list(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 64,
+        "items": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+    })
+}

@@ -1,22 +1,37 @@
-//! The conditions of an application, judged by the observed Deployment. It only reads what the Deployment controller
-//! reported.
+//! How far the rollout of a Deployment or StatefulSet is, judged by what its controller reported, and the conditions that follow
+//! from it. It looks at no Pod.
 
 use pilothouse_sdk::{Condition, Kind};
 use serde::Deserialize;
 
-/// The few fields of an observed Deployment that tell its health. Reading the whole Deployment would cost more than the
-/// rest of a reconcile.
+/// The few fields of an observed Deployment or StatefulSet that tell how far its rollout is. Reading the whole object would cost
+/// more than the rest of a reconcile.
 #[derive(Debug, Default, Deserialize)]
-pub struct ObservedDeployment {
+pub struct Workload {
     metadata: Metadata,
-    /// What the Deployment controller reported; zeros before its first report.
+    /// What the workload's controller reported; zeros before its first report.
     #[serde(default)]
-    pub status: DeploymentStatus,
+    pub status: WorkloadStatus,
 }
+
+/// An observed Deployment.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct ObservedDeployment(pub Workload);
 
 impl Kind for ObservedDeployment {
     const API_VERSION: &'static str = "apps/v1";
     const KIND: &'static str = "Deployment";
+}
+
+/// An observed StatefulSet.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct ObservedStatefulSet(pub Workload);
+
+impl Kind for ObservedStatefulSet {
+    const API_VERSION: &'static str = "apps/v1";
+    const KIND: &'static str = "StatefulSet";
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -25,10 +40,10 @@ struct Metadata {
     generation: i64,
 }
 
-/// The replica counts and conditions of a Deployment.
+/// The replica counts and conditions of a workload.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct DeploymentStatus {
+pub struct WorkloadStatus {
     observed_generation: i64,
     /// How many Pods exist, of all revisions.
     pub replicas: i32,
@@ -36,37 +51,44 @@ pub struct DeploymentStatus {
     available_replicas: i32,
     /// How many Pods are ready, of all revisions.
     pub ready_replicas: i32,
-    conditions: Vec<DeploymentCondition>,
+    conditions: Vec<WorkloadCondition>,
 }
 
+/// What the workload's controller says of one aspect.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct DeploymentCondition {
+pub struct WorkloadCondition {
     #[serde(rename = "type")]
     condition_type: String,
     status: String,
-    reason: String,
-    message: String,
+    /// One CamelCase word.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
 }
 
 /// How far a rollout is.
-enum Rollout<'d> {
+#[derive(Clone, Copy, Debug)]
+pub enum Rollout<'w> {
+    /// All desired replicas are of the current revision and ready.
     Complete,
+    /// It goes on.
     Progressing,
-    Failed(&'d DeploymentCondition),
+    /// The workload's controller says that it is stuck.
+    Failed(&'w WorkloadCondition),
 }
 
 /// The conditions of an application that asks for `desired` replicas.
-pub fn conditions(deployment: &ObservedDeployment, desired: i32) -> [Condition; 4] {
-    let rollout = deployment.rollout(desired);
+pub fn conditions(workload: &Workload, desired: i32) -> [Condition; 4] {
+    let rollout = workload.rollout(desired);
     let (reason, message) = match rollout {
         // During a rollout, surge Pods and Pods of the old revision may be ready as well. They are not among the desired
         // replicas, so they are not counted.
         Rollout::Complete => ("Available", format!("{desired} of {desired} replicas ready")),
-        Rollout::Progressing => ("Progressing", deployment.progress(desired)),
+        Rollout::Progressing => ("Progressing", workload.progress(desired)),
         Rollout::Failed(failure) => (failure.reason.as_str(), failure.message.clone()),
     };
-    let available = deployment.status.available_replicas;
+    let available = workload.status.available_replicas;
     let available_reason = if available > 0 { "ReplicasAvailable" } else { "NoReplicasAvailable" };
     [
         Condition::when("Ready", matches!(rollout, Rollout::Complete), reason, &message),
@@ -76,8 +98,9 @@ pub fn conditions(deployment: &ObservedDeployment, desired: i32) -> [Condition; 
     ]
 }
 
-impl ObservedDeployment {
-    fn rollout(&self, desired: i32) -> Rollout<'_> {
+impl Workload {
+    /// How far the rollout to so many replicas is.
+    pub fn rollout(&self, desired: i32) -> Rollout<'_> {
         if self.is_spec_observed() && self.min_ready_updated_replicas() >= desired {
             return Rollout::Complete;
         }
@@ -105,7 +128,7 @@ impl ObservedDeployment {
     /// What an incomplete rollout waits for. A count of ready or updated replicas is only told below the desired number, so
     /// it never exceeds it.
     fn progress(&self, desired: i32) -> String {
-        let DeploymentStatus { ready_replicas: ready, updated_replicas: updated, .. } = self.status;
+        let WorkloadStatus { ready_replicas: ready, updated_replicas: updated, .. } = self.status;
         if ready < desired {
             format!("{ready} of {desired} replicas ready")
         } else if updated < desired {
@@ -113,13 +136,13 @@ impl ObservedDeployment {
         } else if self.is_spec_observed() {
             format!("{} old replicas still run", self.old_replicas())
         } else {
-            "the Deployment's change is not rolled out yet".to_owned()
+            "the change is not rolled out yet".to_owned()
         }
     }
 
-    /// The condition by which the Deployment controller says that the rollout is stuck.
-    fn failure(&self) -> Option<&DeploymentCondition> {
-        let is_failure = |condition: &&DeploymentCondition| match condition.condition_type.as_str() {
+    /// The condition by which the workload's controller says that the rollout is stuck.
+    fn failure(&self) -> Option<&WorkloadCondition> {
+        let is_failure = |condition: &&WorkloadCondition| match condition.condition_type.as_str() {
             "Progressing" => condition.status == "False" && !condition.reason.is_empty(),
             "ReplicaFailure" => condition.status == "True" && !condition.reason.is_empty(),
             _ => false,

@@ -1,6 +1,5 @@
 //! A Pod as the cluster has it: the few fields that tell its state. Reading whole Pods would cost more than the rest of a call.
 
-use crate::fingerprint::{self, TemplateMatch};
 use pilothouse_sdk::Kind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -52,8 +51,10 @@ struct PodCondition {
 #[serde(rename_all = "camelCase", default)]
 struct ContainerStatus {
     name: String,
+    ready: bool,
     restart_count: u32,
     state: ContainerState,
+    last_state: ContainerState,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -100,6 +101,21 @@ pub struct Cause<'p> {
     pub message: &'p str,
 }
 
+/// What keeps a Pod from being ready, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble<'p> {
+    /// The name of the Pod.
+    pub pod: &'p str,
+    /// The container at fault; none if the Pod itself is.
+    pub container: Option<&'p str>,
+    /// One CamelCase word.
+    pub reason: &'p str,
+    /// What the node or the scheduler said; empty if nothing.
+    pub message: &'p str,
+    /// The exit code with which the container ended last.
+    pub exit_code: Option<i32>,
+}
+
 /// Reasons of a waiting container that starts as it should.
 const NORMAL_WAITING_REASONS: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
@@ -119,10 +135,9 @@ impl ObservedPod {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// How its template compares with that of a job.
-    pub fn template_match(&self, fingerprint: &str) -> TemplateMatch {
-        let annotation = self.metadata.annotations.get(fingerprint::ANNOTATION);
-        fingerprint::compare(annotation.map(String::as_str), fingerprint)
+    /// The value of an annotation.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.metadata.annotations.get(name).map(String::as_str)
     }
 
     /// Its phase.
@@ -153,6 +168,46 @@ impl ObservedPod {
             PodPhase::Pending => self.unscheduled().unwrap_or_default(),
             PodPhase::Failed => self.failure(),
             PodPhase::Running | PodPhase::Succeeded => Cause::default(),
+        }
+    }
+
+    /// What keeps it from being ready; none if nothing does, or if it only starts.
+    ///
+    /// Other than [`Self::cause`], this also looks at how containers ended that the kubelet has restarted since: a container
+    /// that is killed for its memory again and again runs most of the time.
+    pub fn trouble(&self) -> Option<Trouble<'_>> {
+        if self.is_deleting() || self.phase() == PodPhase::Succeeded {
+            return None;
+        }
+        if let Some(trouble) = self.containers().filter(|container| !container.ready).find_map(|it| self.troubled(it)) {
+            return Some(trouble);
+        }
+        let Cause { reason, message } = self.cause();
+        (!reason.is_empty()).then(|| Trouble { pod: self.name(), container: None, reason, message, exit_code: None })
+    }
+
+    /// What is wrong with a container that is not ready.
+    fn troubled<'p>(&'p self, status: &'p ContainerStatus) -> Option<Trouble<'p>> {
+        let of = |reason, message, exit_code| Trouble {
+            pod: self.name(),
+            container: Some(&status.name),
+            reason,
+            message,
+            exit_code,
+        };
+        let ended = status.state.terminated.as_ref().or(status.last_state.terminated.as_ref());
+        let failed = ended.filter(|ended| ended.exit_code != 0);
+        let waiting = status.state.waiting.as_ref();
+        let waiting = waiting.filter(|waiting| !NORMAL_WAITING_REASONS.contains(&waiting.reason.as_str()));
+        match (waiting, failed) {
+            // The reason of the container's end says more than that it is started again later, unless it says nothing.
+            (Some(waiting), Some(failed)) if matches!(failed.reason.as_str(), "" | "Error") => {
+                let message = if failed.message.is_empty() { &waiting.message } else { &failed.message };
+                Some(of(&waiting.reason, message, Some(failed.exit_code)))
+            }
+            (_, Some(failed)) => Some(of(&failed.reason, &failed.message, Some(failed.exit_code))),
+            (Some(waiting), None) => Some(of(&waiting.reason, &waiting.message, None)),
+            (None, None) => None,
         }
     }
 
@@ -265,6 +320,40 @@ mod tests {
         for Case { status, display_status, cause } in CASES {
             let pod: ObservedPod = serde_saphyr::from_str(&format!("{{metadata: {{name: a}}, status: {status}}}"))?;
             assert_eq!((pod.display_status(), pod.cause()), (*display_status, *cause), "{status}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_trouble_of_a_pod_names_the_container_and_why_it_ended() -> Result<(), Box<dyn std::error::Error>> {
+        let cases = [
+            ("{phase: Running, containerStatuses: [{name: model, ready: true}]}", None),
+            ("{phase: Running, containerStatuses: [{name: model, state: {running: {}}}]}", None),
+            (
+                "{phase: Pending, containerStatuses: [{name: model, state: {waiting: {reason: ErrImagePull, message: no}}}]}",
+                Some((Some("model"), "ErrImagePull", "no", None)),
+            ),
+            (
+                "{phase: Running, containerStatuses: [{name: model, state: {running: {}}, \
+                  lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}",
+                Some((Some("model"), "OOMKilled", "", Some(137))),
+            ),
+            (
+                "{phase: Pending, initContainerStatuses: [{name: model-download, \
+                  state: {waiting: {reason: CrashLoopBackOff, message: back-off}}, \
+                  lastState: {terminated: {exitCode: 124, reason: Error, message: no such repository}}}]}",
+                Some((Some("model-download"), "CrashLoopBackOff", "no such repository", Some(124))),
+            ),
+            (
+                "{phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: m}]}",
+                Some((None, "Unschedulable", "m", None)),
+            ),
+            ("{phase: Failed, reason: Evicted, message: disk}", Some((None, "Evicted", "disk", None))),
+        ];
+        for (status, expected) in cases {
+            let pod: ObservedPod = serde_saphyr::from_str(&format!("{{metadata: {{name: a}}, status: {status}}}"))?;
+            let found = pod.trouble().map(|it| (it.container, it.reason, it.message, it.exit_code));
+            assert_eq!(found, expected, "{status}");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The fields of a container and its Pod that a `TrainingJob` may set, in the form that Pods have them.
+//! The fields of a container and its Pod that an object may set, in the form that Pods have them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub struct EnvVar {
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ValueFrom {
-    /// A key of a ConfigMap, which is copied when the job starts.
+    /// A key of a ConfigMap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_map_key_ref: Option<KeyRef>,
     /// A key of a Secret.
@@ -40,7 +40,7 @@ pub struct ValueFrom {
     pub field_ref: Option<FieldRef>,
 }
 
-/// A key of a ConfigMap or Secret in the job's namespace.
+/// A key of a ConfigMap or Secret in the object's namespace.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -51,7 +51,7 @@ pub struct KeyRef {
     /// The key.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
     pub key: String,
-    /// Whether the job starts without it if it is missing.
+    /// Whether Pods start without it if it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
 }
@@ -83,7 +83,7 @@ pub struct EnvFrom {
     pub secret_ref: Option<GroupRef>,
 }
 
-/// A ConfigMap or Secret in the job's namespace.
+/// A ConfigMap or Secret in the object's namespace.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -91,13 +91,13 @@ pub struct GroupRef {
     /// Its name.
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 190)))]
     pub name: String,
-    /// Whether the job starts without it if it is missing.
+    /// Whether Pods start without it if it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
 }
 
-/// An object in the job's namespace.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+/// An object in the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LocalRef {
@@ -106,29 +106,16 @@ pub struct LocalRef {
     pub name: String,
 }
 
-/// A ConfigMap whose keys become files.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct ConfigMapMount {
-    /// Name of a ConfigMap in the job's namespace.
-    #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 190)))]
-    pub name: String,
-    /// The directory of the files.
-    #[cfg_attr(feature = "crd", schemars(length(max = 1024), regex(pattern = r"^(/[A-Za-z0-9._-]+)+$")))]
-    pub mount_path: String,
-}
-
 /// Compute resources.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Resources {
-    /// The most that a worker may use.
+    /// The most that a container may use.
     #[cfg_attr(feature = "crd", schemars(schema_with = "super::schema::quantities"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, Value>,
-    /// What is reserved for a worker.
+    /// What is reserved for a container.
     #[cfg_attr(feature = "crd", schemars(schema_with = "super::schema::quantities"))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, Value>,
@@ -172,7 +159,7 @@ pub enum PullPolicy {
     Never,
 }
 
-/// The user and groups that the workers run as.
+/// The user and groups that containers run as.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

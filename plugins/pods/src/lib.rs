@@ -1,0 +1,15 @@
+//! What plugins that run Pods share: the fields of a container that an object may set, GPUs, volumes, security contexts, names,
+//! how far a rollout is, and why a Pod does not run. It is no plugin, and it knows no kind of object.
+
+pub mod api;
+pub mod claim;
+pub mod fields;
+pub mod gpu;
+pub mod hash;
+pub mod name;
+pub mod observed_pod;
+pub mod security;
+pub mod transition;
+pub mod variable;
+pub mod volumes;
+pub mod workload;
