@@ -100,6 +100,9 @@ audit: ## Check third-party code: vulnerabilities, licences, sources (needs the 
 crds: ## Make crds/ anew from the types
 	@cargo run --locked -p app-service --example crd
 	@cargo run --locked -p training-job --example training-job-crd
+	@cargo run --locked -p ai-llm-model --example ai-llm-model-crd
+	@cargo run --locked -p llm-model --example llm-model-crd
+	@cargo run --locked -p llm-deployment --example llm-deployment-crd
 
 .PHONY: fmt
 fmt: ## Format all Rust code

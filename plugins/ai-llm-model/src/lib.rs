@@ -1,0 +1,33 @@
+//! The reference plugin `ai-llm-model`: an `LLMModel` of `ai.example.com` becomes a Deployment of servers of that model, and a Service
+//! in front of them. It writes and deletes nothing itself: it returns the children that should exist, and the host applies them.
+
+pub mod api;
+#[cfg(feature = "crd")]
+pub mod crd;
+mod reconcile;
+
+pub use reconcile::reconcile;
+
+pilothouse_sdk::plugin! {
+    name: "ai-llm-model",
+    reconciles: "ai.example.com/v1" "LLMModel",
+    children: [
+        "apps/v1" "Deployment" reads ["/status"],
+        "v1" "Service" reads [],
+        "policy/v1" "PodDisruptionBudget" reads [],
+        "networking.k8s.io/v1" "NetworkPolicy" reads [],
+        "networking.k8s.io/v1" "Ingress" reads [],
+        "monitoring.coreos.com/v1" "ServiceMonitor" reads [],
+        "monitoring.coreos.com/v1" "PodMonitor" reads [],
+        "resource.k8s.io/v1" "ResourceClaimTemplate" reads [],
+    ],
+    lookups: [
+        "v1" "Pod",
+        "v1" "PersistentVolumeClaim",
+        "monitoring.coreos.com/v1" "ServiceMonitor",
+        "monitoring.coreos.com/v1" "PodMonitor",
+        "resource.k8s.io/v1" "ResourceClaimTemplate",
+    ],
+    reads: ["/spec", "/status/conditions"],
+    reconcile: reconcile,
+}

@@ -1,0 +1,48 @@
+//! From an `LLMModel` to the response: which server it asks for. What a server consists of is in the shared library.
+
+use crate::api::LlmModel;
+use llm_serving::config::Config;
+use llm_serving::engine::DefaultEngine;
+use llm_serving::respond::{Extra, Observed, respond};
+use llm_serving::server_spec::{Identity, ServerSpec};
+use llm_serving::validate::checked;
+use pilothouse_pods::name::{MAX_LABEL, dns_label};
+use pilothouse_pods::workload::ObservedDeployment;
+use pilothouse_sdk::{Error, Request, Response};
+
+/// The desired children, the status and the conditions of an `LLMModel`.
+///
+/// # Errors
+/// A lookup fails, or an object cannot be read.
+pub fn reconcile(request: &Request<LlmModel>) -> Result<Response, Error> {
+    let config = request.config::<Config>()?;
+    let server = match checked(server_spec(&request.object), &config) {
+        Ok(server) => server,
+        Err(error) => return Ok(Response::invalid(error.to_string())),
+    };
+    let deployment = request.child::<ObservedDeployment>(server.workload())?.unwrap_or_default();
+    let old_status = request.object.status.as_ref();
+    let old_conditions = old_status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    respond(&server, &Observed { workload: &deployment.0, old_conditions }, Extra::default(), |status| status)
+}
+
+fn server_spec(object: &LlmModel) -> ServerSpec<'_> {
+    let spec = &object.spec;
+    ServerSpec {
+        identity: Identity {
+            object: object.name(),
+            namespace: object.namespace(),
+            component: "llmmodel",
+            workload: dns_label(&format!("llmmodel-{}", object.name()), MAX_LABEL),
+        },
+        model_name: &spec.model_name,
+        replicas: spec.replicas,
+        gpu_count: spec.gpu_count,
+        gpu_count_field: "gpuCount",
+        resources: spec.resources.clone().unwrap_or_default(),
+        model: &spec.model,
+        serving: &spec.serving,
+        default_engine: DefaultEngine::Vllm,
+        default_port: None,
+    }
+}

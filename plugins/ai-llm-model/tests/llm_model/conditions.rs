@@ -1,0 +1,116 @@
+//! What the status says: how far the rollout is, what is wrong with a Pod, and Events about what changed.
+
+use crate::case::{case, run};
+use llm_serving::api::ServingStatus;
+use llm_serving::testing::{condition, events};
+use pilothouse_sdk::Error;
+use pilothouse_sdk::testing::{Answer, Case};
+
+const COMPLETE: &str = "observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2";
+const HALF: &str = "observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1";
+const STUCK: &str = "observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, conditions: [\
+                     {type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: too slow}]";
+
+/// A model of two Pods whose Deployment has this status.
+fn with_deployment(status: &str) -> Result<Case, Error> {
+    Ok(case("replicas: 2")?.child_yaml(&format!(
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: llmmodel-chat, generation: 1}}, status: {{{status}}}}}"
+    )))
+}
+
+/// A Pod of the model in this state.
+fn pod(name: &str, status: &str) -> Result<serde_json::Value, Error> {
+    let labels = "{app.kubernetes.io/component: llmmodel, app.kubernetes.io/instance: llmmodel-chat}";
+    crate::case::parse(&format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: ml, labels: {labels}}}, status: {{{status}}}}}"
+    ))
+}
+
+const OOM: &str = "phase: Running, containerStatuses: [{name: model, ready: false, lastState: {terminated: {exitCode: 137, \
+                   reason: OOMKilled}}}]";
+
+#[test]
+fn ready_follows_the_deployment() -> Result<(), Error> {
+    let cases = [
+        ("", "False Progressing", "True Progressing", ""),
+        (HALF, "False Progressing", "True Progressing", ""),
+        (COMPLETE, "True Available", "False Available", ""),
+        (STUCK, "False ProgressDeadlineExceeded", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"),
+    ];
+    for (status, ready, progressing, stalled) in cases {
+        let answer = run(with_deployment(status)?)?;
+        let found = ["Ready", "Progressing", "Stalled"].map(|name| condition(&answer, name));
+        assert_eq!(found, [ready, progressing, stalled], "{status}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_trouble_of_a_pod_is_told_with_its_name() -> Result<(), Error> {
+    let answer = run(with_deployment(HALF)?.found(pod("chat-a", OOM)?))?;
+    assert_eq!(condition(&answer, "PodsHealthy"), "False OOMKilled");
+    let message =
+        |answer: &Answer, name| answer.condition(name).map(|condition| condition.message.clone()).unwrap_or_default();
+    assert_eq!(message(&answer, "PodsHealthy"), "Pod chat-a, container model: OOMKilled, exit code 137");
+    assert_eq!(condition(&answer, "Ready"), "False OOMKilled");
+    assert_eq!(
+        message(&answer, "Ready"),
+        "1 of 2 replicas ready; Pod chat-a, container model: OOMKilled, exit code 137"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_download_that_fails_is_told_with_pod_and_stage() -> Result<(), Error> {
+    let status = "phase: Pending, initContainerStatuses: [{name: model-download, state: {waiting: {reason: CrashLoopBackOff}}, \
+                  lastState: {terminated: {exitCode: 124, reason: Error}}}]";
+    let answer = run(with_deployment(HALF)?.found(pod("chat-a", status)?))?;
+    assert_eq!(condition(&answer, "PodsHealthy"), "False ModelDownloadFailed");
+    let message = answer.condition("PodsHealthy").map(|condition| condition.message.as_str());
+    assert_eq!(message, Some("Pod chat-a, download of the model: CrashLoopBackOff, its deadline passed"));
+    Ok(())
+}
+
+/// While all is well, no change of a Pod calls the plugin.
+#[test]
+fn pods_of_a_complete_server_are_not_looked_at() -> Result<(), Error> {
+    let answer = run(with_deployment(COMPLETE)?.found(pod("chat-a", OOM)?))?;
+    assert_eq!(condition(&answer, "PodsHealthy"), "True Healthy");
+    Ok(())
+}
+
+#[test]
+fn an_event_tells_a_change_once() -> Result<(), Error> {
+    let with_old = |case: Case, ready: &str, healthy: &str| -> Result<Case, Error> {
+        // The status of the object comes with the request.
+        let status = crate::case::parse(&format!(
+            "{{conditions: [{{type: Ready, status: '{ready}', reason: Available, message: m}}, \
+             {{type: PodsHealthy, status: '{healthy}', reason: OOMKilled, message: m}}]}}"
+        ))?;
+        Ok(case.status(status))
+    };
+    let new = run(with_deployment(COMPLETE)?)?;
+    assert_eq!(events(&new), ["Normal ModelServerReady"]);
+    let same = run(with_old(with_deployment(COMPLETE)?, "True", "True")?)?;
+    assert!(events(&same).is_empty());
+    let troubled = with_deployment(HALF)?.found(pod("chat-a", OOM)?);
+    let fallen = run(with_old(troubled, "True", "True")?)?;
+    assert_eq!(events(&fallen), ["Warning ModelServerNotReady", "Warning OOMKilled"]);
+    let still = with_deployment(HALF)?.found(pod("chat-a", OOM)?);
+    assert!(events(&run(with_old(still, "False", "False")?)?).is_empty());
+    Ok(())
+}
+
+#[test]
+fn the_status_has_counts_selector_and_address() -> Result<(), Error> {
+    let status: ServingStatus = run(with_deployment(HALF)?)?.status()?;
+    let expected = ServingStatus {
+        replicas: 2,
+        ready_replicas: 1,
+        selector: "app.kubernetes.io/component=llmmodel,app.kubernetes.io/instance=llmmodel-chat".to_owned(),
+        url: "http://llmmodel-chat.ml.svc:8000".to_owned(),
+        lora_adapters: Vec::new(),
+    };
+    assert_eq!(status, expected);
+    Ok(())
+}

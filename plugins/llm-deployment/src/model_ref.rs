@@ -1,0 +1,62 @@
+//! The model that an LLMDeployment refers to. It only reads; the model is its user's.
+
+use crate::api::ObservedModel;
+use llm_model::api::{LlmModel, ModelResources};
+use pilothouse_pods::api::Resources;
+use pilothouse_pods::transition::Announced;
+use pilothouse_sdk::{Condition, Error, lookup};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The condition that says whether the model exists.
+pub const MODEL_RESOLVED: &str = "ModelResolved";
+
+/// The reason while it does not.
+pub const MODEL_NOT_FOUND: &str = "ModelNotFound";
+
+/// The Events about it: one when the model is missing, and one when it is there again.
+pub const ANNOUNCED: [Announced<'_>; 1] =
+    [Announced { condition_type: MODEL_RESOLVED, on_true: Some("ModelResolved"), on_false: None }];
+
+/// The model of this name in the namespace of the LLMDeployment.
+///
+/// # Errors
+/// The lookup fails, or the model cannot be read.
+pub fn find(name: &str) -> Result<Option<LlmModel>, Error> {
+    lookup::get::<LlmModel>(None, name)
+}
+
+/// Whether a name can be that of an object. The schema refuses others earlier.
+pub fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    !name.is_empty() && name.len() <= 253 && name.chars().all(allowed) && !name.contains("..")
+}
+
+/// The condition about a model that is there.
+pub fn resolved(model: &LlmModel) -> Condition {
+    Condition::when(MODEL_RESOLVED, true, "ModelFound", format!("the LLMModel '{}' is there", model.name()))
+}
+
+/// What is said of a model that is missing.
+pub fn not_found(name: &str, namespace: &str) -> String {
+    format!(
+        "spec.modelRef names the LLMModel '{name}', which namespace '{namespace}' does not have; create it. Until then \
+         everything stays as it is"
+    )
+}
+
+/// Which state of a model a server is made of.
+pub fn observed(model: &LlmModel) -> ObservedModel {
+    let metadata = &model.metadata;
+    ObservedModel { name: metadata.name.clone(), uid: metadata.uid.clone(), generation: metadata.generation }
+}
+
+/// The compute resources of each Pod: both are reserved, and memory is also limited. Processors are not: a limit would only slow a
+/// server down that has some to spare.
+pub fn resources(given: Option<&ModelResources>) -> Resources {
+    let Some(ModelResources { cpu, memory }) = given else { return Resources::default() };
+    let quantities = |of: &[(&str, &Option<Value>)]| -> BTreeMap<String, Value> {
+        of.iter().filter_map(|(name, value)| Some(((*name).to_owned(), (*value).clone()?))).collect()
+    };
+    Resources { requests: quantities(&[("cpu", cpu), ("memory", memory)]), limits: quantities(&[("memory", memory)]) }
+}

@@ -1,0 +1,35 @@
+//! The Deployment of a server whose Pods are all alike.
+
+use crate::labels;
+use crate::model_volume;
+use crate::pod_template::pod_template;
+use crate::server::Server;
+use crate::spec_error::SpecError;
+use serde_json::{Value, json};
+
+/// How many seconds a rollout has, beyond what a model takes to be downloaded and loaded, before it counts as stuck.
+const SLACK_SECONDS: u32 = 600;
+
+/// The Deployment.
+///
+/// # Errors
+/// No Pod template can be made.
+pub fn deployment(server: &Server<'_>) -> Result<Value, SpecError> {
+    Ok(json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": server.workload(), "labels": labels::of(server) },
+        "spec": {
+            "replicas": server.desired_replicas(),
+            "selector": { "matchLabels": labels::selector(&server.spec.identity) },
+            "strategy": server.rollout.strategy(),
+            "progressDeadlineSeconds": progress_deadline_seconds(server),
+            "template": pod_template(server)?,
+        },
+    }))
+}
+
+fn progress_deadline_seconds(server: &Server<'_>) -> u32 {
+    let download = model_volume::deadline_seconds(server).unwrap_or_default();
+    server.startup_seconds() + download + SLACK_SECONDS
+}

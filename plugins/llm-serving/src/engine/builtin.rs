@@ -1,0 +1,98 @@
+//! The engines that are known without configuration.
+
+use super::arguments::ShutdownArguments;
+use super::{Engine, EngineArguments, EngineUser};
+
+/// The name of the engine that is any container.
+pub const CONTAINER: &str = "container";
+
+/// The engine of this name.
+pub fn builtin(name: &str) -> Option<Engine> {
+    match name {
+        "vllm" => Some(vllm()),
+        "sglang" => Some(sglang()),
+        "llama-cpp" => Some(llama_cpp()),
+        CONTAINER => Some(container()),
+        _ => None,
+    }
+}
+
+/// The names of all engines that are known without configuration.
+pub const NAMES: [&str; 4] = ["vllm", "sglang", "llama-cpp", CONTAINER];
+
+fn vllm() -> Engine {
+    Engine {
+        image: "vllm/vllm-openai:latest".to_owned(),
+        image_names: texts(&["vllm-openai"]),
+        command: Vec::new(),
+        arguments: EngineArguments {
+            model: texts(&["--model", "{model}"]),
+            served_name: texts(&["--served-model-name", "{name}"]),
+            gpus: texts(&["--tensor-parallel-size", "{gpus}"]),
+            port: texts(&["--port", "{port}"]),
+            shutdown: Some(ShutdownArguments {
+                since: "0.18".to_owned(),
+                arguments: texts(&["--shutdown-timeout", "{seconds}"]),
+            }),
+            adapters: texts(&["--enable-lora", "--lora-modules"]),
+            adapter: texts(&["{name}={path}"]),
+            always: Vec::new(),
+        },
+        port: 8000,
+        health_path: "/health".to_owned(),
+        metrics_path: "/metrics".to_owned(),
+        user: Some(EngineUser { since: "0.20".to_owned(), uid: 2000 }),
+    }
+}
+
+fn sglang() -> Engine {
+    Engine {
+        image: "lmsysorg/sglang:latest".to_owned(),
+        image_names: texts(&["sglang"]),
+        command: texts(&["python3", "-m", "sglang.launch_server"]),
+        arguments: EngineArguments {
+            model: texts(&["--model-path", "{model}"]),
+            served_name: texts(&["--served-model-name", "{name}"]),
+            gpus: texts(&["--tp-size", "{gpus}"]),
+            port: texts(&["--port", "{port}"]),
+            shutdown: None,
+            adapters: texts(&["--enable-lora", "--lora-paths"]),
+            adapter: texts(&["{name}={path}"]),
+            always: texts(&["--host", "0.0.0.0", "--enable-metrics"]),
+        },
+        port: 30000,
+        health_path: "/health".to_owned(),
+        metrics_path: "/metrics".to_owned(),
+        user: None,
+    }
+}
+
+fn llama_cpp() -> Engine {
+    Engine {
+        image: "ghcr.io/ggml-org/llama.cpp:server".to_owned(),
+        image_names: texts(&["llama.cpp"]),
+        command: Vec::new(),
+        arguments: EngineArguments {
+            model: texts(&["--model", "{model}"]),
+            served_name: texts(&["--alias", "{name}"]),
+            gpus: texts(&["--n-gpu-layers", "999"]),
+            port: texts(&["--port", "{port}"]),
+            shutdown: None,
+            adapters: Vec::new(),
+            adapter: texts(&["--lora", "{path}"]),
+            always: texts(&["--host", "0.0.0.0", "--metrics"]),
+        },
+        port: 8080,
+        health_path: "/health".to_owned(),
+        metrics_path: "/metrics".to_owned(),
+        user: None,
+    }
+}
+
+fn container() -> Engine {
+    Engine { port: 8080, ..Engine::default() }
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}

@@ -1,0 +1,54 @@
+//! Reads Kubernetes quantities as numbers. It keeps whole numbers only, for they are compared with labels of nodes.
+
+use serde_json::Value;
+
+/// Suffixes of quantities with what they stand for.
+const UNITS: [(&str, u128); 12] = [
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
+    ("Ti", 1 << 40),
+    ("Pi", 1 << 50),
+    ("Ei", 1 << 60),
+    ("k", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+    ("P", 1_000_000_000_000_000),
+    ("E", 1_000_000_000_000_000_000),
+];
+
+/// How many whole MiB a quantity of bytes has; none for what is no such quantity.
+pub fn mebibytes(quantity: &Value) -> Option<u128> {
+    let text = quantity.as_str().map_or_else(|| quantity.to_string(), str::to_owned);
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|number| (number, *unit)))
+        .unwrap_or((text.as_str(), 1));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let scale = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    Some((digits.checked_mul(unit)? / scale) >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mebibytes;
+    use serde_json::json;
+
+    #[test]
+    fn quantities_of_bytes_are_read_as_mebibytes() {
+        let cases = [
+            (json!("80G"), Some(76_293)),
+            (json!("80Gi"), Some(81_920)),
+            (json!("1.5Gi"), Some(1_536)),
+            (json!(1_048_576), Some(1)),
+            (json!("500m"), None),
+            (json!("much"), None),
+            (json!(""), None),
+        ];
+        for (quantity, expected) in cases {
+            assert_eq!(mebibytes(&quantity), expected, "{quantity}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The response for a server that runs as a Deployment: its children, its status, its conditions, and Events about what changed. What
+//! keeps a server from being made leaves all children as they are.
+
+use crate::api::ServingStatus;
+use crate::budget::disruption_budget;
+use crate::child::Child;
+use crate::conditions::{self, ANNOUNCED};
+use crate::deployment::deployment;
+use crate::labels;
+use crate::model_volume;
+use crate::server::Server;
+use crate::service::service;
+use crate::spec_error::SpecError;
+use crate::surroundings;
+use crate::trouble;
+use pilothouse_pods::claim::{self, CLAIM_NOT_FOUND};
+use pilothouse_pods::transition::{Announced, StatusCondition, events};
+use pilothouse_pods::workload::Workload;
+use pilothouse_sdk::{Condition, Error, Response};
+use serde::Serialize;
+use serde_json::json;
+
+/// How often something that is missing is looked for again, in seconds. The host calls earlier when it appears.
+const RECHECK_SECONDS: u32 = 300;
+
+/// What a server is at this moment.
+#[derive(Debug)]
+pub struct Observed<'o> {
+    /// Its workload.
+    pub workload: &'o Workload,
+    /// The conditions that the object had.
+    pub old_conditions: &'o [StatusCondition],
+}
+
+/// What a kind of its own adds to the response.
+#[derive(Debug, Default)]
+pub struct Extra<'e> {
+    /// Conditions besides those of every server.
+    pub conditions: Vec<Condition>,
+    /// Those of them whose changes are Events.
+    pub announced: &'e [Announced<'e>],
+    /// Labels of the Service besides those of every child.
+    pub service_labels: Vec<(&'static str, String)>,
+}
+
+/// The response. `status` makes the status of the kind from the one that all servers share.
+///
+/// # Errors
+/// A lookup fails, or an object cannot be read.
+pub fn respond<S: Serialize>(
+    server: &Server<'_>,
+    observed: &Observed<'_>,
+    extra: Extra<'_>,
+    status: impl FnOnce(ServingStatus) -> S,
+) -> Result<Response, Error> {
+    let status = status(status_of(server, observed.workload));
+    let mut all = conditions_of(server, observed)?;
+    all.extend(extra.conditions);
+    let response = match children(server, &extra.service_labels)? {
+        Made::Children { children, missing } => {
+            all.extend(missing);
+            children.into_iter().fold(Response::done(), |response, child| child.add_to(response))
+        }
+        Made::MissingClaim(message) => {
+            all = without_ready(all);
+            Response::wait(CLAIM_NOT_FOUND, message, RECHECK_SECONDS)
+        }
+        Made::Invalid(error) => {
+            all = without_ready(all);
+            Response::invalid(error.to_string())
+        }
+    };
+    Ok(report(response.status(status), observed, all, extra.announced))
+}
+
+/// A response that leaves the children as they are, because something is missing that the server is made of. The conditions about
+/// the Pods go on to be told.
+pub fn unchanged(response: Response, observed: &Observed<'_>, desired: i32, extra: Extra<'_>) -> Response {
+    let mut all = without_ready(conditions::of_workload(observed.workload, desired, None));
+    all.extend(extra.conditions);
+    report(response, observed, all, extra.announced)
+}
+
+/// The conditions without `Ready`, which the host sets itself while an object waits or is refused.
+fn without_ready(mut conditions: Vec<Condition>) -> Vec<Condition> {
+    conditions.retain(|condition| condition.condition_type != "Ready");
+    conditions
+}
+
+fn report(
+    response: Response,
+    observed: &Observed<'_>,
+    conditions: Vec<Condition>,
+    announced: &[Announced<'_>],
+) -> Response {
+    let announced: Vec<_> = ANNOUNCED.iter().chain(announced).copied().collect();
+    let response = events(observed.old_conditions, &conditions, &announced).into_iter().fold(response, Response::event);
+    conditions.into_iter().fold(response, Response::condition)
+}
+
+/// What becomes of a server.
+enum Made {
+    /// These children, and a condition about kinds that are missing.
+    Children { children: Vec<Child>, missing: Option<Condition> },
+    /// A claim that its Pods would mount does not exist.
+    MissingClaim(String),
+    /// Its template cannot be made.
+    Invalid(SpecError),
+}
+
+fn children(server: &Server<'_>, service_labels: &[(&'static str, String)]) -> Result<Made, Error> {
+    let claims = match model_volume::claims(server) {
+        Ok(claims) => claims,
+        Err(error) => return Ok(Made::Invalid(error)),
+    };
+    if let Some(message) = claim::missing(claims, server.spec.identity.namespace)? {
+        return Ok(Made::MissingClaim(message));
+    }
+    let deployment = match deployment(server) {
+        Ok(deployment) => deployment,
+        Err(error) => return Ok(Made::Invalid(error)),
+    };
+    let around = surroundings::of(server)?;
+    let mut service = service(server);
+    for (label, value) in service_labels {
+        service["metadata"]["labels"][*label] = json!(value);
+    }
+    let mut children = vec![Child::new(deployment), Child::new(service)];
+    children.extend(disruption_budget(server).map(Child::new));
+    children.extend(around.children.into_iter().map(Child::recreated));
+    Ok(Made::Children { children, missing: conditions::of_missing_kinds(&around.missing_kinds) })
+}
+
+fn conditions_of(server: &Server<'_>, observed: &Observed<'_>) -> Result<Vec<Condition>, Error> {
+    let desired = server.desired_replicas();
+    let trouble = match conditions::is_complete(observed.workload, desired) {
+        true => None,
+        false => trouble::look(&server.spec.identity)?,
+    };
+    let mut all = conditions::of_workload(observed.workload, desired, trouble.as_ref());
+    all.extend(conditions::of_gpu_type(server, &server.config.gpus));
+    Ok(all)
+}
+
+fn status_of(server: &Server<'_>, workload: &Workload) -> ServingStatus {
+    ServingStatus {
+        replicas: workload.status.replicas,
+        ready_replicas: workload.status.ready_replicas,
+        selector: labels::selector_text(&server.spec.identity),
+        url: server.url(),
+        lora_adapters: server.spec.model.lora_adapters.iter().map(|adapter| adapter.name.clone()).collect(),
+    }
+}

@@ -1,0 +1,78 @@
+//! How Pods are replaced, and how many of them may be missing at a time. A rollout keeps to the disruption budget: Kubernetes itself
+//! asks no budget when it rolls a workload.
+
+use crate::gpus::Gpus;
+use crate::server_spec::ServerSpec;
+use crate::share::{Rounding, resolve};
+use crate::spec_error::SpecError;
+use serde_json::{Value, json};
+
+/// How many Pods may exist beyond the desired ones, and how many may be missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rollout {
+    /// How many more may exist: a number or a share.
+    pub max_surge: Value,
+    /// How many may be missing: a number or a share.
+    pub max_unavailable: Value,
+    /// What the disruption budget says: `maxUnavailable` or `minAvailable`; none for no budget.
+    pub budget: Option<Value>,
+}
+
+impl Rollout {
+    /// The rollout of a server. A rollout of Pods with GPUs needs no spare one, unless the spec says otherwise.
+    ///
+    /// # Errors
+    /// No Pod could be replaced, or the rollout would break the budget.
+    pub fn of(spec: &ServerSpec<'_>, gpus: &Gpus<'_>) -> Result<Self, SpecError> {
+        let given = spec.serving.rollout.clone().unwrap_or_default();
+        let (surge, unavailable) = if gpus.count > 0 { (json!(0), json!(1)) } else { (json!("25%"), json!("25%")) };
+        let max_surge = given.max_surge.unwrap_or(surge);
+        let budget = given_budget(spec)?;
+        let allowed = budget.as_ref().and_then(|budget| missing_allowed(budget, spec.replicas));
+        let max_unavailable = match given.max_unavailable {
+            Some(given) => given,
+            None => allowed
+                .filter(|allowed| number(&unavailable, spec.replicas) > *allowed)
+                .map_or(unavailable, Value::from),
+        };
+        let missing = number(&max_unavailable, spec.replicas);
+        if missing == 0 && resolve(&max_surge, spec.replicas.max(1), Rounding::Up).unwrap_or_default() == 0 {
+            return Err(SpecError::RolloutStandsStill);
+        }
+        if let Some(budget) = allowed.filter(|allowed| missing > *allowed) {
+            return Err(SpecError::RolloutBreaksBudget { rollout: missing, budget });
+        }
+        let default_budget = (spec.replicas > 1).then(|| json!({ "maxUnavailable": missing.max(1) }));
+        Ok(Self { max_surge, max_unavailable, budget: budget.or(default_budget) })
+    }
+
+    /// The update strategy of a Deployment.
+    pub fn strategy(&self) -> Value {
+        let bounds = json!({ "maxSurge": self.max_surge, "maxUnavailable": self.max_unavailable });
+        json!({ "type": "RollingUpdate", "rollingUpdate": bounds })
+    }
+}
+
+/// The budget that the spec gives.
+fn given_budget(spec: &ServerSpec<'_>) -> Result<Option<Value>, SpecError> {
+    let Some(given) = &spec.serving.disruption_budget else { return Ok(None) };
+    match (&given.max_unavailable, &given.min_available) {
+        (Some(max), None) => Ok(Some(json!({ "maxUnavailable": max }))),
+        (None, Some(min)) => Ok(Some(json!({ "minAvailable": min }))),
+        _ => Err(SpecError::AmbiguousBudget),
+    }
+}
+
+/// How many of so many Pods a budget lets be missing. Kubernetes rounds shares of budgets up.
+fn missing_allowed(budget: &Value, replicas: i32) -> Option<i64> {
+    if let Some(max) = budget.get("maxUnavailable") {
+        return resolve(max, replicas, Rounding::Up);
+    }
+    let min = resolve(budget.get("minAvailable")?, replicas, Rounding::Up)?;
+    Some((i64::from(replicas) - min).max(0))
+}
+
+/// How many Pods a rollout lets be missing. Kubernetes rounds these shares down.
+fn number(value: &Value, replicas: i32) -> i64 {
+    resolve(value, replicas, Rounding::Down).unwrap_or_default()
+}

@@ -1,0 +1,158 @@
+//! The children that stand around the Pods of a server, where an object asks for them: who may reach it, how it is scraped, how it is
+//! reached from outside. Kinds that a cluster may lack are only returned where they are installed.
+
+use crate::api::{Ingress, Monitor, MonitorKind};
+use crate::container::PORT_NAME;
+use crate::labels;
+use crate::server::Server;
+use pilothouse_sdk::{Error, Kind, lookup};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// The children, and the kinds that the object asks for and the cluster does not have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Surroundings {
+    /// The children.
+    pub children: Vec<Value>,
+    /// The missing kinds, each with the field that asks for it.
+    pub missing_kinds: Vec<MissingKind>,
+}
+
+/// A kind that the cluster does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingKind {
+    /// The field that asks for it.
+    pub field: &'static str,
+    /// Its API version.
+    pub api_version: &'static str,
+    /// Its name.
+    pub kind: &'static str,
+}
+
+#[derive(Deserialize)]
+struct ServiceMonitor {}
+
+impl Kind for ServiceMonitor {
+    const API_VERSION: &'static str = "monitoring.coreos.com/v1";
+    const KIND: &'static str = "ServiceMonitor";
+}
+
+#[derive(Deserialize)]
+struct PodMonitor {}
+
+impl Kind for PodMonitor {
+    const API_VERSION: &'static str = "monitoring.coreos.com/v1";
+    const KIND: &'static str = "PodMonitor";
+}
+
+#[derive(Deserialize)]
+struct ResourceClaimTemplate {}
+
+impl Kind for ResourceClaimTemplate {
+    const API_VERSION: &'static str = "resource.k8s.io/v1";
+    const KIND: &'static str = "ResourceClaimTemplate";
+}
+
+/// What stands around the Pods of a server.
+///
+/// # Errors
+/// A lookup fails.
+pub fn of(server: &Server<'_>) -> Result<Surroundings, Error> {
+    let mut all = Surroundings::default();
+    let serving = server.spec.serving;
+    all.children.extend(serving.network_policy.as_ref().map(|given| network_policy(server, &given.from)));
+    all.children.extend(serving.ingress.as_ref().map(|given| ingress(server, given)));
+    if let Some(monitor) = &serving.monitor {
+        match monitor.kind {
+            MonitorKind::ServiceMonitor => all.add::<ServiceMonitor>("monitor", service_monitor(server, monitor))?,
+            MonitorKind::PodMonitor => all.add::<PodMonitor>("monitor", pod_monitor(server, monitor))?,
+        }
+    }
+    if let Some(template) = server.gpus.claim_template(server.workload()) {
+        all.add::<ResourceClaimTemplate>("gpuDeviceClass", template)?;
+    }
+    Ok(all)
+}
+
+impl Surroundings {
+    /// Adds a child if its kind is installed.
+    fn add<K: Kind + DeserializeOwned>(&mut self, field: &'static str, child: Value) -> Result<(), Error> {
+        let name = child["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        match lookup::get::<K>(None, &name) {
+            Ok(_) => self.children.push(child),
+            Err(Error::KindNotInstalled(_)) => {
+                self.missing_kinds.push(MissingKind { field, api_version: K::API_VERSION, kind: K::KIND });
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+fn network_policy(server: &Server<'_>, from: &[Value]) -> Value {
+    let same_namespace = [json!({ "podSelector": {} })];
+    let from = if from.is_empty() { &same_namespace[..] } else { from };
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": { "name": server.workload(), "labels": labels::of(server) },
+        "spec": {
+            "podSelector": { "matchLabels": labels::selector(&server.spec.identity) },
+            "policyTypes": ["Ingress"],
+            "ingress": [{ "from": from, "ports": [{ "port": server.port, "protocol": "TCP" }] }],
+        },
+    })
+}
+
+fn ingress(server: &Server<'_>, given: &Ingress) -> Value {
+    let backend = json!({ "service": { "name": server.workload(), "port": { "name": PORT_NAME } } });
+    let path = given.path.as_deref().unwrap_or("/");
+    let mut rule = json!({ "http": { "paths": [{ "path": path, "pathType": "Prefix", "backend": backend }] } });
+    if let Some(host) = &given.host {
+        rule["host"] = json!(host);
+    }
+    let mut spec = json!({ "rules": [rule] });
+    if let Some(class) = &given.class_name {
+        spec["ingressClassName"] = json!(class);
+    }
+    if let Some(secret) = &given.tls_secret_name {
+        let mut tls = json!({ "secretName": secret });
+        if let Some(host) = &given.host {
+            tls["hosts"] = json!([host]);
+        }
+        spec["tls"] = json!([tls]);
+    }
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": { "name": server.workload(), "labels": labels::of(server) },
+        "spec": spec,
+    })
+}
+
+fn service_monitor(server: &Server<'_>, given: &Monitor) -> Value {
+    monitor::<ServiceMonitor>(server, given, "endpoints")
+}
+
+fn pod_monitor(server: &Server<'_>, given: &Monitor) -> Value {
+    monitor::<PodMonitor>(server, given, "podMetricsEndpoints")
+}
+
+fn monitor<K: Kind>(server: &Server<'_>, given: &Monitor, endpoints: &str) -> Value {
+    let path = Some(server.engine.metrics_path.as_str()).filter(|path| !path.is_empty()).unwrap_or("/metrics");
+    let mut endpoint = json!({ "port": PORT_NAME, "path": path });
+    if let Some(interval) = &given.interval {
+        endpoint["interval"] = json!(interval);
+    }
+    let mut metadata = json!({ "name": server.workload(), "labels": labels::of(server) });
+    for (label, value) in &given.labels {
+        metadata["labels"][label] = json!(value);
+    }
+    json!({
+        "apiVersion": K::API_VERSION,
+        "kind": K::KIND,
+        "metadata": metadata,
+        "spec": { "selector": { "matchLabels": labels::selector(&server.spec.identity) }, endpoints: [endpoint] },
+    })
+}

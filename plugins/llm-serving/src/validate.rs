@@ -1,0 +1,65 @@
+//! Finds mistakes in a server's spec. The schema of the CRD refuses most of them earlier; this is for clusters with an older CRD, and
+//! for what a schema cannot express. Pure.
+
+use crate::config::Config;
+use crate::container::RESERVED;
+use crate::model_volume;
+use crate::server::Server;
+use crate::server_spec::ServerSpec;
+use crate::spec_error::SpecError;
+use std::collections::BTreeSet;
+
+type Validation = Result<(), SpecError>;
+
+/// The server of a spec.
+///
+/// # Errors
+/// The first mistake in the spec.
+pub fn checked<'a>(spec: ServerSpec<'a>, config: &'a Config) -> Result<Server<'a>, SpecError> {
+    let server = Server::new(spec, config)?;
+    numbers(&server)?;
+    variables(&server)?;
+    paths(&server)?;
+    model_volume::claims(&server)?;
+    drain(&server)?;
+    Ok(server)
+}
+
+fn refuse_if(is_wrong: bool, error: impl FnOnce() -> SpecError) -> Validation {
+    if is_wrong { Err(error()) } else { Ok(()) }
+}
+
+fn numbers(server: &Server<'_>) -> Validation {
+    in_range("replicas", server.spec.replicas.into(), 0, 10_000)?;
+    in_range(server.spec.gpu_count_field, server.gpus.count.into(), 0, 64)?;
+    in_range("port", server.port.into(), 1, 65_535)
+}
+
+fn in_range(field: &'static str, value: i64, min: i64, max: i64) -> Validation {
+    refuse_if(!(min..=max).contains(&value), || SpecError::OutOfRange { field, value, min, max })
+}
+
+fn variables(server: &Server<'_>) -> Validation {
+    let mut names = BTreeSet::new();
+    for variable in &server.spec.model.env {
+        let name = variable.name.as_str();
+        refuse_if(RESERVED.contains(&name), || SpecError::ReservedVariable(name.to_owned()))?;
+        let is_new = names.insert(name);
+        refuse_if(!is_new, || SpecError::DuplicateVariable(name.to_owned()))?;
+    }
+    Ok(())
+}
+
+fn paths(server: &Server<'_>) -> Validation {
+    let Some(path) = server.spec.model.model_path.as_deref() else { return Ok(()) };
+    let has_dots = path.split('/').any(|part| matches!(part, "." | ".."));
+    let is_absolute = path.starts_with('/') && path != "/";
+    refuse_if(has_dots || !is_absolute, || SpecError::InvalidPath { field: "modelPath", path: path.to_owned() })?;
+    let covers_shared_memory = model_volume::directory(server) == Some(pilothouse_pods::volumes::SHARED_MEMORY);
+    refuse_if(covers_shared_memory, || SpecError::DuplicateMountPath(path.to_owned()))
+}
+
+fn drain(server: &Server<'_>) -> Validation {
+    let (drain, grace) = (server.drain_seconds(), server.grace_seconds());
+    refuse_if(drain >= grace && drain > 0, || SpecError::DrainTooLong { drain, grace })
+}
