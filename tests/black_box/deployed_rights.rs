@@ -15,7 +15,7 @@ use crate::{
     training_job::words,
 };
 
-const PLUGINS: [&str; 2] = ["app-service", "training-job"];
+const PLUGINS: [&str; 5] = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment"];
 
 /// A group, a resource in it, and a verb.
 type Right = (String, String, String);

@@ -31,6 +31,7 @@ mod hot_loops;
 mod http;
 mod kind_identity;
 mod leadership;
+mod llm;
 mod log;
 mod lookups;
 mod mass_deletion;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
     child_handling::register(&mut suite);
     child_order::register(&mut suite);
     child_readiness::register(&mut suite);
+    llm::register_timed(&mut suite);
     children::register(&mut suite);
     drift::register(&mut suite);
     drift_lists::register(&mut suite);
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
     metrics::register(&mut suite);
     measurements::register(&mut suite);
     training_job::register(&mut suite);
+    llm::register(&mut suite);
     command_line::register(&mut suite);
     render::register(&mut suite);
     configuration::register(&mut suite);

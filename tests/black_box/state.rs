@@ -10,7 +10,8 @@ use pilothouse_tests::cluster::{Namespace, condition};
 use serde_json::{Value, json};
 
 /// The kinds of the children that the tests' plugins return.
-const CHILD_KINDS: [&str; 6] = ["ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "Pod"];
+const CHILD_KINDS: [&str; 7] =
+    ["ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "Pod", "PodDisruptionBudget"];
 
 /// Objects that the cluster creates in every namespace, and the host's record of kinds.
 const OF_NO_OBJECT: [&str; 3] = ["ConfigMap/kube-root-ca.crt", "ServiceAccount/default", "ConfigMap/pilothouse-kinds"];
@@ -140,8 +141,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Fields that the API server or a clock sets, the digest, which covers a UID, and the annotation of a touch.
-const IGNORED_FIELDS: [&str; 14] = [
+/// Fields that the API server or a clock sets, the digest, which covers a UID, the UID of a model, and the annotation of a touch.
+const IGNORED_FIELDS: [&str; 15] = [
     "resourceVersion",
     "generation",
     "observedGeneration",
@@ -151,6 +152,7 @@ const IGNORED_FIELDS: [&str; 14] = [
     "clusterIP",
     "clusterIPs",
     "podUid",
+    "observedModel",
     "startTime",
     "completionTime",
     "lastRestartTime",

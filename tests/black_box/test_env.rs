@@ -21,8 +21,19 @@ use serde_json::{Value, json};
 const TAIL: usize = 60;
 
 /// The kinds whose objects a failure shows.
-const SHOWN: [&str; 8] =
-    ["AppService", "Misbehaver", "Scripted", "Sextet", "TrainingJob", "Deployment", "Service", "Pod"];
+const SHOWN: [&str; 11] = [
+    "AppService",
+    "LLMModel",
+    "LLMModel.llm.example.com",
+    "LLMDeployment",
+    "Misbehaver",
+    "Scripted",
+    "Sextet",
+    "TrainingJob",
+    "Deployment",
+    "Service",
+    "Pod",
+];
 
 /// A namespace and a host in it. The host does not run yet when a test begins.
 pub struct TestEnv {

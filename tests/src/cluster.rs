@@ -26,10 +26,14 @@ pub const HOST_USER: &str = "host";
 /// The user of a second host.
 pub const SECOND_HOST_USER: &str = "second-host";
 
-/// The kinds that the tests use: API version, kind, plural.
-const KINDS: [(&str, &str, &str); 28] = [
+/// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
+/// `LLMModel.llm.example.com`.
+const KINDS: [(&str, &str, &str); 35] = [
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
+    ("ai.example.com/v1", "LLMModel", "llmmodels"),
+    ("llm.example.com/v1alpha1", "LLMModel", "llmmodels"),
+    ("llm.example.com/v1alpha1", "LLMDeployment", "llmdeployments"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
     ("test.pilothouse.dev/v1", "Farewell", "farewells"),
     ("test.pilothouse.dev/v1", "Scripted", "scripteds"),
@@ -41,6 +45,9 @@ const KINDS: [(&str, &str, &str); 28] = [
     ("apps/v1", "StatefulSet", "statefulsets"),
     ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
     ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    ("networking.k8s.io/v1", "Ingress", "ingresses"),
+    ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
     ("rbac.authorization.k8s.io/v1", "Role", "roles"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
     ("v1", "Service", "services"),
@@ -49,6 +56,7 @@ const KINDS: [(&str, &str, &str); 28] = [
     ("v1", "Secret", "secrets"),
     ("v1", "ServiceAccount", "serviceaccounts"),
     ("v1", "Pod", "pods"),
+    ("v1", "Node", "nodes"),
     ("v1", "PersistentVolume", "persistentvolumes"),
     ("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     ("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
@@ -59,11 +67,15 @@ const KINDS: [(&str, &str, &str); 28] = [
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 4] = ["ClusterScripted", "CustomResourceDefinition", "Namespace", "PersistentVolume"];
+const CLUSTER_SCOPED: [&str; 5] =
+    ["ClusterScripted", "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume"];
 
 /// The CRDs of the repository and of the tests.
-const CRDS: [&str; 8] = [
+const CRDS: [&str; 11] = [
     "crds/appservices.apps.example.com.yaml",
+    "crds/llmdeployments.llm.example.com.yaml",
+    "crds/llmmodels.ai.example.com.yaml",
+    "crds/llmmodels.llm.example.com.yaml",
     "crds/trainingjobs.ml.example.com.yaml",
     "tests/guests/farewell/crd.yaml",
     "tests/guests/misbehaver/crd.yaml",
@@ -204,13 +216,18 @@ pub async fn create_namespace(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A client for one of the known kinds. The namespace is ignored for cluster-scoped kinds.
+/// A client for one of the known kinds, named as `Pod` or `LLMModel.llm.example.com`. The namespace is ignored for cluster-scoped
+/// kinds.
 ///
 /// # Errors
 /// If the kind is not known to the tests.
 pub fn api(client: &Client, kind: &str, namespace: Option<&str>) -> Result<Api<DynamicObject>> {
+    let is_meant = |(api_version, name, _): &&(&str, &str, &str)| match kind.split_once('.') {
+        Some((kind, group)) => *name == kind && api_version.split('/').next() == Some(group),
+        None => *name == kind,
+    };
     let (api_version, kind, plural) =
-        KINDS.iter().find(|known| known.1 == kind).with_context(|| format!("the tests do not know the kind {kind}"))?;
+        KINDS.iter().find(is_meant).with_context(|| format!("the tests do not know the kind {kind}"))?;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let resource = ApiResource {
         group: group.to_owned(),
@@ -260,7 +277,7 @@ impl Namespace {
     /// # Errors
     /// If the API server refuses a request.
     pub async fn apply(&self, object: Value) -> Result<Value> {
-        let kind = object["kind"].as_str().context("an object without a kind")?.to_owned();
+        let kind = kind_of(&object)?;
         let name = object["metadata"]["name"].as_str().context("an object without a name")?.to_owned();
         let parameters = PatchParams::apply("user").force();
         let applied = self.api(&kind)?.patch(&name, &parameters, &Patch::Apply(object)).await?;
@@ -352,6 +369,13 @@ impl Namespace {
     }
 }
 
+/// The kind of an object as [`api`] takes it, with its group if it has one.
+fn kind_of(object: &Value) -> Result<String> {
+    let kind = object["kind"].as_str().context("an object without a kind")?;
+    let api_version = object["apiVersion"].as_str().context("an object without an API version")?;
+    Ok(api_version.split_once('/').map_or_else(|| kind.to_owned(), |(group, _)| format!("{kind}.{group}")))
+}
+
 /// The revision of an object. Resource versions of all kinds come from one counter, so they can be compared.
 ///
 /// # Errors
@@ -365,4 +389,17 @@ pub fn condition<'a>(object: &'a Value, condition_type: &str) -> &'a Value {
     let conditions = object["status"]["conditions"].as_array();
     let found = conditions.into_iter().flatten().find(|condition| condition["type"] == condition_type);
     found.unwrap_or(&Value::Null)
+}
+
+/// Creates an object of a cluster-scoped kind, unless it is there.
+///
+/// # Errors
+/// If the API server refuses it.
+pub async fn create_or_keep(client: &Client, object: Value) -> Result<()> {
+    let kind = kind_of(&object)?;
+    match api(client, &kind, None)?.create(&PostParams::default(), &serde_json::from_value(object)?).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -7,15 +7,18 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 4] = [
+const FOLDERS: [(&str, &str); 7] = [
     ("controller/", "host/controller/src"),
     ("wit/", "wit/src"),
     ("app-service/", "plugins/app-service/tests"),
     ("training-job/", "plugins/training-job/tests/training_job"),
+    ("ai-llm-model/", "plugins/ai-llm-model/tests/llm_model"),
+    ("llm-model/", "plugins/llm-model/tests"),
+    ("llm-deployment/", "plugins/llm-deployment/tests"),
 ];
 
 /// The prefixes of requirements and the last number of each.
-const REQUIREMENTS: [(&str, usize); 3] = [("A", 40), ("H", 13), ("H-", 32)];
+const REQUIREMENTS: [(&str, usize); 4] = [("A", 40), ("B", 13), ("H", 13), ("H-", 32)];
 
 #[test]
 fn every_test_that_is_named_exists() -> Result<()> {

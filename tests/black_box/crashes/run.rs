@@ -203,7 +203,12 @@ impl Run {
     /// writes once, when the host reports that it waits.
     async fn act_for_controllers(&self) -> Result<()> {
         match (self.scenario.kind, self.object().await?) {
-            ("AppService", Some(app)) if is_ready(&app, "False") => self.act_for_deployments().await,
+            ("AppService" | "LLMDeployment", Some(object)) if is_ready(&object, "False") => {
+                self.act_for_deployment(NAME).await
+            }
+            ("LLMModel", Some(object)) if is_ready(&object, "False") => {
+                self.act_for_deployment(&format!("llmmodel-{NAME}")).await
+            }
             ("TrainingJob", Some(job)) => self.act_for_node(&job).await,
             _ => Ok(()),
         }
@@ -221,16 +226,16 @@ impl Run {
         Ok(())
     }
 
-    async fn act_for_deployments(&self) -> Result<()> {
+    async fn act_for_deployment(&self, name: &str) -> Result<()> {
         let namespace = &self.env.namespace;
-        let Some(deployment) = namespace.get("Deployment", NAME).await? else { return Ok(()) };
+        let Some(deployment) = namespace.get("Deployment", name).await? else { return Ok(()) };
         let (generation, replicas) = (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]);
         let status = json!({"status": {
             "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
             "readyReplicas": replicas, "availableReplicas": replicas,
         }});
         let deployments = namespace.api("Deployment")?;
-        deployments.patch_status(NAME, &PatchParams::default(), &Patch::Merge(status)).await?;
+        deployments.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await?;
         Ok(())
     }
 }

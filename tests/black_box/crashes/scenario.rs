@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    llm::words as llm,
     state::State,
     test_env::{app, sextet},
     training_job::words,
@@ -42,7 +43,7 @@ pub struct Scenario {
 impl Scenario {
     /// Whether the last step only changes the object, so that its previous spec can be applied again.
     pub fn is_update(&self) -> bool {
-        matches!((self.before, self.step), ([Step::Apply(_)], Step::Apply(_)))
+        matches!((self.before, self.step), ([Step::Apply(first)], Step::Apply(_)) if first()["kind"] == self.kind)
     }
 }
 
@@ -50,7 +51,7 @@ impl Scenario {
 pub const NAME: &str = "web";
 
 /// All scenarios. Deleting an `AppService` is none: its host writes nothing then. A `Farewell` has a finalizer.
-pub static SCENARIOS: [Scenario; 14] = [
+pub static SCENARIOS: [Scenario; 18] = [
     Scenario {
         name: "AppService create",
         kind: "AppService",
@@ -181,6 +182,49 @@ pub static SCENARIOS: [Scenario; 14] = [
         ends: |state| state.names().into_iter().eq(["ConfigMap/web-hyperparameters", "Pod/web-worker-0"]),
     },
     Scenario {
+        name: "LLMModel create",
+        kind: "LLMModel",
+        plugin: "ai-llm-model",
+        first: "ai-llm-model",
+        before: &[],
+        step: Step::Apply(first_server),
+        ends: |state| state.names().into_iter().eq(ALL_OF_A_SERVER),
+    },
+    Scenario {
+        name: "LLMModel update that drops a child",
+        kind: "LLMModel",
+        plugin: "ai-llm-model",
+        first: "ai-llm-model",
+        before: &[Step::Apply(first_server)],
+        step: Step::Apply(second_server),
+        ends: |state| {
+            let left = ["Deployment/llmmodel-web", "Service/llmmodel-web"];
+            state.names().into_iter().eq(left)
+                && state.children["Service/llmmodel-web"]["spec"]["ports"][0]["port"] == 9000
+        },
+    },
+    Scenario {
+        name: "LLMDeployment create",
+        kind: "LLMDeployment",
+        plugin: "llm-deployment",
+        first: "llm-deployment",
+        before: &[Step::Apply(first_model)],
+        step: Step::Apply(llm_deployment),
+        ends: |state| state.names().into_iter().eq(ALL_OF_A_DEPLOYMENT),
+    },
+    Scenario {
+        name: "LLMDeployment update of its model",
+        kind: "LLMDeployment",
+        plugin: "llm-deployment",
+        first: "llm-deployment",
+        before: &[Step::Apply(first_model), Step::Apply(llm_deployment)],
+        step: Step::Apply(second_model),
+        ends: |state| {
+            let container = &state.children["Deployment/web"]["spec"]["template"]["spec"]["containers"][0];
+            container["image"] == "your-registry/gpt-small:v2"
+        },
+    },
+    Scenario {
         name: "TrainingJob delete",
         kind: "TrainingJob",
         plugin: "training-job",
@@ -191,6 +235,13 @@ pub static SCENARIOS: [Scenario; 14] = [
     },
 ];
 
+/// The children of an `LLMModel` of `ai.example.com`.
+const ALL_OF_A_SERVER: [&str; 3] =
+    ["Deployment/llmmodel-web", "PodDisruptionBudget/llmmodel-web", "Service/llmmodel-web"];
+
+/// The children of an `LLMDeployment`.
+const ALL_OF_A_DEPLOYMENT: [&str; 3] = ["Deployment/web", "PodDisruptionBudget/web", "Service/web"];
+
 /// The children of a `TrainingJob` that runs.
 const ALL_OF_A_JOB: [&str; 4] =
     ["ConfigMap/web-hyperparameters", "Pod/web-worker-0", "Pod/web-worker-1", "Service/web"];
@@ -198,6 +249,27 @@ const ALL_OF_A_JOB: [&str; 4] =
 /// All children of a `Sextet`.
 const ALL_SIX: [&str; 6] =
     ["ConfigMap/web-a", "ConfigMap/web-b", "Secret/web-a", "Secret/web-b", "Service/web-s", "ServiceAccount/web-s"];
+
+fn first_server() -> Value {
+    llm::server(NAME, json!({}))
+}
+
+/// One of the children goes, two change.
+fn second_server() -> Value {
+    llm::server(NAME, json!({"replicas": 1, "port": 9000, "image": "vllm/vllm-openai:v0.20.1"}))
+}
+
+fn first_model() -> Value {
+    llm::model("gpt-small", json!({}))
+}
+
+fn second_model() -> Value {
+    llm::model("gpt-small", json!({"image": "your-registry/gpt-small:v2"}))
+}
+
+fn llm_deployment() -> Value {
+    llm::deployment(NAME, json!({}))
+}
 
 fn farewell() -> Value {
     json!({

@@ -12,7 +12,7 @@ use pilothouse_tests::artifacts;
 use crate::{files::Files, say};
 
 /// The plugins of a fresh folder.
-const PLUGINS: [&str; 2] = ["app-service", "training-job"];
+const PLUGINS: [&str; 5] = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment"];
 
 /// Installs what is missing, and replaces by a new build what an earlier `up` installed.
 ///

@@ -1,0 +1,30 @@
+//! The plugins that serve models, on a real API server. A simulated node runs the Pods.
+
+mod deployment;
+mod many;
+mod model;
+mod pods;
+mod references;
+mod refusals;
+mod rollouts;
+mod scripts;
+mod table;
+pub mod words;
+
+use crate::suite::Suite;
+
+/// The tests that measure how long something takes.
+pub fn register_timed(suite: &mut Suite) {
+    references::register_timed(suite);
+}
+
+pub fn register(suite: &mut Suite) {
+    model::register(suite);
+    deployment::register(suite);
+    references::register(suite);
+    refusals::register(suite);
+    pods::register(suite);
+    rollouts::register(suite);
+    scripts::register(suite);
+    many::register(suite);
+}

@@ -1,0 +1,96 @@
+//! Helpers for the tests of the serving plugins: objects, and what is waited for.
+
+use anyhow::{Context, Result};
+use kube::api::{Patch, PatchParams};
+use pilothouse_tests::cluster::{condition, create_or_keep};
+use serde_json::{Value, json};
+
+use crate::test_env::{TestEnv, is_ready};
+
+/// The kind of the models that LLMDeployments refer to.
+pub const MODEL: &str = "LLMModel.llm.example.com";
+
+/// An `LLMModel` of `ai.example.com`.
+pub fn server(name: &str, spec: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "ai.example.com/v1", "kind": "LLMModel", "metadata": {"name": name},
+        "spec": {"modelName": "llama-3-8b", "replicas": 2},
+    });
+    extend(&mut object["spec"], spec);
+    object
+}
+
+/// An `LLMModel` of `llm.example.com`.
+pub fn model(name: &str, spec: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "llm.example.com/v1alpha1", "kind": "LLMModel", "metadata": {"name": name},
+        "spec": {"modelName": "GPT-Small", "image": "your-registry/gpt-small:v1"},
+    });
+    extend(&mut object["spec"], spec);
+    object
+}
+
+/// An `LLMDeployment` of the model `gpt-small`.
+pub fn deployment(name: &str, spec: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "llm.example.com/v1alpha1", "kind": "LLMDeployment", "metadata": {"name": name},
+        "spec": {"modelRef": "gpt-small", "replicas": 2},
+    });
+    extend(&mut object["spec"], spec);
+    object
+}
+
+fn extend(spec: &mut Value, given: Value) {
+    if let (Some(all), Value::Object(given)) = (spec.as_object_mut(), given) {
+        all.extend(given);
+    }
+}
+
+/// Waits until an object is ready with all its replicas.
+pub async fn serves(env: &TestEnv, kind: &str, name: &str) -> Result<Value> {
+    let holds = |object: &Value| is_ready(object) && object["status"]["readyReplicas"] == object["spec"]["replicas"];
+    env.namespace.until(kind, name, "to serve with all its replicas", holds).await
+}
+
+/// Waits until a condition of an object has this status and reason, and returns its message.
+pub async fn says(env: &TestEnv, object: (&str, &str), type_: &str, expected: (&str, &str)) -> Result<String> {
+    let (kind, name) = object;
+    let (status, reason) = expected;
+    let holds = |object: &Value| {
+        let found = condition(object, type_);
+        found["status"] == status && found["reason"] == reason
+    };
+    let found = env.namespace.until(kind, name, &format!("to say {type_}={status} for {reason}"), holds).await?;
+    Ok(condition(&found, type_)["message"].as_str().unwrap_or_default().to_owned())
+}
+
+/// The image of the server in a Deployment.
+pub fn image(deployment: &Value) -> &Value {
+    &deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+}
+
+/// Gives a Pod a status, as its node does.
+pub async fn set_pod_status(env: &TestEnv, pod: &str, status: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"status": status}));
+    env.namespace.api("Pod")?.patch_status(pod, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// The name of the first Pod.
+pub async fn first_pod(env: &TestEnv) -> Result<String> {
+    let pods = env.namespace.list("Pod").await?;
+    let pod = pods.first().context("no Pod")?;
+    Ok(pod["metadata"]["name"].as_str().context("a Pod without a name")?.to_owned())
+}
+
+/// A node with GPUs of this product, on which nothing else runs.
+pub async fn gpu_node(env: &TestEnv, name: &str, product: &str) -> Result<()> {
+    let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "100", "nvidia.com/gpu": "16"});
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "nvidia.com/gpu.product": product}},
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
+        "status": {"allocatable": resources, "capacity": resources},
+    });
+    create_or_keep(&env.namespace.client(), node).await
+}
