@@ -98,6 +98,7 @@ audit: ## Check third-party code: vulnerabilities, licences, sources (needs the 
 
 .PHONY: crds
 crds: ## Make crds/ anew from the types
+	@cargo run --locked --quiet -p pilothouse -- crd >crds/plugins.pilothouse.dev.yaml
 	@cargo run --locked -p app-service --example crd
 	@cargo run --locked -p training-job --example training-job-crd
 	@cargo run --locked -p ai-llm-model --example ai-llm-model-crd

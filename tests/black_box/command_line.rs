@@ -20,6 +20,7 @@ pub fn register(suite: &mut Suite) {
         wrong_arguments_are_reported,
         inspect_prints_the_manifest,
         inspect_says_why_a_file_is_no_plugin,
+        crd_prints_the_kinds_of_the_host,
         rbac_prints_a_role_and_its_binding,
         render_prints_what_the_host_applies,
         render_says_what_is_wrong_with_an_object,
@@ -57,6 +58,14 @@ async fn inspect_prints_the_manifest(_: &mut TestEnv) -> Result<()> {
     let head = printed.lines().next().unwrap_or_default();
     let bytes = format!(", {} bytes", std::fs::metadata(&plugin)?.len());
     ensure!(head.starts_with("# sha256:") && head.ends_with(&bytes), "{printed}");
+    Ok(())
+}
+
+/// The same as the file of the repository, which `make crds` makes of it.
+async fn crd_prints_the_kinds_of_the_host(_: &mut TestEnv) -> Result<()> {
+    let printed = pilothouse([Path::new("crd")]).await?.succeeded()?;
+    let kept = std::fs::read_to_string(artifacts::repository().join("crds/plugins.pilothouse.dev.yaml"))?;
+    ensure!(printed == kept, "crds/plugins.pilothouse.dev.yaml is not what the types say; run `make crds`");
     Ok(())
 }
 

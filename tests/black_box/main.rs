@@ -42,6 +42,7 @@ mod outages;
 mod ownership;
 mod permissions;
 mod pitfalls;
+mod plugin_objects;
 mod pruning;
 mod quiet;
 mod reads;
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
     rollout::register(&mut suite);
     deletion::register(&mut suite);
     finalizer::register(&mut suite);
+    plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
     mass_deletion::register(&mut suite);
     hot_loops::register(&mut suite);

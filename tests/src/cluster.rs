@@ -28,7 +28,8 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 35] = [
+const KINDS: [(&str, &str, &str); 36] = [
+    ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("ai.example.com/v1", "LLMModel", "llmmodels"),
@@ -67,8 +68,8 @@ const KINDS: [(&str, &str, &str); 35] = [
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 5] =
-    ["ClusterScripted", "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume"];
+const CLUSTER_SCOPED: [&str; 6] =
+    ["Plugin", "ClusterScripted", "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume"];
 
 /// The CRDs of the repository and of the tests.
 const CRDS: [&str; 11] = [

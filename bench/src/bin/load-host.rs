@@ -42,7 +42,7 @@ async fn run() -> Result<()> {
     let any = "127.0.0.1:0".parse()?;
     let addresses = server::serve(&host, Arc::new(FixedLevel), Addresses { health: any, metrics: any }).await?;
     println!("{}", addresses.metrics);
-    host.install(reconciler(&variant, &plugin, cache.into()).await?);
+    host.install(reconciler(&variant, &plugin, cache.into()).await?, None);
     let stop = async {
         terminate.recv().await;
     };

@@ -2,9 +2,11 @@
 
 mod cache_dir;
 mod compile;
+mod crd;
 mod duration;
 mod election;
 mod inspect;
+mod install;
 mod logging;
 mod pack;
 mod plugin_file;
@@ -34,7 +36,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Install(install::Install),
     Inspect(inspect::Inspect),
+    Crd(crd::Crd),
     Rbac(rbac::Rbac),
     Render(render::Render),
     Pack(pack::Pack),
@@ -46,7 +50,9 @@ fn main() -> ExitCode {
     keep_pages_small();
     let result = match Arguments::parse().command {
         Command::Run(command) => command.execute(),
+        Command::Install(command) => command.execute(),
         Command::Inspect(command) => command.execute(),
+        Command::Crd(command) => command.execute(),
         Command::Rbac(command) => command.execute(),
         Command::Render(command) => command.execute(),
         Command::Pack(command) => command.execute(),

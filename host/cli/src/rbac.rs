@@ -23,6 +23,13 @@ pub struct Rbac {
     /// The plugins.
     #[arg(required = true, value_name = "PLUGIN")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    grantee: Grantee,
+}
+
+/// Who gets the rights, and where.
+#[derive(Args)]
+pub struct Grantee {
     /// Give the rights in this namespace only, for a host with --watch-namespace
     #[arg(long)]
     namespace: Option<String>,
@@ -54,11 +61,22 @@ impl Rbac {
     /// If a file is not a plugin. The error names the file and says what to do.
     pub fn execute(&self) -> anyhow::Result<()> {
         let plugins = self.files.iter().map(|file| PluginFile::read(file)).collect::<anyhow::Result<Vec<_>>>()?;
-        let objects: Vec<_> =
-            plugins.iter().flat_map(|plugin| [role(&plugin.manifest), self.binding(&plugin.manifest)]).collect();
+        let objects: Vec<_> = plugins.iter().flat_map(|plugin| self.grantee.rights(&plugin.manifest)).collect();
         let documents = objects.iter().map(yaml::print).collect::<anyhow::Result<Vec<_>>>()?;
         print!("{}", documents.join("---\n"));
         Ok(())
+    }
+}
+
+impl Grantee {
+    /// The host's own namespace.
+    pub fn host_namespace(&self) -> &str {
+        &self.service_account.namespace
+    }
+
+    /// The rights for a plugin: a role and its binding.
+    pub fn rights(&self, manifest: &Manifest) -> [Value; 2] {
+        [role(manifest), self.binding(manifest)]
     }
 
     /// Binds the role to the host's service account, for the whole cluster or in one namespace.

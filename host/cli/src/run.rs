@@ -10,7 +10,7 @@ use pilothouse_controller::{
     host::{Host, HostConfig},
     metrics::Metrics,
     server::{self, Addresses, LogLevel},
-    source::directory::Directory,
+    source::{directory::Directory, loader::Loader, plugin_objects::PluginObjects},
 };
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits};
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,8 +21,11 @@ use crate::{cache_dir::CacheDir, duration::duration, election::ElectionArguments
 #[derive(Args)]
 pub struct Run {
     /// Directory with plugins: every *.wasm in it is loaded, and followed while the host runs.
-    #[arg(long, env = "PILOTHOUSE_PLUGINS", value_name = "DIR")]
-    plugins: PathBuf,
+    #[arg(long, env = "PILOTHOUSE_PLUGINS", value_name = "DIR", required_unless_present = "plugin_objects")]
+    plugins: Option<PathBuf>,
+    /// Load the plugins that Plugin objects of the cluster name (pilothouse.dev/v1alpha1), and follow them while the host runs.
+    #[arg(long, env = "PILOTHOUSE_PLUGIN_OBJECTS")]
+    plugin_objects: bool,
     /// Configuration of a plugin, handed to it with every request: a YAML or JSON file. Can be given for several plugins.
     #[arg(long = "config", value_name = "NAME=FILE", value_parser = plugin_config)]
     configs: Vec<PluginConfig>,
@@ -86,7 +89,7 @@ impl Run {
         let client = client::client(&config, metrics.requests(), fence.clone())?;
         let engine = self.engine()?;
         let host = Host::new(
-            client,
+            client.clone(),
             metrics,
             HostConfig {
                 namespace: self.watch_namespace.clone(),
@@ -95,18 +98,22 @@ impl Run {
                 concurrency: self.concurrency,
                 resync: self.resync,
                 watch_renewal: self.watch_renewal,
+                needs_plugin: !self.plugin_objects,
                 plugin_configs: self.plugin_configs()?,
                 ..HostConfig::default()
             },
         );
-        let election = self.election.election(&config, own_namespace, fence, &host)?;
+        let election = self.election.election(&config, own_namespace.clone(), fence, &host)?;
         let requested = Addresses { health: self.health_address, metrics: self.metrics_address };
         // Before the plugins are loaded, which takes seconds if they have to be compiled: probes and scrapes are answered from here
         // on.
         let addresses = server::serve(&host, level, requested).await?;
-        let directory = Directory::open(&self.plugins, engine, host.clone())?;
+        let loader = Loader::new(engine, host.clone());
+        let directory = self.plugins.as_deref().map(|path| Directory::open(path, loader.clone())).transpose()?;
+        let objects = self.plugin_objects.then(|| PluginObjects::new(client, &own_namespace, loader));
+        let plugins = self.plugins.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
         tracing::info!(
-            api_server = %config.cluster_url, plugins = %self.plugins.display(), health = %addresses.health,
+            api_server = %config.cluster_url, plugins, plugin_objects = self.plugin_objects, health = %addresses.health,
             metrics = %addresses.metrics, "pilothouse {} starts", env!("CARGO_PKG_VERSION")
         );
         let stop = stop()?;
@@ -116,9 +123,27 @@ impl Run {
                 None => host.run(stop).map(Ok).await,
             }
         };
+        let follow = async {
+            let directory = async {
+                match directory {
+                    Some(directory) => directory.follow().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let objects = async {
+                match objects {
+                    Some(objects) => objects.follow().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                followed = directory => followed,
+                () = objects => Ok(()),
+            }
+        };
         tokio::select! {
             ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
-            followed = directory.follow() => followed?,
+            followed = follow => followed?,
         }
         tracing::info!("pilothouse ends");
         Ok(())

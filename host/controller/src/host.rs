@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -52,6 +52,8 @@ pub struct HostConfig {
     pub watch_renewal: Duration,
     /// How long reconciles in progress may take to end when the host stops.
     pub grace: Duration,
+    /// Whether the host is not ready as long as it has no plugin.
+    pub needs_plugin: bool,
     /// The configurations of plugins by name, as JSON text.
     pub plugin_configs: BTreeMap<String, Arc<str>>,
     /// The source of the time of day.
@@ -73,11 +75,29 @@ impl Default for HostConfig {
             resync: Duration::from_secs(36_000),
             watch_renewal: Duration::from_secs(60),
             grace: Duration::from_secs(25),
+            needs_plugin: true,
             plugin_configs: BTreeMap::new(),
             clock: Clock::system(),
             random: Random::from_system(),
         }
     }
+}
+
+/// A source loads the plugins that exist already, until this is dropped.
+pub struct Loading(Arc<Host>);
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        self.0.loading.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// How a plugin stands.
+pub struct PluginState {
+    /// The version at work.
+    pub active: Option<Arc<ActivePlugin>>,
+    /// Whether a version is about to come to work.
+    pub is_starting: bool,
 }
 
 /// A running host.
@@ -92,8 +112,8 @@ pub struct Host {
     record: KindsRecord,
     rights: Arc<SelfCheck>,
     starting: Mutex<StartingPlugins>,
-    /// Whether the source is still loading the plugins that exist already.
-    loading: AtomicBool,
+    /// How many sources are still loading the plugins that exist already.
+    loading: AtomicUsize,
 }
 
 impl Host {
@@ -125,19 +145,15 @@ impl Host {
             trigger,
             metrics,
             starting: Mutex::default(),
-            loading: AtomicBool::new(false),
+            loading: AtomicUsize::new(0),
         })
     }
 
-    /// The source starts to load the plugins that exist already. The host is not ready until [`Host::finish_loading`], so that a
+    /// A source starts to load the plugins that exist already. The host is not ready until it is told the end of it, so that a
     /// rolling update keeps the previous host until this one has all plugins.
-    pub fn begin_loading(&self) {
-        self.loading.store(true, Ordering::Release);
-    }
-
-    /// The source has loaded the plugins that exist already.
-    pub fn finish_loading(&self) {
-        self.loading.store(false, Ordering::Release);
+    pub fn begin_loading(self: &Arc<Self>) -> Loading {
+        self.loading.fetch_add(1, Ordering::AcqRel);
+        Loading(self.clone())
     }
 
     /// The host's metrics.
@@ -150,15 +166,16 @@ impl Host {
         self.pipeline.remembered_objects().max(self.queue.remembered_keys())
     }
 
-    /// Activates a plugin as soon as it is ready. Until then the present version stays active.
-    pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>) {
+    /// Activates a plugin as soon as it is ready. Until then the present version stays active. `config` is its configuration as JSON text;
+    /// none for that of [`HostConfig::plugin_configs`].
+    pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>, config: Option<Arc<str>>) {
         let name = reconciler.manifest().name.clone();
         let (host, key) = (self.clone(), name.clone());
         // The lock is held until `begin`. Otherwise the task could call `finish` first, and the plugin would count as starting for
         // ever.
         let mut starting = self.starting();
         let task = tokio::spawn(async move {
-            let plugin = host.prepare(reconciler).await;
+            let plugin = host.prepare(reconciler, config).await;
             let manifest = plugin.manifest();
             tracing::info!(
                 plugin = manifest.name,
@@ -178,8 +195,8 @@ impl Host {
     }
 
     /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
-    async fn prepare(&self, reconciler: Arc<dyn Reconciler>) -> ActivePlugin {
-        let config = self.config.plugin_configs.get(&reconciler.manifest().name).cloned();
+    async fn prepare(&self, reconciler: Arc<dyn Reconciler>, config: Option<Arc<str>>) -> ActivePlugin {
+        let config = config.or_else(|| self.config.plugin_configs.get(&reconciler.manifest().name).cloned());
         let mut plugin = ActivePlugin::new(reconciler, config.unwrap_or_else(|| "null".into()), &self.caches);
         self.rights.start(&plugin);
         let Manifest { reconciles, children, .. } = plugin.manifest().clone();
@@ -219,6 +236,17 @@ impl Host {
         tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
     }
 
+    /// How a plugin stands.
+    pub fn plugin_state(&self, name: &str) -> PluginState {
+        let starting = self.starting();
+        PluginState { active: self.plugins.get(name), is_starting: starting.names().iter().any(|it| it == name) }
+    }
+
+    /// Whether this host may write.
+    pub fn may_write(&self) -> bool {
+        self.config.fence.is_open()
+    }
+
     /// The reasons why the host is not ready; empty if it is.
     pub fn not_ready(&self) -> Vec<String> {
         let (starting, plugins) = (self.starting(), self.plugins.all());
@@ -226,9 +254,9 @@ impl Host {
         let not_ready = if self.config.fence.is_open() { starting.names() } else { starting.waiting_for_caches() };
         let mut reasons: Vec<_> = not_ready.iter().map(|name| format!("plugin '{name}' is starting")).collect();
         reasons.extend(self.record.problem());
-        let loading = self.loading.load(Ordering::Acquire);
+        let loading = self.loading.load(Ordering::Acquire) > 0;
         reasons.extend(loading.then(|| "plugins are being loaded".to_owned()));
-        if !loading && starting.names().is_empty() && plugins.is_empty() {
+        if self.config.needs_plugin && !loading && starting.names().is_empty() && plugins.is_empty() {
             reasons.push("no plugin is loaded".to_owned());
         }
         let is_required = |informer: &Arc<Informer>| {

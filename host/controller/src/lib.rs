@@ -9,6 +9,7 @@
 //! random numbers, waiting uses tokio's clock, and the client can be any [`kube::Client`].
 
 mod access;
+pub mod api;
 pub mod cache;
 pub mod client;
 pub mod clock;

@@ -11,10 +11,11 @@ use std::{
 };
 
 use notify::{RecursiveMode, Watcher};
-use pilothouse_engine::{Engine, LoadError, contract::KindRef, digest};
+use pilothouse_engine::digest;
 use tokio::sync::Notify;
 
-use crate::{host::Host, metrics::Collision};
+use super::loader::{Loader, SourceId};
+use crate::host::Loading;
 
 /// Notifications within this time are handled together, because copying a file causes many.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -32,27 +33,13 @@ pub struct DirectoryError {
     pub why: String,
 }
 
-/// Why a file was not loaded.
-#[derive(Debug, thiserror::Error)]
-enum NotLoaded {
-    #[error("failed to read it: {0}")]
-    Read(#[source] io::Error),
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    #[error(transparent)]
-    Metric(#[from] Collision),
-    #[error("plugin '{name}' is loaded from '{file}' already; remove one", file = file.display())]
-    NameTaken { name: String, file: PathBuf },
-    #[error("{kind} is reconciled by plugin '{plugin}' already; remove one")]
-    KindTaken { kind: KindRef, plugin: String },
-}
-
 /// Loads plugins from a directory and follows its changes.
 pub struct Directory {
     path: PathBuf,
-    engine: Engine,
-    host: Arc<Host>,
+    loader: Arc<Loader>,
     files: BTreeMap<PathBuf, File>,
+    /// Until the first scan is done.
+    loading: Option<Loading>,
     /// Whether the log has said that the directory is empty.
     empty_logged: bool,
 }
@@ -61,17 +48,8 @@ pub struct Directory {
 struct File {
     version: FileVersion,
     digest: String,
-    /// The plugin that was loaded from it, even if the present content failed to load.
-    plugin: Option<LoadedPlugin>,
-    /// Whether the present content failed to load. A change of another file may help then.
+    /// Whether the present content failed to load. If another plugin goes, that may help.
     failed: bool,
-}
-
-/// A plugin that was loaded from a file.
-#[derive(Clone)]
-struct LoadedPlugin {
-    name: String,
-    kind: KindRef,
 }
 
 /// Differs between two contents of a file, without reading it.
@@ -87,10 +65,10 @@ impl Directory {
     ///
     /// # Errors
     /// [`DirectoryError`] if the path is not a readable directory.
-    pub fn open(path: &Path, engine: Engine, host: Arc<Host>) -> Result<Self, DirectoryError> {
+    pub fn open(path: &Path, loader: Arc<Loader>) -> Result<Self, DirectoryError> {
         std::fs::read_dir(path).map_err(|why| DirectoryError { path: path.to_owned(), why: why.to_string() })?;
-        host.begin_loading();
-        Ok(Self { path: path.to_owned(), engine, host, files: BTreeMap::new(), empty_logged: false })
+        let loading = Some(loader.host().begin_loading());
+        Ok(Self { path: path.to_owned(), loader, files: BTreeMap::new(), loading, empty_logged: false })
     }
 
     /// Loads all plugins and follows the directory for ever.
@@ -112,7 +90,7 @@ impl Directory {
         watcher.watch(&self.path, RecursiveMode::NonRecursive).map_err(|why| fail(&self.path, why))?;
         loop {
             self.scan().await;
-            self.host.finish_loading();
+            self.loading = None;
             if tokio::time::timeout(RESCAN, changed.notified()).await.is_ok() {
                 while tokio::time::timeout(DEBOUNCE, changed.notified()).await.is_ok() {}
             }
@@ -149,79 +127,33 @@ impl Directory {
     }
 
     fn remove(&mut self, path: &Path) {
-        let Some(file) = self.files.remove(path) else { return };
-        if let Some(loaded) = file.plugin {
-            self.host.remove(&loaded.name);
+        self.files.remove(path);
+        if self.loader.remove(&SourceId::File(path.to_owned())) {
             // A file that was refused because of this one may be valid now.
-            self.files.retain(|_, file| !file.failed || file.plugin.is_some());
+            self.files.retain(|_, file| !file.failed);
         }
     }
 
     async fn load(&mut self, path: PathBuf, version: FileVersion) {
-        let before = self.files.get(&path).and_then(|file| file.plugin.clone());
-        let (digest, result) = match tokio::fs::read(&path).await {
+        let id = SourceId::File(path.clone());
+        let (digest, failed) = match tokio::fs::read(&path).await {
             Ok(bytes) => {
                 let digest = digest(&bytes);
-                let known = self.files.get_mut(&path).filter(|file| file.digest == digest);
-                if let Some(known) = known {
+                if let Some(known) = self.files.get_mut(&path).filter(|file| file.digest == digest) {
                     // For example after a mounted ConfigMap was updated: all its files are new ones, even those with the same
                     // content.
                     known.version = version;
                     return;
                 }
-                (digest, self.install(&path, before.as_ref(), &bytes).await)
+                (digest, self.loader.load(&id, &bytes, None).await.is_err())
             }
-            Err(error) => (String::new(), Err(NotLoaded::Read(error))),
-        };
-        let failed = result.is_err();
-        let plugin = match result {
-            Ok(loaded) => Some(loaded),
-            Err(why) => {
-                self.host.metrics().plugins.load_failed();
-                let goes_on = if before.is_some() { "; the version that works goes on" } else { "" };
-                tracing::error!(file = %path.display(), "the plugin was not loaded{goes_on}: {why}");
-                before
+            Err(error) => {
+                self.loader.host().metrics().plugins.load_failed();
+                tracing::error!(source = %id, "the plugin was not loaded: failed to read it: {error}");
+                (String::new(), true)
             }
         };
-        self.files.insert(path, File { version, digest, plugin, failed });
-    }
-
-    /// Loads a plugin and installs it in place of the one that the file had before.
-    async fn install(
-        &self,
-        path: &Path,
-        before: Option<&LoadedPlugin>,
-        bytes: &[u8],
-    ) -> Result<LoadedPlugin, NotLoaded> {
-        let plugin = self.engine.load(bytes).await?;
-        let manifest = pilothouse_engine::Reconciler::manifest(&plugin);
-        let loaded = LoadedPlugin { name: manifest.name.clone(), kind: manifest.reconciles.clone() };
-        self.check_conflicts(path, &loaded)?;
-        self.host.metrics().measurements.reserve(manifest)?;
-        self.host.metrics().plugins.loaded(&manifest.name, &plugin.stats);
-        tracing::info!(
-            file = %path.display(), plugin = manifest.name, version = manifest.version, kind = %manifest.reconciles,
-            cached = plugin.stats.compiling.is_none(), took = ?plugin.stats.duration, "plugin loaded"
-        );
-        if let Some(before) = before.filter(|before| before.name != loaded.name) {
-            self.host.remove(&before.name);
-        }
-        self.host.install(Arc::new(plugin));
-        Ok(loaded)
-    }
-
-    /// Allows one plugin per name, and one per group and kind: two would fight over the same children.
-    fn check_conflicts(&self, path: &Path, loaded: &LoadedPlugin) -> Result<(), NotLoaded> {
-        for (other, file) in self.files.iter().filter(|(other, _)| *other != path) {
-            let Some(theirs) = &file.plugin else { continue };
-            if theirs.name == loaded.name {
-                return Err(NotLoaded::NameTaken { name: theirs.name.clone(), file: other.clone() });
-            }
-            if theirs.kind.is_same_kind(&loaded.kind) {
-                return Err(NotLoaded::KindTaken { kind: loaded.kind.clone(), plugin: theirs.name.clone() });
-            }
-        }
-        Ok(())
+        self.files.insert(path, File { version, digest, failed });
     }
 }
 

@@ -1,3 +1,11 @@
-//! The sources of plugins. A source loads plugins and installs them in the host; the host does not know its sources.
+//! The sources of plugins. A source finds components and what is to be done with them; the [`loader`] loads them and installs them in the
+//! host. The host does not know its sources.
+//!
+//! # Guarantees
+//!
+//! - One plugin per name and one per kind, over all sources.
+//! - A version that fails to load leaves the one at work at work.
 
 pub mod directory;
+pub mod loader;
+pub mod plugin_objects;

@@ -124,7 +124,7 @@ impl HostProcess {
 
     /// Loads a version of the plugin.
     pub fn install(&self, version: Version) {
-        self.host.install(Arc::new(NativePlugin::new(version, self.listener.clone())));
+        self.host.install(Arc::new(NativePlugin::new(version, self.listener.clone())), None);
     }
 
     /// How many objects the host remembers something of.

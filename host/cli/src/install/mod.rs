@@ -1,0 +1,177 @@
+//! `pilothouse install`: stores a plugin in the cluster as a `Plugin` object, with what it needs, and waits until it is at work. Runs
+//! nothing of it here.
+
+mod objects;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
+    core::GroupVersionKind,
+};
+use pilothouse_controller::{
+    api::{Condition, Plugin},
+    client,
+};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use self::objects::{COMPONENT_OF, Installation};
+use crate::{duration::duration, plugin_file::PluginFile, rbac::Grantee, yaml};
+
+/// The field manager of everything that this command writes.
+const MANAGER: &str = "pilothouse-install";
+
+/// How often the `Plugin` is looked at while it is waited for.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Install a plugin, or another version of it: store its component in ConfigMaps, give the host the rights that it needs, create
+/// its Plugin object, and wait until it is at work.
+///
+/// The host has to run with --plugin-objects, and the CRD of Plugin has to be there (`pilothouse crd | kubectl apply -f -`).
+#[derive(Args)]
+pub struct Install {
+    /// The plugin.
+    file: PathBuf,
+    /// YAML or JSON file with the plugin's configuration.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the objects as YAML for `kubectl apply -f -`, and contact no cluster.
+    #[arg(long)]
+    dry_run: bool,
+    /// How long to wait until the plugin is at work.
+    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
+    timeout: Duration,
+    /// Kubeconfig file. Default: KUBECONFIG, else ~/.kube/config.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig. Default: its current context.
+    #[arg(long)]
+    context: Option<String>,
+    #[command(flatten)]
+    grantee: Grantee,
+}
+
+impl Install {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the file is not a plugin, the API server refuses something, or the plugin does not come to work. The error says why.
+    pub fn execute(&self) -> anyhow::Result<()> {
+        let file = PluginFile::read(&self.file)?;
+        let config = self.config.as_deref().map(yaml::read_one).transpose()?;
+        let namespace = self.grantee.host_namespace();
+        let installation = Installation::of(&file, namespace, config).context("failed to compress the component")?;
+        let rights = self.grantee.rights(&file.manifest);
+        if self.dry_run {
+            return print(&installation, &rights);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
+        runtime.block_on(self.install(&installation, &rights))
+    }
+
+    async fn install(&self, installation: &Installation, rights: &[Value]) -> anyhow::Result<()> {
+        let config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let client = Client::try_from(config)?;
+        let maps = Api::<ConfigMap>::namespaced(client.clone(), self.grantee.host_namespace());
+        let (pieces, name) = (&installation.pieces, installation.plugin.name_any());
+        for (number, piece) in pieces.iter().enumerate() {
+            eprintln!("{name}: storing the component, piece {} of {}", number + 1, pieces.len());
+            maps.patch(&piece.name_any(), &applying(), &Patch::Apply(piece)).await.context("failed to store it")?;
+        }
+        for right in rights {
+            apply(&client, right).await?;
+        }
+        let plugins = Api::<Plugin>::all(client);
+        let applied = plugins.patch(&name, &applying(), &Patch::Apply(&installation.plugin)).await;
+        let applied =
+            applied.context("failed to create the Plugin; is its CRD there? `pilothouse crd | kubectl apply -f -`")?;
+        self.until_ready(&plugins, &applied).await?;
+        remove_former_pieces(&maps, &name, pieces).await
+    }
+
+    /// Waits until the plugin is at work, and says what happens meanwhile.
+    async fn until_ready(&self, plugins: &Api<Plugin>, applied: &Plugin) -> anyhow::Result<()> {
+        let (name, generation) = (applied.name_any(), applied.metadata.generation.unwrap_or_default());
+        let (end, mut told) = (Instant::now() + self.timeout, String::new());
+        loop {
+            let plugin = plugins.get(&name).await.context("failed to look at the Plugin")?;
+            let status = plugin.status.unwrap_or_default();
+            let condition = |kind: &str| status.conditions.iter().find(|condition| condition.condition_type == kind);
+            let now = match condition("Ready").filter(|_| status.observed_generation >= generation) {
+                None => "no host has looked at it yet; one has to run with --plugin-objects".to_owned(),
+                Some(ready) if ready.status == "True" => {
+                    let version = status.version.unwrap_or_default();
+                    eprintln!("{name}: version {version} is at work");
+                    return Ok(());
+                }
+                Some(ready) => words(ready),
+            };
+            if let Some(stalled) = condition("Stalled").filter(|_| status.observed_generation >= generation) {
+                bail!("the plugin does not come to work: {}", words(stalled));
+            }
+            if now != told {
+                eprintln!("{name}: {now}");
+                told = now;
+            }
+            if Instant::now() > end {
+                bail!("the plugin is not at work after {:?}: {told}", self.timeout);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+fn words(condition: &Condition) -> String {
+    match condition.message.is_empty() {
+        true => condition.reason.clone(),
+        false => condition.message.clone(),
+    }
+}
+
+fn applying() -> PatchParams {
+    PatchParams::apply(MANAGER).force()
+}
+
+async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
+    let object: DynamicObject = serde_json::from_value(object.clone())?;
+    let types = object.types.clone().unwrap_or_default();
+    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+    let api: Api<DynamicObject> = match object.namespace() {
+        Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let applied = api.patch(&object.name_any(), &applying(), &Patch::Apply(&object)).await;
+    applied.with_context(|| format!("failed to apply {} '{}'", types.kind, object.name_any()))?;
+    Ok(())
+}
+
+/// Deletes the pieces of versions before this one, which nobody needs any more.
+async fn remove_former_pieces(maps: &Api<ConfigMap>, plugin: &str, pieces: &[ConfigMap]) -> anyhow::Result<()> {
+    let of_plugin = ListParams::default().labels(&format!("{COMPONENT_OF}={plugin}"));
+    let present: Vec<_> = pieces.iter().map(ResourceExt::name_any).collect();
+    for former in maps.list_metadata(&of_plugin).await.context("failed to list former pieces")? {
+        if !present.contains(&former.name_any()) {
+            maps.delete(&former.name_any(), &Default::default()).await.context("failed to delete a former piece")?;
+        }
+    }
+    Ok(())
+}
+
+fn print(installation: &Installation, rights: &[Value]) -> anyhow::Result<()> {
+    let mut documents = Vec::new();
+    for piece in &installation.pieces {
+        documents.push(yaml::print(&serde_json::to_value(piece)?)?);
+    }
+    for right in rights {
+        documents.push(yaml::print(right)?);
+    }
+    documents.push(yaml::print(&serde_json::to_value(&installation.plugin)?)?);
+    print!("{}", documents.join("---\n"));
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! The objects of which an installed plugin consists: the pieces of its component, and the `Plugin` that names them. Pure.
+
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
+use kube::api::ObjectMeta;
+use pilothouse_controller::api::{ConfigMapSource, Plugin, PluginSpec, Source};
+use pilothouse_engine::digest;
+use serde_json::Value;
+
+use crate::plugin_file::PluginFile;
+
+/// The bytes of a piece. `kubectl apply` copies an object into an annotation of 256 KiB at most, where they are a third longer.
+const PIECE: usize = 180 << 10;
+
+/// Label of the pieces: the `Plugin` that they belong to.
+pub const COMPONENT_OF: &str = "pilothouse.dev/component-of";
+
+/// The pieces of a component, and its `Plugin`.
+pub struct Installation {
+    /// The pieces.
+    pub pieces: Vec<ConfigMap>,
+    /// The `Plugin`.
+    pub plugin: Plugin,
+}
+
+impl Installation {
+    /// The objects for a plugin in the host's namespace.
+    ///
+    /// # Errors
+    /// If the component cannot be compressed, which only memory could be the cause of.
+    pub fn of(file: &PluginFile, namespace: &str, config: Option<Value>) -> std::io::Result<Self> {
+        let name = &file.manifest.name;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&file.bytes)?;
+        let (packed, digest) = (encoder.finish()?, digest(&file.bytes));
+        // Named by their digest: the pieces of two versions never mix.
+        let prefix = format!("{name}-{}", &digest[..digest.floor_char_boundary(12)]);
+        let pieces: Vec<_> = packed
+            .chunks(PIECE)
+            .enumerate()
+            .map(|(number, piece)| ConfigMap {
+                metadata: ObjectMeta {
+                    name: Some(format!("{prefix}-{number}")),
+                    namespace: Some(namespace.to_owned()),
+                    labels: Some([(COMPONENT_OF.to_owned(), name.clone())].into()),
+                    ..ObjectMeta::default()
+                },
+                binary_data: Some([("component".to_owned(), ByteString(piece.to_vec()))].into()),
+                immutable: Some(true),
+                ..ConfigMap::default()
+            })
+            .collect();
+        let source = ConfigMapSource { name: prefix, key: None, pieces: u32::try_from(pieces.len()).ok() };
+        let spec = PluginSpec {
+            source: Source { config_map: source },
+            digest: Some(format!("sha256:{digest}")),
+            config,
+            suspended: false,
+        };
+        Ok(Self { pieces, plugin: Plugin::new(name, spec) })
+    }
+}

@@ -1,0 +1,9 @@
+//! The host's own kinds: the Rust types from which their CustomResourceDefinitions are made. Values only.
+
+mod condition;
+mod plugin;
+
+pub use self::{
+    condition::Condition,
+    plugin::{ConfigMapSource, KindName, ObjectCounts, Plugin, PluginSpec, PluginStatus, Source},
+};

@@ -1,0 +1,130 @@
+//! `Plugin`: a reconcile plugin that the host loads. Cluster-scoped, because two plugins of one name or for one kind cannot be at work in
+//! one cluster.
+
+#![allow(clippy::duplicated_attributes, reason = "each column of `kubectl get` has a type of its own")]
+
+use kube::{CustomResource, KubeSchema};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::condition::Condition;
+
+/// What to load and how.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "pilothouse.dev",
+    version = "v1alpha1",
+    kind = "Plugin",
+    status = "PluginStatus",
+    doc = "A reconcile plugin that the host loads.",
+    printcolumn(json_path = ".status.reconciles.kind", name = "Kind", type_ = "string"),
+    printcolumn(json_path = ".status.version", name = "Version", type_ = "string"),
+    printcolumn(json_path = ".status.shortDigest", name = "Digest", type_ = "string"),
+    printcolumn(json_path = ".status.objects.total", name = "Objects", type_ = "integer"),
+    printcolumn(json_path = ".status.conditions[?(@.type==\"Ready\")].status", name = "Ready", type_ = "string"),
+    printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.source.configMap.pieces) || has(self.digest)")
+    .message("a plugin in pieces needs a digest: without it, nobody could tell whether all pieces are of one version"))]
+pub struct PluginSpec {
+    /// Where the component comes from.
+    pub source: Source,
+    /// The digest that the component must have, `sha256:` and 64 hexadecimal digits. Without it, whoever may change the source may change
+    /// the plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
+    pub digest: Option<String>,
+    /// The plugin's configuration: any JSON, handed to it with every request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any_json")]
+    pub config: Option<Value>,
+    /// Takes the plugin from work. Its objects and their children stay as they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
+}
+
+/// Where a component comes from.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// ConfigMaps in the host's namespace.
+    pub config_map: ConfigMapSource,
+}
+
+/// A component in ConfigMaps, as it is or compressed by gzip or zstd.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMapSource {
+    /// The name of the ConfigMap. In pieces it is what their names begin with: `NAME-0`, `NAME-1` and so on.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The key in `binaryData`. Default: the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Of how many pieces it is made. Default: it is whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub pieces: Option<u32>,
+}
+
+/// What became of a plugin.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginStatus {
+    /// The generation that the conditions are about.
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// `Ready`, `Loaded`, and, only while they are true, `Degraded`, `Reconciling` and `Stalled`.
+    #[serde(default)]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
+    pub conditions: Vec<Condition>,
+    /// The version at work, as its manifest says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The digest of the component at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The beginning of the digest, for `kubectl get`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_digest: Option<String>,
+    /// The version of the contract that it speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<String>,
+    /// The kind that it reconciles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconciles: Option<KindName>,
+    /// The kinds of children that it may have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<KindName>,
+    /// The objects of its kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectCounts>,
+}
+
+/// A kind of objects.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KindName {
+    /// Group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+/// How many objects a plugin has.
+#[derive(KubeSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectCounts {
+    /// All.
+    pub total: usize,
+    /// Those that are ready.
+    pub ready: usize,
+    /// Those that are stuck until somebody changes something.
+    pub failing: usize,
+}
+
+fn any_json(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+}

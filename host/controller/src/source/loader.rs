@@ -1,0 +1,179 @@
+//! Loads components and installs them in the host, for all sources. Knows what each source has loaded, so that no two plugins have one
+//! name or one kind. Finds no components itself.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use pilothouse_engine::{Engine, LoadError, Reconciler, contract::KindRef};
+
+use crate::{host::Host, metrics::Collision};
+
+/// Loads components for all sources.
+pub struct Loader {
+    engine: Engine,
+    host: Arc<Host>,
+    loaded: Mutex<BTreeMap<SourceId, LoadedPlugin>>,
+}
+
+/// One place from which one plugin comes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SourceId {
+    /// A file.
+    File(std::path::PathBuf),
+    /// The `Plugin` with this name.
+    Object(String),
+}
+
+impl std::fmt::Display for SourceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "'{}'", path.display()),
+            Self::Object(name) => write!(f, "the Plugin '{name}'"),
+        }
+    }
+}
+
+/// A plugin that was loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadedPlugin {
+    /// Its name.
+    pub name: String,
+    /// The kind that it reconciles.
+    pub kind: KindRef,
+    /// Its digest.
+    pub digest: String,
+    config: Option<Arc<str>>,
+}
+
+/// Why a component was not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum NotLoaded {
+    /// It is no plugin, or it does not fit.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Another plugin has a metric of the same name that differs.
+    #[error(transparent)]
+    Metric(#[from] Collision),
+    /// Another plugin has its name.
+    #[error("plugin '{name}' is loaded from {source_id} already; remove one")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Where the other one comes from.
+        source_id: SourceId,
+    },
+    /// Another plugin reconciles its kind.
+    #[error("{kind} is reconciled by plugin '{plugin}' already; remove one")]
+    KindTaken {
+        /// The kind.
+        kind: KindRef,
+        /// The other plugin.
+        plugin: String,
+    },
+}
+
+impl NotLoaded {
+    /// The CamelCase word for conditions.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Load(LoadError::Manifest(_)) => "NoPlugin",
+            Self::Load(LoadError::Compile(_)) => "NotCompiled",
+            Self::Load(LoadError::Code(_)) => "LoadFailed",
+            Self::Load(LoadError::Link(_)) => "ContractViolated",
+            Self::Metric(_) => "MetricTaken",
+            Self::NameTaken { .. } => "NameTaken",
+            Self::KindTaken { .. } => "KindTaken",
+        }
+    }
+
+    /// Whether another plugin is in the way, so that it helps if that one goes.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::NameTaken { .. } | Self::KindTaken { .. } | Self::Metric(_))
+    }
+}
+
+impl Loader {
+    /// A loader that has loaded nothing yet.
+    pub fn new(engine: Engine, host: Arc<Host>) -> Arc<Self> {
+        Arc::new(Self { engine, host, loaded: Mutex::default() })
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// What a source has loaded; none if nothing of it is at work.
+    pub fn loaded(&self, id: &SourceId) -> Option<LoadedPlugin> {
+        self.lock().get(id).cloned()
+    }
+
+    /// Loads a component and installs it in the place of what the source had before. `config` is its configuration; none for that of the
+    /// command line.
+    ///
+    /// # Errors
+    /// [`NotLoaded`]. What the source had before goes on.
+    pub async fn load(&self, id: &SourceId, bytes: &[u8], config: Option<Arc<str>>) -> Result<LoadedPlugin, NotLoaded> {
+        let result = self.try_load(id, bytes, config).await;
+        if let Err(why) = &result {
+            self.host.metrics().plugins.load_failed();
+            let goes_on = if self.loaded(id).is_some() { "; the version that works goes on" } else { "" };
+            tracing::error!(source = %id, "the plugin was not loaded{goes_on}: {why}");
+        }
+        result
+    }
+
+    async fn try_load(&self, id: &SourceId, bytes: &[u8], config: Option<Arc<str>>) -> Result<LoadedPlugin, NotLoaded> {
+        let plugin = self.engine.load(bytes).await?;
+        let manifest = plugin.manifest();
+        let loaded = LoadedPlugin {
+            name: manifest.name.clone(),
+            kind: manifest.reconciles.clone(),
+            digest: plugin.digest().to_owned(),
+            config: config.clone(),
+        };
+        self.check_conflicts(id, &loaded)?;
+        self.host.metrics().measurements.reserve(manifest)?;
+        self.host.metrics().plugins.loaded(&manifest.name, &plugin.stats);
+        tracing::info!(
+            source = %id, plugin = manifest.name, version = manifest.version, kind = %manifest.reconciles,
+            cached = plugin.stats.compiling.is_none(), took = ?plugin.stats.duration, "plugin loaded"
+        );
+        let before = self.lock().insert(id.clone(), loaded.clone());
+        if let Some(before) = before.filter(|before| before.name != loaded.name) {
+            self.host.remove(&before.name);
+        }
+        self.host.install(Arc::new(plugin), config);
+        Ok(loaded)
+    }
+
+    /// Whether this component with this configuration is what the source has loaded.
+    pub fn has(&self, id: &SourceId, digest: &str, config: Option<&Arc<str>>) -> bool {
+        self.lock().get(id).is_some_and(|loaded| loaded.digest == digest && loaded.config.as_ref() == config)
+    }
+
+    /// Takes what a source has loaded from work. Returns whether there was anything.
+    pub fn remove(&self, id: &SourceId) -> bool {
+        let loaded = self.lock().remove(id);
+        loaded.inspect(|loaded| self.host.remove(&loaded.name)).is_some()
+    }
+
+    /// Allows one plugin per name, and one per group and kind: two would fight over the same children.
+    fn check_conflicts(&self, id: &SourceId, loaded: &LoadedPlugin) -> Result<(), NotLoaded> {
+        for (other, theirs) in self.lock().iter().filter(|(other, _)| *other != id) {
+            if theirs.name == loaded.name {
+                return Err(NotLoaded::NameTaken { name: theirs.name.clone(), source_id: other.clone() });
+            }
+            if theirs.kind.is_same_kind(&loaded.kind) {
+                return Err(NotLoaded::KindTaken { kind: loaded.kind.clone(), plugin: theirs.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SourceId, LoadedPlugin>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,325 @@
+//! Plugins as objects of the cluster: `Plugin` objects whose components are in ConfigMaps.
+
+use std::io::Write;
+
+use anyhow::{Context, Result, ensure};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use flate2::{Compression, write::GzEncoder};
+use pilothouse_tests::{artifacts, cluster::condition};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    command::{Ended, pilothouse},
+    suite::{Suite, tests},
+    swaps::of_contract,
+    test_env::{TestEnv, app, is_ready},
+};
+
+/// The bytes of one piece, so that `kubectl apply` can carry it in an annotation.
+const PIECE: usize = 180 << 10;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_plugin_from_a_config_map_goes_to_work,
+        a_plugin_in_compressed_pieces_goes_to_work,
+        another_version_in_the_config_map_takes_over,
+        a_broken_version_is_reported_and_the_one_before_goes_on,
+        what_is_no_plugin_is_reported_in_words_that_help,
+        a_component_with_another_digest_is_not_loaded,
+        a_half_applied_update_is_not_loaded,
+        a_change_of_the_configuration_reconciles,
+        a_suspended_plugin_does_nothing,
+        a_deleted_plugin_leaves_its_objects_and_its_place_to_another,
+        a_plugin_waits_for_the_kind_that_it_reconciles,
+        a_plugin_is_installed_and_replaced_by_a_command,
+        a_command_says_why_a_plugin_does_not_come_to_work,
+    );
+}
+
+async fn a_plugin_from_a_config_map_goes_to_work(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    ensure!(env.host.get("health", "/readyz").await?.0 == 200, "it is not ready though it needs no plugin");
+    store(env, "web", &[&plugin()?]).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    let object = env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    let status = &object["status"];
+    let digest = sha256(&plugin()?);
+    ensure!(status["digest"] == digest && digest[7..].starts_with(text(&status["shortDigest"])), "{status}");
+    ensure!((&status["version"], &status["contract"]) == (&json!("0.1.0"), &json!("0.2.0")), "{status}");
+    ensure!(status["reconciles"] == json!({"apiVersion": "apps.example.com/v1", "kind": "AppService"}), "{status}");
+    works(env, "shop").await?;
+    let counted = |object: &Value| object["status"]["objects"]["total"] == 1;
+    env.namespace.until("Plugin", "web", "to count its object", counted).await.map(drop)
+}
+
+async fn a_plugin_in_compressed_pieces_goes_to_work(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&plugin()?)?;
+    let packed = encoder.finish()?;
+    // Small ones, for the plugin is so small that it would be one.
+    let pieces: Vec<_> = packed.chunks(PIECE.min(packed.len() / 3 + 1)).collect();
+    ensure!(pieces.len() == 3, "{} pieces", pieces.len());
+    for (number, piece) in pieces.iter().enumerate() {
+        store(env, &format!("web-{number}"), &[piece]).await?;
+    }
+    let source = json!({"configMap": {"name": "web", "pieces": 3}});
+    let without_digest = env.namespace.apply(plugin_object("web", json!({"source": source}))).await;
+    let refused = without_digest.err().context("pieces without a digest are accepted")?.to_string();
+    ensure!(refused.contains("needs a digest"), "it does not say why: {refused}");
+    let spec = json!({"source": source, "digest": sha256(&plugin()?)});
+    env.namespace.apply(plugin_object("web", spec)).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    works(env, "shop").await
+}
+
+async fn another_version_in_the_config_map_takes_over(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install(env).await?;
+    works(env, "shop").await?;
+    store(env, "web", &[&next()?]).await?;
+    let is_next = |child: &Value| child["metadata"]["annotations"]["apps.example.com/revision"] == "2";
+    env.namespace.until("Deployment", "shop", "to have the marks of the new version", is_next).await?;
+    let shows = |object: &Value| object["status"]["version"] == "0.2.0" && is_ready(object);
+    env.namespace.until("Plugin", "web", "to show the new version", shows).await.map(drop)
+}
+
+async fn a_broken_version_is_reported_and_the_one_before_goes_on(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install(env).await?;
+    store(env, "web", &[&plugin()?[..1000]]).await?;
+    let object = stalled(env, "NoPlugin").await?;
+    ensure!(condition(&object, "Loaded")["status"] == "False", "{object}");
+    let degraded = condition(&object, "Degraded");
+    ensure!(text(&degraded["message"]).ends_with("version 0.1.0 goes on"), "it does not say so: {degraded}");
+    works(env, "shop").await?;
+    store(env, "web", &[&plugin()?]).await?;
+    let object = env.namespace.until("Plugin", "web", "to be ready again", is_ready).await?;
+    ensure!(condition(&object, "Degraded").is_null() && condition(&object, "Stalled").is_null(), "{object}");
+    Ok(())
+}
+
+async fn what_is_no_plugin_is_reported_in_words_that_help(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let good = plugin()?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    stalled(env, "ConfigMapMissing").await?;
+    for (bytes, reason, words) in [
+        (vec![b"not WebAssembly".to_vec()], "NoPlugin", "not a whole WebAssembly file"),
+        (vec![b"\0asm\x01\0\0\0".to_vec()], "NoPlugin", "pilothouse pack"),
+        (vec![b"\0asm\x0d\0\x01\0".to_vec()], "NoPlugin", "without a manifest"),
+        (vec![of_contract(&good, "0.3.0")?], "NoPlugin", "built for contract 0.3.0"),
+        (vec![], "KeyMissing", "has 0 keys"),
+        (vec![good.clone(), good], "KeyMissing", "spec.source.configMap.key"),
+        (vec![vec![0x1f, 0x8b, 8, 0]], "PackingDamaged", "failed to unpack"),
+    ] {
+        let keys: Vec<_> = bytes.iter().map(Vec::as_slice).collect();
+        store(env, "web", &keys).await?;
+        let object = env.namespace.until("Plugin", "web", words, |object| {
+            let stalled = condition(object, "Stalled");
+            stalled["reason"] == reason && text(&stalled["message"]).contains(words)
+        });
+        object.await?;
+    }
+    Ok(())
+}
+
+async fn a_component_with_another_digest_is_not_loaded(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    store(env, "web", &[&plugin()?]).await?;
+    let spec = |digest: &str| json!({"source": {"configMap": {"name": "web"}}, "digest": digest});
+    env.namespace.apply(plugin_object("web", spec(&sha256(b"another")))).await?;
+    let object = stalled(env, "DigestMismatch").await?;
+    let message = text(&condition(&object, "Stalled")["message"]);
+    ensure!(message.contains(&sha256(&plugin()?)), "it does not say which digest it has: {message}");
+    env.namespace.apply(plugin_object("web", spec(&sha256(&plugin()?)))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
+}
+
+/// The ConfigMap is another one already, and the `Plugin` is not yet.
+async fn a_half_applied_update_is_not_loaded(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    store(env, "web", &[&plugin()?]).await?;
+    let spec = |digest: &str| json!({"source": {"configMap": {"name": "web"}}, "digest": digest});
+    env.namespace.apply(plugin_object("web", spec(&sha256(&plugin()?)))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    store(env, "web", &[&next()?]).await?;
+    let object = stalled(env, "DigestMismatch").await?;
+    ensure!(object["status"]["version"] == "0.1.0", "the other one is at work: {object}");
+    env.namespace.apply(plugin_object("web", spec(&sha256(&next()?)))).await?;
+    let shows = |object: &Value| object["status"]["version"] == "0.2.0" && is_ready(object);
+    env.namespace.until("Plugin", "web", "to show the new version", shows).await.map(drop)
+}
+
+async fn a_change_of_the_configuration_reconciles(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let bytes = std::fs::read(artifacts::guest("misbehaver")?)?;
+    store(env, "web", &[&bytes]).await?;
+    let spec = |colour: &str| json!({"source": {"configMap": {"name": "web"}}, "config": {"colour": colour}});
+    env.namespace.apply(plugin_object("web", spec("red"))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    env.namespace.apply(crate::test_env::misbehaver("object", "config")).await?;
+    let shows = |colour: &'static str| move |child: &Value| text(&child["data"]["config"]).contains(colour);
+    env.namespace.until("ConfigMap", "object", "to show the configuration", shows("red")).await?;
+    env.namespace.apply(plugin_object("web", spec("green"))).await?;
+    env.namespace.until("ConfigMap", "object", "to show the new configuration", shows("green")).await.map(drop)
+}
+
+async fn a_suspended_plugin_does_nothing(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install(env).await?;
+    works(env, "shop").await?;
+    env.namespace.patch("Plugin", "web", json!({"spec": {"suspended": true}})).await?;
+    let suspended = |object: &Value| condition(object, "Ready")["reason"] == "Suspended";
+    env.namespace.until("Plugin", "web", "to be suspended", suspended).await?;
+    env.namespace.delete("Deployment", "shop").await?;
+    env.namespace.until_gone("Deployment", "shop").await?;
+    env.metrics_at_rest().await?;
+    ensure!(env.namespace.get("Deployment", "shop").await?.is_none(), "it was created again");
+    env.namespace.patch("Plugin", "web", json!({"spec": {"suspended": false}})).await?;
+    env.namespace.until("Deployment", "shop", "to be created again", |_| true).await.map(drop)
+}
+
+/// Two `Plugin`s for one kind: the second one says so, and comes to work once the first one is gone.
+async fn a_deleted_plugin_leaves_its_objects_and_its_place_to_another(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install(env).await?;
+    works(env, "shop").await?;
+    store(env, "second", &[&next()?]).await?;
+    env.namespace.apply(plugin_object("second", json!({"source": {"configMap": {"name": "second"}}}))).await?;
+    let taken = |object: &Value| condition(object, "Stalled")["reason"] == "NameTaken";
+    let object = env.namespace.until("Plugin", "second", "to be in the way of none", taken).await?;
+    let message = text(&condition(&object, "Stalled")["message"]);
+    ensure!(message.contains("the Plugin 'web'"), "it does not say what is in its way: {message}");
+    let before = env.namespace.get("Deployment", "shop").await?.context("no Deployment")?;
+    env.namespace.delete("Plugin", "web").await?;
+    env.namespace.until("Plugin", "second", "to be ready", is_ready).await?;
+    let is_next = |child: &Value| child["metadata"]["annotations"]["apps.example.com/revision"] == "2";
+    let after = env.namespace.until("Deployment", "shop", "to have the marks of the other version", is_next).await?;
+    ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it is another one");
+    Ok(())
+}
+
+async fn a_plugin_waits_for_the_kind_that_it_reconciles(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["crds/plugins.pilothouse.dev.yaml"]).await?;
+    resume(env).await?;
+    store(env, "web", &[&plugin()?]).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    let starting = |object: &Value| condition(object, "Ready")["reason"] == "Starting";
+    env.namespace.until("Plugin", "web", "to wait", starting).await?;
+    let file = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
+    pilothouse_tests::cluster::install_crd(&env.namespace.client(), &file).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
+}
+
+/// The pieces of the version before go. What `--dry-run` prints is what `kubectl apply` takes.
+async fn a_plugin_is_installed_and_replaced_by_a_command(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install_by_command(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    works(env, "shop").await?;
+    let printed = install_by_command(env, &artifacts::guest("app-service-next")?, &["--dry-run"]).await?.succeeded()?;
+    let mut names = Vec::new();
+    for object in serde_saphyr::from_multiple::<Value>(&printed)? {
+        let kind = text(&object["kind"]).to_owned();
+        names.push(kind.clone());
+        if ["ConfigMap", "Plugin"].contains(&&*kind) {
+            env.namespace.apply(object).await?;
+        }
+    }
+    ensure!(names == ["ConfigMap", "ClusterRole", "ClusterRoleBinding", "Plugin"], "{names:?}");
+    let shows = |object: &Value| object["status"]["version"] == "0.2.0" && is_ready(object);
+    env.namespace.until("Plugin", "app-service", "to show the new version", shows).await?;
+    install_by_command(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    let of_plugin = |map: &&Value| map["metadata"]["labels"]["pilothouse.dev/component-of"] == "app-service";
+    let maps = env.namespace.list("ConfigMap").await?;
+    ensure!(maps.iter().filter(of_plugin).count() == 1, "pieces are left: {maps:?}");
+    Ok(())
+}
+
+async fn a_command_says_why_a_plugin_does_not_come_to_work(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install(env).await?;
+    let taken = install_by_command(env, &artifacts::guest("app-service-next")?, &[]).await?;
+    taken.failed_with(&["does not come to work", "the Plugin 'web'"])?;
+    env.host.stop().await?;
+    let nobody = install_by_command(env, &artifacts::guest("misbehaver")?, &["--timeout", "1s"]).await?;
+    nobody.failed_with(&["not at work after 1s", "--plugin-objects"])
+}
+
+async fn install_by_command(env: &TestEnv, plugin: &std::path::Path, more: &[&str]) -> Result<Ended> {
+    let account = format!("{}/host", env.namespace.name);
+    let kubeconfig = env.namespace.setup().kubeconfig;
+    let mut arguments: Vec<std::ffi::OsString> = vec!["install".into(), plugin.into()];
+    arguments.extend(["--kubeconfig".into(), kubeconfig.into(), "--service-account".into(), account.into()]);
+    arguments.extend(more.iter().map(Into::into));
+    pilothouse(arguments).await
+}
+
+/// Moves to an API server of its own, for `Plugin`s belong to the whole cluster, and starts a host without a plugin.
+async fn start(env: &mut TestEnv) -> Result<()> {
+    let crds = ["plugins.pilothouse.dev", "appservices.apps.example.com"].map(|name| format!("crds/{name}.yaml"));
+    let crds: Vec<_> = crds.iter().map(String::as_str).chain(["tests/guests/misbehaver/crd.yaml"]).collect();
+    env.move_to_api_server_with(&crds).await?;
+    resume(env).await?;
+    env.host.ready().await
+}
+
+async fn resume(env: &mut TestEnv) -> Result<()> {
+    let namespace = env.namespace.name.clone();
+    env.set_up_host(|setup| {
+        setup.arguments = ["--plugin-objects", "--host-namespace", &namespace].map(str::to_owned).to_vec();
+    })?;
+    env.host.resume().await
+}
+
+/// The `Plugin` web with the plugin app-service in a ConfigMap of its name.
+async fn install(env: &TestEnv) -> Result<()> {
+    store(env, "web", &[&plugin()?]).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
+}
+
+/// Creates an object of the plugin, and waits for its Deployment.
+async fn works(env: &TestEnv, name: &str) -> Result<()> {
+    env.namespace.apply(app(name)).await?;
+    env.namespace.until("Deployment", name, "to be there", |_| true).await.map(drop)
+}
+
+async fn stalled(env: &TestEnv, reason: &str) -> Result<Value> {
+    let stalled = |object: &Value| condition(object, "Stalled")["reason"] == reason;
+    env.namespace.until("Plugin", "web", &format!("to be stalled for {reason}"), stalled).await
+}
+
+/// Replaces a ConfigMap by one with these keys.
+async fn store(env: &TestEnv, name: &str, keys: &[&[u8]]) -> Result<()> {
+    let data: serde_json::Map<_, _> = keys
+        .iter()
+        .enumerate()
+        .map(|(number, bytes)| (format!("key-{number}"), BASE64_STANDARD.encode(bytes).into()))
+        .collect();
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "binaryData": data});
+    env.namespace.apply(map).await.map(drop)
+}
+
+fn plugin_object(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "pilothouse.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": name}, "spec": spec})
+}
+
+fn plugin() -> Result<Vec<u8>> {
+    Ok(std::fs::read(artifacts::plugin("app-service")?)?)
+}
+
+fn next() -> Result<Vec<u8>> {
+    Ok(std::fs::read(artifacts::guest("app-service-next")?)?)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digest}")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
