@@ -104,6 +104,7 @@ crds: ## Make crds/ anew from the types
 	@cargo run --locked -p ai-llm-model --example ai-llm-model-crd
 	@cargo run --locked -p llm-model --example llm-model-crd
 	@cargo run --locked -p llm-deployment --example llm-deployment-crd
+	@cargo run --locked -p model-deployment --example model-deployment-crd
 
 .PHONY: fmt
 fmt: ## Format all Rust code

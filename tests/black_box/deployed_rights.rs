@@ -15,7 +15,8 @@ use crate::{
     training_job::words,
 };
 
-const PLUGINS: [&str; 5] = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment"];
+const PLUGINS: [&str; 6] =
+    ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
 
 /// A group, a resource in it, and a verb.
 type Right = (String, String, String);

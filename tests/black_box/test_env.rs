@@ -21,16 +21,19 @@ use serde_json::{Value, json};
 const TAIL: usize = 60;
 
 /// The kinds whose objects a failure shows.
-const SHOWN: [&str; 11] = [
+const SHOWN: [&str; 14] = [
     "AppService",
     "LLMModel",
     "LLMModel.llm.example.com",
     "LLMDeployment",
+    "ModelDeployment",
     "Misbehaver",
     "Scripted",
     "Sextet",
     "TrainingJob",
     "Deployment",
+    "StatefulSet",
+    "HorizontalPodAutoscaler",
     "Service",
     "Pod",
 ];

@@ -28,13 +28,14 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 36] = [
+const KINDS: [(&str, &str, &str); 38] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("ai.example.com/v1", "LLMModel", "llmmodels"),
     ("llm.example.com/v1alpha1", "LLMModel", "llmmodels"),
     ("llm.example.com/v1alpha1", "LLMDeployment", "llmdeployments"),
+    ("llm.example.com/v1alpha1", "ModelDeployment", "modeldeployments"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
     ("test.pilothouse.dev/v1", "Farewell", "farewells"),
     ("test.pilothouse.dev/v1", "Scripted", "scripteds"),
@@ -65,18 +66,20 @@ const KINDS: [(&str, &str, &str); 36] = [
     ("v1", "Namespace", "namespaces"),
     ("coordination.k8s.io/v1", "Lease", "leases"),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
+    ("apiregistration.k8s.io/v1", "APIService", "apiservices"),
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 6] =
-    ["Plugin", "ClusterScripted", "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume"];
+const CLUSTER_SCOPED: [&str; 7] =
+    ["Plugin", "APIService", "ClusterScripted", "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume"];
 
 /// The CRDs of the repository and of the tests.
-const CRDS: [&str; 11] = [
+const CRDS: [&str; 12] = [
     "crds/appservices.apps.example.com.yaml",
     "crds/llmdeployments.llm.example.com.yaml",
     "crds/llmmodels.ai.example.com.yaml",
     "crds/llmmodels.llm.example.com.yaml",
+    "crds/modeldeployments.llm.example.com.yaml",
     "crds/trainingjobs.ml.example.com.yaml",
     "tests/guests/farewell/crd.yaml",
     "tests/guests/misbehaver/crd.yaml",

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 7] = [
+const FOLDERS: [(&str, &str); 8] = [
     ("controller/", "host/controller/src"),
     ("wit/", "wit/src"),
     ("app-service/", "plugins/app-service/tests"),
@@ -15,6 +15,7 @@ const FOLDERS: [(&str, &str); 7] = [
     ("ai-llm-model/", "plugins/ai-llm-model/tests/llm_model"),
     ("llm-model/", "plugins/llm-model/tests"),
     ("llm-deployment/", "plugins/llm-deployment/tests"),
+    ("model-deployment/", "plugins/model-deployment/tests/model_deployment"),
 ];
 
 /// The prefixes of requirements and the last number of each.

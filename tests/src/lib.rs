@@ -14,6 +14,7 @@ pub mod host;
 pub mod http;
 pub mod lint;
 pub mod metrics;
+pub mod metrics_api;
 #[cfg(test)]
 mod pages;
 pub mod pod;

@@ -2,8 +2,9 @@
 
 use crate::api::LlmModel;
 use llm_serving::config::Config;
+use llm_serving::deployment;
 use llm_serving::engine::DefaultEngine;
-use llm_serving::respond::{Extra, Observed, respond};
+use llm_serving::respond::{Observed, Parts, respond};
 use llm_serving::server_spec::{Identity, ServerSpec};
 use llm_serving::validate::checked;
 use pilothouse_pods::name::{MAX_LABEL, dns_label};
@@ -20,10 +21,12 @@ pub fn reconcile(request: &Request<LlmModel>) -> Result<Response, Error> {
         Ok(server) => server,
         Err(error) => return Ok(Response::invalid(error.to_string())),
     };
-    let deployment = request.child::<ObservedDeployment>(server.workload())?.unwrap_or_default();
+    let workload = request.child::<ObservedDeployment>(server.workload())?.unwrap_or_default();
     let old_status = request.object.status.as_ref();
     let old_conditions = old_status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-    respond(&server, &Observed { workload: &deployment.0, old_conditions }, Extra::default(), |status| status)
+    let observed = Observed { workload: &workload.0, desired: server.desired_replicas(), old_conditions };
+    let parts = Parts { children: deployment::children(&server, &[]), conditions: Vec::new(), announced: &[] };
+    respond(&server, &observed, parts, |status| status)
 }
 
 fn server_spec(object: &LlmModel) -> ServerSpec<'_> {

@@ -4,8 +4,9 @@ use crate::api::{LlmDeployment, ReportedStatus};
 use crate::model_ref::{self, ANNOUNCED, MODEL_NOT_FOUND, MODEL_RESOLVED};
 use llm_model::api::LlmModel;
 use llm_serving::config::Config;
+use llm_serving::deployment;
 use llm_serving::engine::DefaultEngine;
-use llm_serving::respond::{Extra, Observed, respond, unchanged};
+use llm_serving::respond::{Observed, Parts, respond, unchanged};
 use llm_serving::server_spec::{Identity, ServerSpec};
 use llm_serving::validate::checked;
 use pilothouse_pods::name::{MAX_LABEL, dns_label, label_value};
@@ -29,10 +30,11 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
     let object = &request.object;
     let config = request.config::<Config>()?;
     let identity = identity(object);
-    let deployment = request.child::<ObservedDeployment>(&identity.workload)?.unwrap_or_default();
+    let workload = request.child::<ObservedDeployment>(&identity.workload)?.unwrap_or_default();
     let old_status = object.status.as_ref();
     let observed = Observed {
-        workload: &deployment.0,
+        workload: &workload.0,
+        desired: if object.spec.serving.suspend.unwrap_or_default() { 0 } else { object.spec.replicas },
         old_conditions: old_status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
     };
     let name = object.spec.model_ref.as_str();
@@ -46,13 +48,13 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
         Ok(server) => server,
         Err(error) => return Ok(Response::invalid(error.to_string()).condition(model_ref::resolved(&model))),
     };
-    let extra = Extra {
+    let parts = Parts {
+        children: deployment::children(&server, &[(MODEL_REF, label_value(name))]),
         conditions: vec![model_ref::resolved(&model)],
         announced: &ANNOUNCED,
-        service_labels: vec![(MODEL_REF, label_value(name))],
     };
     let observed_model = Some(model_ref::observed(&model));
-    respond(&server, &observed, extra, |serving| ReportedStatus { serving, observed_model })
+    respond(&server, &observed, parts, |serving| ReportedStatus { serving, observed_model })
 }
 
 /// The response while the model is missing: all children stay as they are, and so does what the status says of the model.
@@ -63,12 +65,7 @@ fn without_model(object: &LlmDeployment, observed: &Observed<'_>) -> Response {
     let counts = &observed.workload.status;
     (status.serving.replicas, status.serving.ready_replicas) = (counts.replicas, counts.ready_replicas);
     let response = Response::wait(MODEL_NOT_FOUND, message, RECHECK_SECONDS).status(status);
-    unchanged(
-        response,
-        observed,
-        object.spec.replicas,
-        Extra { conditions: vec![condition], announced: &ANNOUNCED, ..Extra::default() },
-    )
+    unchanged(response, observed, vec![condition], &ANNOUNCED)
 }
 
 fn identity(object: &LlmDeployment) -> Identity<'_> {

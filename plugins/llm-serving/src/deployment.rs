@@ -1,20 +1,35 @@
-//! The Deployment of a server whose Pods are all alike.
+//! The Deployment of a server whose Pods are all alike, and its Service.
 
+use crate::child::Child;
 use crate::labels;
 use crate::model_volume;
 use crate::pod_template::pod_template;
 use crate::server::Server;
+use crate::service::service;
 use crate::spec_error::SpecError;
+use pilothouse_pods::volumes::Volumes;
 use serde_json::{Value, json};
 
 /// How many seconds a rollout has, beyond what a model takes to be downloaded and loaded, before it counts as stuck.
 const SLACK_SECONDS: u32 = 600;
 
+/// The Deployment and its Service, which has these labels besides those of every child.
+///
+/// # Errors
+/// No Pod template can be made.
+pub fn children(server: &Server<'_>, service_labels: &[(&'static str, String)]) -> Result<Vec<Child>, SpecError> {
+    let mut service = service(server);
+    for (label, value) in service_labels {
+        service["metadata"]["labels"][*label] = json!(value);
+    }
+    Ok(vec![Child::new(deployment(server)?), Child::new(service)])
+}
+
 /// The Deployment.
 ///
 /// # Errors
 /// No Pod template can be made.
-pub fn deployment(server: &Server<'_>) -> Result<Value, SpecError> {
+fn deployment(server: &Server<'_>) -> Result<Value, SpecError> {
     Ok(json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -24,7 +39,7 @@ pub fn deployment(server: &Server<'_>) -> Result<Value, SpecError> {
             "selector": { "matchLabels": labels::selector(&server.spec.identity) },
             "strategy": server.rollout.strategy(),
             "progressDeadlineSeconds": progress_deadline_seconds(server),
-            "template": pod_template(server)?,
+            "template": pod_template(server, Volumes::default())?,
         },
     }))
 }

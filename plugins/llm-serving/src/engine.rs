@@ -37,8 +37,24 @@ pub struct Engine {
     pub health_path: String,
     /// The path of its Prometheus metrics; empty if it has none.
     pub metrics_path: String,
+    /// The names of its metrics.
+    pub metrics: EngineMetrics,
     /// The user in its own images who is not root.
     pub user: Option<EngineUser>,
+}
+
+/// The names of an engine's metrics; each is empty if it has none. Latencies are histograms in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct EngineMetrics {
+    /// From the arrival of a request to its first token.
+    pub time_to_first_token: String,
+    /// From one token to the next.
+    pub inter_token_latency: String,
+    /// From the arrival of a request to its end.
+    pub end_to_end_latency: String,
+    /// A gauge: how many requests wait.
+    pub queue_length: String,
 }
 
 /// A user in the images of an engine.

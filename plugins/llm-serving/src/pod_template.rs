@@ -12,12 +12,11 @@ use serde_json::{Value, json};
 /// The size of shared memory of a server with more than one GPU, if nobody says: GPUs exchange data through it.
 const SHARED_MEMORY: &str = "8Gi";
 
-/// The Pod template.
+/// The Pod template, with these volumes besides those of every server.
 ///
 /// # Errors
 /// The model's source cannot be read, or the user's template would break the server.
-pub fn pod_template(server: &Server<'_>) -> Result<Value, SpecError> {
-    let mut volumes = Volumes::default();
+pub fn pod_template(server: &Server<'_>, mut volumes: Volumes) -> Result<Value, SpecError> {
     add_shared_memory(server, &mut volumes);
     let download = model_volume::add(server, &mut volumes)?;
     let mut spec = json!({

@@ -31,9 +31,19 @@ pub fn mebibytes(quantity: &Value) -> Option<u128> {
     Some((digits.checked_mul(unit)? / scale) >> 20)
 }
 
+/// How many milliseconds a quantity of seconds has, as the API serves it: `87m`, `1500u`, `2`; none for what is no such quantity.
+pub fn milliseconds(quantity: &str) -> Option<f64> {
+    let parts = [("n", 1e-6), ("u", 1e-3), ("m", 1.0), ("k", 1e6)];
+    let (number, factor) = parts
+        .iter()
+        .find_map(|(suffix, factor)| quantity.strip_suffix(suffix).map(|number| (number, *factor)))
+        .unwrap_or((quantity, 1e3));
+    number.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number * factor)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::mebibytes;
+    use super::{mebibytes, milliseconds};
     use serde_json::json;
 
     #[test]
@@ -49,6 +59,21 @@ mod tests {
         ];
         for (quantity, expected) in cases {
             assert_eq!(mebibytes(&quantity), expected, "{quantity}");
+        }
+    }
+
+    #[test]
+    fn quantities_of_seconds_are_read_as_milliseconds() {
+        let cases = [
+            ("87m", Some(87.0)),
+            ("2", Some(2000.0)),
+            ("500u", Some(0.5)),
+            ("1.5", Some(1500.0)),
+            ("NaN", None),
+            ("", None),
+        ];
+        for (quantity, expected) in cases {
+            assert_eq!(milliseconds(quantity), expected, "{quantity}");
         }
     }
 }

@@ -1,15 +1,13 @@
-//! The response for a server that runs as a Deployment: its children, its status, its conditions, and Events about what changed. What
+//! The response for a server: its children, its status, its conditions, and Events about what changed. What
 //! keeps a server from being made leaves all children as they are.
 
 use crate::api::ServingStatus;
 use crate::budget::disruption_budget;
 use crate::child::Child;
 use crate::conditions::{self, ANNOUNCED};
-use crate::deployment::deployment;
 use crate::labels;
 use crate::model_volume;
 use crate::server::Server;
-use crate::service::service;
 use crate::spec_error::SpecError;
 use crate::surroundings;
 use crate::trouble;
@@ -18,7 +16,6 @@ use pilothouse_pods::transition::{Announced, StatusCondition, events};
 use pilothouse_pods::workload::Workload;
 use pilothouse_sdk::{Condition, Error, Response};
 use serde::Serialize;
-use serde_json::json;
 
 /// How often something that is missing is looked for again, in seconds. The host calls earlier when it appears.
 const RECHECK_SECONDS: u32 = 300;
@@ -28,19 +25,21 @@ const RECHECK_SECONDS: u32 = 300;
 pub struct Observed<'o> {
     /// Its workload.
     pub workload: &'o Workload,
+    /// How many Pods there shall be now.
+    pub desired: i32,
     /// The conditions that the object had.
     pub old_conditions: &'o [StatusCondition],
 }
 
-/// What a kind of its own adds to the response.
-#[derive(Debug, Default)]
-pub struct Extra<'e> {
+/// What differs from one kind to another.
+#[derive(Debug)]
+pub struct Parts<'p> {
+    /// The workload, its Services, and what else the kind has.
+    pub children: Result<Vec<Child>, SpecError>,
     /// Conditions besides those of every server.
     pub conditions: Vec<Condition>,
     /// Those of them whose changes are Events.
-    pub announced: &'e [Announced<'e>],
-    /// Labels of the Service besides those of every child.
-    pub service_labels: Vec<(&'static str, String)>,
+    pub announced: &'p [Announced<'p>],
 }
 
 /// The response. `status` makes the status of the kind from the one that all servers share.
@@ -50,13 +49,13 @@ pub struct Extra<'e> {
 pub fn respond<S: Serialize>(
     server: &Server<'_>,
     observed: &Observed<'_>,
-    extra: Extra<'_>,
+    parts: Parts<'_>,
     status: impl FnOnce(ServingStatus) -> S,
 ) -> Result<Response, Error> {
     let status = status(status_of(server, observed.workload));
     let mut all = conditions_of(server, observed)?;
-    all.extend(extra.conditions);
-    let response = match children(server, &extra.service_labels)? {
+    all.extend(parts.conditions);
+    let response = match children(server, parts.children)? {
         Made::Children { children, missing } => {
             all.extend(missing);
             children.into_iter().fold(Response::done(), |response, child| child.add_to(response))
@@ -70,15 +69,20 @@ pub fn respond<S: Serialize>(
             Response::invalid(error.to_string())
         }
     };
-    Ok(report(response.status(status), observed, all, extra.announced))
+    Ok(report(response.status(status), observed, all, parts.announced))
 }
 
 /// A response that leaves the children as they are, because something is missing that the server is made of. The conditions about
 /// the Pods go on to be told.
-pub fn unchanged(response: Response, observed: &Observed<'_>, desired: i32, extra: Extra<'_>) -> Response {
-    let mut all = without_ready(conditions::of_workload(observed.workload, desired, None));
-    all.extend(extra.conditions);
-    report(response, observed, all, extra.announced)
+pub fn unchanged(
+    response: Response,
+    observed: &Observed<'_>,
+    conditions: Vec<Condition>,
+    announced: &[Announced<'_>],
+) -> Response {
+    let mut all = without_ready(conditions::of_workload(observed.workload, observed.desired, None));
+    all.extend(conditions);
+    report(response, observed, all, announced)
 }
 
 /// The conditions without `Ready`, which the host sets itself while an object waits or is refused.
@@ -108,31 +112,23 @@ enum Made {
     Invalid(SpecError),
 }
 
-fn children(server: &Server<'_>, service_labels: &[(&'static str, String)]) -> Result<Made, Error> {
-    let claims = match model_volume::claims(server) {
-        Ok(claims) => claims,
-        Err(error) => return Ok(Made::Invalid(error)),
+fn children(server: &Server<'_>, own: Result<Vec<Child>, SpecError>) -> Result<Made, Error> {
+    let (claims, own) = match (model_volume::claims(server), own) {
+        (Ok(claims), Ok(own)) => (claims, own),
+        (Err(error), _) | (_, Err(error)) => return Ok(Made::Invalid(error)),
     };
     if let Some(message) = claim::missing(claims, server.spec.identity.namespace)? {
         return Ok(Made::MissingClaim(message));
     }
-    let deployment = match deployment(server) {
-        Ok(deployment) => deployment,
-        Err(error) => return Ok(Made::Invalid(error)),
-    };
     let around = surroundings::of(server)?;
-    let mut service = service(server);
-    for (label, value) in service_labels {
-        service["metadata"]["labels"][*label] = json!(value);
-    }
-    let mut children = vec![Child::new(deployment), Child::new(service)];
+    let mut children = own;
     children.extend(disruption_budget(server).map(Child::new));
     children.extend(around.children.into_iter().map(Child::recreated));
     Ok(Made::Children { children, missing: conditions::of_missing_kinds(&around.missing_kinds) })
 }
 
 fn conditions_of(server: &Server<'_>, observed: &Observed<'_>) -> Result<Vec<Condition>, Error> {
-    let desired = server.desired_replicas();
+    let desired = observed.desired;
     let trouble = match conditions::is_complete(observed.workload, desired) {
         true => None,
         false => trouble::look(&server.spec.identity)?,

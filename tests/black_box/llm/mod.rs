@@ -1,8 +1,10 @@
 //! The plugins that serve models, on a real API server. A simulated node runs the Pods.
 
+mod autoscaling;
 mod deployment;
 mod many;
 mod model;
+mod model_deployment;
 mod pods;
 mod references;
 mod refusals;
@@ -26,5 +28,7 @@ pub fn register(suite: &mut Suite) {
     pods::register(suite);
     rollouts::register(suite);
     scripts::register(suite);
+    model_deployment::register(suite);
     many::register(suite);
+    autoscaling::register(suite);
 }

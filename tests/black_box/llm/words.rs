@@ -40,6 +40,16 @@ pub fn deployment(name: &str, spec: Value) -> Value {
     object
 }
 
+/// A `ModelDeployment` without an SLA.
+pub fn model_deployment(name: &str, spec: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "llm.example.com/v1alpha1", "kind": "ModelDeployment", "metadata": {"name": name},
+        "spec": {"model": "llama-3-70b", "replicas": 2},
+    });
+    extend(&mut object["spec"], spec);
+    object
+}
+
 fn extend(spec: &mut Value, given: Value) {
     if let (Some(all), Value::Object(given)) = (spec.as_object_mut(), given) {
         all.extend(given);

@@ -77,6 +77,8 @@ fn controller_manager(layout: &Layout, ports: &Ports, options: &Options) -> Vec<
         "--use-service-account-credentials".into(),
         flag("kube-api-qps", "500"),
         flag("kube-api-burst", "1000"),
+        // Every 15 s by default, and tests wait for several rounds.
+        flag("horizontal-pod-autoscaler-sync-period", "1s"),
     ];
     arguments.extend(options.controllers.map(|names| flag("controllers", &names.join(","))));
     arguments.extend(client_of_api_server(layout, ports.controller_manager));

@@ -1,7 +1,7 @@
 //! The engines that are known without configuration.
 
 use super::arguments::ShutdownArguments;
-use super::{Engine, EngineArguments, EngineUser};
+use super::{Engine, EngineArguments, EngineMetrics, EngineUser};
 
 /// The name of the engine that is any container.
 pub const CONTAINER: &str = "container";
@@ -41,6 +41,12 @@ fn vllm() -> Engine {
         port: 8000,
         health_path: "/health".to_owned(),
         metrics_path: "/metrics".to_owned(),
+        metrics: EngineMetrics {
+            time_to_first_token: "vllm:time_to_first_token_seconds".to_owned(),
+            inter_token_latency: "vllm:inter_token_latency_seconds".to_owned(),
+            end_to_end_latency: "vllm:e2e_request_latency_seconds".to_owned(),
+            queue_length: "vllm:num_requests_waiting".to_owned(),
+        },
         user: Some(EngineUser { since: "0.20".to_owned(), uid: 2000 }),
     }
 }
@@ -63,6 +69,12 @@ fn sglang() -> Engine {
         port: 30000,
         health_path: "/health".to_owned(),
         metrics_path: "/metrics".to_owned(),
+        metrics: EngineMetrics {
+            time_to_first_token: "sglang:time_to_first_token_seconds".to_owned(),
+            inter_token_latency: "sglang:inter_token_latency_seconds".to_owned(),
+            end_to_end_latency: "sglang:e2e_request_latency_seconds".to_owned(),
+            queue_length: "sglang:num_queue_reqs".to_owned(),
+        },
         user: None,
     }
 }
@@ -85,6 +97,7 @@ fn llama_cpp() -> Engine {
         port: 8080,
         health_path: "/health".to_owned(),
         metrics_path: "/metrics".to_owned(),
+        metrics: EngineMetrics { queue_length: "llamacpp:requests_deferred".to_owned(), ..EngineMetrics::default() },
         user: None,
     }
 }

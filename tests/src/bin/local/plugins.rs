@@ -12,7 +12,8 @@ use pilothouse_tests::artifacts;
 use crate::{files::Files, say};
 
 /// The plugins of a fresh folder.
-const PLUGINS: [&str; 5] = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment"];
+const PLUGINS: [&str; 6] =
+    ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
 
 /// Installs what is missing, and replaces by a new build what an earlier `up` installed.
 ///

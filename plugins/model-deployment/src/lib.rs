@@ -1,0 +1,43 @@
+//! The reference plugin `model-deployment`: a `ModelDeployment` becomes a StatefulSet of servers of a model, Services in front of them,
+//! and a HorizontalPodAutoscaler that keeps them within a latency. It writes and deletes nothing itself: it returns the children that
+//! should exist, and the host applies them.
+
+pub mod api;
+mod autoscaler;
+#[cfg(feature = "crd")]
+pub mod crd;
+mod live;
+mod observed_hpa;
+mod reconcile;
+mod sla;
+mod sla_conditions;
+mod sla_error;
+mod workload;
+
+pub use reconcile::reconcile;
+
+pilothouse_sdk::plugin! {
+    name: "model-deployment",
+    reconciles: "llm.example.com/v1alpha1" "ModelDeployment",
+    children: [
+        "apps/v1" "StatefulSet" reads ["/spec/replicas", "/status"],
+        "v1" "Service" reads [],
+        "v1" "ConfigMap" reads [],
+        "autoscaling/v2" "HorizontalPodAutoscaler" reads ["/status"],
+        "policy/v1" "PodDisruptionBudget" reads [],
+        "networking.k8s.io/v1" "NetworkPolicy" reads [],
+        "networking.k8s.io/v1" "Ingress" reads [],
+        "monitoring.coreos.com/v1" "ServiceMonitor" reads [],
+        "monitoring.coreos.com/v1" "PodMonitor" reads [],
+        "resource.k8s.io/v1" "ResourceClaimTemplate" reads [],
+    ],
+    lookups: [
+        "v1" "Pod",
+        "v1" "PersistentVolumeClaim",
+        "monitoring.coreos.com/v1" "ServiceMonitor",
+        "monitoring.coreos.com/v1" "PodMonitor",
+        "resource.k8s.io/v1" "ResourceClaimTemplate",
+    ],
+    reads: ["/spec", "/status/conditions"],
+    reconcile: reconcile,
+}

@@ -1,0 +1,79 @@
+//! What the HorizontalPodAutoscaler observed: the latency, and whether it can read its metrics at all.
+
+use llm_serving::quantity::milliseconds;
+use pilothouse_sdk::Kind;
+use serde::Deserialize;
+
+/// An observed HorizontalPodAutoscaler.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct ObservedHpa {
+    #[serde(default)]
+    status: Status,
+}
+
+impl Kind for ObservedHpa {
+    const API_VERSION: &'static str = "autoscaling/v2";
+    const KIND: &'static str = "HorizontalPodAutoscaler";
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    current_metrics: Vec<Metric>,
+    conditions: Vec<HpaCondition>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metric {
+    external: External,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct External {
+    metric: Name,
+    current: Current,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Name {
+    name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Current {
+    value: String,
+}
+
+/// What the HorizontalPodAutoscaler says of one aspect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct HpaCondition {
+    #[serde(rename = "type")]
+    condition_type: String,
+    status: String,
+    /// One CamelCase word.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+}
+
+impl ObservedHpa {
+    /// The milliseconds of the latency of this name, as observed last; none while it cannot be read.
+    pub fn latency(&self, name: &str) -> Option<f64> {
+        if self.inactive().is_some() {
+            return None;
+        }
+        let found = self.status.current_metrics.iter().find(|metric| metric.external.metric.name == name)?;
+        milliseconds(&found.external.current.value)
+    }
+
+    /// Why it cannot scale; none if it can, or has not said anything yet.
+    pub fn inactive(&self) -> Option<&HpaCondition> {
+        let is_inactive = |it: &&HpaCondition| it.condition_type == "ScalingActive" && it.status == "False";
+        self.status.conditions.iter().find(is_inactive)
+    }
+}

@@ -1,0 +1,63 @@
+//! Whether the SLA is met, judged by what the autoscaler observed. What nobody measures is not met by silence: it is unverified. Pure.
+
+use crate::autoscaler::MetricNames;
+use crate::observed_hpa::ObservedHpa;
+use crate::sla::Targets;
+use pilothouse_pods::transition::Announced;
+use pilothouse_sdk::{Condition, ConditionStatus};
+
+/// Whether the latency is within the SLA.
+pub const MET: &str = "SLAMet";
+
+/// Whether nobody can tell.
+pub const UNVERIFIED: &str = "SLAUnverified";
+
+/// The Events about it.
+pub const ANNOUNCED: [Announced<'_>; 1] =
+    [Announced { condition_type: MET, on_true: Some("SLAMet"), on_false: Some("SLAMissed") }];
+
+/// The conditions about an SLA that has a latency or a throughput; none for one that has neither.
+pub fn of(targets: &Targets, names: &MetricNames, hpa: Option<&ObservedHpa>) -> Vec<Condition> {
+    let Some(max) = targets.max_latency else {
+        let message = "spec.sla.throughputPerReplica is not given, so nobody knows how many replicas spec.sla.minThroughput needs";
+        return if targets.has_unknown_capacity { unverified("CapacityUnknown", message) } else { Vec::new() };
+    };
+    match (observed(names, hpa), hpa.and_then(ObservedHpa::inactive), hpa) {
+        (Some(latency), _, _) => verified(latency, max),
+        (None, _, _) if names.latency.is_empty() => unverified(
+            "NoLatencyMetric",
+            "the engine measures no such latency, so nobody can tell whether the SLA is met",
+        ),
+        (None, Some(inactive), _) => unverified(&inactive.reason, &inactive.message),
+        (None, None, Some(_)) => {
+            unverified("NotObservedYet", &format!("the autoscaler has not read {} yet", names.latency))
+        }
+        (None, None, None) => unverified("NotObserved", "no autoscaler of this object reads the latency"),
+    }
+}
+
+/// The milliseconds of latency that were observed last.
+pub fn observed(names: &MetricNames, hpa: Option<&ObservedHpa>) -> Option<f64> {
+    hpa.filter(|_| !names.latency.is_empty())?.latency(&names.latency)
+}
+
+/// Milliseconds in words.
+pub fn in_words(milliseconds: f64) -> String {
+    format!("{}ms", milliseconds.round())
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a latency of at most a day")]
+fn verified(latency: f64, max: u64) -> Vec<Condition> {
+    let is_met = latency <= max as f64;
+    let (reason, relation) = if is_met { ("WithinSLA", "at most") } else { ("LatencyAboveSLA", "more than") };
+    let message =
+        format!("95 of 100 requests take {}, {relation} the {max}ms of spec.sla.maxLatency", in_words(latency));
+    vec![Condition::when(MET, is_met, reason, &message), Condition::when(UNVERIFIED, false, "Verified", "")]
+}
+
+fn unverified(reason: &str, message: &str) -> Vec<Condition> {
+    vec![
+        Condition::new(MET, ConditionStatus::Unknown, reason, message),
+        Condition::when(UNVERIFIED, true, reason, message),
+    ]
+}

@@ -1,0 +1,32 @@
+//! Invalid `ModelDeployment`s: they are refused with a sentence that says what to do, and nothing changes.
+
+use crate::case::{case, run};
+use llm_serving::testing::refusal;
+use pilothouse_sdk::Error;
+
+/// The rest of the spec, and the sentence.
+#[rustfmt::skip]
+const REFUSED: &[(&str, &str)] = &[
+    ("sla: {maxLatency: soon}", "spec.sla.maxLatency 'soon' is no latency such as 100ms or 1.5s"),
+    ("sla: {maxLatency: 0ms}", "spec.sla.maxLatency '0ms' is no latency such as 100ms or 1.5s"),
+    ("replicas: -1", "spec.replicas is -1; give 0 to 10000"),
+    ("replicas: 4, sla: {maxLatency: 1s}, autoscaling: {maxReplicas: 3}",
+        "spec.autoscaling.maxReplicas is 3, but at least 4 replicas are needed"),
+    ("engine: container, image: 'a:1', autoscaling: {maxReplicas: 3}",
+        "spec.autoscaling needs metrics, and none of the engine 'container' are known; add them to engines in the plugin's \
+         configuration, or set spec.autoscaling.autoscaler to external or none"),
+    ("tensorParallelSize: 1, resources: {limits: {nvidia.com/gpu: 1}}",
+        "spec.resources and spec.tensorParallelSize both give nvidia.com/gpu; keep spec.tensorParallelSize"),
+    ("podTemplate: {metadata: {labels: {app.kubernetes.io/instance: other}}}",
+        "spec.podTemplate changes the label app.kubernetes.io/instance, by which the Pods are found; remove it"),
+    ("podTemplate: {spec: {subdomain: one}}", "spec.podTemplate sets subdomain, which tells Pods apart; remove it"),
+];
+
+#[test]
+fn an_invalid_model_is_refused_with_the_mistake_and_changes_nothing() -> Result<(), Error> {
+    for (spec, sentence) in REFUSED {
+        let answer = run(case(spec)?)?;
+        assert_eq!((refusal(&answer), answer.response.children.is_none()), (Some(*sentence), true), "{spec}");
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Autoscaling against the real controller of HorizontalPodAutoscalers and a metrics API that the test serves.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use kube::api::WatchParams;
+use pilothouse_tests::{
+    cluster::{Awaited, Cluster},
+    metrics_api::MetricsApi,
+};
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use super::words::{model_deployment, says, serves};
+use crate::{
+    suite::{Suite, heavy},
+    test_env::TestEnv,
+};
+
+/// The metrics that the autoscaler reads of vLLM.
+const LATENCY: &str = "vllm_time_to_first_token_seconds_p95";
+const QUEUE: &str = "vllm_num_requests_waiting";
+
+/// The time limit for several rounds of an autoscaler.
+const LONG: std::time::Duration = std::time::Duration::from_secs(90);
+
+pub fn register(suite: &mut Suite) {
+    heavy!(suite, replicas_follow_the_latency_and_never_jump);
+}
+
+/// The numbers of Pods that a StatefulSet was ever asked for.
+struct Asked {
+    seen: Arc<Mutex<Vec<i64>>>,
+    watch: AbortHandle,
+}
+
+impl Asked {
+    async fn watch(env: &TestEnv) -> Result<Self> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut events = env.namespace.api("StatefulSet")?.watch(&WatchParams::default(), "0").await?.boxed();
+        let kept = seen.clone();
+        let watch = tokio::spawn(async move {
+            while let Some(Ok(event)) = events.next().await {
+                if let kube::api::WatchEvent::Added(object) | kube::api::WatchEvent::Modified(object) = event {
+                    let replicas = object.data["spec"]["replicas"].as_i64().unwrap_or(-1);
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(replicas);
+                }
+            }
+        });
+        Ok(Self { seen, watch: watch.abort_handle() })
+    }
+
+    fn all(&self) -> Vec<i64> {
+        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.dedup();
+        all
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}
+
+async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::start().await?).await?;
+    let metrics = MetricsApi::start(&env.namespace.client()).await?;
+    metrics.set(LATENCY, "50m");
+    metrics.set(QUEUE, "0");
+    env.start(&["model-deployment"]).await?;
+    let asked = Asked::watch(env).await?;
+    let quick = json!({
+        "maxReplicas": 6, "scaleUpPods": 2, "scaleUpPeriodSeconds": 4, "scaleDownStabilizationSeconds": 3,
+    });
+    let spec = json!({"replicas": 2, "sla": {"maxLatency": "100ms"}, "autoscaling": quick});
+    env.namespace.apply(model_deployment("chat", spec)).await?;
+    serves(env, "ModelDeployment", "chat").await?;
+
+    // Within the SLA: no scale-up, and the latency is in the status.
+    says(env, ("ModelDeployment", "chat"), "SLAMet", ("True", "WithinSLA")).await?;
+    metrics.set(LATENCY, "70m");
+    shows(env, "70ms").await?;
+    ensure!(asked.all() == [2], "70 % of the SLA changes nothing: {:?}", asked.all());
+
+    // Far above it: more, but only so many at a time.
+    metrics.set(LATENCY, "5");
+    has_replicas(env, 6).await?;
+    says(env, ("ModelDeployment", "chat"), "SLAMet", ("False", "LatencyAboveSLA")).await?;
+    env.event("ModelDeployment", "chat", "SLAMissed").await?;
+    ensure!(asked.all() == [2, 4, 6], "not two at a time: {:?}", asked.all());
+
+    // What the autoscaler has set stays, also when the object changes and the host starts anew.
+    env.namespace.patch("ModelDeployment", "chat", json!({"spec": {"args": ["--max-model-len", "8192"]}})).await?;
+    has_args(env).await?;
+    env.host.stop().await?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    env.reconciled_after("model-deployment", async || env.touch("ModelDeployment", "chat", "again").await).await?;
+    ensure!(asked.all() == [2, 4, 6], "replicas were reverted: {:?}", asked.all());
+
+    // Metrics gone: unverified, and nothing changes.
+    metrics.remove(LATENCY);
+    metrics.remove(QUEUE);
+    says(env, ("ModelDeployment", "chat"), "SLAUnverified", ("True", "FailedGetExternalMetric")).await?;
+    ensure!(asked.all() == [2, 4, 6], "replicas changed without metrics: {:?}", asked.all());
+
+    // Without the autoscaler the spec decides, and with it again the autoscaler starts from there. Never is there only one Pod.
+    let none = json!({"spec": {"replicas": 5, "autoscaling": {"autoscaler": "none"}}});
+    env.namespace.patch("ModelDeployment", "chat", none).await?;
+    has_replicas(env, 5).await?;
+    env.namespace.until_gone("HorizontalPodAutoscaler", "chat").await?;
+    metrics.set(LATENCY, "20m");
+    metrics.set(QUEUE, "0");
+    env.namespace
+        .patch("ModelDeployment", "chat", json!({"spec": {"replicas": 2, "autoscaling": {"autoscaler": null}}}))
+        .await?;
+    has_replicas(env, 2).await?;
+    says(env, ("ModelDeployment", "chat"), "SLAMet", ("True", "WithinSLA")).await?;
+    let all = asked.all();
+    ensure!(all == [2, 4, 6, 5, 4, 3, 2], "it jumps: {all:?}");
+
+    // A queue is a load by itself.
+    metrics.set(QUEUE, "20");
+    has_replicas(env, 4).await?;
+    Ok(())
+}
+
+/// Waits until the StatefulSet is asked for so many Pods.
+async fn has_replicas(env: &TestEnv, replicas: i64) -> Result<()> {
+    let what = format!("to be asked for {replicas} Pods");
+    let awaited = Awaited { kind: "StatefulSet", name: "chat", what: &what };
+    env.namespace.until_within(LONG, &awaited, |it| it["spec"]["replicas"] == replicas).await?;
+    Ok(())
+}
+
+/// Waits until the status has this latency.
+async fn shows(env: &TestEnv, latency: &str) -> Result<()> {
+    let shows = |object: &Value| object["status"]["observedLatency"] == latency;
+    env.namespace.until("ModelDeployment", "chat", &format!("to show {latency}"), shows).await?;
+    Ok(())
+}
+
+async fn has_args(env: &TestEnv) -> Result<()> {
+    let has = |object: &Value| {
+        let args = object["spec"]["template"]["spec"]["containers"][0]["args"].as_array();
+        args.is_some_and(|args| args.contains(&json!("8192")))
+    };
+    env.namespace.until("StatefulSet", "chat", "to have the arguments", has).await?;
+    env.namespace.get("HorizontalPodAutoscaler", "chat").await?.context("no autoscaler")?;
+    Ok(())
+}
