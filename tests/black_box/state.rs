@@ -10,8 +10,17 @@ use pilothouse_tests::cluster::{Namespace, condition};
 use serde_json::{Value, json};
 
 /// The kinds of the children that the tests' plugins return.
-const CHILD_KINDS: [&str; 7] =
-    ["ConfigMap", "Secret", "Service", "ServiceAccount", "Deployment", "Pod", "PodDisruptionBudget"];
+const CHILD_KINDS: [&str; 9] = [
+    "ConfigMap",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "Deployment",
+    "StatefulSet",
+    "HorizontalPodAutoscaler",
+    "Pod",
+    "PodDisruptionBudget",
+];
 
 /// Objects that the cluster creates in every namespace, and the host's record of kinds.
 const OF_NO_OBJECT: [&str; 3] = ["ConfigMap/kube-root-ca.crt", "ServiceAccount/default", "ConfigMap/pilothouse-kinds"];

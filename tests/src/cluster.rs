@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 38] = [
+const KINDS: [(&str, &str, &str); 41] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -61,6 +61,9 @@ const KINDS: [(&str, &str, &str); 38] = [
     ("v1", "Node", "nodes"),
     ("v1", "PersistentVolume", "persistentvolumes"),
     ("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    ("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
+    ("monitoring.coreos.com/v1", "PodMonitor", "podmonitors"),
+    ("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),
     ("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
     ("v1", "Event", "events"),
     ("v1", "Namespace", "namespaces"),
@@ -145,6 +148,16 @@ impl Cluster {
             [HOST_USER, SECOND_HOST_USER].iter().fold(options, |options, user| options.user(user, &["system:masters"]));
         let plane = ControlPlane::start(assets, change(options)).await?;
         Ok(Self { plane, folder })
+    }
+
+    /// Installs a CRD of somebody else, and lets garbage collection know its kind at once.
+    ///
+    /// # Errors
+    /// If the API server refuses it, or a part does not start again.
+    pub async fn install_foreign_crd(&self, file: &std::path::Path) -> Result<()> {
+        install_crd(&self.plane.client().await?, file).await?;
+        self.plane.stop_part(Part::ControllerManager).await?;
+        self.plane.start_part(Part::ControllerManager).await
     }
 
     /// Installs the CRDs of the repository and of the tests.

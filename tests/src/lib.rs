@@ -21,4 +21,5 @@ pub mod pod;
 pub mod proxy;
 #[cfg(test)]
 mod structure;
+pub mod third_party;
 pub mod wait;

@@ -50,6 +50,7 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
     };
     let parts = Parts {
         children: deployment::children(&server, &[(MODEL_REF, label_value(name))]),
+        missing_kinds: Vec::new(),
         conditions: vec![model_ref::resolved(&model)],
         announced: &ANNOUNCED,
     };

@@ -9,7 +9,7 @@ use crate::labels;
 use crate::model_volume;
 use crate::server::Server;
 use crate::spec_error::SpecError;
-use crate::surroundings;
+use crate::surroundings::{self, MissingKind};
 use crate::trouble;
 use pilothouse_pods::claim::{self, CLAIM_NOT_FOUND};
 use pilothouse_pods::transition::{Announced, StatusCondition, events};
@@ -36,6 +36,8 @@ pub struct Observed<'o> {
 pub struct Parts<'p> {
     /// The workload, its Services, and what else the kind has.
     pub children: Result<Vec<Child>, SpecError>,
+    /// Kinds that the object asks for and the cluster does not have, besides those that stand around every server.
+    pub missing_kinds: Vec<MissingKind>,
     /// Conditions besides those of every server.
     pub conditions: Vec<Condition>,
     /// Those of them whose changes are Events.
@@ -55,7 +57,7 @@ pub fn respond<S: Serialize>(
     let status = status(status_of(server, observed.workload));
     let mut all = conditions_of(server, observed)?;
     all.extend(parts.conditions);
-    let response = match children(server, parts.children)? {
+    let response = match children(server, parts.children, parts.missing_kinds)? {
         Made::Children { children, missing } => {
             all.extend(missing);
             children.into_iter().fold(Response::done(), |response, child| child.add_to(response))
@@ -112,7 +114,11 @@ enum Made {
     Invalid(SpecError),
 }
 
-fn children(server: &Server<'_>, own: Result<Vec<Child>, SpecError>) -> Result<Made, Error> {
+fn children(
+    server: &Server<'_>,
+    own: Result<Vec<Child>, SpecError>,
+    mut missing: Vec<MissingKind>,
+) -> Result<Made, Error> {
     let (claims, own) = match (model_volume::claims(server), own) {
         (Ok(claims), Ok(own)) => (claims, own),
         (Err(error), _) | (_, Err(error)) => return Ok(Made::Invalid(error)),
@@ -124,7 +130,8 @@ fn children(server: &Server<'_>, own: Result<Vec<Child>, SpecError>) -> Result<M
     let mut children = own;
     children.extend(disruption_budget(server).map(Child::new));
     children.extend(around.children.into_iter().map(Child::recreated));
-    Ok(Made::Children { children, missing: conditions::of_missing_kinds(&around.missing_kinds) })
+    missing.extend(around.missing_kinds);
+    Ok(Made::Children { children, missing: conditions::of_missing_kinds(&missing) })
 }
 
 fn conditions_of(server: &Server<'_>, observed: &Observed<'_>) -> Result<Vec<Condition>, Error> {

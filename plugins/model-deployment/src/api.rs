@@ -4,7 +4,7 @@ mod autoscaling;
 mod sla;
 mod status;
 
-pub use autoscaling::{Autoscaler, Autoscaling};
+pub use autoscaling::{Autoscaler, Autoscaling, Keda};
 pub use sla::{LatencyMetric, Sla};
 pub use status::{ModelDeploymentStatus, ReportedStatus};
 

@@ -1,5 +1,5 @@
-//! Who decides how many Pods there are, and the HorizontalPodAutoscaler where that is one. It scales on latency and on the queue, never
-//! on processors: a server of a model is busy with one request already.
+//! Who decides how many Pods there are, and what a HorizontalPodAutoscaler looks at. It scales on latency and on the queue, never on
+//! processors: a server of a model is busy with one request already.
 
 use crate::api::{Autoscaler, Autoscaling, ModelDeploymentSpec};
 use crate::sla::{Targets, needed_replicas};
@@ -9,7 +9,7 @@ use llm_serving::server::Server;
 use serde_json::{Value, json};
 
 /// How many requests may wait for each Pod, if nobody says.
-const QUEUE_LENGTH: u32 = 5;
+pub const QUEUE_LENGTH: u32 = 5;
 
 /// How many Pods are added at most in the time that one takes to start, if nobody says.
 const SCALE_UP_PODS: i32 = 2;
@@ -30,6 +30,8 @@ pub enum Scaling {
     Fixed(i32),
     /// A HorizontalPodAutoscaler of ours.
     Hpa(Bounds),
+    /// A ScaledObject of KEDA.
+    Keda(Bounds),
     /// Somebody else.
     External,
 }
@@ -80,17 +82,27 @@ pub fn scaling(spec: &ModelDeploymentSpec, names: &MetricNames, engine: &str) ->
         _ if is_suspended => Ok(Scaling::Fixed(0)),
         Some(Autoscaler::None) => Ok(Scaling::Fixed(needed)),
         Some(Autoscaler::External) => Ok(Scaling::External),
-        Some(Autoscaler::Hpa) if !has_metrics => Err(SlaError::NoMetrics(engine.to_owned())),
+        Some(Autoscaler::Hpa | Autoscaler::Keda) if !has_metrics => Err(SlaError::NoMetrics(engine.to_owned())),
+        Some(Autoscaler::Keda) => keda_bounds(spec, needed).map(Scaling::Keda),
         // Nobody asked for an autoscaler in so many words: the condition about the SLA says what is missing.
         None if !has_latency || !has_metrics => Ok(Scaling::Fixed(needed)),
-        Some(Autoscaler::Hpa) | None => Ok(Scaling::Hpa(bounds(spec, needed)?)),
+        Some(Autoscaler::Hpa) | None => match bounds(spec, needed)? {
+            Bounds { min: 0, .. } => Err(SlaError::ZeroWithoutKeda),
+            bounds => Ok(Scaling::Hpa(bounds)),
+        },
     }
+}
+
+fn keda_bounds(spec: &ModelDeploymentSpec, needed: i32) -> Result<Bounds, SlaError> {
+    let keda = spec.autoscaling.as_ref().and_then(|given| given.keda.as_ref()).ok_or(SlaError::NoServerAddress)?;
+    let bounds = bounds(spec, needed)?;
+    if bounds.min == 0 && keda.triggers.is_empty() { Err(SlaError::NothingAsksForTheFirst) } else { Ok(bounds) }
 }
 
 fn bounds(spec: &ModelDeploymentSpec, needed: i32) -> Result<Bounds, SlaError> {
     let given = spec.autoscaling.clone().unwrap_or_default();
     let min = given.min_replicas.unwrap_or(needed);
-    let max = given.max_replicas.unwrap_or(min.saturating_mul(2));
+    let max = given.max_replicas.unwrap_or(min.max(needed).saturating_mul(2));
     if max < min { Err(SlaError::InvalidBounds { max, min }) } else { Ok(Bounds { min, max }) }
 }
 
@@ -143,7 +155,7 @@ fn seconds(milliseconds: u64) -> String {
 }
 
 /// How fast the number of Pods changes. A Pod that starts does not help yet, so only so many are added in the time that one takes.
-fn behavior(server: &Server<'_>, given: &Autoscaling) -> Value {
+pub fn behavior(server: &Server<'_>, given: &Autoscaling) -> Value {
     let pods = given.scale_up_pods.unwrap_or(SCALE_UP_PODS);
     let period = given.scale_up_period_seconds.unwrap_or_else(|| server.startup_seconds().min(MAX_PERIOD_SECONDS));
     let stabilization = given.scale_down_stabilization_seconds.unwrap_or(STABILIZATION_SECONDS);

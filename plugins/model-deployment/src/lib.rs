@@ -6,12 +6,14 @@ pub mod api;
 mod autoscaler;
 #[cfg(feature = "crd")]
 pub mod crd;
+mod keda;
 mod live;
 mod observed_hpa;
 mod reconcile;
 mod sla;
 mod sla_conditions;
 mod sla_error;
+mod turn;
 mod workload;
 
 pub use reconcile::reconcile;
@@ -23,7 +25,8 @@ pilothouse_sdk::plugin! {
         "apps/v1" "StatefulSet" reads ["/spec/replicas", "/status"],
         "v1" "Service" reads [],
         "v1" "ConfigMap" reads [],
-        "autoscaling/v2" "HorizontalPodAutoscaler" reads ["/status"],
+        "autoscaling/v2" "HorizontalPodAutoscaler" reads ["/metadata/uid", "/status"],
+        "keda.sh/v1alpha1" "ScaledObject" reads ["/metadata/uid"],
         "policy/v1" "PodDisruptionBudget" reads [],
         "networking.k8s.io/v1" "NetworkPolicy" reads [],
         "networking.k8s.io/v1" "Ingress" reads [],
@@ -34,6 +37,8 @@ pilothouse_sdk::plugin! {
     lookups: [
         "v1" "Pod",
         "v1" "PersistentVolumeClaim",
+        "autoscaling/v2" "HorizontalPodAutoscaler",
+        "keda.sh/v1alpha1" "ScaledObject",
         "monitoring.coreos.com/v1" "ServiceMonitor",
         "monitoring.coreos.com/v1" "PodMonitor",
         "resource.k8s.io/v1" "ResourceClaimTemplate",

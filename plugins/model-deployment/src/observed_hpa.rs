@@ -19,8 +19,9 @@ impl Kind for ObservedHpa {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Status {
-    current_metrics: Vec<Metric>,
-    conditions: Vec<HpaCondition>,
+    /// The API server says null before the first observation.
+    current_metrics: Option<Vec<Metric>>,
+    conditions: Option<Vec<HpaCondition>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -67,13 +68,13 @@ impl ObservedHpa {
         if self.inactive().is_some() {
             return None;
         }
-        let found = self.status.current_metrics.iter().find(|metric| metric.external.metric.name == name)?;
+        let found = self.status.current_metrics.iter().flatten().find(|metric| metric.external.metric.name == name)?;
         milliseconds(&found.external.current.value)
     }
 
     /// Why it cannot scale; none if it can, or has not said anything yet.
     pub fn inactive(&self) -> Option<&HpaCondition> {
         let is_inactive = |it: &&HpaCondition| it.condition_type == "ScalingActive" && it.status == "False";
-        self.status.conditions.iter().find(is_inactive)
+        self.status.conditions.iter().flatten().find(is_inactive)
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::api::{ModelDeployment, ReportedStatus};
 use crate::autoscaler::{self, MetricNames, Scaling, scaling};
+use crate::keda::{self, ScaledObject};
 use crate::live::LiveStatefulSet;
 use crate::observed_hpa::ObservedHpa;
 use crate::sla::{Targets, needed_replicas};
 use crate::sla_conditions::{self, ANNOUNCED};
+use crate::turn::{Existing, Turn};
 use crate::workload;
 use llm_serving::child::Child;
 use llm_serving::config::Config;
@@ -13,9 +15,10 @@ use llm_serving::engine::DefaultEngine;
 use llm_serving::respond::{Observed, Parts, respond};
 use llm_serving::server::Server;
 use llm_serving::server_spec::{Identity, ServerSpec};
+use llm_serving::surroundings::MissingKind;
 use llm_serving::validate::checked;
 use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label};
-use pilothouse_sdk::{Error, Request, Response};
+use pilothouse_sdk::{Error, Kind, Request, Response, lookup};
 
 /// The desired children, the status and the conditions of a `ModelDeployment`.
 ///
@@ -48,11 +51,23 @@ struct Served<'a> {
     scaling: Scaling,
 }
 
+/// The autoscalers as the cluster has them.
+struct Autoscalers {
+    /// The one that decides; none if none does, or if it does not exist yet.
+    deciding: Option<ObservedHpa>,
+    /// The names of the metrics that it reads.
+    names: MetricNames,
+    /// The one that there shall be.
+    child: Option<Child>,
+    /// KEDA, if it is asked for and not there.
+    missing: Option<MissingKind>,
+}
+
 impl Served<'_> {
     fn respond(&self) -> Result<Response, Error> {
         let (object, name) = (&self.request.object, self.server.workload());
         let live = self.request.child::<LiveStatefulSet>(name)?.unwrap_or_default();
-        let hpa = self.request.child::<ObservedHpa>(name)?.filter(|_| matches!(self.scaling, Scaling::Hpa(_)));
+        let autoscalers = self.autoscalers()?;
         let old_status = object.status.as_ref();
         let needed = needed_replicas(&object.spec);
         let observed = Observed {
@@ -61,12 +76,14 @@ impl Served<'_> {
             old_conditions: old_status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
         };
         let children = workload::children(object, self.server, &self.scaling, &live);
+        let (deciding, names) = (autoscalers.deciding.as_ref(), &autoscalers.names);
         let parts = Parts {
-            children: children.map(|children| children.into_iter().chain(self.hpa()).collect()),
-            conditions: sla_conditions::of(&self.targets, &self.names, hpa.as_ref()),
+            children: children.map(|children| children.into_iter().chain(autoscalers.child).collect()),
+            missing_kinds: autoscalers.missing.into_iter().collect(),
+            conditions: sla_conditions::of(&self.targets, names, deciding),
             announced: &ANNOUNCED,
         };
-        let latency = sla_conditions::observed(&self.names, hpa.as_ref()).map(sla_conditions::in_words);
+        let latency = sla_conditions::observed(names, deciding).map(sla_conditions::in_words);
         respond(self.server, &observed, parts, |serving| ReportedStatus {
             serving,
             needed_replicas: needed,
@@ -74,11 +91,58 @@ impl Served<'_> {
         })
     }
 
-    fn hpa(&self) -> Option<Child> {
-        let Scaling::Hpa(bounds) = self.scaling else { return None };
+    fn autoscalers(&self) -> Result<Autoscalers, Error> {
+        let (request, name) = (self.request, self.server.workload());
+        let own = request.child::<ObservedHpa>(name)?;
+        let has_scaled_object = request.child::<ScaledObject>(name)?.is_some();
+        let asks = matches!(self.scaling, Scaling::Hpa(_) | Scaling::Keda(_));
+        let of_keda = if asks { lookup::get::<ObservedHpa>(None, &keda::hpa_name(name))? } else { None };
+        let existing =
+            Existing { hpa: own.is_some(), scaled_object: has_scaled_object, hpa_of_keda: of_keda.is_some() };
+        let missing = self.missing_keda()?;
+        let (deciding, names) = match self.scaling {
+            Scaling::Hpa(_) => (own, self.names.clone()),
+            Scaling::Keda(_) => (of_keda, self.names_of_keda()),
+            Scaling::Fixed(_) | Scaling::External => (None, self.names.clone()),
+        };
+        let child = self.autoscaler(Turn::of(&self.scaling, existing)).filter(|_| missing.is_none());
+        Ok(Autoscalers { deciding, names, child, missing })
+    }
+
+    /// KEDA, if it shall decide and is not installed.
+    fn missing_keda(&self) -> Result<Option<MissingKind>, Error> {
+        if !matches!(self.scaling, Scaling::Keda(_)) {
+            return Ok(None);
+        }
+        match lookup::get::<ScaledObject>(None, self.server.workload()) {
+            Ok(_) => Ok(None),
+            Err(Error::KindNotInstalled(_)) => Ok(Some(MissingKind {
+                field: "autoscaling.autoscaler",
+                api_version: ScaledObject::API_VERSION,
+                kind: ScaledObject::KIND,
+            })),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// KEDA names the metrics of its triggers by their numbers, and the latency is the first.
+    fn names_of_keda(&self) -> MetricNames {
+        let latency = if self.names.latency.is_empty() { String::new() } else { keda::FIRST_METRIC.to_owned() };
+        MetricNames { latency, queue: self.names.queue.clone() }
+    }
+
+    fn autoscaler(&self, turn: Turn) -> Option<Child> {
         let given = self.request.object.spec.autoscaling.as_ref();
-        let metrics = autoscaler::metrics(self.server, &self.names, &self.targets, given);
-        Some(Child::new(autoscaler::hpa(self.server, given, bounds, metrics)))
+        match (turn, &self.scaling) {
+            (Turn::Hpa, Scaling::Hpa(bounds)) => {
+                let metrics = autoscaler::metrics(self.server, &self.names, &self.targets, given);
+                Some(Child::new(autoscaler::hpa(self.server, given, *bounds, metrics)))
+            }
+            (Turn::ScaledObject, Scaling::Keda(bounds)) => {
+                Some(Child::new(keda::scaled_object(self.server, given?, *bounds, &self.targets)))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -16,6 +16,22 @@ pub enum SlaError {
         /// The least replicas.
         min: i32,
     },
+    /// No Pod at all, by an autoscaler that cannot.
+    #[error(
+        "spec.autoscaling.minReplicas is 0, which only KEDA can: set spec.autoscaling.autoscaler to keda, or give 1 or more"
+    )]
+    ZeroWithoutKeda,
+    /// No Pod at all, and nothing that would ask for the first one.
+    #[error(
+        "spec.autoscaling.minReplicas is 0, and the engine's metrics vanish with its Pods, so nothing would ask for the first one; \
+         give a trigger in spec.autoscaling.keda.triggers, such as the requests that a router sees"
+    )]
+    NothingAsksForTheFirst,
+    /// No Prometheus.
+    #[error(
+        "spec.autoscaling.keda.serverAddress is missing; KEDA needs the address of the Prometheus that has the metrics"
+    )]
+    NoServerAddress,
     /// Nothing to scale by.
     #[error(
         "spec.autoscaling needs metrics, and none of the engine '{0}' are known; add them to engines in the plugin's configuration, \

@@ -1,7 +1,7 @@
 //! The StatefulSet of a `ModelDeployment`, whose Pods have stable names, with its Services and its ConfigMap.
 
 use crate::api::ModelDeployment;
-use crate::autoscaler::Scaling;
+use crate::autoscaler::{Bounds, Scaling};
 use crate::live::LiveStatefulSet;
 use llm_serving::child::Child;
 use llm_serving::container::PORT_NAME;
@@ -44,15 +44,26 @@ pub fn children(
 pub fn desired(scaling: &Scaling, live: &LiveStatefulSet, needed: i32) -> i32 {
     match scaling {
         Scaling::Fixed(replicas) => *replicas,
-        Scaling::Hpa(_) | Scaling::External => live.replicas().filter(|live| *live > 0).unwrap_or(needed),
+        Scaling::Keda(Bounds { min: 0, .. }) => live.replicas().unwrap_or(needed),
+        Scaling::Hpa(_) | Scaling::Keda(_) | Scaling::External => {
+            live.replicas().filter(|live| *live > 0).unwrap_or(needed)
+        }
     }
 }
 
-/// The number of Pods is given up only when an autoscaler has one to begin with: a StatefulSet that is created without it has one Pod,
-/// and no autoscaler scales one that has none. The host keeps the live number until the autoscaler sets it.
+/// Whether the number of Pods is left to an autoscaler. It is given up only when that one has a number to begin with: a StatefulSet that
+/// is created without it has one Pod, and only KEDA scales one that has none. The host keeps the live number until the autoscaler sets
+/// it.
+fn is_given_up(scaling: &Scaling, live: &LiveStatefulSet) -> bool {
+    match scaling {
+        Scaling::Fixed(_) => false,
+        Scaling::Keda(Bounds { min: 0, .. }) => live.replicas().is_some(),
+        Scaling::Hpa(_) | Scaling::Keda(_) | Scaling::External => live.replicas().is_some_and(|replicas| replicas > 0),
+    }
+}
+
 fn stateful_set(server: &Server<'_>, scaling: &Scaling, live: &LiveStatefulSet) -> Result<Child, SpecError> {
-    let is_given_up = !matches!(scaling, Scaling::Fixed(_)) && live.replicas().is_some_and(|replicas| replicas > 0);
-    let unmanaged = if is_given_up { vec![REPLICAS.to_owned()] } else { Vec::new() };
+    let unmanaged = if is_given_up(scaling, live) { vec![REPLICAS.to_owned()] } else { Vec::new() };
     let options = Options { on_immutable: ImmutablePolicy::Recreate, unmanaged, ..Options::default() };
     let replicas = desired(scaling, live, server.spec.replicas);
     let mut volumes = Volumes::default();

@@ -204,10 +204,13 @@ impl Run {
     async fn act_for_controllers(&self) -> Result<()> {
         match (self.scenario.kind, self.object().await?) {
             ("AppService" | "LLMDeployment", Some(object)) if is_ready(&object, "False") => {
-                self.act_for_deployment(NAME).await
+                self.act_for_workload("Deployment", NAME).await
             }
             ("LLMModel", Some(object)) if is_ready(&object, "False") => {
-                self.act_for_deployment(&format!("llmmodel-{NAME}")).await
+                self.act_for_workload("Deployment", &format!("llmmodel-{NAME}")).await
+            }
+            ("ModelDeployment", Some(object)) if is_ready(&object, "False") => {
+                self.act_for_workload("StatefulSet", NAME).await
             }
             ("TrainingJob", Some(job)) => self.act_for_node(&job).await,
             _ => Ok(()),
@@ -226,16 +229,16 @@ impl Run {
         Ok(())
     }
 
-    async fn act_for_deployment(&self, name: &str) -> Result<()> {
+    async fn act_for_workload(&self, kind: &str, name: &str) -> Result<()> {
         let namespace = &self.env.namespace;
-        let Some(deployment) = namespace.get("Deployment", name).await? else { return Ok(()) };
-        let (generation, replicas) = (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]);
+        let Some(workload) = namespace.get(kind, name).await? else { return Ok(()) };
+        let (generation, replicas) = (&workload["metadata"]["generation"], &workload["spec"]["replicas"]);
         let status = json!({"status": {
             "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
             "readyReplicas": replicas, "availableReplicas": replicas,
         }});
-        let deployments = namespace.api("Deployment")?;
-        deployments.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await?;
+        let workloads = namespace.api(kind)?;
+        workloads.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await?;
         Ok(())
     }
 }

@@ -51,7 +51,7 @@ impl Scenario {
 pub const NAME: &str = "web";
 
 /// All scenarios. Deleting an `AppService` is none: its host writes nothing then. A `Farewell` has a finalizer.
-pub static SCENARIOS: [Scenario; 18] = [
+pub static SCENARIOS: [Scenario; 20] = [
     Scenario {
         name: "AppService create",
         kind: "AppService",
@@ -225,6 +225,27 @@ pub static SCENARIOS: [Scenario; 18] = [
         },
     },
     Scenario {
+        name: "ModelDeployment create",
+        kind: "ModelDeployment",
+        plugin: "model-deployment",
+        first: "model-deployment",
+        before: &[],
+        step: Step::Apply(first_model_deployment),
+        ends: |state| state.names().into_iter().eq(ALL_OF_A_MODEL_DEPLOYMENT),
+    },
+    Scenario {
+        name: "ModelDeployment update",
+        kind: "ModelDeployment",
+        plugin: "model-deployment",
+        first: "model-deployment",
+        before: &[Step::Apply(first_model_deployment)],
+        step: Step::Apply(second_model_deployment),
+        ends: |state| {
+            let metric = &state.children["HorizontalPodAutoscaler/web"]["spec"]["metrics"][0]["external"];
+            metric["target"]["value"] == "1" && state.children["Service/web"]["spec"]["ports"][0]["port"] == 9000
+        },
+    },
+    Scenario {
         name: "TrainingJob delete",
         kind: "TrainingJob",
         plugin: "training-job",
@@ -238,6 +259,16 @@ pub static SCENARIOS: [Scenario; 18] = [
 /// The children of an `LLMModel` of `ai.example.com`.
 const ALL_OF_A_SERVER: [&str; 3] =
     ["Deployment/llmmodel-web", "PodDisruptionBudget/llmmodel-web", "Service/llmmodel-web"];
+
+/// The children of a `ModelDeployment`.
+const ALL_OF_A_MODEL_DEPLOYMENT: [&str; 6] = [
+    "ConfigMap/web-settings",
+    "HorizontalPodAutoscaler/web",
+    "PodDisruptionBudget/web",
+    "Service/web",
+    "Service/web-headless",
+    "StatefulSet/web",
+];
 
 /// The children of an `LLMDeployment`.
 const ALL_OF_A_DEPLOYMENT: [&str; 3] = ["Deployment/web", "PodDisruptionBudget/web", "Service/web"];
@@ -269,6 +300,14 @@ fn second_model() -> Value {
 
 fn llm_deployment() -> Value {
     llm::deployment(NAME, json!({}))
+}
+
+fn first_model_deployment() -> Value {
+    llm::model_deployment(NAME, json!({"sla": {"maxLatency": "100ms"}}))
+}
+
+fn second_model_deployment() -> Value {
+    llm::model_deployment(NAME, json!({"port": 9000, "sla": {"maxLatency": "1s"}}))
 }
 
 fn farewell() -> Value {

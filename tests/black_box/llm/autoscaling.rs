@@ -1,18 +1,16 @@
 //! Autoscaling against the real controller of HorizontalPodAutoscalers and a metrics API that the test serves.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use anyhow::{Context, Result, ensure};
-use futures::StreamExt;
-use kube::api::WatchParams;
 use pilothouse_tests::{
     cluster::{Awaited, Cluster},
     metrics_api::MetricsApi,
 };
 use serde_json::{Value, json};
-use tokio::task::AbortHandle;
 
-use super::words::{model_deployment, says, serves};
+use super::{
+    asked::Asked,
+    words::{model_deployment, says, serves},
+};
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
@@ -27,41 +25,6 @@ const LONG: std::time::Duration = std::time::Duration::from_secs(90);
 
 pub fn register(suite: &mut Suite) {
     heavy!(suite, replicas_follow_the_latency_and_never_jump);
-}
-
-/// The numbers of Pods that a StatefulSet was ever asked for.
-struct Asked {
-    seen: Arc<Mutex<Vec<i64>>>,
-    watch: AbortHandle,
-}
-
-impl Asked {
-    async fn watch(env: &TestEnv) -> Result<Self> {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let mut events = env.namespace.api("StatefulSet")?.watch(&WatchParams::default(), "0").await?.boxed();
-        let kept = seen.clone();
-        let watch = tokio::spawn(async move {
-            while let Some(Ok(event)) = events.next().await {
-                if let kube::api::WatchEvent::Added(object) | kube::api::WatchEvent::Modified(object) = event {
-                    let replicas = object.data["spec"]["replicas"].as_i64().unwrap_or(-1);
-                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(replicas);
-                }
-            }
-        });
-        Ok(Self { seen, watch: watch.abort_handle() })
-    }
-
-    fn all(&self) -> Vec<i64> {
-        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        all.dedup();
-        all
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.watch.abort();
-    }
 }
 
 async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result<()> {

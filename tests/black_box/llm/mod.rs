@@ -1,7 +1,9 @@
 //! The plugins that serve models, on a real API server. A simulated node runs the Pods.
 
+mod asked;
 mod autoscaling;
 mod deployment;
+mod foreign_kinds;
 mod many;
 mod model;
 mod model_deployment;
@@ -31,4 +33,5 @@ pub fn register(suite: &mut Suite) {
     model_deployment::register(suite);
     many::register(suite);
     autoscaling::register(suite);
+    foreign_kinds::register(suite);
 }

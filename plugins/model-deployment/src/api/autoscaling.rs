@@ -3,6 +3,7 @@
 #[cfg(feature = "crd")]
 use pilothouse_pods::api::schema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Who decides how many Pods there are, and within which bounds.
@@ -13,8 +14,9 @@ pub struct Autoscaling {
     /// Who decides. Default: a HorizontalPodAutoscaler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autoscaler: Option<Autoscaler>,
-    /// How many Pods there are at least. Default: as many as `replicas` and `sla.minThroughput` need.
-    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 10000)))]
+    /// How many Pods there are at least. Default: as many as `replicas` and `sla.minThroughput` need. 0 is for KEDA, with a trigger of
+    /// yours.
+    #[cfg_attr(feature = "crd", schemars(range(min = 0, max = 10000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_replicas: Option<i32>,
     /// How many Pods there are at most. Default: twice as many as at least.
@@ -41,6 +43,31 @@ pub struct Autoscaling {
     #[cfg_attr(feature = "crd", schemars(schema_with = "schema::labels"))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metric_labels: BTreeMap<String, String>,
+    /// What KEDA needs to know, if it decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keda: Option<Keda>,
+}
+
+/// What KEDA needs to know.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Keda {
+    /// The address of the Prometheus that has the metrics of the servers.
+    #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 1024), regex(pattern = r"^https?://\S+$")))]
+    pub server_address: String,
+    /// How often KEDA asks while there are no Pods, in seconds. Default: KEDA's own.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 3600)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub polling_interval_seconds: Option<u32>,
+    /// For how many seconds no trigger is active before the last Pod is removed. Default: KEDA's own.
+    #[cfg_attr(feature = "crd", schemars(range(min = 0, max = 86400)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cooldown_seconds: Option<u32>,
+    /// Triggers of yours, as in a ScaledObject. The engine's metrics vanish with its Pods, so the first Pod needs another one.
+    #[cfg_attr(feature = "crd", schemars(schema_with = "schema::free_form_list"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Value>,
 }
 
 /// Who decides how many Pods there are.
@@ -52,6 +79,8 @@ pub enum Autoscaler {
     None,
     /// A HorizontalPodAutoscaler, by latency and queue.
     Hpa,
+    /// A ScaledObject of KEDA, by queries of a Prometheus.
+    Keda,
     /// Somebody else: the number of Pods is never reverted.
     External,
 }

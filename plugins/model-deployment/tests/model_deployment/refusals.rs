@@ -15,6 +15,13 @@ const REFUSED: &[(&str, &str)] = &[
     ("engine: container, image: 'a:1', autoscaling: {maxReplicas: 3}",
         "spec.autoscaling needs metrics, and none of the engine 'container' are known; add them to engines in the plugin's \
          configuration, or set spec.autoscaling.autoscaler to external or none"),
+    ("autoscaling: {minReplicas: 0}",
+        "spec.autoscaling.minReplicas is 0, which only KEDA can: set spec.autoscaling.autoscaler to keda, or give 1 or more"),
+    ("autoscaling: {autoscaler: keda}",
+        "spec.autoscaling.keda.serverAddress is missing; KEDA needs the address of the Prometheus that has the metrics"),
+    ("autoscaling: {autoscaler: keda, minReplicas: 0, keda: {serverAddress: 'http://p'}}",
+        "spec.autoscaling.minReplicas is 0, and the engine's metrics vanish with its Pods, so nothing would ask for the first one; \
+         give a trigger in spec.autoscaling.keda.triggers, such as the requests that a router sees"),
     ("tensorParallelSize: 1, resources: {limits: {nvidia.com/gpu: 1}}",
         "spec.resources and spec.tensorParallelSize both give nvidia.com/gpu; keep spec.tensorParallelSize"),
     ("podTemplate: {metadata: {labels: {app.kubernetes.io/instance: other}}}",

@@ -88,3 +88,69 @@ fn an_engine_without_latency_is_scaled_by_its_queue() -> Result<(), Error> {
     assert_eq!(names, ["llamacpp_requests_deferred"]);
     Ok(())
 }
+
+const KEDA: &str = "replicas: 2, sla: {maxLatency: 100ms}, autoscaling: {autoscaler: keda, keda: {serverAddress: 'http://prometheus:9090'}}";
+
+/// A child that exists, of which only that matters.
+fn existing(kind: &str, api_version: &str) -> Value {
+    serde_json::json!({
+        "apiVersion": api_version, "kind": kind, "metadata": { "name": "llama-3-70b", "namespace": "ml", "uid": "u" },
+    })
+}
+
+#[test]
+fn keda_asks_a_prometheus_for_the_engines_own_metrics() -> Result<(), Error> {
+    let children = children(KEDA)?;
+    let spec = &children.only("ScaledObject")?["spec"];
+    let selector = "namespace=\"ml\",service=\"llama-3-70b\"";
+    let query = format!(
+        "(histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket{{{selector}}}[2m]))) >= 0) \
+         or 0 * sum(vllm:num_requests_waiting{{{selector}}})"
+    );
+    let trigger = |metric_type: &str, query: &str, threshold: &str| {
+        serde_json::json!({
+            "type": "prometheus", "metricType": metric_type,
+            "metadata": {
+                "serverAddress": "http://prometheus:9090", "query": query, "threshold": threshold, "ignoreNullValues": "false",
+            },
+        })
+    };
+    let queue = format!("sum(vllm:num_requests_waiting{{{selector}}})");
+    assert_eq!(
+        spec["triggers"],
+        serde_json::json!([trigger("Value", &query, "0.1"), trigger("AverageValue", &queue, "5")])
+    );
+    assert_eq!((&spec["minReplicaCount"], &spec["maxReplicaCount"]), (&2.into(), &4.into()));
+    assert_eq!(spec["advanced"]["horizontalPodAutoscalerConfig"]["name"], "llama-3-70b-keda");
+    assert!(children.only("HorizontalPodAutoscaler").is_err(), "only one is in charge");
+    Ok(())
+}
+
+#[test]
+fn the_old_autoscaler_goes_before_the_new_one_comes() -> Result<(), Error> {
+    let kinds = |case: pilothouse_sdk::testing::Case| -> Result<[bool; 2], Error> {
+        let children = Children::of(&run(with_live(case, 5))?)?;
+        Ok(["HorizontalPodAutoscaler", "ScaledObject"].map(|kind| children.only(kind).is_ok()))
+    };
+    let hpa = existing("HorizontalPodAutoscaler", "autoscaling/v2");
+    let scaled_object = existing("ScaledObject", "keda.sh/v1alpha1");
+    let mut of_keda = hpa.clone();
+    of_keda["metadata"]["name"] = "llama-3-70b-keda".into();
+    assert_eq!(kinds(case(KEDA)?.child(hpa))?, [false, false]);
+    assert_eq!(kinds(case(KEDA)?)?, [false, true]);
+    assert_eq!(kinds(case(SLA)?.child(scaled_object))?, [false, false]);
+    assert_eq!(kinds(case(SLA)?.found(of_keda))?, [false, false], "KEDA's own autoscaler is still there");
+    assert_eq!(kinds(case(SLA)?)?, [true, false]);
+    Ok(())
+}
+
+#[test]
+fn keda_scales_to_nothing_and_back_by_a_trigger_that_does_not_vanish() -> Result<(), Error> {
+    let spec = "sla: {maxLatency: 1s}, autoscaling: {autoscaler: keda, minReplicas: 0, keda: {serverAddress: 'http://p', \
+                triggers: [{type: prometheus, metadata: {query: router}}]}}";
+    assert_eq!(replicas(&run(with_live(case(spec)?, 0))?)?, (0, true), "what has no Pod is KEDA's affair");
+    let children = children(spec)?;
+    let triggers = children.only("ScaledObject")?["spec"]["triggers"].as_array().cloned().unwrap_or_default();
+    assert_eq!((triggers.len(), &triggers[2]["metadata"]["query"]), (3, &"router".into()));
+    Ok(())
+}

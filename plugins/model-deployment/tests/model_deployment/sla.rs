@@ -33,6 +33,7 @@ fn cases() -> Vec<(String, &'static str, &'static str, Option<&'static str>)> {
             None,
         ),
         (ACTIVE.to_owned(), "Unknown NotObservedYet", "True NotObservedYet", None),
+        ("currentMetrics: null, conditions: null".to_owned(), "Unknown NotObservedYet", "True NotObservedYet", None),
     ]
 }
 

@@ -1,0 +1,64 @@
+//! Exactly one autoscaler is in charge. Where another one shall decide, the old one goes first, and the new one comes when it is gone:
+//! KEDA refuses a ScaledObject while another autoscaler has the workload, and two would pull at one number. Pure.
+
+use crate::autoscaler::Scaling;
+
+/// Which autoscalers exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Existing {
+    /// Our HorizontalPodAutoscaler.
+    pub hpa: bool,
+    /// Our ScaledObject.
+    pub scaled_object: bool,
+    /// The HorizontalPodAutoscaler that KEDA made of it.
+    pub hpa_of_keda: bool,
+}
+
+/// Which autoscaler there shall be now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// None: nobody shall decide, or another one has to go first.
+    Nobody,
+    /// Our HorizontalPodAutoscaler.
+    Hpa,
+    /// Our ScaledObject.
+    ScaledObject,
+}
+
+impl Turn {
+    /// Whose turn it is.
+    pub fn of(scaling: &Scaling, existing: Existing) -> Self {
+        match scaling {
+            Scaling::Hpa(_) if !existing.scaled_object && !existing.hpa_of_keda => Self::Hpa,
+            Scaling::Keda(_) if !existing.hpa => Self::ScaledObject,
+            _ => Self::Nobody,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autoscaler::Bounds;
+
+    #[test]
+    fn the_old_one_goes_before_the_new_one_comes() {
+        let bounds = Bounds { min: 1, max: 2 };
+        let (hpa, keda) = (Scaling::Hpa(bounds), Scaling::Keda(bounds));
+        let none = Existing::default();
+        let cases = [
+            (&hpa, none, Turn::Hpa),
+            (&hpa, Existing { hpa: true, ..none }, Turn::Hpa),
+            (&hpa, Existing { scaled_object: true, hpa_of_keda: true, ..none }, Turn::Nobody),
+            (&hpa, Existing { hpa_of_keda: true, ..none }, Turn::Nobody),
+            (&keda, none, Turn::ScaledObject),
+            (&keda, Existing { scaled_object: true, hpa_of_keda: true, ..none }, Turn::ScaledObject),
+            (&keda, Existing { hpa: true, ..none }, Turn::Nobody),
+            (&Scaling::Fixed(2), Existing { hpa: true, ..none }, Turn::Nobody),
+            (&Scaling::External, none, Turn::Nobody),
+        ];
+        for (scaling, existing, expected) in cases {
+            assert_eq!(Turn::of(scaling, existing), expected, "{scaling:?} {existing:?}");
+        }
+    }
+}
