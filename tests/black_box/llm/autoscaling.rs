@@ -2,14 +2,14 @@
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
-    cluster::{Awaited, Cluster},
+    cluster::{Awaited, Cluster, condition},
     metrics_api::MetricsApi,
 };
 use serde_json::{Value, json};
 
 use super::{
     asked::Asked,
-    words::{model_deployment, says, serves},
+    words::{deployment, model, model_deployment, says, server, serves},
 };
 use crate::{
     suite::{Suite, heavy},
@@ -24,7 +24,7 @@ const QUEUE: &str = "vllm_num_requests_waiting";
 const LONG: std::time::Duration = std::time::Duration::from_secs(90);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, replicas_follow_the_latency_and_never_jump);
+    heavy!(suite, replicas_follow_the_latency_and_never_jump, every_kind_can_be_scaled_by_an_autoscaler_of_its_user);
 }
 
 async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result<()> {
@@ -88,6 +88,51 @@ async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result
     metrics.set(QUEUE, "20");
     has_replicas(env, 4).await?;
     Ok(())
+}
+
+/// An autoscaler finds the Pods by the scale subresource: without a selector there, it does nothing.
+async fn every_kind_can_be_scaled_by_an_autoscaler_of_its_user(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::start().await?).await?;
+    let metrics = MetricsApi::start(&env.namespace.client()).await?;
+    metrics.set(QUEUE, "0");
+    env.start(&["ai-llm-model", "llm-model", "llm-deployment", "model-deployment"]).await?;
+    env.namespace.apply(model("gpt-small", json!({}))).await?;
+    let objects = [server("a", json!({})), deployment("b", json!({})), model_deployment("c", json!({}))];
+    for object in &objects {
+        env.namespace.apply(object.clone()).await?;
+    }
+    for object in &objects {
+        let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+        serves(env, kind, name).await?;
+        env.namespace.apply(autoscaler_of_user(object)).await?;
+        let is_active = |hpa: &Value| condition(hpa, "ScalingActive")["status"] == "True";
+        env.namespace.until("HorizontalPodAutoscaler", &format!("{name}-user"), "to be active", is_active).await?;
+    }
+    metrics.set(QUEUE, "12");
+    for (kind, name) in [("Deployment", "llmmodel-a"), ("Deployment", "b"), ("StatefulSet", "c")] {
+        let awaited = Awaited { kind, name, what: "to be scaled to 3" };
+        env.namespace.until_within(LONG, &awaited, |workload| workload["spec"]["replicas"] == 3).await?;
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// An autoscaler of the user, which scales the object itself.
+fn autoscaler_of_user(object: &Value) -> Value {
+    let target =
+        json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "name": object["metadata"]["name"]});
+    let external = json!({"metric": {"name": QUEUE}, "target": {"type": "AverageValue", "averageValue": "4"}});
+    json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": format!("{}-user", text(&object["metadata"]["name"]))},
+        "spec": {
+            "scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 4,
+            "metrics": [{"type": "External", "external": external}],
+        },
+    })
 }
 
 /// Waits until the StatefulSet is asked for so many Pods.

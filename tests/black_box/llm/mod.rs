@@ -20,6 +20,7 @@ use crate::suite::Suite;
 /// The tests that measure how long something takes.
 pub fn register_timed(suite: &mut Suite) {
     references::register_timed(suite);
+    many::register_timed(suite);
 }
 
 pub fn register(suite: &mut Suite) {
