@@ -9,6 +9,9 @@ use super::kinds::{Field, Kind};
 /// The names of objects.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
+/// The type of the body of a server-side apply.
+const APPLY: &str = "application/apply-patch+yaml";
+
 /// The managers of fields.
 const MANAGERS: [&str; 3] = ["one", "two", "three"];
 
@@ -86,8 +89,18 @@ impl<'k> Writer<'k> {
         Step { method, uri, content_type: "application/json", body: Value::Null, begins_as: Beginning::Nothing, object }
     }
 
+    /// Ends a write: of the status or of the rest, with options.
+    fn finish(&mut self, mut step: Step, of_status: bool) -> Step {
+        if of_status {
+            step.uri += "/status";
+        }
+        step.uri += &self.options(&step);
+        step
+    }
+
     /// Options that all writes have.
-    fn options(&mut self, is_apply: bool) -> String {
+    fn options(&mut self, step: &Step) -> String {
+        let is_apply = step.content_type == APPLY;
         let mut options = Vec::new();
         if is_apply || self.chance(60) {
             options.push(format!("fieldManager={}", MANAGERS[self.rng.usize(0..MANAGERS.len())]));
@@ -174,7 +187,7 @@ impl<'k> Writer<'k> {
             }
         }
         self.guard(kind, name, &mut step.body);
-        step.uri += &self.options(false);
+        step.uri += &self.options(&step);
         step
     }
 
@@ -185,7 +198,7 @@ impl<'k> Writer<'k> {
     fn apply(&mut self, kind: &Kind, name: &str) -> Step {
         let of_status = Self::has_status(kind) && self.chance(25);
         let mut step = self.step("PATCH", kind, name);
-        step.content_type = "application/apply-patch+yaml";
+        step.content_type = APPLY;
         let is_partial = self.chance(20);
         step.body = if of_status { self.status(kind, name) } else { self.object(kind, name, is_partial) };
         // Null in the metadata of a custom resource is kept until the next write, which is a change then.
@@ -193,11 +206,7 @@ impl<'k> Writer<'k> {
             metadata.retain(|_, value| !value.is_null());
         }
         self.guard(kind, name, &mut step.body);
-        if of_status {
-            step.uri += "/status";
-        }
-        step.uri += &self.options(true);
-        step
+        self.finish(step, of_status)
     }
 
     fn replace(&mut self, kind: &Kind, name: &str) -> Step {
@@ -220,11 +229,7 @@ impl<'k> Writer<'k> {
             step.body = self.object(kind, name, false);
             self.guard(kind, name, &mut step.body);
         }
-        if of_status {
-            step.uri += "/status";
-        }
-        step.uri += &self.options(false);
-        step
+        self.finish(step, of_status)
     }
 
     fn merge(&mut self, kind: &Kind, name: &str) -> Step {
@@ -241,11 +246,7 @@ impl<'k> Writer<'k> {
         }
         self.replace_names(&mut step.body);
         self.guard(kind, name, &mut step.body);
-        if of_status {
-            step.uri += "/status";
-        }
-        step.uri += &self.options(false);
-        step
+        self.finish(step, of_status)
     }
 
     fn steps(&mut self, kind: &Kind, name: &str) -> Step {
@@ -267,7 +268,7 @@ impl<'k> Writer<'k> {
         let mut body = step.body.take();
         self.replace_names(&mut body);
         step.body = body;
-        step.uri += &self.options(false);
+        step.uri += &self.options(&step);
         step
     }
 
@@ -281,7 +282,7 @@ impl<'k> Writer<'k> {
         if step.method == "PATCH" {
             step.content_type = "application/merge-patch+json";
             step.body = json!({"spec": {"replicas": self.rng.i32(0..5)}});
-            step.uri += &self.options(false);
+            step.uri += &self.options(&step);
         }
         step
     }
