@@ -27,6 +27,7 @@ use crate::{
     pipeline::{Pipeline, state::hot_loop::HotLoops, trigger::Trigger, work_item::Context},
     plugin::{ActivePlugin, KindsRecord, Registry, SelfCheck, StartingPlugins},
     queue::Queue,
+    schema::SchemaCache,
 };
 
 /// The number of parts into which a resync is spread, so that it causes no burst.
@@ -60,6 +61,20 @@ pub struct HostConfig {
     pub clock: Clock,
     /// The source of random numbers for jitter.
     pub random: Random,
+    /// The schemas that are parsed already. By default, none are kept.
+    pub schemas: SchemaCache,
+    /// Whether a plugin that starts has its rights checked.
+    pub rights_check: RightsCheck,
+}
+
+/// Whether the host asks the API server for its own rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RightsCheck {
+    /// It does when a plugin starts.
+    #[default]
+    AtStart,
+    /// It does not: they are known.
+    Never,
 }
 
 impl Default for HostConfig {
@@ -79,6 +94,8 @@ impl Default for HostConfig {
             plugin_configs: BTreeMap::new(),
             clock: Clock::system(),
             random: Random::from_system(),
+            schemas: SchemaCache::default(),
+            rights_check: RightsCheck::AtStart,
         }
     }
 }
@@ -133,7 +150,8 @@ impl Host {
             clock: config.clock.clone(),
         };
         let namespace = config.namespace.as_deref();
-        let watches = WatchConfig { namespace: namespace.map(Arc::from), renewal: config.watch_renewal };
+        let (renewal, schemas) = (config.watch_renewal, config.schemas.clone());
+        let watches = WatchConfig { namespace: namespace.map(Arc::from), renewal, schemas };
         Arc::new(Self {
             record: KindsRecord::new(client.clone(), &config.own_namespace, namespace),
             rights: SelfCheck::new(client.clone(), namespace, metrics.clone()),
@@ -198,7 +216,9 @@ impl Host {
     async fn prepare(&self, reconciler: Arc<dyn Reconciler>, config: Option<Arc<str>>) -> ActivePlugin {
         let config = config.or_else(|| self.config.plugin_configs.get(&reconciler.manifest().name).cloned());
         let mut plugin = ActivePlugin::new(reconciler, config.unwrap_or_else(|| "null".into()), &self.caches);
-        self.rights.start(&plugin);
+        if self.config.rights_check == RightsCheck::AtStart {
+            self.rights.start(&plugin);
+        }
         let Manifest { reconciles, children, .. } = plugin.manifest().clone();
         let caches = async {
             plugin.until_ready().await;

@@ -20,7 +20,7 @@ pub struct Caches {
 impl Caches {
     /// Creates an empty set of informers, all of which will report to `handler`.
     pub fn new(client: Client, config: WatchConfig, handler: Arc<dyn EventHandler>) -> Self {
-        let schemas = Arc::new(SchemaReader::new(client.clone()));
+        let schemas = Arc::new(SchemaReader::new(client.clone(), config.schemas.clone()));
         Self { parts: InformerParts { client, schemas, config, handler }, informers: Mutex::default() }
     }
 

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use crate::schema::SchemaCache;
+
 /// Which objects of a kind are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WatchScope {
@@ -19,6 +21,8 @@ pub struct WatchConfig {
     /// How long one watch request lasts before it is renewed, in whole seconds. A watch that sends nothing for a few seconds
     /// longer, not even a bookmark, is restarted. So is a watch that does not deliver a write of this process for that long.
     pub renewal: Duration,
+    /// The schemas that are parsed already.
+    pub schemas: SchemaCache,
 }
 
 impl WatchConfig {

@@ -12,12 +12,13 @@ use tokio::sync::Mutex;
 
 use crate::{
     kinds::{self, DocumentAnswer, SchemaDocument},
-    schema::Schema,
+    schema::{Schema, SchemaCache},
 };
 
 /// Reads schemas.
 pub(super) struct SchemaReader {
     client: Client,
+    parsed: SchemaCache,
     /// How many watches wait for a schema, or read one.
     waiting: AtomicUsize,
     /// The document that was read last.
@@ -63,9 +64,9 @@ impl Drop for Waiting<'_> {
 }
 
 impl SchemaReader {
-    /// Reads with this client.
-    pub(super) fn new(client: Client) -> Self {
-        Self { client, waiting: AtomicUsize::new(0), last: Mutex::default() }
+    /// Reads with this client what is not parsed yet.
+    pub(super) fn new(client: Client, parsed: SchemaCache) -> Self {
+        Self { client, parsed, waiting: AtomicUsize::new(0), last: Mutex::default() }
     }
 
     /// Reads the schema of a kind, unless its document still has the ETag `known`.
@@ -113,6 +114,8 @@ impl SchemaReader {
         if known.is_some() && document.etag.as_deref() == known {
             return Ok(SchemaAnswer::Unchanged);
         }
-        Ok(SchemaAnswer::Schema(kinds::parse_schema(&document.text, kind)?, document.etag.clone()))
+        let schema =
+            self.parsed.parse(&document.text, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)?;
+        Ok(SchemaAnswer::Schema(schema, document.etag.clone()))
     }
 }

@@ -24,6 +24,7 @@
 
 mod build;
 mod built_in;
+mod cache;
 mod duplicates;
 mod keys;
 mod openapi;
@@ -37,6 +38,7 @@ use serde_json::Value;
 
 pub(crate) use self::keys::plain;
 pub use self::{
+    cache::SchemaCache,
     duplicates::{Duplicate, duplicates},
     keys::Keys,
     prune::prune_status,
