@@ -1,4 +1,4 @@
-//! Formats errors for messages, in one line. Decides nothing about them.
+//! Formats errors for messages, in one line, and tells the two kinds of 404 apart. Decides nothing about them.
 
 use std::error::Error;
 
@@ -23,6 +23,13 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// Whether the API server has no such object. Where it does not serve the version of the kind at the moment, or a proxy answers, there
+/// is a 404 as well, but it names no object: the object may exist.
+pub(crate) fn is_object_missing(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    status.code == 404 && status.details.as_ref().is_some_and(|details| !details.name.is_empty())
+}
+
 /// The same of a watch, whose errors repeat their causes.
 pub(crate) fn watch_error(error: &watcher::Error) -> String {
     match error {
@@ -39,6 +46,20 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
+
+    #[test]
+    fn a_404_is_about_an_object_only_if_it_names_one() -> Result<(), serde_json::Error> {
+        for (text, expected) in [
+            (r#"{"code": 404, "details": {"name": "a", "kind": "widgets"}}"#, true),
+            (r#"{"code": 404, "details": {}}"#, false),
+            (r#"{"code": 404}"#, false),
+            (r#"{"code": 409, "details": {"name": "a"}}"#, false),
+        ] {
+            let error = kube::Error::Api(serde_json::from_str(text)?);
+            assert_eq!(is_object_missing(&error), expected, "{text}");
+        }
+        Ok(())
+    }
 
     #[test]
     fn the_api_servers_words_stand_alone() {

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     cache::{Informer, Store},
+    errors::is_object_missing,
     kinds::InstalledKind,
     object::{Incoming, Object, ObjectRef, describe},
     schema::Schema,
@@ -47,10 +48,13 @@ impl<'a> Target<'a> {
         Some(Self { api, installed, store: watched.store(), schema: watched.schema() })
     }
 
-    /// Reads an object from the API server.
+    /// Reads an object from the API server; none if there is none.
     pub(super) async fn read(&self, name: &str) -> Result<Option<Object>, kube::Error> {
-        let found = self.api.get_opt(name).await?;
-        Ok(found.map(|incoming| incoming.into_object(&self.installed.resource)))
+        match self.api.get(name).await {
+            Ok(found) => Ok(Some(found.into_object(&self.installed.resource))),
+            Err(error) if is_object_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads an object from the API server and updates the cache.

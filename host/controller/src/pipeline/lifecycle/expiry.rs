@@ -10,6 +10,7 @@ use pilothouse_engine::Manifest;
 
 use super::managed;
 use crate::{
+    errors::is_object_missing,
     object::Object,
     pipeline::apply::{
         Failure, FailureReason,
@@ -75,7 +76,7 @@ pub async fn delete(client: &Client, plugin: &ActivePlugin, object: &Object) -> 
             store.mark_terminated(object);
             Ok(())
         }
-        Err(kube::Error::Api(status)) if status.code == 404 => {
+        Err(error) if is_object_missing(&error) => {
             store.mark_terminated(object);
             Ok(())
         }

@@ -7,6 +7,7 @@ use pilothouse_engine::Manifest;
 use serde_json::{Value, json};
 
 use crate::{
+    errors::is_object_missing,
     labels,
     object::Object,
     pipeline::apply::{Failure, merging},
@@ -123,7 +124,7 @@ async fn write(client: &Client, plugin: &ActivePlugin, object: &Object, finalize
             Ok(())
         }
         // Already deleted, which is the aim of removing a finalizer.
-        Err(kube::Error::Api(status)) if status.code == 404 => {
+        Err(error) if is_object_missing(&error) => {
             plugin.objects.store().mark_terminated(object);
             Ok(())
         }
