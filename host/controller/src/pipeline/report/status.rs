@@ -114,6 +114,31 @@ pub fn contains_status(desired: &Map<String, Value>, live: &Map<String, Value>) 
         && fields.all(|(field, value)| same_value(Some(value), live.get(field)))
 }
 
+/// Whether the live status has a condition of a type that the desired one lacks.
+pub fn drops_condition(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+    conditions_of(live).iter().any(|condition| !has_type(desired, condition))
+}
+
+/// Whether the live status has a condition of the host's types that the desired one lacks.
+pub fn keeps_host_condition(desired: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+    let is_of_host = |condition: &&Value| is_written_by_host(condition_type(condition));
+    conditions_of(live).iter().filter(is_of_host).any(|condition| !has_type(desired, condition))
+}
+
+/// The desired status together with the live conditions of other types that are not the host's: somebody else may own them.
+pub fn with_other_conditions(mut desired: Map<String, Value>, live: &Map<String, Value>) -> Map<String, Value> {
+    let is_other = |live: &&Value| !is_written_by_host(condition_type(live)) && !has_type(&desired, live);
+    let others: Vec<_> = conditions_of(live).iter().filter(is_other).cloned().collect();
+    if let Some(conditions) = desired.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.extend(others);
+    }
+    desired
+}
+
+fn has_type(status: &Map<String, Value>, condition: &Value) -> bool {
+    conditions_of(status).iter().any(|known| condition_type(known) == condition_type(condition))
+}
+
 fn is_empty_value(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
@@ -254,6 +279,25 @@ mod tests {
 
     fn status(report: &Report, live: &Map<String, Value>) -> Map<String, Value> {
         desired_status(&object(), live, report, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn conditions_of_others_stay_but_not_those_of_the_types_that_the_host_writes() {
+        let status = |types: &[&str]| {
+            let conditions: Vec<_> = types.iter().map(|kind| json!({"type": kind, "status": "True"})).collect();
+            Map::from_iter([("conditions".to_owned(), Value::Array(conditions))])
+        };
+        for (desired, live, drops, keeps, together) in [
+            (["Ready"].as_slice(), ["Ready"].as_slice(), false, false, ["Ready"].as_slice()),
+            (&["Ready"], &["Ready", "Stalled"], true, true, &["Ready"]),
+            (&["Ready"], &["Backup"], true, false, &["Ready", "Backup"]),
+            (&["Ready", "Backup"], &["Backup"], false, false, &["Ready", "Backup"]),
+        ] {
+            let (desired, live) = (status(desired), status(live));
+            let found = (drops_condition(&desired, &live), keeps_host_condition(&desired, &live));
+            assert_eq!(found, (drops, keeps), "{desired:?} {live:?}");
+            assert_eq!(with_other_conditions(desired, &live), status(together));
+        }
     }
 
     #[test]

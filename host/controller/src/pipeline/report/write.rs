@@ -6,13 +6,16 @@ use kube::{Api, api::Patch};
 use pilothouse_engine::Fingerprint;
 use serde_json::{Map, Value, json};
 
-use super::status::{Report, contains_status, desired_status, is_news, same_status};
+use super::status::{
+    Report, contains_status, desired_status, drops_condition, is_news, keeps_host_condition, same_status,
+    with_other_conditions,
+};
 use crate::{
     errors::chain,
     events::Event,
     object::{Incoming, Object},
     pipeline::{
-        apply::{Failure, FailureReason, applying, delete::Precondition, is_about_field},
+        apply::{Failure, FailureReason, applying, delete::Precondition, is_about_field, merging},
         call::inputs::ObjectState,
         work_item::WorkItem,
     },
@@ -103,7 +106,15 @@ pub async fn write_status(
     if let Some(left) = rules.hold_details.filter(|_| !is_news(&desired, &live)) {
         return Ok(StatusWrite::Held(left));
     }
-    let after = patch_status(item, object, &desired, rules.precondition).await?;
+    let after = match patch_status(item, object, &desired, rules.precondition).await {
+        Err(failure) if failure.reason == FailureReason::StatusInvalid && drops_condition(&desired, &live) => {
+            replace_conditions(item, object, with_other_conditions(desired.clone(), &live)).await?
+        }
+        Ok(after) if keeps_host_condition(&desired, &after.status()) => {
+            replace_conditions(item, &after, with_other_conditions(desired.clone(), &after.status())).await?
+        }
+        written => written?,
+    };
     let taken = after.status();
     // Additional fields are no fault of the schema: somebody else may own them.
     if !contains_status(&desired, &taken) {
@@ -202,6 +213,27 @@ async fn patch_status(
             Err(explain(&error))
         }
     }
+}
+
+/// Writes a status without server-side apply, for conditions that somebody else owns as well, such as the controller before this host.
+/// An apply removes only what this manager alone owns: a `Stalled` of another one would stay for ever. And where both own the type of a
+/// condition but this one its status, it would stay without a status, which no schema of conditions takes: every further apply would be
+/// refused.
+async fn replace_conditions(
+    item: &WorkItem<'_>,
+    object: &Object,
+    status: Map<String, Value>,
+) -> Result<Object, Failure> {
+    let plugin = item.plugin;
+    let conflict = || Failure::new(FailureReason::Conflict, "the kind is not installed any more".to_owned());
+    let installed = plugin.objects.installed().ok_or_else(conflict)?;
+    let api = installed.api(&item.context.client, &object.name.namespace);
+    // A list is replaced as a whole, so it must be the one that was seen.
+    let body = json!({
+        "metadata": {"uid": &*object.uid, "resourceVersion": &*object.resource_version}, "status": status,
+    });
+    let patched = api.patch_status(&object.name.name, &merging(&plugin.field_manager), &Patch::Merge(&body)).await;
+    patched.map(|incoming| incoming.into_object(&installed.resource)).map_err(|error| explain(&error))
 }
 
 /// Whether exactly this object exists. Unknown counts as no: then the failure passes for a conflict, and the write is tried again.
