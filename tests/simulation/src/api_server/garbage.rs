@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     ApiServer,
     kinds::{CLEANUP, NAMESPACE_FINALIZER},
-    store::{Cause, Object, ObjectRef},
+    store::{Cause, Change, Object, ObjectRef, Revision},
     verbs::{DeleteOptions, FOREGROUND, ORPHAN, Propagation},
 };
 
@@ -51,6 +51,22 @@ impl ApiServer {
     /// How many things are to be done, each independent of the others.
     pub fn pending_garbage(&self) -> usize {
         self.garbage_steps().len()
+    }
+
+    /// The same, if nothing was to be done at a revision. Looks only at what has changed since, where that is enough.
+    pub fn pending_garbage_after(&self, idle: Revision) -> usize {
+        let is_enough = self.store.since(idle).iter().all(|change| self.leads_to_nothing(change));
+        if is_enough { 0 } else { self.pending_garbage() }
+    }
+
+    /// Whether a change has no consequence, neither for its object nor for others: nothing goes, and nobody gets other owners.
+    fn leads_to_nothing(&self, change: &Change) -> bool {
+        let Some(after) = &change.after else { return false };
+        let has_same_owners = match &change.before {
+            Some(before) => before.metadata("ownerReferences") == after.metadata("ownerReferences"),
+            None => true,
+        };
+        has_same_owners && !after.is_deleting() && self.step_for(after).is_none()
     }
 
     /// Carries out one of the things that are to be done, by its number. Returns whether there is one.

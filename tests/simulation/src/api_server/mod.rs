@@ -92,6 +92,11 @@ impl ApiServer {
         self.store.compact(up_to);
     }
 
+    /// The revision up to which the history is forgotten.
+    pub fn compacted(&self) -> Revision {
+        self.store.compacted()
+    }
+
     /// Lets a function refuse or change writes, in place of the one before.
     pub fn set_admission(&mut self, admission: Option<Admission>) {
         self.admission = admission;

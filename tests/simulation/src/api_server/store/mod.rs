@@ -149,12 +149,15 @@ impl Store {
 }
 
 impl Store {
-    /// Lets the objects of a resource belong to another schema of their kind. That is no change of the objects.
-    pub fn replace_kind(&mut self, resource: &str, kind: &Arc<super::kinds::Kind>) {
+    /// Lets the objects of a resource belong to other schemas of the versions in which they are kept. That is no change of the objects.
+    pub fn replace_kinds(&mut self, resource: &str, versions: &[Arc<super::kinds::Kind>]) {
         for object in self.objects.get_mut(resource).into_iter().flat_map(BTreeMap::values_mut) {
-            let mut moved = (**object).clone();
-            moved.kind = kind.clone();
-            *object = Arc::new(moved);
+            let kind = versions.iter().find(|kind| kind.names.version == object.kind.names.version);
+            if let Some(kind) = kind {
+                let mut moved = (**object).clone();
+                moved.kind = kind.clone();
+                *object = Arc::new(moved);
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use http::Response;
 use serde_json::Value;
 
 use super::{
+    definitions::DEFINITIONS,
     dispatch::Part,
     draft::{Draft, body, convert, in_version, match_namespace, read, take_apart, writer},
 };
@@ -15,7 +16,7 @@ use crate::api_server::{
     admission::{Admitted, admit_write},
     causes::Causes,
     codec::as_kept,
-    error::{ApiError, json_response},
+    error::{ApiError, Details, json_response},
     kinds::Kind,
     managed::update,
     metadata,
@@ -25,6 +26,7 @@ use crate::api_server::{
 
 impl ApiServer {
     pub(super) fn create(&mut self, call: &Call<'_>, kind: &Arc<Kind>) -> Result<Response<Bytes>, ApiError> {
+        self.check_definition(kind)?;
         let body = body(call, kind)?;
         let mut value = read(call, kind, body)?;
         let said = take_apart(&mut value);
@@ -36,6 +38,22 @@ impl ApiServer {
         let managed = update(&kind.empty, &value, managed, &writer((&manager, call.now), kind, Part::Main));
         let created = self.create_from(call, kind, Draft { value, version: said.version, managed })?;
         Ok(self.respond(201, &created, kind))
+    }
+
+    /// Refuses new objects of a kind whose definition is on its way out. An apply that creates is not refused, as by a real server.
+    fn check_definition(&self, kind: &Kind) -> Result<(), ApiError> {
+        let definition = self.store.get(DEFINITIONS, &kind.resource).filter(|_| kind.is_custom());
+        if definition.is_none_or(|definition| !definition.is_deleting()) {
+            return Ok(());
+        }
+        let mut error = ApiError::method_not_allowed();
+        error.message = "create not allowed while custom resource definition is terminating".to_owned();
+        error.details = Some(Box::new(Details {
+            group: kind.names.group.to_string(),
+            kind: kind.names.plural.to_string(),
+            ..Details::default()
+        }));
+        Err(error)
     }
 
     /// Creates an object, once it is known what it is to be and who owns its fields.

@@ -12,7 +12,7 @@ use crate::api_server::{
 };
 
 /// The kind whose objects add kinds.
-const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 impl ApiServer {
     /// Serves what there is to serve after a write. In a real server a controller does it a moment later.
@@ -39,10 +39,10 @@ impl ApiServer {
         }
     }
 
-    /// The objects of a kind belong to its present schema.
+    /// The objects of a kind belong to the present schema of the version in which they are kept. They stay in that version until they
+    /// are written.
     fn move_objects(&mut self, resource: &str) {
-        if let Some(stored) = self.served.stored(resource).cloned() {
-            self.store.replace_kind(resource, &stored);
-        }
+        let versions: Vec<_> = self.served.iter().filter(|kind| *kind.resource == *resource).cloned().collect();
+        self.store.replace_kinds(resource, &versions);
     }
 }

@@ -40,7 +40,7 @@ impl ApiServer {
     ) -> Result<Response<Bytes>, ApiError> {
         let Some(request) = Request::parse(http) else { return self.document(http.uri().path()) };
         if request.plural.is_empty() {
-            return self.discovery(&request);
+            return self.discovery(&request, http.uri().path());
         }
         let verb = request.verb(http.method());
         let call = Call { now, user, request, verb, http };
@@ -92,25 +92,27 @@ impl ApiServer {
         Ok(kind.clone())
     }
 
-    fn discovery(&self, request: &Request<'_>) -> Result<Response<Bytes>, ApiError> {
-        let found = match (request.group, request.version) {
-            ("", "") => Some(discovery::groups(&self.served)),
-            (group, version) => discovery::resources(&self.served, group, version),
-        };
-        found.map(|found| json_response(200, found.to_string().into())).ok_or_else(ApiError::no_such_path)
+    fn discovery(&self, request: &Request<'_>, path: &str) -> Result<Response<Bytes>, ApiError> {
+        let found = self.served.document(path, || {
+            let found = match (request.group, request.version) {
+                ("", "") => Some(discovery::groups(&self.served)),
+                (group, version) => discovery::resources(&self.served, group, version),
+            };
+            Some(found?.to_string().into())
+        });
+        found.map(|found| json_response(200, found)).ok_or_else(ApiError::no_such_path)
     }
 
     fn document(&self, path: &str) -> Result<Response<Bytes>, ApiError> {
         match path {
-            "/openapi/v3" | "/openapi/v3/" => {
-                let index = discovery::openapi_index(&self.catalog, &self.served);
-                Ok(json_response(200, index.to_string().into()))
-            }
             "/version" => Ok(json_response(200, version().to_string().into())),
             "/healthz" | "/livez" | "/readyz" => Ok(Response::new(Bytes::from_static(b"ok"))),
             _ => {
-                let path = path.strip_prefix("/openapi/v3/").ok_or_else(ApiError::no_such_path)?;
-                let document = discovery::openapi_document(&self.catalog, &self.served, path);
+                let name = path.strip_prefix("/openapi/v3").ok_or_else(ApiError::no_such_path)?.trim_start_matches('/');
+                let document = self.served.document(path, || match name {
+                    "" => Some(discovery::openapi_index(&self.catalog, &self.served).to_string().into()),
+                    name => discovery::openapi_document(&self.catalog, &self.served, name),
+                });
                 document.map(|document| json_response(200, document)).ok_or_else(ApiError::no_such_path)
             }
         }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
 
-use super::create::shown_as;
+use super::{create::shown_as, draft::in_version};
 use crate::api_server::{
     ApiServer, Call,
     error::{ApiError, json_response},
@@ -23,6 +23,17 @@ struct Continue {
 }
 
 impl ApiServer {
+    /// An object in a version of its kind, if that is served; else as it is kept.
+    pub fn in_version(&self, object: &Arc<Object>, api_version: &str) -> Arc<Object> {
+        if *object.kind.api_version == *api_version {
+            return object.clone();
+        }
+        let Some(kind) = self.served.by_kind(api_version, &object.kind.names.kind) else { return object.clone() };
+        let value = in_version(object, kind);
+        let converted = Object::new(kind.clone(), object.key.clone(), value, object.managed.clone());
+        Arc::new(converted.at(object.revision))
+    }
+
     pub(super) fn get(&mut self, call: &Call<'_>, kind: &Arc<Kind>) -> Result<Response<Bytes>, ApiError> {
         self.check_version(&call.request.query)?;
         let key = kind.key(call.request.namespace, call.request.name);

@@ -124,8 +124,10 @@ impl ApiServer {
         let has_finalizers = value["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
         let is_over =
             live.is_deleting() && live.metadata("deletionGracePeriodSeconds").as_i64().unwrap_or_default() == 0;
-        let stored = live.kind.clone();
-        let value = if is_same { live.value.clone() } else { as_kept(convert(value, kind, &stored), &stored) };
+        // What is kept in a version that objects are no longer kept in moves with its next write, whatever that changes.
+        let stored = self.served.stored(&live.kind.resource).unwrap_or(&live.kind).clone();
+        let is_kept = is_same && stored.names.version == live.kind.names.version;
+        let value = if is_kept { live.value.clone() } else { as_kept(convert(value, kind, &stored), &stored) };
         let object = Object::new(stored, live.key.clone(), value, managed);
         if is_over && !has_finalizers && !self.waits_for_content(&object) {
             let last = object.at(live.revision);

@@ -106,6 +106,13 @@ impl ApiServer {
         Ok(watch)
     }
 
+    /// Whether the kind of a watch is still served as when the watch began.
+    pub fn serves(&self, watch: &Watch) -> bool {
+        let names = &watch.kind.names;
+        let served = self.served.find(&names.group, &names.version, &names.plural);
+        served.is_some_and(|served| Arc::ptr_eq(served, &watch.kind))
+    }
+
     /// The lines (JSON, each with a newline at its end) that a watch has not delivered yet.
     pub fn events(&self, watch: &mut Watch, limit: Limit) -> Vec<Bytes> {
         let most = limit.lines.unwrap_or(usize::MAX);
