@@ -87,7 +87,7 @@ simulate: ## Run N simulated histories of the host from SEED on, or replay the o
 	@N='$(N)' SEED='$(SEED)' scripts/simulate.sh
 
 .PHONY: mutations
-mutations: ## Break the host in twelve ways, and say after how many simulated histories each is found
+mutations: ## Break the host in many ways, and say after how many simulated histories each is found
 	@scripts/prepare.sh
 	@N='$(N)' SEED='$(SEED)' scripts/mutations.sh
 

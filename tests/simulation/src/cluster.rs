@@ -2,25 +2,32 @@
 //! is shown to whoever judges it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use kube::client::Body;
-use pilothouse_controller::observable::Observable;
+use pilothouse_controller::{observable::Observable, schema::SchemaCache};
 use serde_json::{Value, json};
 
 use crate::{
     api_server::{
-        About, Admission, Admitted, ApiError, ApiServer, Catalog, CatalogError, Change, Limit, Object, User, Watch,
+        About, Admission, Admitted, ApiError, ApiServer, Catalog, CatalogError, Change, Limit, Object, Revision, User,
+        Watch,
     },
     documents,
     fault::RequestClass,
     host_id::HostId,
-    kinds,
-    paths::{NAMESPACE, OWN_NAMESPACE},
+    kinds::{self, WidgetVersions},
+    paths::OWN_NAMESPACE,
+    plugin::{
+        scope::{Place, Scope},
+        simulated::Code,
+        spec::ChildKind,
+    },
     properties::writes::{HostWrite, Writes},
     record::Record,
     time::Time,
@@ -34,7 +41,12 @@ const DOCUMENTS: [&str; 2] = ["/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1"];
 
 /// A cluster with the kinds of the simulation and nothing else. Made once, and copied for each history.
 pub struct Template {
-    server: ApiServer,
+    namespaced: ApiServer,
+    cluster: ApiServer,
+    /// How the plugin of the simulation runs.
+    pub(crate) code: Code,
+    /// The schemas that hosts have parsed.
+    pub(crate) schemas: SchemaCache,
     documents: Arc<BTreeMap<String, Response<Bytes>>>,
 }
 
@@ -42,7 +54,11 @@ pub struct Template {
 pub struct Cluster {
     server: Mutex<ApiServer>,
     documents: Arc<BTreeMap<String, Response<Bytes>>>,
-    revision: Observable<u64>,
+    revision: Observable<Revision>,
+    /// The newest resource version of each resource.
+    signals: Mutex<HashMap<String, Arc<Observable<Revision>>>>,
+    /// When which resource version was the newest.
+    times: Mutex<Vec<(Duration, Revision)>>,
     /// The kinds that admission refuses when a host writes them.
     refused: Arc<Mutex<BTreeSet<String>>>,
     time: Time,
@@ -51,58 +67,94 @@ pub struct Cluster {
 }
 
 impl Template {
-    /// Makes it.
+    /// Makes it, with the plugin as native code.
     ///
     /// # Errors
     /// If the API server's documents are not as they should be.
     pub fn new() -> Result<Self, CatalogError> {
-        let mut server = ApiServer::new(Arc::new(Catalog::new()?));
-        let admin = User::admin("admin");
-        let namespaces = [NAMESPACE, OWN_NAMESPACE]
-            .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-        let namespaces = namespaces.map(|namespace| ("/api/v1/namespaces".to_owned(), namespace));
-        let definitions = [kinds::simulated_crd(), kinds::widget_crd()].map(|crd| (kinds::crds().all(), crd));
-        for (path, body) in namespaces.into_iter().chain(definitions) {
-            if let Some(request) = request(&Method::POST, &path, Some(&body)) {
-                let answer = server.handle(Time::origin(), &admin, &request);
-                if !answer.status().is_success() {
-                    tracing::error!("{path}: {}", text(answer.body()));
-                }
-            }
-        }
+        Self::with(Code::Native)
+    }
+
+    /// Makes it, with the plugin as this code.
+    ///
+    /// # Errors
+    /// As [`Template::new`].
+    pub fn with(code: Code) -> Result<Self, CatalogError> {
+        let catalog = Arc::new(Catalog::new()?);
+        let mut namespaced = prepared(catalog.clone(), Scope::Namespaced);
         let documents = DOCUMENTS.iter().filter_map(|path| {
-            let answer = server.handle(Time::origin(), &admin, &request(&Method::GET, path, None)?);
+            let request = request(&Method::GET, path, None)?;
+            let answer = namespaced.handle(Time::origin(), &User::admin("admin"), &request);
             Some(((*path).to_owned(), answer.map(|document| documents::reduced(&document))))
         });
         let documents = Arc::new(documents.collect());
-        Ok(Self { server, documents })
+        let (cluster, schemas) = (prepared(catalog, Scope::Cluster), SchemaCache::shared());
+        Ok(Self { namespaced, cluster, code, schemas, documents })
     }
+}
+
+/// An API server with the kinds of a scope.
+fn prepared(catalog: Arc<Catalog>, scope: Scope) -> ApiServer {
+    let mut server = ApiServer::new(catalog);
+    let namespaces = [Place::Home.namespace(), Place::Away.namespace(), OWN_NAMESPACE];
+    let mut definitions = vec![kinds::object_crd(scope), kinds::widget_crd(WidgetVersions::First)];
+    definitions.extend((scope == Scope::Cluster).then(kinds::cluster_widget_crd));
+    let namespaces = namespaces.map(|name| (kinds::namespaces().all(), namespace(name)));
+    let definitions = definitions.into_iter().map(|crd| (kinds::crds().all(), crd));
+    for (path, body) in namespaces.into_iter().chain(definitions) {
+        if let Some(request) = request(&Method::POST, &path, Some(&body)) {
+            let answer = server.handle(Time::origin(), &User::admin("admin"), &request);
+            if !answer.status().is_success() {
+                tracing::error!("{path}: {}", text(answer.body()));
+            }
+        }
+    }
+    server
+}
+
+/// A namespace as somebody creates it.
+pub fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
 impl Cluster {
     /// A cluster of its own.
-    pub fn new(template: &Template, time: Time, record: Record, writes: Arc<Writes>) -> Arc<Self> {
-        let mut server = template.server.clone();
+    pub fn new(template: &Template, scope: Scope, time: Time, record: Record, writes: Arc<Writes>) -> Arc<Self> {
+        let mut server = match scope {
+            Scope::Namespaced => template.namespaced.clone(),
+            Scope::Cluster => template.cluster.clone(),
+        };
         let refused = Arc::<Mutex<BTreeSet<String>>>::default();
         server.set_admission(Some(admission(refused.clone())));
         let revision = Observable::new(server.revision());
         let documents = template.documents.clone();
-        Arc::new(Self { server: Mutex::new(server), documents, revision, refused, time, record, writes })
+        let times = Mutex::new(vec![(Duration::ZERO, server.revision())]);
+        let (server, signals) = (Mutex::new(server), Mutex::default());
+        Arc::new(Self { server, documents, revision, signals, times, refused, time, record, writes })
     }
 
     /// The newest resource version.
-    pub fn revision(&self) -> u64 {
+    pub fn revision(&self) -> Revision {
         self.revision.get()
     }
 
     /// Waits until the newest resource version is another one.
-    pub async fn until_changed(&self, from: u64) {
+    pub async fn until_changed(&self, from: Revision) {
         self.revision.wait_for(|revision| *revision != from).await;
+    }
+
+    /// The newest resource version of anything of a resource, to be waited for.
+    pub fn signal(&self, resource: &str) -> Arc<Observable<Revision>> {
+        let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        match signals.get(resource) {
+            Some(signal) => signal.clone(),
+            None => signals.entry(resource.to_owned()).or_default().clone(),
+        }
     }
 
     /// A host sends a request, which is on its way now.
     pub fn sent(&self, host: HostId, request: &Request<Body>) {
-        self.record.note(&host.to_string(), || format!("{} {}", request.method(), request.uri()));
+        self.record.note(host, || format!("{} {}", request.method(), request.uri()));
         let is_write = RequestClass::Write.has(request) || RequestClass::Event.has(request);
         if !is_write {
             return;
@@ -153,9 +205,29 @@ impl Cluster {
         self.server().watch(self.time.now(), &User::admin(&host.to_string()), request).map_err(Box::new)
     }
 
-    /// The lines that a watch did not deliver yet.
-    pub fn events(&self, watch: &mut Watch) -> Vec<Bytes> {
-        self.server().events(watch, Limit::default())
+    /// The lines that a watch did not deliver yet, up to a revision if there is one.
+    pub fn events(&self, watch: &mut Watch, revision: Option<Revision>) -> Vec<Bytes> {
+        self.server().events(watch, Limit { revision, lines: None })
+    }
+
+    /// Whether the kind of a watch is still served as when the watch began. An API server ends a watch of which it is not.
+    pub fn serves(&self, watch: &Watch) -> bool {
+        self.server().serves(watch)
+    }
+
+    /// The newest resource version that there was some time ago.
+    pub fn revision_before(&self, ago: Duration) -> Revision {
+        let then = self.time.elapsed().saturating_sub(ago);
+        let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = times.partition_point(|(time, _)| *time <= then);
+        times.get(later.saturating_sub(1)).map_or(0, |(_, revision)| *revision)
+    }
+
+    /// How long ago the first resource version after this one was made; none if there is none.
+    pub fn age_after(&self, revision: Revision) -> Option<Duration> {
+        let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = times.partition_point(|(_, known)| *known <= revision);
+        times.get(next).map(|(time, _)| self.time.elapsed().saturating_sub(*time))
     }
 
     /// A bookmark.
@@ -177,19 +249,21 @@ impl Cluster {
         self.announce(&server);
     }
 
-    /// An object of the default namespace, if it exists.
-    pub fn get(&self, resource: &str, name: &str) -> Option<Arc<Object>> {
-        self.server().object(resource, "default", name).cloned()
+    /// An object, if it exists. The namespace is empty for one without.
+    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        self.server().object(resource, namespace, name).cloned()
     }
 
-    /// A cluster-scoped object, if it exists.
-    pub fn get_cluster_scoped(&self, resource: &str, name: &str) -> Option<Arc<Object>> {
-        self.server().object(resource, "", name).cloned()
-    }
-
-    /// All objects of a kind in the default namespace.
+    /// All objects of a kind but those of the hosts' own namespace.
     pub fn objects(&self, resource: &str) -> Vec<Arc<Object>> {
-        self.server().objects(resource).filter(|object| object.namespace() == "default").cloned().collect()
+        self.server().objects(resource).filter(|object| object.namespace() != OWN_NAMESPACE).cloned().collect()
+    }
+
+    /// All children of a kind, and what else is of it, in the version that plugins know.
+    pub fn children(&self, kind: ChildKind) -> Vec<Arc<Object>> {
+        let server = self.server();
+        let objects = server.objects(kind.resource()).filter(|object| object.namespace() != OWN_NAMESPACE);
+        objects.map(|object| server.in_version(object, kind.api_version())).collect()
     }
 
     /// Forgets what happened until now.
@@ -213,9 +287,14 @@ impl Cluster {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// How many things garbage collection has to do.
-    pub fn pending_garbage(&self) -> usize {
-        self.server().pending_garbage()
+    /// The resource version up to which what happened is forgotten.
+    pub fn compacted(&self) -> Revision {
+        self.server().compacted()
+    }
+
+    /// How many things garbage collection has to do, if it had nothing to do at a revision.
+    pub fn pending_garbage_after(&self, idle: Revision) -> usize {
+        self.server().pending_garbage_after(idle)
     }
 
     /// Garbage collection does one of them.
@@ -240,7 +319,19 @@ impl Cluster {
     }
 
     fn announce(&self, server: &ApiServer) {
-        self.revision.set(server.revision());
+        let (revision, before) = (server.revision(), self.revision.get());
+        if revision == before {
+            return;
+        }
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).push((self.time.elapsed(), revision));
+        for object in server.changes_since(before).iter().filter_map(Change::object) {
+            self.signal(&object.kind.resource).set(revision);
+            // A change of a definition is one for those who watch its kind.
+            if *object.kind.resource == *kinds::DEFINITIONS {
+                self.signal(object.name()).set(revision);
+            }
+        }
+        self.revision.set(revision);
     }
 
     fn server(&self) -> MutexGuard<'_, ApiServer> {

@@ -4,9 +4,32 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::plugin::spec::ChildKind;
+use crate::plugin::{scope::Scope, spec::ChildKind};
+
+/// What ends the names of schemas that are read in full: the kinds' own, and what the plugin and others write of them. All that others
+/// refer to is taken to be anything, for nobody writes it.
+const READ: [&str; 18] = [
+    ".ConfigMap",
+    ".Container",
+    ".ContainerPort",
+    ".Deployment",
+    ".DeploymentCondition",
+    ".DeploymentSpec",
+    ".DeploymentStatus",
+    ".DeploymentStrategy",
+    ".LabelSelector",
+    ".ObjectMeta",
+    ".OwnerReference",
+    ".PodSpec",
+    ".PodTemplateSpec",
+    ".RollingUpdateDeployment",
+    ".Secret",
+    ".Service",
+    ".ServicePort",
+    ".ServiceSpec",
+];
 
 /// A document with the schemas of the children's kinds and of what they refer to; the same document if it cannot be read.
 pub fn reduced(document: &Bytes) -> Bytes {
@@ -20,10 +43,15 @@ pub fn reduced(document: &Bytes) -> Bytes {
     while let Some(name) = wanted.pop() {
         if let Some(schema) = schemas.get(&name) {
             let mut references = BTreeSet::new();
-            collect(schema, &mut references);
+            if is_read(&name) {
+                collect(schema, &mut references);
+            }
             wanted.extend(references.into_iter().filter(|name| !kept.contains(name)));
             kept.insert(name);
         }
+    }
+    for (_, schema) in schemas.iter_mut().filter(|(name, schema)| !is_read(name) && schema["type"] == "object") {
+        *schema = json!({"type": "object"});
     }
     *schemas = std::mem::take(schemas).into_iter().filter(|(name, _)| kept.contains(name)).collect::<Map<_, _>>();
     // What can be done with the kinds is of no interest to hosts.
@@ -31,9 +59,13 @@ pub fn reduced(document: &Bytes) -> Bytes {
     whole.to_string().into()
 }
 
+fn is_read(name: &str) -> bool {
+    READ.iter().any(|end| name.ends_with(end))
+}
+
 fn is_wanted(schema: &Value) -> bool {
     let kinds = schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten();
-    kinds.into_iter().any(|kind| ChildKind::ALL.iter().any(|child| kind["kind"] == child.as_str()))
+    kinds.into_iter().any(|kind| ChildKind::all(Scope::Cluster).iter().any(|child| kind["kind"] == child.as_str()))
 }
 
 /// The names of the schemas that one refers to.
@@ -51,20 +83,21 @@ fn collect(schema: &Value, names: &mut BTreeSet<String>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn what_the_kinds_refer_to_stays() {
+    fn what_the_kinds_refer_to_stays_as_far_as_it_is_read() {
         let of = |kind: &str| json!([{"group": "", "version": "v1", "kind": kind}]);
         let document = json!({"paths": {"/a": {}}, "components": {"schemas": {
-            "Secret": {"x-kubernetes-group-version-kind": of("Secret"), "properties": {"a": {"$ref": "#/c/A"}}},
-            "Pod": {"x-kubernetes-group-version-kind": of("Pod"), "properties": {"b": {"$ref": "#/c/B"}}},
-            "A": {"items": [{"$ref": "#/c/C"}]}, "B": {}, "C": {"properties": {"a": {"$ref": "#/c/A"}}},
+            "v1.Secret": {"x-kubernetes-group-version-kind": of("Secret"), "properties": {"a": {"$ref": "#/c/v1.PodSpec"}}},
+            "v1.Pod": {"x-kubernetes-group-version-kind": of("Pod"), "properties": {"b": {"$ref": "#/c/B"}}},
+            "v1.PodSpec": {"items": [{"$ref": "#/c/C"}]}, "B": {},
+            "C": {"type": "object", "properties": {"b": {"$ref": "#/c/B"}}},
         }}});
         let reduced: Value = serde_json::from_slice(&reduced(&document.to_string().into())).unwrap_or_default();
-        let names: Vec<_> = reduced["components"]["schemas"].as_object().into_iter().flat_map(Map::keys).collect();
-        assert_eq!(names, ["A", "C", "Secret"]);
+        let schemas = &reduced["components"]["schemas"];
+        let names: Vec<_> = schemas.as_object().into_iter().flat_map(Map::keys).collect();
+        assert_eq!(names, ["C", "v1.PodSpec", "v1.Secret"]);
+        assert_eq!(schemas["C"], json!({"type": "object"}));
     }
 }

@@ -1,12 +1,18 @@
 //! `simulate`: searches histories for violations of the host's properties, shrinks what it finds, and replays it.
 
-use std::{num::NonZero, path::PathBuf, process::ExitCode, thread};
+use std::{
+    num::NonZero,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+};
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use pilothouse_simulation::{
     cluster::Template,
     history::{generate, step::History},
+    plugin::{component::Component, simulated::Code},
     run::{Recording, run},
     search::{Search, Summary, search},
     shrink::shrink,
@@ -20,6 +26,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
+    /// Run the plugin as this WebAssembly component (`target/guests/simulated.wasm`) and not as native code. Slower; nothing else
+    /// differs.
+    #[arg(long, global = true, value_name = "FILE")]
+    component: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -58,8 +68,8 @@ enum Command {
 }
 
 fn main() -> Result<ExitCode> {
-    let command = Arguments::parse().command;
-    let template = Template::new()?;
+    let Arguments { component, command } = Arguments::parse();
+    let template = Template::with(code(component.as_deref())?)?;
     match command {
         Command::Search { n, seed, threads, keep_going, no_shrink } => {
             let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get));
@@ -77,6 +87,12 @@ fn main() -> Result<ExitCode> {
             replay(&template, history, shrink)
         }
     }
+}
+
+fn code(component: Option<&Path>) -> Result<Code> {
+    let Some(file) = component else { return Ok(Code::Native) };
+    let cache = std::env::temp_dir().join("pilothouse-simulation");
+    Ok(Code::Component(Component::load(file, &cache).with_context(|| file.display().to_string())?))
 }
 
 fn report(template: &Template, summary: &Summary, shrinks: bool) -> Result<ExitCode> {

@@ -1,7 +1,4 @@
-//! Where the objects of a simulation are: their namespaces, and the paths of their kinds.
-
-/// The namespace of the objects.
-pub const NAMESPACE: &str = "default";
+//! The paths of kinds and objects, and the hosts' own namespace.
 
 /// The hosts' own namespace.
 pub const OWN_NAMESPACE: &str = "pilothouse";
@@ -11,18 +8,10 @@ pub const OWN_NAMESPACE: &str = "pilothouse";
 pub struct KindPath(String);
 
 impl KindPath {
-    /// The paths of a kind in [`NAMESPACE`].
-    pub fn of(api_version: &str, kind: &str) -> Self {
-        Self::below(api_version, &format!("namespaces/{NAMESPACE}/"), kind)
-    }
-
-    /// The paths of a cluster-scoped kind.
-    pub fn cluster_scoped(api_version: &str, kind: &str) -> Self {
-        Self::below(api_version, "", kind)
-    }
-
-    fn below(api_version: &str, scope: &str, kind: &str) -> Self {
+    /// The paths of a kind in a namespace; of a kind without namespaces if that is empty.
+    pub fn of(api_version: &str, kind: &str, namespace: &str) -> Self {
         let root = if api_version.contains('/') { "apis" } else { "api" };
+        let scope = if namespace.is_empty() { String::new() } else { format!("namespaces/{namespace}/") };
         Self(format!("/{root}/{api_version}/{scope}{}s", kind.to_lowercase()))
     }
 

@@ -1,7 +1,7 @@
 //! The record of a history: who did what, in the order in which it happened. Writing is skipped where nobody will read it.
 
 use std::{
-    fmt::Write,
+    fmt::{self, Write},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -29,9 +29,9 @@ impl Record {
     }
 
     /// Adds a line.
-    pub fn note(&self, who: &str, what: impl FnOnce() -> String) {
+    pub fn note(&self, who: impl fmt::Display, what: impl FnOnce() -> String) {
         let Some(inner) = &self.0 else { return };
-        let (at, what) = (inner.time.elapsed().as_secs_f64(), what());
+        let (at, who, what) = (inner.time.elapsed().as_secs_f64(), who.to_string(), what());
         let mut text = inner.text.lock().unwrap_or_else(PoisonError::into_inner);
         if writeln!(text, "{at:>9.3} {who:<10} {what}").is_err() {
             tracing::error!("a line does not go into the record");

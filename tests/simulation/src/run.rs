@@ -13,10 +13,10 @@ use crate::{
     cluster::Template,
     history::step::{History, Step},
     log,
-    properties::{Property, Violation, at_rest, at_rest::Snapshot, fresh},
+    properties::{Property, Violation, at_rest, fresh},
     record::Record,
     time::Time,
-    world::{World, users},
+    world::World,
 };
 
 /// How long everything may take to come to rest once nothing goes wrong any more. It is more than the longest pause between two tries
@@ -81,6 +81,9 @@ async fn live(template: &Template, history: &History, recording: Recording) -> s
 }
 
 async fn through(world: &Arc<World>, history: &History) -> Result<(), Violation> {
+    if history.is_ordinary() {
+        world.watch_ready();
+    }
     for timed in &history.steps {
         tokio::time::sleep(Duration::from_millis(timed.after.into())).await;
         world.take(&timed.step).await;
@@ -93,13 +96,14 @@ async fn through(world: &Arc<World>, history: &History) -> Result<(), Violation>
     world.calm();
     come_to_rest(world).await?;
     be_quiet(world).await?;
+    world.watch_ready();
     if history.seed.is_multiple_of(RESTARTED) {
         restart(world).await?;
     }
-    users::create_fresh(&world.cluster);
+    world.users.create_fresh();
     come_to_rest(world).await?;
-    fresh::difference(&Snapshot::of(&world.cluster)).map_or(Ok(()), Err)?;
-    users::delete_all(&world.cluster);
+    fresh::difference(&world.snapshot()).map_or(Ok(()), Err)?;
+    world.users.delete_all();
     come_to_rest(world).await?;
     leave_nothing(world).await
 }
@@ -116,9 +120,12 @@ async fn come_to_rest(world: &Arc<World>) -> Result<(), Violation> {
     loop {
         tokio::time::sleep(pause).await;
         so_far(world)?;
-        let problem = match users::install_crd(&world.cluster) {
-            true => at_rest::problem(&Snapshot::of(&world.cluster), world.version()),
-            false => Some(Violation { property: Property::ComesToRest, what: "a CRD is still going".to_owned() }),
+        let problem = match world.users.prepare() {
+            true => at_rest::problem(&world.snapshot(), world.version()),
+            false => Some(Violation {
+                property: Property::ComesToRest,
+                what: "a CRD or a namespace is still going".to_owned(),
+            }),
         };
         let Some(problem) = problem else { return Ok(()) };
         if Instant::now() > end {
@@ -137,7 +144,7 @@ async fn be_quiet(world: &Arc<World>) -> Result<(), Violation> {
         so_far(world)?;
         let (after, latest) = world.writes.count();
         if after == before {
-            return at_rest::problem(&Snapshot::of(&world.cluster), world.version()).map_or(Ok(()), Err);
+            return at_rest::problem(&world.snapshot(), world.version()).map_or(Ok(()), Err);
         }
         if Instant::now() > end {
             let what = format!("{} writes while nothing changed; the latest: {latest}", after - before);
@@ -163,7 +170,7 @@ async fn restart(world: &Arc<World>) -> Result<(), Violation> {
 
 /// Waits until all objects are gone with what they control.
 async fn leave_nothing(world: &Arc<World>) -> Result<(), Violation> {
-    let snapshot = Snapshot::of(&world.cluster);
+    let snapshot = world.snapshot();
     match snapshot.objects.first() {
         None => so_far(world)?,
         Some(object) => {

@@ -1,12 +1,17 @@
 //! Histories that every change must pass: some thousands drawn from seeds, all that once showed a defect, and some twice, for a seed must
 //! decide everything.
 
-use std::{fs, path::Path, thread};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_simulation::{
     cluster::Template,
     history::{generate, step::History},
+    plugin::{component::Component, simulated::Code},
     run::{Recording, run},
     search::{Search, search},
 };
@@ -16,6 +21,9 @@ const HISTORIES: u64 = 2_000;
 
 /// How many histories run twice.
 const TWICE: u64 = 40;
+
+/// How many histories run with the plugin as WebAssembly.
+const COMPONENT: u64 = 20;
 
 #[test]
 fn every_history_ends_as_it_shall() -> Result<()> {
@@ -41,6 +49,25 @@ fn what_was_mended_stays_mended() -> Result<()> {
         cases += 1;
     }
     ensure!(cases > 2, "the cases lie elsewhere");
+    Ok(())
+}
+
+/// The plugin as WebAssembly, through the engine, and as a native function: line by line the same history.
+#[test]
+fn a_component_leads_to_the_same_histories_as_a_native_plugin() -> Result<()> {
+    let target = env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
+    let (file, cache) = (target.join("guests/simulated.wasm"), target.join("tmp/simulated"));
+    let component =
+        Component::load(&file, &cache).with_context(|| format!("'{}' is built by `make plugins`", file.display()))?;
+    let (native, component) = (Template::new()?, Template::with(Code::Component(component))?);
+    for seed in 1..=COMPONENT {
+        let history = generate::history(seed);
+        let (first, second) = (run(&native, &history, Recording::On)?, run(&component, &history, Recording::On)?);
+        let mut lines = first.record.lines().zip(second.record.lines());
+        let difference = lines.find(|(first, second)| first != second);
+        ensure!(first.record == second.record, "seed {seed}: {difference:?}");
+    }
     Ok(())
 }
 

@@ -4,10 +4,17 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 
-use super::step::{ChildRef, Edit, History, Hosts, Propagation, Step, Timed};
+use serde_json::{Value, json};
+
+use super::{
+    from_schema,
+    step::{ChildRef, Edit, History, Hosts, Patched, Propagation, Step, Timed},
+};
 use crate::{
     fault::{Fault, RequestClass, WatchTrouble},
+    kinds::{self, WidgetVersions},
     plugin::{
+        scope::{Place, Scope},
         spec::{ChildKind, ChildSpec, Spec},
         version::Version,
     },
@@ -25,17 +32,39 @@ const CHILDREN: [&str; 3] = ["a", "b", "c"];
 /// The plurals of the kinds that are watched.
 const PLURALS: [&str; 6] = ["simulateds", "configmaps", "secrets", "services", "deployments", "widgets"];
 
+/// By how many seconds the clock of a host may be ahead.
+const AHEAD: [i32; 6] = [0, 0, 7, 3_600, -3_600, 40_000_000];
+
 /// The history of a seed.
 pub fn history(seed: u64) -> History {
     let mut rng = Rng::with_seed(seed);
     let hosts = if rng.u8(0..5) == 0 { Hosts::Elected } else { Hosts::Single };
+    let scope = if rng.u8(0..5) == 0 { Scope::Cluster } else { Scope::Namespaced };
+    let mood = if rng.u8(0..6) == 0 { Mood::Ordinary } else { Mood::Eventful };
     let version = one_of(&mut rng, &[Version::First, Version::First, Version::WithoutSecrets, Version::Finalizing]);
     let latency = one_of(&mut rng, &[0, 1, 5, 50]);
     let lag = one_of(&mut rng, &[0, 5, 50, 2_000]);
-    let mut drawing = Drawing { rng, hosts, specs: BTreeMap::new(), focus: None };
+    let ahead = [one_of(&mut rng, &AHEAD), one_of(&mut rng, &AHEAD)];
+    let mut drawing = Drawing { rng, hosts, scope, specs: BTreeMap::new(), focus: None };
     let mut steps = vec![Timed { after: 500, step: drawing.apply() }];
-    steps.extend((1..STEPS).map(|_| Timed { after: pause(&mut drawing.rng), step: drawing.step() }));
-    History { seed, hosts, version, latency, lag, steps }
+    steps.extend((1..STEPS).map(|_| {
+        let after = pause(&mut drawing.rng);
+        let step = match mood {
+            Mood::Ordinary => drawing.ordinary_step(),
+            Mood::Eventful => drawing.step(),
+        };
+        Timed { after, step }
+    }));
+    History { seed, hosts, ahead, scope, version, latency, lag, steps }
+}
+
+/// What kind of steps a history has.
+#[derive(Clone, Copy)]
+enum Mood {
+    /// Those of users alone.
+    Ordinary,
+    /// All.
+    Eventful,
 }
 
 fn one_of<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
@@ -57,6 +86,7 @@ fn pause(rng: &mut Rng) -> u32 {
 struct Drawing {
     rng: Rng,
     hosts: Hosts,
+    scope: Scope,
     /// The latest spec of each object.
     specs: BTreeMap<String, Spec>,
     /// The child that was touched last.
@@ -65,42 +95,94 @@ struct Drawing {
 
 impl Drawing {
     fn step(&mut self) -> Step {
-        let hosts = self.hosts;
         match self.rng.u8(0..100) {
-            0..24 => self.apply(),
-            24..27 => Step::Touch { object: object(&mut self.rng) },
-            27..33 => self.delete(),
-            33..54 => self.touch_child(),
-            54..59 => Step::Followed { value: (self.rng.u8(0..3) > 0).then(|| self.rng.u8(0..4)) },
-            59..63 => Step::Swap { version: one_of(&mut self.rng, &Version::ALL) },
-            63 => Step::RemovePlugin,
-            64 => Step::RemoveCrd,
-            65 => Step::InstallCrd,
-            66 => Step::Pause { lasts: one_of(&mut self.rng, &[100, 11_000, 30_000]) },
+            0..49 => self.ordinary_step(),
+            49..56 => self.touch_child(),
+            56..61 => self.administer(),
+            61..67 => self.change_cluster(),
             67..69 => {
-                let refuses = self.rng.bool();
-                Step::Admission { kind: one_of(&mut self.rng, &ChildKind::ALL), refuses }
+                let (refuses, kinds) = (self.rng.bool(), ChildKind::all(self.scope));
+                Step::Admission { kind: one_of(&mut self.rng, kinds), refuses }
             }
             69..82 => {
-                let rng = &mut self.rng;
+                let (rng, hosts) = (&mut self.rng, self.hosts);
                 Step::Request { class: class(rng, hosts), skip: rng.u16(0..3), fault: fault(rng) }
             }
-            82..90 => {
+            82..89 => {
                 let rng = &mut self.rng;
                 let kind = (rng.u8(0..3) > 0).then(|| one_of(rng, &PLURALS).to_owned());
                 Step::Watches { kind, trouble: trouble(rng) }
             }
-            90..92 => Step::Compact,
-            92..95 => {
-                let back_after = one_of(&mut self.rng, &[1, 100, 5_000]);
-                Step::Crash { host: host(&mut self.rng, hosts), back_after }
-            }
-            95 => Step::Restart { host: host(&mut self.rng, hosts) },
-            96..98 => {
-                let lasts = one_of(&mut self.rng, &[10, 1_000, 20_000]);
-                Step::Partition { host: host(&mut self.rng, hosts), lasts }
-            }
+            _ => self.disturb_host(),
+        }
+    }
+
+    /// What users do every day.
+    fn ordinary_step(&mut self) -> Step {
+        match self.rng.u8(0..50) {
+            0..22 => self.apply(),
+            22..25 => Step::Touch { object: object(&mut self.rng) },
+            25..30 => self.delete(),
+            30..40 => self.edit_child(),
+            40..44 => Step::Followed { value: (self.rng.u8(0..3) > 0).then(|| self.rng.u8(0..4)) },
+            44..49 => self.patch(),
             _ => Step::Rest,
+        }
+    }
+
+    /// What administrators do with the plugin.
+    fn administer(&mut self) -> Step {
+        match self.rng.u8(0..5) {
+            0 => Step::RemovePlugin,
+            _ => Step::Swap { version: one_of(&mut self.rng, &Version::ALL) },
+        }
+    }
+
+    /// What administrators do with kinds and namespaces.
+    fn change_cluster(&mut self) -> Step {
+        match self.rng.u8(0..6) {
+            0 => Step::RemoveCrd,
+            1 => Step::InstallCrd,
+            2 | 3 => Step::WidgetVersions { versions: one_of(&mut self.rng, &WidgetVersions::ALL) },
+            4 => Step::DeleteNamespace { place: place(&mut self.rng, self.scope) },
+            _ => Step::CreateNamespace { place: place(&mut self.rng, self.scope) },
+        }
+    }
+
+    fn disturb_host(&mut self) -> Step {
+        let hosts = self.hosts;
+        let host = host(&mut self.rng, hosts);
+        match self.rng.u8(0..11) {
+            0 => Step::Compact,
+            1..4 => Step::Crash { host, back_after: one_of(&mut self.rng, &[1, 100, 5_000]) },
+            4 => Step::Restart { host },
+            5 | 6 => Step::Partition { host, lasts: one_of(&mut self.rng, &[10, 1_000, 20_000]) },
+            7 => Step::Pause { lasts: one_of(&mut self.rng, &[100, 11_000, 30_000]) },
+            _ => Step::MoveConnection { host, behind: one_of(&mut self.rng, &[0, 0, 100, 1_000, 10_000]) },
+        }
+    }
+
+    /// Something that a schema allows, of an object or of a child that has one.
+    fn patch(&mut self) -> Step {
+        let patch = |field: &str, value: Value| json!({field: value});
+        match self.rng.u8(0..5) {
+            0..3 => {
+                let spec = from_schema::draw(&mut self.rng, &kinds::object_spec(self.scope));
+                Step::Patch { of: Patched::Object(object(&mut self.rng)), patch: patch("spec", spec) }
+            }
+            3 => {
+                let mut status = from_schema::draw(&mut self.rng, &kinds::object_status());
+                // Where the plugin says null, the value of somebody else stays if the host does not know the schema yet.
+                status.as_object_mut().map(|status| status.remove("followed"));
+                Step::Patch { of: Patched::Status(object(&mut self.rng)), patch: patch("status", status) }
+            }
+            _ => {
+                let (version, child) = (one_of(&mut self.rng, &["v1", "v1", "v2"]), self.child());
+                let kind = if child.kind == ChildKind::ClusterWidget { child.kind } else { ChildKind::Widget };
+                let spec = from_schema::draw(&mut self.rng, &kinds::widget_spec(version));
+                let of = Patched::Child(ChildRef { kind, ..child }, version.to_owned());
+                Step::Patch { of, patch: patch("spec", spec) }
+            }
         }
     }
 
@@ -110,17 +192,23 @@ impl Drawing {
         Step::Delete { object, propagation: one_of(&mut self.rng, &[Background, Background, Foreground, Orphan]) }
     }
 
-    fn touch_child(&mut self) -> Step {
+    fn edit_child(&mut self) -> Step {
         let child = self.child();
-        match self.rng.u8(0..21) {
+        match self.rng.u8(0..16) {
             0..8 => {
                 let edits = [Edit::Value, Edit::Remove, Edit::ForeignLabel, Edit::PluginLabel, Edit::Owner];
                 Step::EditChild { child, edit: one_of(&mut self.rng, &edits) }
             }
             8..14 => Step::DeleteChild { child },
-            14..16 => Step::CopyChild { child },
-            16..19 => Step::OccupyName { child },
-            _ => Step::Adopt { child },
+            _ => Step::CopyChild { child },
+        }
+    }
+
+    fn touch_child(&mut self) -> Step {
+        match self.rng.u8(0..10) {
+            0..5 => self.edit_child(),
+            5..8 => Step::OccupyName { child: self.child() },
+            _ => Step::Adopt { child: self.child() },
         }
     }
 
@@ -131,11 +219,15 @@ impl Drawing {
         }
         let object = object(&mut self.rng);
         let wanted = self.specs.get(&object).map(|spec| spec.children.clone()).unwrap_or_default();
-        let (kind, name) = match self.rng.choice(&wanted) {
-            Some(wanted) if self.rng.u8(0..4) > 0 => (wanted.kind, wanted.name.clone()),
-            _ => (kind(&mut self.rng), one_of(&mut self.rng, &CHILDREN).to_owned()),
+        let scope = self.scope;
+        let (kind, name, place) = match self.rng.choice(&wanted) {
+            Some(wanted) if self.rng.u8(0..4) > 0 => (wanted.kind, wanted.name.clone(), wanted.place),
+            _ => {
+                let rng = &mut self.rng;
+                (kind(rng, scope), one_of(rng, &CHILDREN).to_owned(), place(rng, scope))
+            }
         };
-        let child = ChildRef { object, kind, name };
+        let child = ChildRef { object, kind, name, place };
         self.focus = Some(child.clone());
         child
     }
@@ -146,7 +238,7 @@ impl Drawing {
         let latest = self.specs.get(&object).cloned().filter(|_| self.rng.bool());
         let spec = match latest {
             Some(latest) => self.changed(latest),
-            None => spec(&mut self.rng),
+            None => spec(&mut self.rng, self.scope),
         };
         self.specs.insert(object.clone(), spec.clone());
         Step::Apply { object, spec }
@@ -154,12 +246,26 @@ impl Drawing {
 
     fn changed(&mut self, mut spec: Spec) -> Spec {
         let index = self.rng.usize(0..spec.children.len().max(1));
-        match spec.children.get_mut(index) {
-            Some(child) if self.rng.bool() => child.value = self.rng.u8(0..8),
-            Some(_) => drop(spec.children.remove(index)),
-            None => return self::spec(&mut self.rng),
+        let Some(child) = spec.children.get_mut(index) else { return self::spec(&mut self.rng, self.scope) };
+        match self.rng.u8(0..6) {
+            0..3 => child.value = self.rng.u8(0..8),
+            // It moves to the other namespace, where the object has none.
+            3 => {
+                let mut moved = child.clone();
+                moved.place = place(&mut self.rng, self.scope);
+                spec.children.remove(index);
+                add(&mut spec.children, moved);
+            }
+            _ => drop(spec.children.remove(index)),
         }
         spec
+    }
+}
+
+/// Adds a child that is not there yet. The same kind and name in two namespaces are two.
+fn add(children: &mut Vec<ChildSpec>, new: ChildSpec) {
+    if !children.iter().any(|child| child.is_same(&new)) {
+        children.push(new);
     }
 }
 
@@ -174,25 +280,47 @@ fn object(rng: &mut Rng) -> String {
     one_of(rng, &[OBJECTS[0], OBJECTS[0], OBJECTS[1]]).to_owned()
 }
 
-fn kind(rng: &mut Rng) -> ChildKind {
-    use ChildKind::{ConfigMap, Deployment, Secret, Service, Widget};
-    one_of(rng, &[ConfigMap, ConfigMap, ConfigMap, Secret, Service, Deployment, Widget])
+fn kind(rng: &mut Rng, scope: Scope) -> ChildKind {
+    use ChildKind::{ClusterWidget, ConfigMap, Deployment, Secret, Service, Widget};
+    match scope {
+        Scope::Namespaced => one_of(rng, &[ConfigMap, ConfigMap, ConfigMap, Secret, Service, Deployment, Widget]),
+        Scope::Cluster => one_of(rng, &[ConfigMap, ConfigMap, Secret, Service, Deployment, Widget, ClusterWidget]),
+    }
 }
 
-fn spec(rng: &mut Rng) -> Spec {
+fn place(rng: &mut Rng, scope: Scope) -> Place {
+    match scope {
+        Scope::Namespaced => Place::Home,
+        Scope::Cluster => one_of(rng, &Place::ALL),
+    }
+}
+
+fn spec(rng: &mut Rng, scope: Scope) -> Spec {
     let mut children: Vec<ChildSpec> = Vec::new();
     for _ in 0..rng.usize(0..4) {
-        let (kind, name) = (kind(rng), one_of(rng, &CHILDREN).to_owned());
-        if children.iter().all(|child| (child.kind, &child.name) != (kind, &name)) {
-            let (value, extra, keep) = (rng.u8(0..8), rng.u8(0..3) == 0, rng.u8(0..10) == 0);
-            children.push(ChildSpec { kind, name, value, extra, keep });
-        }
+        let (kind, name, place) = (kind(rng, scope), one_of(rng, &CHILDREN).to_owned(), place(rng, scope));
+        let (value, extra, keep) = (rng.u8(0..8), rng.u8(0..3) == 0, rng.u8(0..10) == 0);
+        let child = ChildSpec { kind, name, place, value, extra, keep };
+        let twin = (scope == Scope::Cluster && rng.u8(0..4) == 0).then(|| ChildSpec {
+            place: other(place),
+            value: rng.u8(0..8),
+            ..child.clone()
+        });
+        add(&mut children, child);
+        twin.into_iter().for_each(|twin| add(&mut children, twin));
     }
     Spec {
         children,
         follows: (rng.u8(0..4) == 0).then(|| "followed".to_owned()),
         awaits: rng.u8(0..4) == 0,
         requeue_after: None,
+    }
+}
+
+fn other(place: Place) -> Place {
+    match place {
+        Place::Home => Place::Away,
+        Place::Away => Place::Home,
     }
 }
 

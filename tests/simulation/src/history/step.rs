@@ -2,10 +2,13 @@
 //! are written to files and read from them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     fault::{Fault, RequestClass, WatchTrouble},
+    kinds::WidgetVersions,
     plugin::{
+        scope::{Place, Scope},
         spec::{ChildKind, Spec},
         version::Version,
     },
@@ -20,6 +23,21 @@ pub struct ChildRef {
     pub kind: ChildKind,
     /// What its name has after the object's name and a hyphen.
     pub name: String,
+    /// Its namespace, if the object has none.
+    #[serde(default, skip_serializing_if = "Place::is_home")]
+    pub place: Place,
+}
+
+/// What a patch is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Patched {
+    /// The object with this name.
+    Object(String),
+    /// The status of the object with this name.
+    Status(String),
+    /// A child, through this version of its kind.
+    Child(ChildRef, String),
 }
 
 /// What happens to what belongs to a deleted object.
@@ -98,6 +116,13 @@ pub enum Step {
         /// The child.
         child: ChildRef,
     },
+    /// Somebody patches something with what was drawn from its schema.
+    Patch {
+        /// What.
+        of: Patched,
+        /// The patch, as JSON merge patches are.
+        patch: Value,
+    },
     /// Somebody sets the value of the ConfigMap that objects follow, or deletes it.
     Followed {
         /// Its value; none to delete it.
@@ -114,6 +139,21 @@ pub enum Step {
     RemoveCrd,
     /// The CRD of the kind `Widget` is created.
     InstallCrd,
+    /// The kind `Widget` has other versions from now on.
+    WidgetVersions {
+        /// Which.
+        versions: WidgetVersions,
+    },
+    /// A namespace is deleted with all that is in it.
+    DeleteNamespace {
+        /// Which.
+        place: Place,
+    },
+    /// A namespace is created.
+    CreateNamespace {
+        /// Which.
+        place: Place,
+    },
     /// Admission refuses what hosts write of this kind, from now on or no more.
     Admission {
         /// The kind.
@@ -158,6 +198,13 @@ pub enum Step {
         /// For how many milliseconds.
         lasts: u32,
     },
+    /// A host's connection goes to another API server, whose watches are this far behind. What is not read from a cache is up to date.
+    MoveConnection {
+        /// Which host.
+        host: usize,
+        /// How many milliseconds behind.
+        behind: u32,
+    },
     /// Everything stands still, as if the machine was suspended. Then it goes on, and all clocks have gone on.
     Pause {
         /// For how many milliseconds.
@@ -165,6 +212,25 @@ pub enum Step {
     },
     /// Nothing, and everybody is given time until nothing changes any more. The properties of rest must hold then.
     Rest,
+}
+
+impl Step {
+    /// Whether it is what users do every day: nothing fails, and nobody is in the way of the hosts.
+    pub fn is_ordinary(&self) -> bool {
+        use Step::{Apply, CopyChild, Delete, DeleteChild, EditChild, Followed, Patch, Rest, Touch};
+        matches!(
+            self,
+            Apply { .. }
+                | Touch { .. }
+                | Delete { .. }
+                | EditChild { .. }
+                | DeleteChild { .. }
+                | CopyChild { .. }
+                | Followed { .. }
+                | Patch { .. }
+                | Rest
+        )
+    }
 }
 
 /// A step and the time that passes before it.
@@ -193,6 +259,12 @@ pub struct History {
     pub seed: u64,
     /// The hosts.
     pub hosts: Hosts,
+    /// By how many seconds the clock of each host is ahead.
+    #[serde(default = "ahead")]
+    pub ahead: [i32; 2],
+    /// Where the objects live.
+    #[serde(default)]
+    pub scope: Scope,
     /// The first version of the plugin.
     pub version: Version,
     /// How long a request and its answer take at most, in milliseconds each.
@@ -201,4 +273,16 @@ pub struct History {
     pub lag: u32,
     /// What happens.
     pub steps: Vec<Timed>,
+}
+
+/// How the clocks differ where a history does not say it.
+fn ahead() -> [i32; 2] {
+    [0, 3_600]
+}
+
+impl History {
+    /// Whether nothing fails in it.
+    pub fn is_ordinary(&self) -> bool {
+        self.steps.iter().all(|timed| timed.step.is_ordinary())
+    }
 }

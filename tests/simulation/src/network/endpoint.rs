@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use http::{Request, Response, StatusCode};
 use kube::client::Body;
@@ -63,8 +64,8 @@ async fn carry(
 ) -> Result<Response<AnswerBody>, BoxError> {
     let (parts, body) = request.into_parts();
     let request = Request::from_parts(parts, body.collect_bytes().await?);
-    let who = connection.id.to_string();
     if let Some(fault) = passage.fault {
+        let who = connection.id;
         network.record.note("network", || format!("{fault:?} for {who}: {} {}", request.method(), request.uri()));
     }
     match passage.fault {
@@ -89,6 +90,7 @@ async fn carry(
         wait(passage.after).await;
         return Ok(answer);
     }
+    let request = from_cache(&network, &connection, request);
     let answer = network.cluster.handle(connection.id, &request);
     match passage.fault {
         Some(Fault::CrashAfter(back_after)) => {
@@ -105,6 +107,21 @@ async fn carry(
     }
     connection.until_connected().await;
     Ok(answer.map(whole))
+}
+
+/// A list that may come from the API server's cache, as one of what that cache knows. Everything else is read where it is written.
+fn from_cache(network: &Network, connection: &Connection, request: Request<Bytes>) -> Request<Bytes> {
+    let uri = request.uri().to_string();
+    let is_cached = uri.split(['?', '&']).any(|parameter| parameter == "resourceVersion=0");
+    let Some(behind) = network.behind(connection.id.host).filter(|_| is_cached) else { return request };
+    let known = network.cluster.revision_before(behind).max(network.cluster.compacted());
+    let exact = format!("resourceVersion={known}&resourceVersionMatch=Exact");
+    let uri = uri.replace("resourceVersionMatch=NotOlderThan", "").replace("resourceVersion=0", &exact);
+    let (mut parts, body) = request.into_parts();
+    if let Ok(uri) = uri.parse() {
+        parts.uri = uri;
+    }
+    Request::from_parts(parts, body)
 }
 
 /// Waits; not even for a moment if there is nothing to wait for.

@@ -61,6 +61,8 @@ struct State {
     /// Faults that wait for a request, with how many go through before.
     faults: Vec<(RequestClass, u16, Fault)>,
     watches: Watches,
+    /// How far the watches of each host's API server are behind, in milliseconds.
+    behind: BTreeMap<usize, u32>,
 }
 
 /// The open watches, and what happens to those that come.
@@ -74,7 +76,19 @@ struct Watches {
     replays: Vec<(Option<String>, u16)>,
 }
 
+impl Watches {
+    /// Something happens to some of the open ones.
+    fn suffer(&self, trouble: WatchTrouble, is_meant: impl Fn(&OpenWatch) -> bool) {
+        for watch in self.open.values().filter(|watch| is_meant(watch)) {
+            if watch.troubles.send(trouble).is_err() {
+                tracing::debug!("a watch ended before its trouble");
+            }
+        }
+    }
+}
+
 struct OpenWatch {
+    host: usize,
     plural: String,
     troubles: mpsc::UnboundedSender<WatchTrouble>,
 }
@@ -96,7 +110,8 @@ impl Network {
         delays: Delays,
         crashes: mpsc::UnboundedSender<Crash>,
     ) -> Arc<Self> {
-        let state = State { random: Rng::with_seed(seed), delays, faults: Vec::new(), watches: Watches::default() };
+        let (random, watches) = (Rng::with_seed(seed), Watches::default());
+        let state = State { random, delays, faults: Vec::new(), watches, behind: BTreeMap::new() };
         Arc::new(Self { cluster, record, state: Mutex::new(state), crashes })
     }
 
@@ -112,14 +127,23 @@ impl Network {
             WatchTrouble::Lag(more) => drop(state.watches.lags.insert(plural.unwrap_or_default().to_owned(), more)),
             WatchTrouble::Replay(events) => state.watches.replays.push((plural.map(str::to_owned), events)),
             WatchTrouble::Cut | WatchTrouble::Break | WatchTrouble::Stall | WatchTrouble::Expire => {
-                let is_meant = |watch: &&OpenWatch| plural.is_none_or(|plural| watch.plural == plural);
-                for watch in state.watches.open.values().filter(is_meant) {
-                    if watch.troubles.send(trouble).is_err() {
-                        tracing::debug!("a watch ended before its trouble");
-                    }
-                }
+                state.watches.suffer(trouble, |watch| plural.is_none_or(|plural| watch.plural == plural));
             }
         }
+    }
+
+    /// A host's connection goes to another API server, whose watches are this many milliseconds behind. The watches of the one before
+    /// end.
+    pub fn move_connection(&self, host: usize, behind: u32) {
+        let mut state = self.lock();
+        state.behind.insert(host, behind);
+        state.watches.suffer(WatchTrouble::Cut, |watch| watch.host == host);
+    }
+
+    /// How far the watches of a host are behind; none if they are not.
+    fn behind(&self, host: usize) -> Option<Duration> {
+        let behind = self.lock().behind.get(&host).copied().filter(|behind| *behind > 0);
+        behind.map(|behind| Duration::from_millis(behind.into()))
     }
 
     /// From now on nothing goes wrong any more.
@@ -128,6 +152,7 @@ impl Network {
         state.faults.clear();
         state.watches.lags.clear();
         state.watches.replays.clear();
+        state.behind.clear();
     }
 
     /// A random number below a limit, for whoever else needs one.
@@ -163,11 +188,11 @@ impl Network {
         Duration::from_millis((usual + more).into())
     }
 
-    fn open_watch(&self, plural: &str) -> (u64, mpsc::UnboundedReceiver<WatchTrouble>) {
+    fn open_watch(&self, host: usize, plural: &str) -> (u64, mpsc::UnboundedReceiver<WatchTrouble>) {
         let (troubles, receiver) = mpsc::unbounded_channel();
         let watches = &mut self.lock().watches;
         watches.next += 1;
-        watches.open.insert(watches.next, OpenWatch { plural: plural.to_owned(), troubles });
+        watches.open.insert(watches.next, OpenWatch { host, plural: plural.to_owned(), troubles });
         (watches.next, receiver)
     }
 

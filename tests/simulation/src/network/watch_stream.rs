@@ -8,6 +8,7 @@ use futures::stream;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
+use pilothouse_controller::observable::Observable;
 use tokio::{select, sync::mpsc, time::Instant};
 use tower::BoxError;
 
@@ -15,7 +16,10 @@ use super::{
     Connection, Network,
     answer::{AnswerBody, whole},
 };
-use crate::{api_server::Watch, fault::WatchTrouble};
+use crate::{
+    api_server::{Revision, Watch},
+    fault::WatchTrouble,
+};
 
 /// How long a watch lasts that asks for no time-out, as in kube-apiserver at least.
 const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -31,12 +35,13 @@ pub(super) fn start(network: &Arc<Network>, connection: &Connection, request: &R
         Ok(watch) => watch,
         Err(refusal) => return refusal.map(whole),
     };
-    let (number, troubles) = network.open_watch(&plural);
+    let (number, troubles) = network.open_watch(connection.id.host, &plural);
     let asked = parameter(request, "timeoutSeconds").and_then(|seconds| seconds.parse().ok());
     let ends = Instant::now() + asked.map_or(TIMEOUT, Duration::from_secs);
     let open = OpenStream {
         network: network.clone(),
         connection: connection.clone(),
+        signal: network.cluster.signal(&watch.kind().resource),
         watch,
         plural,
         number,
@@ -52,6 +57,8 @@ pub(super) fn start(network: &Arc<Network>, connection: &Connection, request: &R
 struct OpenStream {
     network: Arc<Network>,
     connection: Connection,
+    /// The newest revision of what is watched.
+    signal: Arc<Observable<Revision>>,
     watch: Watch,
     plural: String,
     number: u64,
@@ -83,8 +90,9 @@ impl OpenStream {
             if self.state == State::Ended {
                 return None;
             }
-            let revision = self.network.cluster.revision();
-            let lines = self.network.cluster.events(&mut self.watch);
+            let revision = self.signal.get();
+            let known = self.known_revision();
+            let lines = self.network.cluster.events(&mut self.watch, known);
             if !lines.is_empty() {
                 if let Some(trouble) = self.pause().await {
                     return self.suffer(trouble);
@@ -94,12 +102,18 @@ impl OpenStream {
                 }
                 return Some(Ok(Frame::data(lines.concat().into())));
             }
+            if !self.network.cluster.serves(&self.watch) {
+                self.state = State::Ended;
+                return None;
+            }
+            let wakes = known.and_then(|known| self.learns(known)).unwrap_or(self.ends);
             select! {
                 biased;
                 trouble = self.troubles.recv() => if let Some(trouble) = trouble {
                     return self.suffer(trouble);
                 },
-                () = self.network.cluster.until_changed(revision) => {}
+                () = self.signal.wait_for(|newest| *newest != revision) => {}
+                () = tokio::time::sleep_until(wakes), if wakes < self.ends => {}
                 () = tokio::time::sleep_until(self.ends) => {
                     self.state = State::Ended;
                     let bookmark = self.network.cluster.bookmark(&self.watch);
@@ -107,6 +121,18 @@ impl OpenStream {
                 }
             }
         }
+    }
+
+    /// The newest revision that the API server's watches know; none if they know all.
+    fn known_revision(&self) -> Option<Revision> {
+        self.network.behind(self.connection.id.host).map(|behind| self.network.cluster.revision_before(behind))
+    }
+
+    /// When an API server that is behind knows more than this revision; none if there is no more.
+    fn learns(&self, known: Revision) -> Option<Instant> {
+        let behind = self.network.behind(self.connection.id.host)?;
+        let age = self.network.cluster.age_after(known)?;
+        Some(Instant::now() + behind.saturating_sub(age) + Duration::from_millis(1))
     }
 
     /// Waits until the events that are there now arrive. Returns what happens to the watch meanwhile.

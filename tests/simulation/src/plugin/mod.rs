@@ -1,6 +1,10 @@
-//! The plugin of the simulation: what its objects say, what it answers, and how the host sees it.
+//! The plugin of the simulation: what its objects say and what it answers (the guest `simulated`, which is linked here natively), and
+//! how the host sees it.
 
-pub mod decide;
-pub mod native;
-pub mod spec;
-pub mod version;
+pub mod component;
+mod convert;
+pub mod manifest;
+mod native;
+pub mod simulated;
+
+pub use ::simulated::{decide, scope, spec, version};

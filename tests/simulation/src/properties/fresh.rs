@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Property, Violation, at_rest::Snapshot};
-use crate::plugin::decide::spec_of;
+use super::{Property, Violation, snapshot::Snapshot};
+use crate::plugin::spec::Spec;
 
 /// What the name of the fresh object has after that of the one it is compared with.
 pub const FRESH: &str = "-fresh";
@@ -17,7 +17,7 @@ pub fn difference(snapshot: &Snapshot) -> Option<Violation> {
     let originals =
         snapshot.objects.iter().map(|object| &object.value).filter(|object| !name_of(object).ends_with(FRESH));
     for original in originals {
-        let lacks_followed = spec_of(original).follows.is_some() && snapshot.followed(original).is_none();
+        let lacks_followed = Spec::of(original).follows.is_some() && snapshot.followed(original).is_none();
         if lacks_followed {
             // The plugin leaves the children as they are, and a fresh object has none.
             continue;
@@ -45,7 +45,10 @@ pub fn difference(snapshot: &Snapshot) -> Option<Violation> {
 fn children(snapshot: &Snapshot, object: &Value, name: &str) -> Vec<Value> {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let mut children: Vec<_> = snapshot.controlled_by(uid).map(|child| normalised(child, name)).collect();
-    children.sort_by_key(|child| (child["kind"].to_string(), child["metadata"]["name"].to_string()));
+    let key = |child: &Value| {
+        [&child["kind"], &child["metadata"]["name"], &child["metadata"]["namespace"]].map(Value::to_string)
+    };
+    children.sort_by_key(key);
     children
 }
 
@@ -62,7 +65,7 @@ fn normalised(child: &Value, owner: &str) -> Value {
         Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
     };
     child["metadata"] = serde_json::json!({
-        "name": metadata["name"], "labels": map("labels"), "annotations": map("annotations"),
+        "name": metadata["name"], "namespace": metadata["namespace"], "labels": map("labels"), "annotations": map("annotations"),
     });
     child.as_object_mut().map(|child| child.remove("status"));
     renamed(child, owner)

@@ -1,8 +1,11 @@
 //! What must hold in every history. `writes.rs` judges each write of a host when it happens, `at_rest.rs` what is there when nothing
-//! changes any more, `fresh.rs` compares it with what a fresh object leads to. Nothing here changes anything.
+//! changes any more, `fresh.rs` compares it with what a fresh object leads to, `ready.rs` looks at every moment. Nothing here changes
+//! anything.
 
 pub mod at_rest;
 pub mod fresh;
+pub mod ready;
+pub mod snapshot;
 mod subset;
 pub mod writes;
 
@@ -25,6 +28,8 @@ pub enum Property {
     OneWriter,
     /// A host changes nothing of an object but its status and finalizers.
     ObjectsAreTheirUsers,
+    /// `Ready` is not true while a child that it speaks of is wrong for longer than the events take.
+    ReadyIsTrue,
     /// An object that needs work is worked on, whatever went wrong before.
     ComesToRest,
     /// At rest nothing is written.

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -11,10 +12,15 @@ use pilothouse_engine::contract::Response;
 use serde_json::Value;
 
 use super::{Property, Violation, subset::missing};
-use crate::{host_id::HostId, plugin::version::KIND};
+use crate::{host_id::HostId, paths::OWN_NAMESPACE, plugin::scope::Scope};
 
-/// A child by kind and name.
-type ChildName = (String, String);
+/// A child by kind, namespace and name. The namespace is empty for one without.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ChildName {
+    kind: String,
+    namespace: String,
+    name: String,
+}
 
 /// One write of a host.
 #[derive(Clone, Copy, Debug)]
@@ -56,13 +62,14 @@ impl Writes {
     /// A host's plugin answered for an object of which it was shown these children.
     pub fn answered(&self, host: HostId, (object, shown): (&Value, &[Value]), response: &Response) {
         let uid = text(object, "/metadata/uid").to_owned();
+        let namespace = text(object, "/metadata/namespace");
         let children: Option<BTreeMap<ChildName, Value>> = response.children.as_ref().map(|children| {
             let parsed = children.iter().filter_map(|child| serde_json::from_str::<Value>(&child.object).ok());
-            parsed.map(|child| (name_of(&child), child)).collect()
+            parsed.map(|child| (ChildName::of(&child).or_in(namespace), child)).collect()
         });
         let mut inner = self.lock();
         let wanted = children.iter().flat_map(BTreeMap::keys);
-        let shown: BTreeSet<_> = shown.iter().map(name_of).collect();
+        let shown: BTreeSet<_> = shown.iter().map(ChildName::of).collect();
         let missing =
             wanted.filter(|name| !inner.existing.contains(*name) && !shown.contains(*name)).cloned().collect();
         inner.missing.insert((host, uid.clone()), missing);
@@ -74,14 +81,15 @@ impl Writes {
     }
 
     /// A user lets an object adopt what has this kind and name.
-    pub fn may_be_adopted(&self, kind: &str, name: &str) {
-        self.lock().adoptable.insert((kind.to_owned(), name.to_owned()));
+    pub fn may_be_adopted(&self, kind: &str, namespace: &str, name: &str) {
+        let (kind, namespace, name) = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+        self.lock().adoptable.insert(ChildName { kind, namespace, name });
     }
 
     /// Something came, changed or went, whoever did it.
     pub fn changed(&self, by_garbage_collection: bool, before: Option<&Value>, after: Option<&Value>) {
         let Some(object) = before.or(after) else { return };
-        let (mut inner, name) = (self.lock(), name_of(object));
+        let (mut inner, name) = (self.lock(), ChildName::of(object));
         match after {
             Some(_) => {
                 for missing in inner.missing.values_mut() {
@@ -108,16 +116,13 @@ impl Writes {
     /// A host changed something.
     pub fn wrote(&self, write: HostWrite<'_>) {
         let Some(object) = write.before.or(write.after) else { return };
-        let (kind, name) = name_of(object);
-        if ["Lease", "Event"].contains(&kind.as_str()) {
+        let name = ChildName::of(object);
+        // The record of kinds is the host's own.
+        if ["Lease", "Event"].contains(&name.kind.as_str()) || name.namespace == OWN_NAMESPACE {
             return;
         }
         let mut inner = self.lock();
-        let found = match (kind.as_str(), name.as_str()) {
-            ("ConfigMap", "pilothouse-kinds") => None,
-            (KIND, _) => of_object(write),
-            _ => inner.of_child(write, &(kind, name)),
-        };
+        let found = if Scope::is_reconciled(&object["kind"]) { of_object(write) } else { inner.of_child(write, &name) };
         inner.violations.extend(found);
     }
 
@@ -125,6 +130,11 @@ impl Writes {
     pub fn wrote_without_lease(&self, host: HostId, holder: &str, what: &str) {
         let what = format!("{host} sends {what} while the Lease names '{holder}'");
         self.lock().violations.push(Violation { property: Property::OneWriter, what });
+    }
+
+    /// Something else was violated.
+    pub fn violated(&self, violation: Violation) {
+        self.lock().violations.push(violation);
     }
 
     /// How many writes there were, and the latest.
@@ -165,7 +175,7 @@ impl Inner {
         let owner = match self.owner(before, name) {
             Ok(owner) => owner,
             Err(why) => {
-                let what = format!("{} writes {}/{}, which {why}", write.host, name.0, name.1);
+                let what = format!("{} writes {name}, which {why}", write.host);
                 return Some(Violation { property: Property::OnlyOwnObjects, what });
             }
         };
@@ -181,12 +191,12 @@ impl Inner {
                 Some(_) => return None,
                 None => {
                     let missing = self.missing.get(&of).and_then(|missing| missing.first())?;
-                    let what = format!("{} deletes {}/{} before {missing:?} exists", write.host, name.0, name.1);
+                    let what = format!("{} deletes {name} before {missing} exists", write.host);
                     return Some(Violation { property: Property::DeletesLast, what });
                 }
             },
         };
-        let what = format!("{} deletes {}/{}, but {why}", write.host, name.0, name.1);
+        let what = format!("{} deletes {name}, but {why}", write.host);
         Some(Violation { property: Property::OnlyUnwantedDeleted, what })
     }
 
@@ -199,8 +209,8 @@ impl Inner {
         };
         let Some(after) = after else {
             if owners(before).any(|owner| self.released.contains(&(uid.clone(), owner))) {
-                let (kind, name) = name_of(before);
-                let what = format!("{kind}/{name} was left behind on purpose, and got its deleted owner again");
+                let name = ChildName::of(before);
+                let what = format!("{name} was left behind on purpose, and got its deleted owner again");
                 self.violations.push(Violation { property: Property::OrphansStay, what });
             }
             return;
@@ -217,13 +227,12 @@ impl Inner {
         let annotation = |key: &str| child["metadata"]["annotations"][key].as_str().unwrap_or_default();
         let label = |key: &str| child["metadata"]["labels"][key].as_str();
         match controller {
-            Some(owner) if owner["kind"] == KIND => Ok(owner["uid"].as_str().unwrap_or_default()),
+            Some(owner) if Scope::is_reconciled(&owner["kind"]) => Ok(owner["uid"].as_str().unwrap_or_default()),
             Some(owner) => Err(format!("{} '{}' controls", owner["kind"], owner["name"])),
             None if self.adoptable.contains(name) => Ok(label(labels::OWNER_UID).unwrap_or_default()),
             None => {
                 let group = text(child, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
-                let object = format!("{}/{}", text(child, "/metadata/namespace"), name.1);
-                let identity = labels::identity(&name.0, group, &object);
+                let identity = labels::identity(&name.kind, group, &name.object());
                 let owner = label(labels::OWNER_UID).filter(|_| annotation(labels::IDENTITY) == identity);
                 owner.ok_or_else(|| "has no owner and is not marked as a child".to_owned())
             }
@@ -240,8 +249,30 @@ fn is_recreated(wanted: &Value, live: &Value) -> bool {
     })
 }
 
-fn name_of(object: &Value) -> ChildName {
-    (text(object, "/kind").to_owned(), text(object, "/metadata/name").to_owned())
+impl ChildName {
+    fn of(object: &Value) -> Self {
+        let text = |pointer: &str| text(object, pointer).to_owned();
+        Self { kind: text("/kind"), namespace: text("/metadata/namespace"), name: text("/metadata/name") }
+    }
+
+    /// The same in a namespace, if it names none.
+    fn or_in(mut self, namespace: &str) -> Self {
+        if self.namespace.is_empty() {
+            self.namespace = namespace.to_owned();
+        }
+        self
+    }
+
+    /// The namespace, if there is one, and the name.
+    fn object(&self) -> String {
+        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+}
+
+impl fmt::Display for ChildName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.object())
+    }
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

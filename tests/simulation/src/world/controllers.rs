@@ -17,9 +17,14 @@ pub fn start(cluster: &Arc<Cluster>, network: &Arc<Network>) {
 }
 
 async fn follow(cluster: Arc<Cluster>, network: Arc<Network>) {
+    // When there was no garbage.
+    let mut idle = 0;
     loop {
         let revision = cluster.revision();
-        let (garbage, deployment) = (cluster.pending_garbage(), unfinished(&cluster));
+        let (garbage, deployment) = (cluster.pending_garbage_after(idle), unfinished(&cluster));
+        if garbage == 0 {
+            idle = revision;
+        }
         if garbage == 0 && deployment.is_none() {
             cluster.until_changed(revision).await;
             continue;
@@ -47,6 +52,6 @@ fn roll_out(cluster: &Cluster, deployment: &Object) {
         "observedGeneration": deployment.metadata("generation"), "replicas": replicas, "updatedReplicas": replicas,
         "readyReplicas": replicas, "availableReplicas": replicas,
     }});
-    let path = KindPath::of("apps/v1", "Deployment").named(deployment.name());
+    let path = KindPath::of("apps/v1", "Deployment", deployment.namespace()).named(deployment.name());
     cluster.ask("deployments", Method::PATCH, &format!("{path}/status"), Some(&status));
 }

@@ -8,9 +8,10 @@ use jiff::SignedDuration;
 use pilothouse_controller::{
     client::{self, Limits, REQUEST_TIMEOUT, fence::Fence},
     clock::Random,
-    host::{Host, HostConfig},
+    host::{Host, HostConfig, RightsCheck},
     leader::{Dependencies, Election, Settings},
     metrics::Metrics,
+    schema::SchemaCache,
 };
 use pilothouse_engine::contract::Response;
 use serde_json::Value;
@@ -25,8 +26,10 @@ use crate::{
     network::{Connection, Endpoint, Network},
     paths::OWN_NAMESPACE,
     plugin::{
-        native::{Listener, NativePlugin},
-        version::{PLUGIN, Version},
+        manifest::PLUGIN,
+        scope::Scope,
+        simulated::{Code, Listener, SimulatedPlugin},
+        version::Version,
     },
     properties::writes::Writes,
     time::Time,
@@ -50,6 +53,16 @@ pub struct Surroundings {
     pub seed: u64,
     /// Whether there is an election.
     pub hosts: Hosts,
+    /// By how many seconds the clock of each host is ahead.
+    pub ahead: [i32; 2],
+    /// Where the objects live.
+    pub scope: Scope,
+    /// How the plugin runs.
+    pub code: Code,
+    /// The schemas that the hosts of all histories share.
+    pub schemas: SchemaCache,
+    /// Whether hosts ask for their rights.
+    pub rights_check: RightsCheck,
 }
 
 /// A host that runs.
@@ -57,6 +70,8 @@ pub struct HostProcess {
     /// Its connection.
     pub connection: Connection,
     host: Arc<Host>,
+    scope: Scope,
+    code: Code,
     listener: Arc<dyn Listener>,
     task: AbortHandle,
     stop: Option<oneshot::Sender<()>>,
@@ -79,8 +94,8 @@ impl HostProcess {
         let connection = Connection::new(id);
         let endpoint = Endpoint::new(surroundings.network.clone(), connection.clone());
         let random = Random::seeded(surroundings.seed ^ ((id.host as u64) << 32) ^ u64::from(id.start));
-        let ahead = SignedDuration::from_secs(if id.host == 0 { 0 } else { 3_600 });
-        let clock = surroundings.time.clock(ahead);
+        let ahead = surroundings.ahead.get(id.host).copied().unwrap_or_default();
+        let clock = surroundings.time.clock(SignedDuration::from_secs(ahead.into()));
         let metrics = Metrics::new();
         let fence = match surroundings.hosts {
             Hosts::Single => Fence::open(),
@@ -93,6 +108,8 @@ impl HostProcess {
             fence: fence.clone(),
             clock: clock.clone(),
             random: random.clone(),
+            schemas: surroundings.schemas.clone(),
+            rights_check: surroundings.rights_check,
             ..HostConfig::default()
         };
         let host = Host::new(client, metrics.clone(), config);
@@ -119,12 +136,14 @@ impl HostProcess {
             }
         });
         let listener = Arc::new(HostListener { id, writes: surroundings.writes.clone() });
-        Self { connection, host, listener, task: task.abort_handle(), stop: Some(stop) }
+        let (scope, code) = (surroundings.scope, surroundings.code.clone());
+        Self { connection, host, scope, code, listener, task: task.abort_handle(), stop: Some(stop) }
     }
 
     /// Loads a version of the plugin.
     pub fn install(&self, version: Version) {
-        self.host.install(Arc::new(NativePlugin::new(version, self.listener.clone())), None);
+        let plugin = SimulatedPlugin::new(version, self.scope, self.code.clone(), self.listener.clone());
+        self.host.install(Arc::new(plugin), None);
     }
 
     /// How many objects the host remembers something of.

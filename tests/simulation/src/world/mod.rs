@@ -7,30 +7,44 @@
 
 mod controllers;
 mod host;
-pub mod users;
+mod ready;
+mod requests;
+mod users;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use pilothouse_controller::host::RightsCheck;
 use tokio::sync::mpsc;
 
 pub use self::host::LEASE;
-use self::host::{HostProcess, Surroundings};
+use self::{
+    host::{HostProcess, Surroundings},
+    ready::Watched,
+    users::Users,
+};
 use crate::{
     cluster::{Cluster, Template},
     history::step::{History, Hosts, Step},
     host_id::HostId,
     network::{Crash, Delays, Network},
     plugin::version::Version,
-    properties::writes::Writes,
+    properties::{ready::patience, snapshot::Snapshot, writes::Writes},
     record::Record,
     time::Time,
 };
 
 /// How long a host that ended by itself takes to come back.
 const RESTART: Duration = Duration::from_secs(1);
+
+/// One in so many histories has hosts that ask for their rights. It takes as long as half of a history and touches no object.
+const RIGHTS_CHECKED: u64 = 8;
+
+fn rights_check(seed: u64) -> RightsCheck {
+    if seed.is_multiple_of(RIGHTS_CHECKED) { RightsCheck::AtStart } else { RightsCheck::Never }
+}
 
 /// A simulated world.
 pub struct World {
@@ -40,8 +54,10 @@ pub struct World {
     pub network: Arc<Network>,
     /// Judges what the hosts write.
     pub writes: Arc<Writes>,
-    /// The time.
-    pub time: Time,
+    /// Everybody who acts but the hosts.
+    pub users: Users,
+    /// How long a child may be wrong while its object is ready.
+    patience: Duration,
     record: Record,
     surroundings: Surroundings,
     state: Mutex<State>,
@@ -53,6 +69,8 @@ struct State {
     /// The last version that was loaded.
     latest: Version,
     slots: Vec<Slot>,
+    /// Whether somebody looks at each moment whether `Ready` is true.
+    ready_is_watched: bool,
 }
 
 /// The place of one host.
@@ -66,7 +84,7 @@ impl World {
     /// A world in which nothing has happened yet. Needs a tokio runtime with a paused clock.
     pub fn begin(template: &Template, history: &History, time: Time, record: Record) -> Arc<Self> {
         let writes = Arc::<Writes>::default();
-        let cluster = Cluster::new(template, time, record.clone(), writes.clone());
+        let cluster = Cluster::new(template, history.scope, time, record.clone(), writes.clone());
         let (crashes, crashed) = mpsc::unbounded_channel();
         let (ended, ends) = mpsc::unbounded_channel();
         let delays = Delays { latency: history.latency, lag: history.lag };
@@ -78,14 +96,22 @@ impl World {
             ended,
             seed: history.seed,
             hosts: history.hosts,
+            ahead: history.ahead,
+            scope: history.scope,
+            code: template.code.clone(),
+            schemas: template.schemas.clone(),
+            rights_check: rights_check(history.seed),
         };
         let hosts = match history.hosts {
             Hosts::Single => 1,
             Hosts::Elected => 2,
         };
         let slots = (0..hosts).map(|_| Slot::default()).collect();
-        let state = State { version: Some(history.version), latest: history.version, slots };
-        let world = Arc::new(Self { cluster, network, writes, time, record, surroundings, state: Mutex::new(state) });
+        let state = State { version: Some(history.version), latest: history.version, slots, ready_is_watched: false };
+        let users = Users::new(cluster.clone(), writes.clone(), time, history.scope);
+        let patience = patience(history.latency, history.lag);
+        let state = Mutex::new(state);
+        let world = Arc::new(Self { cluster, network, writes, users, patience, record, surroundings, state });
         tokio::spawn(world.clone().follow_crashes(crashed));
         tokio::spawn(world.clone().follow_ends(ends));
         controllers::start(&world.cluster, &world.network);
@@ -119,8 +145,9 @@ impl World {
             }
             Step::Partition { host, lasts } => self.partition(*host, *lasts),
             Step::Pause { lasts } => tokio::time::advance(Duration::from_millis((*lasts).into())).await,
+            Step::MoveConnection { host, behind } => self.network.move_connection(*host, *behind),
             Step::Rest => {}
-            step => users::act(&self.cluster, &self.writes, self.time, step),
+            step => self.users.act(step),
         }
     }
 
@@ -130,7 +157,28 @@ impl World {
         self.network.calm();
         let latest = self.lock().latest;
         self.swap_if_removed(latest);
-        users::clear_the_way(&self.cluster);
+        self.users.clear_the_way();
+    }
+
+    /// Everything that is there now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(&self.cluster, self.surroundings.scope)
+    }
+
+    /// From now on, or since an earlier call, no object may be ready for long while a child of it is wrong.
+    pub fn watch_ready(self: &Arc<Self>) {
+        let is_watched = std::mem::replace(&mut self.lock().ready_is_watched, true);
+        if !is_watched {
+            let watched = Watched {
+                cluster: self.cluster.clone(),
+                writes: self.writes.clone(),
+                scope: self.surroundings.scope,
+                patience: self.patience,
+            };
+            // The world ends with its history.
+            let world = Arc::downgrade(self);
+            tokio::spawn(watched.look(move || world.upgrade().map(|world| world.version())));
+        }
     }
 
     /// How many objects the hosts remember something of.
@@ -168,7 +216,7 @@ impl World {
         let Some(slot) = state.slots.get_mut(host) else { return };
         let id = HostId { host, start: slot.starts };
         slot.starts += 1;
-        self.record.note(&id.to_string(), || "starts".to_owned());
+        self.record.note(id, || "starts".to_owned());
         let process = HostProcess::start(&self.surroundings, id);
         version.into_iter().for_each(|version| process.install(version));
         slot.process = Some(process);
@@ -181,7 +229,7 @@ impl World {
         let is_it = slot.process.as_ref().is_some_and(|process| process.connection.id == id);
         if let Some(process) = slot.process.take_if(|_| is_it) {
             process.kill();
-            self.record.note(&id.to_string(), || "ends".to_owned());
+            self.record.note(id, || "ends".to_owned());
         }
         is_it
     }

@@ -1,0 +1,171 @@
+//! What the plugin answers: a pure function of an object, its children, what it looked up, and the plugin's version. The properties
+//! of the simulation call it as well, to know what there shall be.
+
+use pilothouse_sdk::{
+    Condition, ConditionStatus, Handling, ImmutablePolicy, RemovalPolicy, Verdict,
+    raw::{Child, Response, Waiting},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    scope::{Place, Scope},
+    spec::{ChildKind, ChildSpec, Spec},
+    version::Version,
+};
+
+/// What an answer is based on.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The version of the plugin.
+    pub version: Version,
+    /// The object.
+    pub object: &'a Value,
+    /// Its children.
+    pub children: &'a [&'a Value],
+    /// The value of the ConfigMap that the object follows; none if that does not exist.
+    pub followed: Option<&'a str>,
+}
+
+/// The namespace and the name of the ConfigMap that an object follows; none if it follows none. Without a namespace it is the
+/// object's.
+pub fn followed(object: &Value) -> Option<(Option<&'static str>, String)> {
+    let namespace = (Scope::of(object) == Scope::Cluster).then(|| Place::Home.namespace());
+    Spec::of(object).follows.map(|name| (namespace, name))
+}
+
+/// The value of the ConfigMap that an object follows.
+pub fn value_of(followed: &Value) -> &str {
+    followed.pointer("/data/value").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The answer.
+pub fn decide(inputs: Inputs<'_>) -> Response {
+    let spec = Spec::of(inputs.object);
+    if spec.follows.is_some() && inputs.followed.is_none() {
+        return response(Verdict::Invalid("the ConfigMap that it follows does not exist".to_owned()));
+    }
+    let wanted = inputs.version.wanted(&spec);
+    let waits = spec.awaits && wanted.iter().any(|child| !is_available(child, inputs));
+    let verdict = if waits {
+        let message = "a Deployment is not available".to_owned();
+        Verdict::Wait(Waiting { reason: "Rollout".to_owned(), message, seconds: 60 })
+    } else {
+        Verdict::Done
+    };
+    let status = json!({"children": wanted.len(), "followed": inputs.followed});
+    Response {
+        // Whether the object is ready is up to its Deployments alone, if it awaits them, and not to all of its children.
+        conditions: vec![Condition {
+            condition_type: "Ready".to_owned(),
+            status: ConditionStatus::IsTrue,
+            reason: "Done".to_owned(),
+            message: String::new(),
+        }],
+        children: Some(wanted.iter().map(|child| desired(child, inputs)).collect()),
+        status: Some(status.to_string()),
+        requeue_after: spec.requeue_after,
+        ..response(verdict)
+    }
+}
+
+/// The answer for an object that is being deleted: no children, and the object may go.
+pub fn finalize() -> Response {
+    Response { children: Some(Vec::new()), ..response(Verdict::Done) }
+}
+
+fn response(verdict: Verdict) -> Response {
+    Response {
+        verdict,
+        children: None,
+        removes_many: false,
+        status: None,
+        conditions: Vec::new(),
+        events: Vec::new(),
+        measurements: Vec::new(),
+        requeue_after: None,
+    }
+}
+
+/// The child as JSON, without what the host adds.
+pub fn body(child: &ChildSpec, inputs: Inputs<'_>) -> Value {
+    let (name, scope) = (child.full_name(inputs.object), Scope::of(inputs.object));
+    let mut body = json!({
+        "apiVersion": child.kind.api_version(), "kind": child.kind.as_str(),
+        "metadata": {"name": name, "labels": {"example.com/version": inputs.version.as_str()}},
+    });
+    if scope == Scope::Cluster && !child.namespace(scope).is_empty() {
+        body["metadata"]["namespace"] = child.namespace(scope).into();
+    }
+    if let Some(followed) = inputs.followed {
+        body["metadata"]["annotations"] = json!({"example.com/followed": followed});
+    }
+    let value = child.value;
+    let fields = match child.kind {
+        ChildKind::ConfigMap => json!({"data": {"value": value.to_string()}}),
+        ChildKind::Secret => json!({"data": {"value": base64(value)}}),
+        ChildKind::Service => json!({"spec": {
+            "selector": {"app": name}, "ports": [{"name": "http", "port": 8000 + u32::from(value)}],
+        }}),
+        // The selector cannot change, so some changes of the value need another Deployment.
+        ChildKind::Deployment => {
+            let labels = json!({"app": name, "half": (value / 4).to_string()});
+            json!({"spec": {
+                "replicas": value % 4, "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "main", "image": format!("example.com/main:{value}")}]},
+                },
+            }})
+        }
+        ChildKind::Widget | ChildKind::ClusterWidget => json!({"spec": {"size": value}}),
+    };
+    for (field, content) in fields.as_object().into_iter().flatten() {
+        body[field] = content.clone();
+    }
+    if child.extra {
+        let (pointer, key, content) = match child.kind {
+            ChildKind::ConfigMap => ("data", "extra", json!("yes")),
+            ChildKind::Secret => ("data", "extra", json!("eWVz")),
+            ChildKind::Service => ("spec", "sessionAffinity", json!("ClientIP")),
+            ChildKind::Deployment => ("spec", "minReadySeconds", json!(1)),
+            ChildKind::Widget | ChildKind::ClusterWidget => ("spec", "colour", json!("red")),
+        };
+        body[pointer][key] = content;
+    }
+    body
+}
+
+fn desired(child: &ChildSpec, inputs: Inputs<'_>) -> Child {
+    Child {
+        object: body(child, inputs).to_string(),
+        on_immutable: ImmutablePolicy::Recreate,
+        on_removal: if child.keep { RemovalPolicy::Keep } else { RemovalPolicy::Delete },
+        unmanaged_fields: Vec::new(),
+        handling: Handling::Apply,
+        after: Vec::new(),
+    }
+}
+
+/// Whether a child is no Deployment, or one whose Pods are all available.
+fn is_available(child: &ChildSpec, inputs: Inputs<'_>) -> bool {
+    if child.kind != ChildKind::Deployment {
+        return true;
+    }
+    let (name, namespace) = (child.full_name(inputs.object), child.namespace(Scope::of(inputs.object)));
+    let is_it = |live: &&&Value| {
+        let metadata = &live["metadata"];
+        live["kind"] == "Deployment" && metadata["name"] == *name && metadata["namespace"] == namespace
+    };
+    inputs.children.iter().find(is_it).is_some_and(|live| {
+        let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+        number("/status/observedGeneration") >= number("/metadata/generation")
+            && number("/status/availableReplicas") >= number("/spec/replicas")
+    })
+}
+
+/// A byte in base64.
+fn base64(value: u8) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = [DIGITS[usize::from(value >> 2)], DIGITS[usize::from((value & 3) << 4)]];
+    digits.into_iter().map(char::from).chain(['=', '=']).collect()
+}
