@@ -113,17 +113,7 @@ impl Arena {
             if answers.0.code == 0 {
                 continue;
             }
-            if step.uri.contains("dryRun") {
-                // A dry run shows the resource version that it was given, whatever that is.
-                for answer in [&mut answers.0, &mut answers.1] {
-                    put(&mut answer.body, "/metadata/resourceVersion", Value::Null);
-                    // Nor does it keep an address.
-                    if answer.body["spec"]["clusterIP"].is_string() {
-                        put(&mut answer.body, "/spec/clusterIP", Value::Null);
-                        put(&mut answer.body, "/spec/clusterIPs", Value::Null);
-                    }
-                }
-            }
+            [&mut answers.0, &mut answers.1].into_iter().for_each(|answer| level(&step, &mut answer.body));
             let lines = differences(&real_tokens.of_answer(&answers.0), &simulated_tokens.of_answer(&answers.1));
             if !lines.is_empty() {
                 let messages = format!("real: {}\nsimulated: {}", answers.0.body["message"], answers.1.body["message"]);
@@ -173,6 +163,28 @@ impl Arena {
             }
         }
         Ok(watched)
+    }
+}
+
+/// Takes from an answer what means nothing.
+fn level(step: &Step, body: &mut Value) {
+    if step.uri.contains("dryRun") {
+        // A dry run shows the resource version that it was given, whatever that is.
+        put(body, "/metadata/resourceVersion", Value::Null);
+        // Nor does it keep an address.
+        if body["spec"]["clusterIP"].is_string() {
+            put(body, "/spec/clusterIP", Value::Null);
+            put(body, "/spec/clusterIPs", Value::Null);
+        }
+    }
+    // What a dry run of a delete shows of an object that would not be gone is an object that never was.
+    if step.method == "DELETE" && !step.body["dryRun"].is_null() {
+        *body = Value::Null;
+    }
+    // A list from the cache has no order.
+    let is_cached = step.uri.contains("resourceVersion=0");
+    if let Some(items) = body.get_mut("items").and_then(Value::as_array_mut).filter(|_| is_cached) {
+        items.sort_by_key(|item| item["metadata"]["name"].to_string());
     }
 }
 

@@ -23,8 +23,8 @@ use crate::{
 /// after as many failures as a history can lead to, and far less than the period of the resync, which would hide a lost wake-up.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
-/// For how long nothing may be written at rest.
-const QUIET: Duration = Duration::from_secs(50);
+/// For how long nothing may be written at rest. A request without an answer is given up after a minute, and what it kept waiting goes on.
+const QUIET: Duration = Duration::from_secs(65);
 
 /// One in so many histories restarts its hosts at rest.
 const RESTARTED: u64 = 4;

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::plugin::{
     decide::{Inputs, body, decide},
+    manifest::PLUGIN,
     scope::Scope,
     spec::{ChildSpec, Spec},
     version::Version,
@@ -32,6 +33,11 @@ pub fn problem(snapshot: &Snapshot, version: Version) -> Option<Violation> {
 fn of_object(snapshot: &Snapshot, object: &Value, version: Version) -> Option<String> {
     if !object["metadata"]["deletionTimestamp"].is_null() {
         return Some("it is being deleted and not gone".to_owned());
+    }
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    let has_finalizer = finalizers.is_some_and(|list| list.contains(&labels::finalizer(PLUGIN).into()));
+    if version == Version::Finalizing && !has_finalizer {
+        return Some("it has no finalizer".to_owned());
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let all: Vec<_> = snapshot.marked_with(uid).collect();

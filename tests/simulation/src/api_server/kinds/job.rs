@@ -82,7 +82,10 @@ pub(super) static JOB: Strategy = Strategy {
     validate_update: |new, old, _, causes| {
         apps::check_same(new, old, &["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"], causes);
         let spec = &new["spec"];
-        if spec["completionMode"] != "Indexed" || spec["completions"] != spec["parallelism"] {
+        // Without completions an Indexed Job is refused anyway.
+        let is_missing = spec["completions"].is_null() || at(old, &["spec", "completions"]).is_null();
+        let is_elastic = is_missing || spec["completions"] == spec["parallelism"];
+        if spec["completionMode"] != "Indexed" || !is_elastic {
             apps::check_same(new, old, &["completions"], causes);
         }
         let is_suspended = old["spec"]["suspend"] == true && at(old, &["status", "startTime"]).is_null();

@@ -68,15 +68,17 @@ pub(super) static POD: Strategy = Strategy {
                 return causes.forbidden(format!("spec.{list}"), "pod updates may not add or remove containers");
             }
         }
-        if let Some(before) = deadline(old)
-            && deadline(new).is_none_or(|now| now > before)
-        {
-            let field = "spec.activeDeadlineSeconds";
-            causes.invalid(
-                field,
-                at(new, &["spec", "activeDeadlineSeconds"]),
-                "must be less than or equal to previous value",
-            );
+        let value = at(new, &["spec", "activeDeadlineSeconds"]);
+        match (deadline(old), deadline(new)) {
+            (Some(before), Some(now)) if now > before => {
+                let why = "must be less than or equal to previous value";
+                return causes.invalid("spec.activeDeadlineSeconds", value, why);
+            }
+            (Some(_), None) => {
+                let why = "must not update from a positive integer to nil value";
+                causes.invalid("spec.activeDeadlineSeconds", value, why);
+            }
+            _ => {}
         }
         let tolerations = |pod: &Value| at(pod, &["spec", "tolerations"]).as_array().cloned().unwrap_or_default();
         let (before, now) = (tolerations(old), tolerations(new));
