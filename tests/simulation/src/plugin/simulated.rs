@@ -45,7 +45,7 @@ impl SimulatedPlugin {
     fn answer(&self, verb: Verb, request: Request, context: CallContext) -> Call {
         let object: Value = serde_json::from_str(&request.object).unwrap_or_default();
         let children: Vec<Value> =
-            request.children.iter().map(|child| serde_json::from_str(child).unwrap_or_default()).collect();
+            request.children.iter().map(|child| serde_json::from_str(&child.object).unwrap_or_default()).collect();
         let call = match &self.code {
             Code::Native => native::call(self.version, verb, (&object, &children), &context),
             Code::Component(component) => component.call(self.version, verb, request, context),
