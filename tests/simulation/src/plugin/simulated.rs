@@ -1,7 +1,7 @@
 //! The simulated plugin as the host sees it: a [`Reconciler`] that runs natively or as WebAssembly. Tells the properties what it
 //! answered; decides nothing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use pilothouse_engine::{
@@ -33,13 +33,21 @@ pub struct SimulatedPlugin {
     version: Version,
     manifest: Manifest,
     code: Code,
+    /// How long it takes to answer once it has looked everything up.
+    computes: Duration,
     listener: Arc<dyn Listener>,
 }
 
 impl SimulatedPlugin {
     /// Loads a version for the objects of a scope.
     pub fn new(version: Version, scope: Scope, code: Code, listener: Arc<dyn Listener>) -> Self {
-        Self { version, manifest: manifest(version, scope), code, listener }
+        Self { version, manifest: manifest(version, scope), code, computes: Duration::ZERO, listener }
+    }
+
+    /// The same, but it takes this long to answer.
+    #[must_use]
+    pub fn computing(self, computes: Duration) -> Self {
+        Self { computes, ..self }
     }
 
     fn answer(&self, verb: Verb, request: Request, context: CallContext) -> Call {
@@ -71,7 +79,11 @@ impl Reconciler for SimulatedPlugin {
         async move {
             tokio::task::yield_now().await;
             let call = self.answer(verb, request, context);
-            tokio::task::yield_now().await;
+            if self.computes.is_zero() {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::time::sleep(self.computes).await;
+            }
             call
         }
         .boxed()

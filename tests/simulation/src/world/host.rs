@@ -59,6 +59,8 @@ pub struct Surroundings {
     pub scope: Scope,
     /// How the plugin runs.
     pub code: Code,
+    /// How long the plugin takes to answer.
+    pub computes: Duration,
     /// The schemas that the hosts of all histories share.
     pub schemas: SchemaCache,
     /// Whether hosts ask for their rights.
@@ -72,6 +74,7 @@ pub struct HostProcess {
     host: Arc<Host>,
     scope: Scope,
     code: Code,
+    computes: Duration,
     listener: Arc<dyn Listener>,
     task: AbortHandle,
     stop: Option<oneshot::Sender<()>>,
@@ -136,14 +139,14 @@ impl HostProcess {
             }
         });
         let listener = Arc::new(HostListener { id, writes: surroundings.writes.clone() });
-        let (scope, code) = (surroundings.scope, surroundings.code.clone());
-        Self { connection, host, scope, code, listener, task: task.abort_handle(), stop: Some(stop) }
+        let (scope, code, computes) = (surroundings.scope, surroundings.code.clone(), surroundings.computes);
+        Self { connection, host, scope, code, computes, listener, task: task.abort_handle(), stop: Some(stop) }
     }
 
     /// Loads a version of the plugin.
     pub fn install(&self, version: Version) {
         let plugin = SimulatedPlugin::new(version, self.scope, self.code.clone(), self.listener.clone());
-        self.host.install(Arc::new(plugin), None);
+        self.host.install(Arc::new(plugin.computing(self.computes)), None);
     }
 
     /// How many objects the host remembers something of.

@@ -46,6 +46,13 @@ fn rights_check(seed: u64) -> RightsCheck {
     if seed.is_multiple_of(RIGHTS_CHECKED) { RightsCheck::AtStart } else { RightsCheck::Never }
 }
 
+/// One in so many histories has a plugin that takes its time, so that much can happen during a call.
+const COMPUTING: u64 = 5;
+
+fn computes(seed: u64) -> Duration {
+    if seed.is_multiple_of(COMPUTING) { Duration::from_millis(20) } else { Duration::ZERO }
+}
+
 /// A simulated world.
 pub struct World {
     /// The cluster.
@@ -100,6 +107,7 @@ impl World {
             scope: history.scope,
             code: template.code.clone(),
             schemas: template.schemas.clone(),
+            computes: computes(history.seed),
             rights_check: rights_check(history.seed),
         };
         let hosts = match history.hosts {
