@@ -57,4 +57,6 @@ pub struct LlmModelStatus {
 impl Kind for LlmModelSpec {
     const API_VERSION: &'static str = "llm.example.com/v1alpha1";
     const KIND: &'static str = "LLMModel";
+    // Those who serve a model look it up. What its status says is nothing to them.
+    const FIELDS: &'static [&'static str] = &["/spec"];
 }

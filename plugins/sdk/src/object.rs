@@ -32,4 +32,5 @@ impl<Spec, Status> Object<Spec, Status> {
 impl<Spec: Kind, Status> Kind for Object<Spec, Status> {
     const API_VERSION: &'static str = Spec::API_VERSION;
     const KIND: &'static str = Spec::KIND;
+    const FIELDS: &'static [&'static str] = Spec::FIELDS;
 }

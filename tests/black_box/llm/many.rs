@@ -25,6 +25,9 @@ use crate::{
 const FEW: usize = 50;
 const EDITS: usize = 20;
 
+/// The deployments of one model, and of one edit.
+const MANY: usize = 1_000;
+
 /// The number of requests at the same time.
 const PARALLEL: usize = 32;
 

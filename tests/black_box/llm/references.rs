@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
 use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
@@ -28,6 +29,7 @@ pub fn register(suite: &mut Suite) {
         a_model_that_comes_later_is_waited_for,
         a_model_that_goes_leaves_its_servers_as_they_are,
         a_model_lists_who_serves_it,
+        a_status_of_a_model_calls_none_of_its_servers,
         another_model_is_served_when_the_reference_changes,
     );
 }
@@ -66,6 +68,23 @@ async fn a_model_that_comes_later_is_waited_for(env: &mut TestEnv) -> Result<()>
     let served = serves(env, "LLMDeployment", "chat").await?;
     ensure!(condition(&served, "ModelResolved")["status"] == "True", "{served}");
     env.event("LLMDeployment", "chat", "ModelResolved").await?;
+    Ok(())
+}
+
+/// The plugin looks up the spec of a model only, and is not called for anything else.
+async fn a_status_of_a_model_calls_none_of_its_servers(env: &mut TestEnv) -> Result<()> {
+    env.start(&PLUGINS).await?;
+    env.namespace.apply(model("gpt-small", json!({}))).await?;
+    env.namespace.apply(deployment("chat", json!({}))).await?;
+    serves(env, "LLMDeployment", "chat").await?;
+    env.metrics_at_rest().await?;
+    let calls = env.calls("llm-deployment").await?;
+    let emptied = Patch::Merge(json!({"status": {"referencedBy": []}}));
+    env.namespace.api(MODEL)?.patch_status("gpt-small", &PatchParams::default(), &emptied).await?;
+    let listed = |model: &Value| model["status"]["referencedBy"] == json!(["chat"]);
+    env.namespace.until(MODEL, "gpt-small", "to list its server again", listed).await?;
+    env.metrics_at_rest().await?;
+    ensure!(env.calls("llm-deployment").await? == calls, "it was called for the status");
     Ok(())
 }
 
