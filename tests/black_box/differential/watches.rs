@@ -19,7 +19,7 @@ use super::kinds::Kind;
 pub const SELECTORS: [&str; 2] = ["", "&labelSelector=app%3Da"];
 
 /// How long events may take.
-const PATIENCE: Duration = Duration::from_millis(400);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The events of a namespace, by the plural of the kind, its version and the selector.
 type Events = HashMap<(String, String, usize), Vec<Value>>;
