@@ -71,17 +71,19 @@ async fn a_model_that_comes_later_is_waited_for(env: &mut TestEnv) -> Result<()>
     Ok(())
 }
 
-/// The plugin looks up the spec of a model only, and is not called for anything else.
+/// The plugin looks up the spec of a model only, and is not called for anything else. No controller is there, whose work could call it.
 async fn a_status_of_a_model_calls_none_of_its_servers(env: &mut TestEnv) -> Result<()> {
+    let crds = ["llmmodels", "llmdeployments"].map(|plural| format!("crds/{plural}.llm.example.com.yaml"));
+    env.move_to_api_server_with(&crds.each_ref().map(String::as_str)).await?;
     env.start(&PLUGINS).await?;
     env.namespace.apply(model("gpt-small", json!({}))).await?;
     env.namespace.apply(deployment("chat", json!({}))).await?;
-    serves(env, "LLMDeployment", "chat").await?;
+    let listed = |model: &Value| model["status"]["referencedBy"] == json!(["chat"]);
+    env.namespace.until(MODEL, "gpt-small", "to list its server", listed).await?;
     env.metrics_at_rest().await?;
     let calls = env.calls("llm-deployment").await?;
     let emptied = Patch::Merge(json!({"status": {"referencedBy": []}}));
     env.namespace.api(MODEL)?.patch_status("gpt-small", &PatchParams::default(), &emptied).await?;
-    let listed = |model: &Value| model["status"]["referencedBy"] == json!(["chat"]);
     env.namespace.until(MODEL, "gpt-small", "to list its server again", listed).await?;
     env.metrics_at_rest().await?;
     ensure!(env.calls("llm-deployment").await? == calls, "it was called for the status");
