@@ -2,7 +2,8 @@
 //! neither the plugin nor the host needs it.
 
 use crate::api::{ModelDeploymentSpec, ReportedStatus};
-use llm_serving::crd::{add_model_rules, add_resource_rules, add_serving_rules};
+use llm_serving::crd::{add_model_rules, add_serving_rules};
+use pilothouse_pods::crd::add_resource_rules;
 use pilothouse_sdk::crd::{Column, Definition, Rule, definition, rules, schema_of, status_of, without_defaults};
 use serde_json::{Value, json};
 

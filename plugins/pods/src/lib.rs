@@ -3,6 +3,8 @@
 
 pub mod api;
 pub mod claim;
+#[cfg(feature = "crd")]
+pub mod crd;
 pub mod fields;
 pub mod gpu;
 pub mod hash;

@@ -4,9 +4,8 @@
 use crate::api::{TrainingJobSpec, TrainingJobStatus};
 use crate::children::environment::RESERVED;
 use crate::validation_error::MAX_NAME_LENGTH;
-use pilothouse_sdk::crd::{
-    Column, Definition, Rule, definition, exactly_one_of, rules, schema_of, status_of, without_defaults,
-};
+use pilothouse_pods::crd::{add_environment_rules, add_resource_rules, plain_path};
+use pilothouse_sdk::crd::{Column, Definition, Rule, definition, rules, schema_of, status_of, without_defaults};
 use serde_json::{Value, json};
 
 /// The comment at the head of the file.
@@ -38,12 +37,6 @@ const IMMUTABLE_ONCE_STARTED: [ImmutableField; 5] = [
 
 /// Fields that cannot be added or removed once the job has started.
 const PRESENCE_IMMUTABLE_ONCE_STARTED: [&str; 2] = ["elastic", "gangScheduling"];
-
-/// The API server refuses Pods whose requests exceed their limits. Without this rule that would come to light only after the
-/// Service exists.
-const REQUESTS_WITHIN_LIMITS: &str = "!has(self.requests) || !has(self.limits) || self.requests.all(name, !(name in \
-                                      self.limits) || quantity(string(self.requests[name])).compareTo(quantity(string(\
-                                      self.limits[name]))) <= 0)";
 
 /// The file's text.
 ///
@@ -91,26 +84,9 @@ fn spec() -> Value {
     let fields = &mut spec["properties"];
     fields["framework"]["x-kubernetes-validations"] =
         rules(&[Rule { expression: "self == oldSelf", message: "the framework cannot change" }]);
-    fields["env"]["x-kubernetes-list-type"] = json!("map");
-    fields["env"]["x-kubernetes-list-map-keys"] = json!(["name"]);
-    fields["env"]["items"]["x-kubernetes-validations"] = rules(&[
-        Rule {
-            expression: &format!("!(self.name in {})", json!(RESERVED)),
-            message: "this name tells workers apart and is set for each of them",
-        },
-        Rule { expression: "!(has(self.value) && has(self.valueFrom))", message: "give value or valueFrom, not both" },
-    ]);
-    fields["env"]["items"]["properties"]["valueFrom"]["x-kubernetes-validations"] =
-        exactly_one_of(&["configMapKeyRef", "secretKeyRef", "fieldRef"]);
-    fields["envFrom"]["items"]["x-kubernetes-validations"] = exactly_one_of(&["configMapRef", "secretRef"]);
-    fields["resources"]["x-kubernetes-validations"] = rules(&[Rule {
-        expression: REQUESTS_WITHIN_LIMITS,
-        message: "requests must be at most limits, or no Pod can be made",
-    }]);
-    fields["checkpointDir"]["x-kubernetes-validations"] = rules(&[Rule {
-        expression: "!self.split('/').exists(part, part in ['.', '..'])",
-        message: "the path cannot have '.' or '..' in it",
-    }]);
+    fields["checkpointDir"]["x-kubernetes-validations"] = plain_path("");
+    add_environment_rules(&mut spec, &RESERVED, "this name tells workers apart and is set for each of them");
+    add_resource_rules(&mut spec);
     spec["x-kubernetes-validations"] = spec_rules();
     spec
 }
