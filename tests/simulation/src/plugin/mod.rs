@@ -2,7 +2,6 @@
 //! how the host sees it.
 
 pub mod component;
-mod convert;
 pub mod manifest;
 mod native;
 pub mod simulated;

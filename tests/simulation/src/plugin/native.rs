@@ -7,7 +7,6 @@ use pilothouse_engine::{
 use serde_json::Value;
 
 use super::{
-    convert,
     decide::{self, Inputs, decide, finalize},
     version::Version,
 };
@@ -32,7 +31,7 @@ pub(super) fn call(
         }
         Verb::Finalize => finalize(),
     };
-    Call { outcome: Outcome::Response(convert::response(response)), usage: Usage::default(), recorded }
+    Call { outcome: Outcome::Response(pilothouse_native_plugin::response(response)), usage: Usage::default(), recorded }
 }
 
 /// The value of a ConfigMap; none if it does not exist.
