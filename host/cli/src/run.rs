@@ -123,27 +123,10 @@ impl Run {
                 None => host.run(stop).map(Ok).await,
             }
         };
-        let follow = async {
-            let directory = async {
-                match directory {
-                    Some(directory) => directory.follow().await,
-                    None => std::future::pending().await,
-                }
-            };
-            let objects = async {
-                match objects {
-                    Some(objects) => objects.follow().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                followed = directory => followed,
-                () = objects => Ok(()),
-            }
-        };
         tokio::select! {
             ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
-            followed = follow => followed?,
+            followed = or_never(directory.map(Directory::follow)) => followed?,
+            () = or_never(objects.map(PluginObjects::follow)) => {}
         }
         tracing::info!("pilothouse ends");
         Ok(())
@@ -167,6 +150,14 @@ impl Run {
         let compiler = Compiler::ChildProcess { program, arguments: vec!["compile".to_owned()] };
         let config = EngineConfig { cache: self.cache_dir.path(), compiler, limits: Limits::default() };
         Ok(Engine::new(config)?)
+    }
+}
+
+/// The result of a task; never anything if there is none.
+async fn or_never<T>(task: Option<impl Future<Output = T>>) -> T {
+    match task {
+        Some(task) => task.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -10,6 +10,11 @@ use std::{
 
 use jiff::Timestamp;
 
+/// A time as the API has it: RFC 3339 in UTC with seconds.
+pub fn api_time(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// The time of day. Clones share one clock.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);

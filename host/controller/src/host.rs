@@ -109,14 +109,6 @@ impl Drop for Loading {
     }
 }
 
-/// How a plugin stands.
-pub struct PluginState {
-    /// The version at work.
-    pub active: Option<Arc<ActivePlugin>>,
-    /// Whether a version is about to come to work.
-    pub is_starting: bool,
-}
-
 /// A running host.
 pub struct Host {
     config: HostConfig,
@@ -256,10 +248,9 @@ impl Host {
         tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
     }
 
-    /// How a plugin stands.
-    pub fn plugin_state(&self, name: &str) -> PluginState {
-        let starting = self.starting();
-        PluginState { active: self.plugins.get(name), is_starting: starting.names().iter().any(|it| it == name) }
+    /// The version of a plugin that is at work.
+    pub fn active_plugin(&self, name: &str) -> Option<Arc<ActivePlugin>> {
+        self.plugins.get(name)
     }
 
     /// Whether this host may write.

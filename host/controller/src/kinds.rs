@@ -165,17 +165,11 @@ async fn read_body(mut body: Body, length: usize) -> Result<Vec<u8>, kube::Error
 /// The error of the request, or of parsing its response.
 pub async fn schema(client: &Client, kind: &KindRef) -> Result<Option<Schema>, kube::Error> {
     match schema_document(client, kind, None).await? {
-        DocumentAnswer::Document(document) => parse_schema(&document.text, kind),
+        DocumentAnswer::Document(document) => {
+            Schema::parse(&document.text, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)
+        }
         DocumentAnswer::Unchanged | DocumentAnswer::Missing => Ok(None),
     }
-}
-
-/// The schema of a kind in a document's text; none if the document lacks the kind.
-///
-/// # Errors
-/// That the document is no OpenAPI.
-pub fn parse_schema(document: &str, kind: &KindRef) -> Result<Option<Schema>, kube::Error> {
-    Schema::parse(document, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)
 }
 
 /// The document that contains a kind's schema.

@@ -37,6 +37,9 @@ pub const ON_REMOVAL: &str = "pilothouse.dev/on-removal";
 /// Children go in the reverse order, also when their plugin is gone, so the place has to be on them.
 pub const ORDER: &str = "pilothouse.dev/order";
 
+/// Label of ConfigMaps with pieces of a component: the `Plugin` that they belong to.
+pub const COMPONENT_OF: &str = "pilothouse.dev/component-of";
+
 /// Annotation on an object: the version of a plugin that may delete the children that the guard against mass deletion holds back.
 /// The message about them names the version.
 pub const ALLOW_REMOVAL: &str = "pilothouse.dev/allow-removal";

@@ -16,11 +16,12 @@ use kube::{
 use pilothouse_controller::{
     api::{Condition, Plugin},
     client,
+    labels::COMPONENT_OF,
 };
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::objects::{COMPONENT_OF, Installation};
+use self::objects::Installation;
 use crate::{duration::duration, plugin_file::PluginFile, rbac::Grantee, yaml};
 
 /// The field manager of everything that this command writes.
@@ -101,8 +102,12 @@ impl Install {
         loop {
             let plugin = plugins.get(&name).await.context("failed to look at the Plugin")?;
             let status = plugin.status.unwrap_or_default();
-            let condition = |kind: &str| status.conditions.iter().find(|condition| condition.condition_type == kind);
-            let now = match condition("Ready").filter(|_| status.observed_generation >= generation) {
+            // What is said of an earlier generation says nothing about this one.
+            let condition = |kind: &str| {
+                let mut said = status.conditions.iter().filter(|it| it.observed_generation >= generation);
+                said.find(|condition| condition.condition_type == kind)
+            };
+            let now = match condition("Ready") {
                 None => "no host has looked at it yet; one has to run with --plugin-objects".to_owned(),
                 Some(ready) if ready.status == "True" => {
                     let version = status.version.unwrap_or_default();
@@ -111,7 +116,7 @@ impl Install {
                 }
                 Some(ready) => words(ready),
             };
-            if let Some(stalled) = condition("Stalled").filter(|_| status.observed_generation >= generation) {
+            if let Some(stalled) = condition("Stalled") {
                 bail!("the plugin does not come to work: {}", words(stalled));
             }
             if now != told {

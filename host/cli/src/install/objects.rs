@@ -5,7 +5,10 @@ use std::io::Write;
 use flate2::{Compression, write::GzEncoder};
 use k8s_openapi::{ByteString, api::core::v1::ConfigMap};
 use kube::api::ObjectMeta;
-use pilothouse_controller::api::{ConfigMapSource, Plugin, PluginSpec, Source};
+use pilothouse_controller::{
+    api::{ConfigMapSource, Plugin, PluginSpec, Source},
+    labels::COMPONENT_OF,
+};
 use pilothouse_engine::digest;
 use serde_json::Value;
 
@@ -13,9 +16,6 @@ use crate::plugin_file::PluginFile;
 
 /// The bytes of a piece. `kubectl apply` copies an object into an annotation of 256 KiB at most, where they are a third longer.
 const PIECE: usize = 180 << 10;
-
-/// Label of the pieces: the `Plugin` that they belong to.
-pub const COMPONENT_OF: &str = "pilothouse.dev/component-of";
 
 /// The pieces of a component, and its `Plugin`.
 pub struct Installation {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pilothouse_engine::{
     ContractSeries,
-    contract::{self, KindRef, Readiness, ReadinessStatus, RefusedChild, Request},
+    contract::{self, KindRef, Readiness, RefusedChild, Request},
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     object::{Object, ObjectRef, describe},
     plugin::ActivePlugin,
     projection::Projected,
-    readiness::readiness,
+    readiness::{obstacle, readiness},
     schema::Schema,
 };
 
@@ -142,11 +142,9 @@ impl Observed {
 
     /// The children that are not as their specs say, each in words.
     pub fn unready(&self) -> Vec<String> {
-        let unready = self.own_children().filter_map(|child| {
-            let Readiness { status, reason, message } = child.readiness();
-            let why = if message.is_empty() { reason } else { message };
-            let child = describe(&child.kind, &child.object.name);
-            (status != ReadinessStatus::Current).then(|| format!("{child}: {why}"))
+        let unready = self.own_children().filter_map(|LiveChild { kind, object, .. }| {
+            let why = obstacle(kind, object)?;
+            Some(format!("{}: {why}", describe(kind, &object.name)))
         });
         unready.collect()
     }

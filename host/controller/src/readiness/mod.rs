@@ -41,6 +41,17 @@ struct Text<'t> {
     status: Option<&'t RawValue>,
 }
 
+/// Whether a condition of a status is true.
+pub fn is_true(status: &Value, condition_type: &str) -> bool {
+    condition(status, condition_type).is_some_and(|condition| condition.status == "True")
+}
+
+/// Why an object of a kind is not as its spec says, in words; none if it is.
+pub fn obstacle(kind: &KindRef, object: &Object) -> Option<String> {
+    let Readiness { status, reason, message } = readiness(kind, object);
+    (status != ReadinessStatus::Current).then_some(if message.is_empty() { reason } else { message })
+}
+
 /// How far an object of a kind is.
 pub fn readiness(kind: &KindRef, object: &Object) -> Readiness {
     if object.deleting {

@@ -145,7 +145,7 @@ impl Directory {
                     known.version = version;
                     return;
                 }
-                (digest, self.loader.load(&id, &bytes, None).await.is_err())
+                (digest, self.loader.load(&id, bytes, None).await.is_err())
             }
             Err(error) => {
                 self.loader.host().metrics().plugins.load_failed();

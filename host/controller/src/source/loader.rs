@@ -3,7 +3,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use pilothouse_engine::{Engine, LoadError, Reconciler, contract::KindRef};
@@ -15,6 +18,7 @@ pub struct Loader {
     engine: Engine,
     host: Arc<Host>,
     loaded: Mutex<BTreeMap<SourceId, LoadedPlugin>>,
+    changes: AtomicU64,
 }
 
 /// One place from which one plugin comes.
@@ -97,7 +101,7 @@ impl NotLoaded {
 impl Loader {
     /// A loader that has loaded nothing yet.
     pub fn new(engine: Engine, host: Arc<Host>) -> Arc<Self> {
-        Arc::new(Self { engine, host, loaded: Mutex::default() })
+        Arc::new(Self { engine, host, loaded: Mutex::default(), changes: AtomicU64::new(0) })
     }
 
     /// The host.
@@ -115,7 +119,12 @@ impl Loader {
     ///
     /// # Errors
     /// [`NotLoaded`]. What the source had before goes on.
-    pub async fn load(&self, id: &SourceId, bytes: &[u8], config: Option<Arc<str>>) -> Result<LoadedPlugin, NotLoaded> {
+    pub async fn load(
+        &self,
+        id: &SourceId,
+        bytes: Vec<u8>,
+        config: Option<Arc<str>>,
+    ) -> Result<LoadedPlugin, NotLoaded> {
         let result = self.try_load(id, bytes, config).await;
         if let Err(why) = &result {
             self.host.metrics().plugins.load_failed();
@@ -125,7 +134,12 @@ impl Loader {
         result
     }
 
-    async fn try_load(&self, id: &SourceId, bytes: &[u8], config: Option<Arc<str>>) -> Result<LoadedPlugin, NotLoaded> {
+    async fn try_load(
+        &self,
+        id: &SourceId,
+        bytes: Vec<u8>,
+        config: Option<Arc<str>>,
+    ) -> Result<LoadedPlugin, NotLoaded> {
         let plugin = self.engine.load(bytes).await?;
         let manifest = plugin.manifest();
         let loaded = LoadedPlugin {
@@ -142,6 +156,7 @@ impl Loader {
             cached = plugin.stats.compiling.is_none(), took = ?plugin.stats.duration, "plugin loaded"
         );
         let before = self.lock().insert(id.clone(), loaded.clone());
+        self.changes.fetch_add(1, Ordering::AcqRel);
         if let Some(before) = before.filter(|before| before.name != loaded.name) {
             self.host.remove(&before.name);
         }
@@ -156,8 +171,16 @@ impl Loader {
 
     /// Takes what a source has loaded from work. Returns whether there was anything.
     pub fn remove(&self, id: &SourceId) -> bool {
-        let loaded = self.lock().remove(id);
-        loaded.inspect(|loaded| self.host.remove(&loaded.name)).is_some()
+        let Some(loaded) = self.lock().remove(id) else { return false };
+        self.host.remove(&loaded.name);
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        true
+    }
+
+    /// How often a plugin was loaded or taken from work. What was refused because of another plugin is worth a try once this is another
+    /// number.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Allows one plugin per name, and one per group and kind: two would fight over the same children.

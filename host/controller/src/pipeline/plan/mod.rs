@@ -219,7 +219,7 @@ pub fn plan(children: Vec<DesiredChild>, observed: &Observed, history: PlanHisto
         let obstacle = order.obstacle(&child);
         order.begin(&child);
         match (step(child, live, observed, history), obstacle) {
-            (Step::Nothing(standing), _) => order.end(&standing),
+            (Step::Nothing(standing), _) => order.end(standing),
             (Step::Await(child), _) => plan.awaited.push(child),
             (Step::Write(_) | Step::Delete(_), Some(obstacle)) => plan.waiting.push(obstacle),
             (Step::Write(write), None) => plan.writes.push(*write),

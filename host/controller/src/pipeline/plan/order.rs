@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pilothouse_engine::contract::{KindRef, Readiness, ReadinessStatus};
+use pilothouse_engine::contract::KindRef;
 
 use crate::{
     object::{Object, ObjectRef, describe},
     pipeline::check::DesiredChild,
-    readiness::readiness,
+    readiness::obstacle,
 };
 
 /// The children of an answer that were planned so far, for those that wait for them.
@@ -25,7 +25,7 @@ struct PlannedChild {
 }
 
 /// How a child stands before the plan is carried out.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Standing {
     /// It exists, and nothing about it is to be done.
     Live(Arc<Object>),
@@ -50,9 +50,9 @@ impl Order {
     }
 
     /// The child that was begun last stands like this.
-    pub(super) fn end(&mut self, standing: &Standing) {
+    pub(super) fn end(&mut self, standing: Standing) {
         if let Some(child) = self.planned.as_mut().and_then(|planned| planned.last_mut()) {
-            child.standing = standing.clone();
+            child.standing = standing;
         }
     }
 
@@ -73,10 +73,7 @@ impl PlannedChild {
         match &self.standing {
             Standing::Absent => None,
             Standing::Pending => Some("it is not written yet".to_owned()),
-            Standing::Live(live) => match readiness(&self.kind, live) {
-                Readiness { status: ReadinessStatus::Current, .. } => None,
-                Readiness { message, reason, .. } => Some(if message.is_empty() { reason } else { message }),
-            },
+            Standing::Live(live) => obstacle(&self.kind, live),
         }
     }
 }

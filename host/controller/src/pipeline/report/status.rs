@@ -11,6 +11,7 @@ use pilothouse_engine::contract::{Condition, ConditionStatus};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    clock::api_time,
     object::Object,
     pipeline::conditions::{
         READY, RECONCILING, STALLED, StatusReason, THROTTLED, is_written_by_host, status_word, within_limit,
@@ -247,7 +248,7 @@ impl Stamps<'_> {
             "reason": condition.reason,
             "message": within_limit(&condition.message),
             "observedGeneration": self.generation,
-            "lastTransitionTime": since.unwrap_or_else(|| json!(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
+            "lastTransitionTime": since.unwrap_or_else(|| json!(api_time(self.now))),
         })
     }
 }

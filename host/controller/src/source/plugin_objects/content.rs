@@ -82,22 +82,31 @@ impl ContentError {
     }
 }
 
+/// A component and its digest.
+pub struct Component {
+    /// The component.
+    pub bytes: Vec<u8>,
+    /// Its SHA-256 in hexadecimal digits.
+    pub digest: String,
+}
+
 /// The component of a plugin.
 ///
 /// # Errors
 /// [`ContentError`].
-pub async fn read(api: &Api<ConfigMap>, spec: &PluginSpec) -> Result<Vec<u8>, ContentError> {
+pub async fn read(api: &Api<ConfigMap>, spec: &PluginSpec) -> Result<Component, ContentError> {
     let source = &spec.source.config_map;
     let mut packed = Vec::new();
     for name in names(source) {
         packed.extend(of_config_map(&name, get(api, &name).await?, source.key.as_deref())?);
     }
     let bytes = unpacked(packed)?;
+    let digest = digest(&bytes);
     match &spec.digest {
-        Some(wanted) if *wanted != format!("sha256:{}", digest(&bytes)) => {
-            Err(ContentError::Digest { found: digest(&bytes), wanted: wanted.clone() })
+        Some(wanted) if *wanted != format!("sha256:{digest}") => {
+            Err(ContentError::Digest { found: digest, wanted: wanted.clone() })
         }
-        _ => Ok(bytes),
+        _ => Ok(Component { bytes, digest }),
     }
 }
 

@@ -29,16 +29,16 @@ use futures::{Stream, StreamExt, stream::BoxStream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
     core::PartialObjectMeta,
     runtime::{WatchStreamExt, watcher, watcher::Event},
 };
-use pilothouse_engine::{contract::KindRef, digest};
+use pilothouse_engine::contract::KindRef;
 use serde_json::{Value, json};
 
 use self::{
-    content::ContentError,
+    content::{Component, ContentError},
     status::{AtWork, Load, Standing, status},
 };
 use super::loader::{Loader, NotLoaded, SourceId};
@@ -48,9 +48,9 @@ use crate::{
     errors::chain,
     host::Loading,
     labels,
-    object::Object,
     pipeline::conditions::{READY, STALLED},
     plugin::ActivePlugin,
+    readiness::is_true,
 };
 
 /// How often all plugins are looked at without a change: for passing failures, and for the counts in their status.
@@ -71,8 +71,14 @@ pub struct PluginObjects {
 /// What was found when a plugin was looked at last.
 struct Known {
     load: Load,
-    /// Whether another plugin was in the way.
-    is_conflict: bool,
+    /// The loader's changes at that time, if another plugin was in the way.
+    blocked_at: Option<u64>,
+}
+
+impl Known {
+    fn new(load: Load) -> Self {
+        Self { load, blocked_at: None }
+    }
 }
 
 /// A change to look at.
@@ -123,11 +129,7 @@ impl PluginObjects {
 
     async fn take(&mut self, change: Change) {
         match change {
-            Change::Applied(plugin) => {
-                let name = plugin.name_any();
-                self.plugins.insert(name.clone(), plugin);
-                self.look_at(&name).await;
-            }
+            Change::Applied(plugin) => self.apply(plugin).await,
             Change::Deleted(name) => self.remove(&name).await,
             Change::All(plugins) => {
                 let found: BTreeSet<_> = plugins.iter().map(|plugin| plugin.name_any()).collect();
@@ -136,9 +138,7 @@ impl PluginObjects {
                     self.remove(&name).await;
                 }
                 for plugin in plugins {
-                    let name = plugin.name_any();
-                    self.plugins.insert(name.clone(), plugin);
-                    self.look_at(&name).await;
+                    self.apply(plugin).await;
                 }
                 self.loading = None;
             }
@@ -153,26 +153,43 @@ impl PluginObjects {
         }
     }
 
+    /// A `Plugin` came or changed. One whose spec is the same asks for nothing new: most changes are our own of its status.
+    async fn apply(&mut self, plugin: Arc<Plugin>) {
+        let name = plugin.name_any();
+        let before = self.plugins.insert(name.clone(), plugin.clone());
+        match before.is_some_and(|before| before.spec == plugin.spec && before.uid() == plugin.uid()) {
+            true => self.report(&name).await,
+            false => self.look_at(&name).await,
+        }
+    }
+
     /// A `Plugin` is gone, and with it its plugin. That may have been in the way of others.
     async fn remove(&mut self, name: &str) {
         self.plugins.remove(name);
         self.known.remove(name);
         if self.loader.remove(&SourceId::Object(name.to_owned())) {
-            self.look_again(|known| known.is_conflict).await;
+            self.look_again().await;
         }
     }
 
     /// Tries again what may have passed, and brings the status of all others up to date.
     async fn tick(&mut self) {
-        self.look_again(|known| matches!(known.load, Load::Failed { is_passing: true, .. }) || known.is_conflict).await;
+        self.look_again().await;
         let names: Vec<_> = self.plugins.keys().cloned().collect();
         for name in names {
             self.report(&name).await;
         }
     }
 
-    async fn look_again(&mut self, which: impl Fn(&Known) -> bool) {
-        let again: Vec<_> = self.known.iter().filter(|(_, known)| which(known)).map(|(name, _)| name.clone()).collect();
+    /// Looks again at what failed for a reason that may have passed, and at those for which another plugin may have made room.
+    async fn look_again(&mut self) {
+        let changes = self.loader.changes();
+        let is_worth_it = |known: &Known| {
+            let is_passing = matches!(known.load, Load::Failed { is_passing: true, .. });
+            is_passing || known.blocked_at.is_some_and(|blocked_at| blocked_at != changes)
+        };
+        let known = self.known.iter().filter(|(_, known)| is_worth_it(known));
+        let again: Vec<_> = known.map(|(name, _)| name.clone()).collect();
         for name in again {
             self.look_at(&name).await;
         }
@@ -190,20 +207,22 @@ impl PluginObjects {
         let id = SourceId::Object(plugin.name_any());
         if plugin.spec.suspended {
             self.loader.remove(&id);
-            return Known { load: Load::Suspended, is_conflict: false };
+            return Known::new(Load::Suspended);
         }
         let api = Api::namespaced(self.client.clone(), &self.namespace);
-        let bytes = match content::read(&api, &plugin.spec).await {
-            Ok(bytes) => bytes,
+        let Component { bytes, digest } = match content::read(&api, &plugin.spec).await {
+            Ok(component) => component,
             Err(error) => return of_content(&error),
         };
         let config = plugin.spec.config.as_ref().map(|config| Arc::from(config.to_string()));
-        if self.loader.has(&id, &digest(&bytes), config.as_ref()) {
-            return Known { load: Load::Loaded, is_conflict: false };
+        if self.loader.has(&id, &digest, config.as_ref()) {
+            return Known::new(Load::Loaded);
         }
-        match self.loader.load(&id, &bytes, config).await {
-            Ok(_) => Known { load: Load::Loaded, is_conflict: false },
-            Err(error) => of_load(&error),
+        // Before the load: what goes during it may be what is in the way.
+        let changes = self.loader.changes();
+        match self.loader.load(&id, bytes, config).await {
+            Ok(_) => Known::new(Load::Loaded),
+            Err(error) => of_load(&error, changes),
         }
     }
 
@@ -233,7 +252,7 @@ impl PluginObjects {
     async fn write(&self, plugin: &Plugin, status: &PluginStatus) -> Result<(), kube::Error> {
         let api = Api::<Plugin>::all(self.client.clone());
         let body = json!({
-            "apiVersion": "pilothouse.dev/v1alpha1", "kind": "Plugin",
+            "apiVersion": Plugin::api_version(&()), "kind": Plugin::kind(&()),
             // A Plugin of the same name that was created meanwhile is another one.
             "metadata": {"uid": plugin.metadata.uid},
             "status": status,
@@ -245,19 +264,18 @@ impl PluginObjects {
     /// The version of a `Plugin` at work.
     fn at_work(&self, name: &str) -> Option<AtWork> {
         let loaded = self.loader.loaded(&SourceId::Object(name.to_owned()))?;
-        self.loader.host().plugin_state(&loaded.name).active.map(|active| at_work(&active))
+        self.loader.host().active_plugin(&loaded.name).map(|active| at_work(&active))
     }
 }
 
 fn of_content(error: &ContentError) -> Known {
     let load = Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() };
-    Known { load, is_conflict: false }
+    Known::new(load)
 }
 
-fn of_load(error: &NotLoaded) -> Known {
-    let is_conflict = error.is_conflict();
+fn of_load(error: &NotLoaded, changes: u64) -> Known {
     let load = Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: false };
-    Known { load, is_conflict }
+    Known { blocked_at: error.is_conflict().then_some(changes), ..Known::new(load) }
 }
 
 fn at_work(active: &ActivePlugin) -> AtWork {
@@ -285,14 +303,13 @@ fn kind_name(kind: &KindRef) -> KindName {
 
 fn counts(active: &ActivePlugin) -> ObjectCounts {
     let objects = active.objects.store().select(None, |_| true);
-    let having = |condition: &str| objects.iter().filter(|object| is_true(object, condition)).count();
-    ObjectCounts { total: objects.len(), ready: having(READY), failing: having(STALLED) }
-}
-
-fn is_true(object: &Object, condition_type: &str) -> bool {
-    let status = object.status();
-    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
-    conditions.into_iter().any(|condition| condition["type"] == condition_type && condition["status"] == "True")
+    let mut counts = ObjectCounts { total: objects.len(), ..ObjectCounts::default() };
+    for object in objects {
+        let status = Value::Object(object.status());
+        counts.ready += usize::from(is_true(&status, READY));
+        counts.failing += usize::from(is_true(&status, STALLED));
+    }
+    counts
 }
 
 /// The changes of `Plugin`s. A failing watch is told once and goes on by itself.

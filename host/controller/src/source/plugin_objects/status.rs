@@ -5,8 +5,15 @@ use jiff::Timestamp;
 
 use crate::{
     api::{Condition, KindName, ObjectCounts, PluginStatus},
-    pipeline::conditions::within_limit,
+    clock::api_time,
+    pipeline::conditions::{READY, RECONCILING, STALLED, within_limit},
 };
+
+/// Condition: the component that the source has now is loaded.
+const LOADED: &str = "Loaded";
+
+/// Condition: it is not, and the version before goes on.
+const DEGRADED: &str = "Degraded";
 
 /// What became of a `Plugin`'s source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +72,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
             status: word.status.to_owned(),
             reason: word.reason.to_owned(),
             message: within_limit(&word.message),
-            last_transition_time: since.unwrap_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+            last_transition_time: since.unwrap_or_else(|| api_time(now)),
             observed_generation: generation,
         }
     };
@@ -98,11 +105,11 @@ fn words(standing: &Standing) -> Vec<Word> {
     match &standing.load {
         Load::Suspended => {
             let why = "spec.suspended is true; its objects stay as they are";
-            vec![word("Ready", "False", "Suspended", why), word("Loaded", "False", "Suspended", why)]
+            vec![word(READY, "False", "Suspended", why), word(LOADED, "False", "Suspended", why)]
         }
         Load::Failed { reason, message, is_passing } => failed(standing, reason, message, *is_passing),
         Load::Loaded => {
-            let loaded = word("Loaded", "True", "Loaded", "");
+            let loaded = word(LOADED, "True", "Loaded", "");
             let [ready, more] = at_work(standing.at_work.as_ref());
             [Some(loaded), ready, more].into_iter().flatten().collect()
         }
@@ -110,27 +117,27 @@ fn words(standing: &Standing) -> Vec<Word> {
 }
 
 fn failed(standing: &Standing, reason: &'static str, message: &str, is_passing: bool) -> Vec<Word> {
-    let more = if is_passing { "Reconciling" } else { "Stalled" };
+    let more = if is_passing { RECONCILING } else { STALLED };
     let goes_on = standing.at_work.as_ref().map(|it| format!("{message}; version {} goes on", it.version));
     let mut words = vec![
-        word("Loaded", "False", reason, message),
-        word("Ready", "False", reason, message),
+        word(LOADED, "False", reason, message),
+        word(READY, "False", reason, message),
         word(more, "True", reason, message),
     ];
-    words.extend(goes_on.map(|message| word("Degraded", "True", reason, &message)));
+    words.extend(goes_on.map(|message| word(DEGRADED, "True", reason, &message)));
     words
 }
 
 /// `Ready`, and what goes with it.
 fn at_work(at_work: Option<&AtWork>) -> [Option<Word>; 2] {
     let not_ready = |reason, message: &str| {
-        [Some(word("Ready", "False", reason, message)), Some(word("Reconciling", "True", reason, message))]
+        [Some(word(READY, "False", reason, message)), Some(word(RECONCILING, "True", reason, message))]
     };
     match at_work {
         None => not_ready("Starting", "its caches are being filled"),
         Some(it) => match it.obstacles.first() {
             Some(obstacle) => not_ready("KindUnavailable", obstacle),
-            None => [Some(word("Ready", "True", "AtWork", "")), None],
+            None => [Some(word(READY, "True", "AtWork", "")), None],
         },
     }
 }
