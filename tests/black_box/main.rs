@@ -42,6 +42,7 @@ mod outages;
 mod ownership;
 mod permissions;
 mod pitfalls;
+mod plugin_accounts;
 mod plugin_objects;
 mod pruning;
 mod quiet;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
     rollout::register(&mut suite);
     deletion::register(&mut suite);
     finalizer::register(&mut suite);
+    plugin_accounts::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
     mass_deletion::register(&mut suite);

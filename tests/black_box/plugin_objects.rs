@@ -228,7 +228,9 @@ async fn a_plugin_is_installed_and_replaced_by_a_command(env: &mut TestEnv) -> R
             env.namespace.apply(object).await?;
         }
     }
-    ensure!(names == ["ConfigMap", "ClusterRole", "ClusterRoleBinding", "Plugin"], "{names:?}");
+    let account = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+    let expected = [&["ConfigMap", "ClusterRole", "ClusterRoleBinding"][..], &account, &["Plugin"]].concat();
+    ensure!(names == expected, "{names:?}");
     let shows = |object: &Value| object["status"]["version"] == "0.2.0" && is_ready(object);
     env.namespace.until("Plugin", "app-service", "to show the new version", shows).await?;
     install_by_command(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
@@ -266,7 +268,7 @@ async fn start(env: &mut TestEnv) -> Result<()> {
     env.host.ready().await
 }
 
-async fn resume(env: &mut TestEnv) -> Result<()> {
+pub async fn resume(env: &mut TestEnv) -> Result<()> {
     let namespace = env.namespace.name.clone();
     env.set_up_host(|setup| {
         setup.arguments = ["--plugin-objects", "--host-namespace", &namespace].map(str::to_owned).to_vec();
@@ -282,18 +284,18 @@ async fn install(env: &TestEnv) -> Result<()> {
 }
 
 /// Creates an object of the plugin, and waits for its Deployment.
-async fn works(env: &TestEnv, name: &str) -> Result<()> {
+pub async fn works(env: &TestEnv, name: &str) -> Result<()> {
     env.namespace.apply(app(name)).await?;
     env.namespace.until("Deployment", name, "to be there", |_| true).await.map(drop)
 }
 
-async fn stalled(env: &TestEnv, reason: &str) -> Result<Value> {
+pub async fn stalled(env: &TestEnv, reason: &str) -> Result<Value> {
     let stalled = |object: &Value| condition(object, "Stalled")["reason"] == reason;
     env.namespace.until("Plugin", "web", &format!("to be stalled for {reason}"), stalled).await
 }
 
 /// Replaces a ConfigMap by one with these keys.
-async fn store(env: &TestEnv, name: &str, keys: &[&[u8]]) -> Result<()> {
+pub async fn store(env: &TestEnv, name: &str, keys: &[&[u8]]) -> Result<()> {
     let data: serde_json::Map<_, _> = keys
         .iter()
         .enumerate()
@@ -303,23 +305,23 @@ async fn store(env: &TestEnv, name: &str, keys: &[&[u8]]) -> Result<()> {
     env.namespace.apply(map).await.map(drop)
 }
 
-fn plugin_object(name: &str, spec: Value) -> Value {
+pub fn plugin_object(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "pilothouse.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": name}, "spec": spec})
 }
 
-fn plugin() -> Result<Vec<u8>> {
+pub fn plugin() -> Result<Vec<u8>> {
     Ok(std::fs::read(artifacts::plugin("app-service")?)?)
 }
 
-fn next() -> Result<Vec<u8>> {
+pub fn next() -> Result<Vec<u8>> {
     Ok(std::fs::read(artifacts::guest("app-service-next")?)?)
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{digest}")
 }
 
-fn text(value: &Value) -> &str {
+pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -31,20 +31,28 @@ impl Writes {
         let mut under_way = BTreeMap::new();
         for line in whole.lines().filter(|line| line.contains(namespace)) {
             let entry: Value = serde_json::from_str(line).context("a malformed line in the audit log")?;
-            if entry["user"]["username"] != user || entry["objectRef"]["namespace"] != namespace {
+            if entry["objectRef"]["namespace"] != namespace {
                 continue;
             }
+            // When a request arrives, only its user is known, and not yet in whose name it is made.
             let id = text(&entry["auditID"]).to_owned();
             if entry["stage"] == "RequestReceived" {
                 under_way.insert(id, described(&entry));
-            } else {
-                under_way.remove(&id);
+                continue;
+            }
+            under_way.remove(&id);
+            if actor(&entry) == user {
                 writes.answered.push((text(&entry["stageTimestamp"]).parse()?, described(&entry)));
             }
         }
         writes.under_way = under_way.into_values().collect();
         Ok(writes)
     }
+}
+
+/// Who acts: the user of the request, or the one in whose name it is made.
+fn actor(entry: &Value) -> &str {
+    entry["impersonatedUser"]["username"].as_str().unwrap_or_else(|| text(&entry["user"]["username"]))
 }
 
 /// Verb, resource with subresource, name and, with an answer, its code.

@@ -31,6 +31,11 @@ impl ContractSeries {
         }
     }
 
+    /// Whether a manifest says which kinds are looked up in other namespaces than the object's own. One of 0.1 could not say so.
+    pub fn declares_namespaces_of_lookups(self) -> bool {
+        self >= Self::V0_2
+    }
+
     /// Whether a manifest of this series with a field that the host does not know is refused. 0.1 left such fields unread, and plugins
     /// may rely on it.
     pub fn refuses_unknown_fields(self) -> bool {

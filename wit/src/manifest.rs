@@ -174,6 +174,10 @@ impl Manifest {
             let reason = format!("it is {meant}, but the component exports {PACKAGE}reconciler of {exported}");
             return Err(ManifestError::Invalid { field: "contract", reason });
         }
+        if !series.is_some_and(ContractSeries::declares_namespaces_of_lookups) {
+            // It says nothing about namespaces, and may look into all of them by their names.
+            manifest.lookups.iter_mut().for_each(|lookup| lookup.all_namespaces = true);
+        }
         manifest.finalizes = is_meant(&exports("finalizer"));
         Ok(manifest)
     }

@@ -13,6 +13,7 @@ use pilothouse_controller::{
     client,
     host::{Host, HostConfig},
     metrics::Metrics,
+    plugin::PluginSettings,
     server::{self, Addresses, LogLevel, LogLevelError},
 };
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits, Reconciler};
@@ -42,7 +43,7 @@ async fn run() -> Result<()> {
     let any = "127.0.0.1:0".parse()?;
     let addresses = server::serve(&host, Arc::new(FixedLevel), Addresses { health: any, metrics: any }).await?;
     println!("{}", addresses.metrics);
-    host.install(reconciler(&variant, &plugin, cache.into()).await?, None);
+    host.install(reconciler(&variant, &plugin, cache.into()).await?, PluginSettings::default());
     let stop = async {
         terminate.recv().await;
     };

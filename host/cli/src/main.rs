@@ -1,23 +1,29 @@
 //! The `pilothouse` binary: parses the command line and runs a subcommand. Each subcommand has a file of its own.
 
+mod age;
 mod cache_dir;
+mod cluster;
 mod compile;
 mod crd;
 mod duration;
 mod election;
 mod inspect;
 mod install;
+mod list;
 mod logging;
 mod pack;
 mod plugin_file;
 mod rbac;
 mod render;
 mod run;
+mod table;
+mod uninstall;
+mod why;
 mod yaml;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// mimalloc returns memory to the system sooner than the default allocator, which matters for an idle operator.
 #[global_allocator]
@@ -37,6 +43,9 @@ struct Arguments {
 enum Command {
     Run(Box<run::Run>),
     Install(install::Install),
+    Uninstall(uninstall::Uninstall),
+    List(list::List),
+    Why(why::Why),
     Inspect(inspect::Inspect),
     Crd(crd::Crd),
     Rbac(rbac::Rbac),
@@ -48,9 +57,12 @@ enum Command {
 
 fn main() -> ExitCode {
     keep_pages_small();
-    let result = match Arguments::parse().command {
+    let result = match arguments().command {
         Command::Run(command) => command.execute(),
         Command::Install(command) => command.execute(),
+        Command::Uninstall(command) => command.execute(),
+        Command::List(command) => command.execute(),
+        Command::Why(command) => command.execute(),
         Command::Inspect(command) => command.execute(),
         Command::Crd(command) => command.execute(),
         Command::Rbac(command) => command.execute(),
@@ -65,6 +77,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Parses the command line. As `kubectl-pilothouse` in the PATH, this program is a plugin of `kubectl`, and its help says so.
+fn arguments() -> Arguments {
+    let is_kubectl = std::env::args_os().next().is_some_and(|program| {
+        std::path::Path::new(&program).file_stem().is_some_and(|name| name == "kubectl-pilothouse")
+    });
+    let command = Arguments::command();
+    let command = if is_kubectl { command.bin_name("kubectl pilothouse") } else { command };
+    Arguments::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
 }
 
 /// Disables transparent huge pages. With them, the allocator's arenas would triple the memory of an idle host. If it fails, the host

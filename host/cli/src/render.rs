@@ -97,6 +97,7 @@ impl Render {
             kind: &observed.kind,
             object: &observed.object,
             schema: None,
+            namespaces: None,
             kinds: &AllNamespaced,
         };
         let children = response.children.as_deref().map_or(Children::Leave, Children::Check);
@@ -133,6 +134,7 @@ impl Render {
             former: Vec::new(),
             kinds: BTreeMap::new(),
             schema: None,
+            namespaces: None,
         })
     }
 

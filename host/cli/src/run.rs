@@ -15,7 +15,9 @@ use pilothouse_controller::{
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cache_dir::CacheDir, duration::duration, election::ElectionArguments, logging::Logging, yaml};
+use crate::{
+    cache_dir::CacheDir, cluster::Cluster, duration::duration, election::ElectionArguments, logging::Logging, yaml,
+};
 
 /// Run the host: load the plugins of a directory and reconcile their objects until SIGTERM or SIGINT.
 #[derive(Args)]
@@ -29,12 +31,8 @@ pub struct Run {
     /// Configuration of a plugin, handed to it with every request: a YAML or JSON file. Can be given for several plugins.
     #[arg(long = "config", value_name = "NAME=FILE", value_parser = plugin_config)]
     configs: Vec<PluginConfig>,
-    /// Kubeconfig file. Default: KUBECONFIG, else ~/.kube/config, else the pod's service account.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig. Default: its current context.
-    #[arg(long)]
-    context: Option<String>,
+    #[command(flatten)]
+    cluster: Cluster,
     /// The only namespace to watch. Default: all.
     #[arg(long, env = "WATCH_NAMESPACE", value_name = "NAMESPACE")]
     watch_namespace: Option<String>,
@@ -81,7 +79,7 @@ impl Run {
     }
 
     async fn serve(&self, level: Arc<dyn LogLevel>) -> anyhow::Result<()> {
-        let mut config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let mut config = self.cluster.config().await?;
         config.read_timeout = Some(self.request_timeout);
         let own_namespace = self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let fence = self.election.fence();

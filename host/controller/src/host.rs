@@ -22,10 +22,11 @@ use crate::{
     client::fence::Fence,
     clock::{Clock, Random},
     events::Recorder,
+    identity::Identities,
     lookups::LookupIndex,
     metrics::Metrics,
     pipeline::{Pipeline, state::hot_loop::HotLoops, trigger::Trigger, work_item::Context},
-    plugin::{ActivePlugin, KindsRecord, Registry, SelfCheck, StartingPlugins},
+    plugin::{ActivePlugin, KindsRecord, PluginSettings, Registry, SelfCheck, StartingPlugins},
     queue::Queue,
     schema::SchemaCache,
 };
@@ -118,6 +119,7 @@ pub struct Host {
     plugins: Arc<Registry>,
     trigger: Arc<Trigger>,
     metrics: Arc<Metrics>,
+    identities: Arc<Identities>,
     record: KindsRecord,
     rights: Arc<SelfCheck>,
     starting: Mutex<StartingPlugins>,
@@ -134,8 +136,10 @@ impl Host {
         let trigger = Trigger::new(queue.clone(), plugins.clone(), lookups.clone(), hot_loops.clone());
         let trigger = Arc::new(trigger);
         metrics.register_queue(&queue);
+        let identities = Arc::new(Identities::new(client.clone()));
         let context = Context {
             client: client.clone(),
+            identities: identities.clone(),
             lookups,
             events: Recorder::start(client.clone(), config.clock.clone()),
             metrics: metrics.clone(),
@@ -154,6 +158,7 @@ impl Host {
             plugins,
             trigger,
             metrics,
+            identities,
             starting: Mutex::default(),
             loading: AtomicUsize::new(0),
         })
@@ -176,16 +181,16 @@ impl Host {
         self.pipeline.remembered_objects().max(self.queue.remembered_keys())
     }
 
-    /// Activates a plugin as soon as it is ready. Until then the present version stays active. `config` is its configuration as JSON text;
-    /// none for that of [`HostConfig::plugin_configs`].
-    pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>, config: Option<Arc<str>>) {
+    /// Activates a plugin as soon as it is ready. Until then the present version stays active. Without a configuration in its settings it
+    /// has that of [`HostConfig::plugin_configs`].
+    pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>, settings: PluginSettings) {
         let name = reconciler.manifest().name.clone();
         let (host, key) = (self.clone(), name.clone());
         // The lock is held until `begin`. Otherwise the task could call `finish` first, and the plugin would count as starting for
         // ever.
         let mut starting = self.starting();
         let task = tokio::spawn(async move {
-            let plugin = host.prepare(reconciler, config).await;
+            let plugin = host.prepare(reconciler, settings).await;
             let manifest = plugin.manifest();
             tracing::info!(
                 plugin = manifest.name,
@@ -205,9 +210,10 @@ impl Host {
     }
 
     /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
-    async fn prepare(&self, reconciler: Arc<dyn Reconciler>, config: Option<Arc<str>>) -> ActivePlugin {
-        let config = config.or_else(|| self.config.plugin_configs.get(&reconciler.manifest().name).cloned());
-        let mut plugin = ActivePlugin::new(reconciler, config.unwrap_or_else(|| "null".into()), &self.caches);
+    async fn prepare(&self, reconciler: Arc<dyn Reconciler>, mut settings: PluginSettings) -> ActivePlugin {
+        let of_command_line = || self.config.plugin_configs.get(&reconciler.manifest().name).cloned();
+        settings.config = settings.config.or_else(of_command_line);
+        let mut plugin = ActivePlugin::new(reconciler, settings, &self.caches);
         if self.config.rights_check == RightsCheck::AtStart {
             self.rights.start(&plugin);
         }
@@ -292,10 +298,12 @@ impl Host {
         let mut stop = std::pin::pin!(stop);
         let mut in_progress = JoinSet::new();
         let mut resync = Resync::every(self.config.resync);
+        let mut permissions = std::pin::pin!(self.follow_permissions());
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => break,
+                () = &mut permissions => {}
                 part = resync.next() => self.trigger.resync(part, RESYNC_PARTS),
                 // `next` takes a key in the same step in which it returns it, so no key is lost when another branch is chosen.
                 key = self.queue.next() => {
@@ -317,6 +325,14 @@ impl Host {
         }
         if tokio::time::timeout(EVENTS_GRACE, self.pipeline.flush_events()).await.is_err() {
             tracing::warn!("some Events were not written in time");
+        }
+    }
+
+    /// Wakes the objects of accounts whose permissions change, for ever.
+    async fn follow_permissions(&self) {
+        loop {
+            let changed = self.identities.until_changed().await;
+            changed.iter().for_each(|account| self.trigger.permissions_changed(account));
         }
     }
 

@@ -27,6 +27,9 @@ pub const IDENTITY: &str = "pilothouse.dev/identity";
 /// or `KIND/NAMESPACE/NAME` where they are in another namespace, separated by commas.
 pub const ADOPT: &str = "pilothouse.dev/adopt";
 
+/// Annotation on an object: `true` lets its plugin leave it and its children as they are.
+pub const SUSPENDED: &str = "pilothouse.dev/suspended";
+
 /// Annotation: JSON pointers of the fields that are left to other managers, separated by spaces.
 pub const UNMANAGED: &str = "pilothouse.dev/unmanaged";
 
@@ -37,7 +40,7 @@ pub const ON_REMOVAL: &str = "pilothouse.dev/on-removal";
 /// Children go in the reverse order, also when their plugin is gone, so the place has to be on them.
 pub const ORDER: &str = "pilothouse.dev/order";
 
-/// Label of ConfigMaps with pieces of a component: the `Plugin` that they belong to.
+/// Label of what belongs to a `Plugin`: the pieces of its component, its account, the roles and their bindings.
 pub const COMPONENT_OF: &str = "pilothouse.dev/component-of";
 
 /// Annotation on an object: the version of a plugin that may delete the children that the guard against mass deletion holds back.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::{NamespaceSelector, SelectorOperator, SelectorRequirement};
+
 /// A label selector. Labels match if they satisfy all requirements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector(Vec<Requirement>);
@@ -33,6 +35,20 @@ impl Selector {
     /// Whether labels satisfy every requirement. As in Kubernetes, a missing label satisfies `!=` and `notin`.
     pub fn matches(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))
+    }
+}
+
+impl From<&NamespaceSelector> for Selector {
+    fn from(selector: &NamespaceSelector) -> Self {
+        let labels = selector.match_labels.iter().map(|(key, value)| Requirement::In(key.clone(), vec![value.clone()]));
+        let expressions =
+            selector.match_expressions.iter().map(|SelectorRequirement { key, operator, values }| match operator {
+                SelectorOperator::In => Requirement::In(key.clone(), values.clone()),
+                SelectorOperator::NotIn => Requirement::NotIn(key.clone(), values.clone()),
+                SelectorOperator::Exists => Requirement::Exists(key.clone()),
+                SelectorOperator::DoesNotExist => Requirement::Absent(key.clone()),
+            });
+        Self(labels.chain(expressions).collect())
     }
 }
 

@@ -2,6 +2,7 @@
 //! nothing of it here.
 
 mod objects;
+mod settings;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,15 +15,24 @@ use kube::{
     core::GroupVersionKind,
 };
 use pilothouse_controller::{
-    api::{Condition, Plugin},
-    client,
+    api::{Condition, Plugin, ServiceAccountNamespace},
     labels::COMPONENT_OF,
+    plugin::rights::{self, Writer},
 };
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::objects::Installation;
-use crate::{duration::duration, plugin_file::PluginFile, rbac::Grantee, yaml};
+use self::{
+    objects::Component,
+    settings::{Settings, SettingsArguments},
+};
+use crate::{
+    cluster::{Cluster, block_on},
+    duration::duration,
+    plugin_file::PluginFile,
+    rbac::{Grantee, objects::account_role, plurals::Plurals},
+    yaml,
+};
 
 /// The field manager of everything that this command writes.
 const MANAGER: &str = "pilothouse-install";
@@ -30,29 +40,25 @@ const MANAGER: &str = "pilothouse-install";
 /// How often the `Plugin` is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Install a plugin, or another version of it: store its component in ConfigMaps, give the host the rights that it needs, create
-/// its Plugin object, and wait until it is at work.
+/// Install a plugin, or another version of it: store its component in ConfigMaps, give it an account with the rights that it needs,
+/// create its Plugin object, and wait until it is at work.
 ///
-/// The host has to run with --plugin-objects, and the CRD of Plugin has to be there (`pilothouse crd | kubectl apply -f -`).
+/// The host has to run with --plugin-objects, and the CRD of Plugin has to be there (`pilothouse crd | kubectl apply -f -`). Another
+/// version keeps the settings of the one before where the arguments say nothing else.
 #[derive(Args)]
 pub struct Install {
     /// The plugin.
     file: PathBuf,
-    /// YAML or JSON file with the plugin's configuration.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
     /// Print the objects as YAML for `kubectl apply -f -`, and contact no cluster.
     #[arg(long)]
     dry_run: bool,
     /// How long to wait until the plugin is at work.
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration)]
     timeout: Duration,
-    /// Kubeconfig file. Default: KUBECONFIG, else ~/.kube/config.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig. Default: its current context.
-    #[arg(long)]
-    context: Option<String>,
+    #[command(flatten)]
+    settings: SettingsArguments,
+    #[command(flatten)]
+    cluster: Cluster,
     #[command(flatten)]
     grantee: Grantee,
 }
@@ -64,35 +70,45 @@ impl Install {
     /// If the file is not a plugin, the API server refuses something, or the plugin does not come to work. The error says why.
     pub fn execute(&self) -> anyhow::Result<()> {
         let file = PluginFile::read(&self.file)?;
-        let config = self.config.as_deref().map(yaml::read_one).transpose()?;
-        let namespace = self.grantee.host_namespace();
-        let installation = Installation::of(&file, namespace, config).context("failed to compress the component")?;
-        let rights = self.grantee.rights(&file.manifest);
+        let component = Component::of(&file, &self.grantee.host().namespace);
+        let component = component.context("failed to compress the component")?;
         if self.dry_run {
-            return print(&installation, &rights);
+            let settings = self.settings.settings(&file.manifest, None)?;
+            let rights = self.rights(&file, &settings, &Plurals::default());
+            return print(&component, &rights, &component.plugin(&file.manifest.name, &settings));
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("failed to start")?;
-        runtime.block_on(self.install(&installation, &rights))
+        block_on(self.install(&file, &component))
     }
 
-    async fn install(&self, installation: &Installation, rights: &[Value]) -> anyhow::Result<()> {
-        let config = client::config(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
-        let client = Client::try_from(config)?;
-        let maps = Api::<ConfigMap>::namespaced(client.clone(), self.grantee.host_namespace());
-        let (pieces, name) = (&installation.pieces, installation.plugin.name_any());
+    /// The rights that the host needs, and those of the plugin's account.
+    fn rights(&self, file: &PluginFile, settings: &Settings, plurals: &Plurals) -> Vec<Value> {
+        let objects = self.grantee.role_objects(plurals);
+        let writer = if settings.account.is_some() { Writer::Account } else { Writer::Host };
+        let of_account = settings.account.iter().flat_map(|account| objects.of_account(&file.manifest, account));
+        objects.of_host(&file.manifest, writer).into_iter().chain(of_account).collect()
+    }
+
+    async fn install(&self, file: &PluginFile, component: &Component) -> anyhow::Result<()> {
+        let (client, name) = (self.cluster.client().await?, &file.manifest.name);
+        let plugins = Api::<Plugin>::all(client.clone());
+        let help = "failed to look for the Plugin; is its CRD there? `pilothouse crd | kubectl apply -f -`";
+        let before = plugins.get_opt(name).await.context(help)?;
+        let settings = self.settings.settings(&file.manifest, before.as_ref().map(|before| &before.spec))?;
+        let (maps, pieces) =
+            (Api::<ConfigMap>::namespaced(client.clone(), &self.grantee.host().namespace), &component.pieces);
         for (number, piece) in pieces.iter().enumerate() {
             eprintln!("{name}: storing the component, piece {} of {}", number + 1, pieces.len());
             maps.patch(&piece.name_any(), &applying(), &Patch::Apply(piece)).await.context("failed to store it")?;
         }
-        for right in rights {
-            apply(&client, right).await?;
+        let plurals = Plurals::of_cluster(&client, &rights::of_host(&file.manifest, Writer::Host)).await;
+        for right in self.rights(file, &settings, &plurals) {
+            apply(&client, &right).await?;
         }
-        let plugins = Api::<Plugin>::all(client);
-        let applied = plugins.patch(&name, &applying(), &Patch::Apply(&installation.plugin)).await;
-        let applied =
-            applied.context("failed to create the Plugin; is its CRD there? `pilothouse crd | kubectl apply -f -`")?;
-        self.until_ready(&plugins, &applied).await?;
-        remove_former_pieces(&maps, &name, pieces).await
+        let plugin = component.plugin(name, &settings);
+        let applied = plugins.patch(name, &applying(), &Patch::Apply(&plugin)).await;
+        self.until_ready(&plugins, &applied.context("failed to apply the Plugin")?).await?;
+        tell_about_accounts(name, &settings);
+        remove_former_pieces(&maps, name, pieces).await
     }
 
     /// Waits until the plugin is at work, and says what happens meanwhile.
@@ -168,15 +184,27 @@ async fn remove_former_pieces(maps: &Api<ConfigMap>, plugin: &str, pieces: &[Con
     Ok(())
 }
 
-fn print(installation: &Installation, rights: &[Value]) -> anyhow::Result<()> {
+/// Says what is left to do for who owns the namespaces.
+fn tell_about_accounts(plugin: &str, settings: &Settings) {
+    let Some(account) = settings.account.as_ref().filter(|it| it.place == ServiceAccountNamespace::Object) else {
+        return;
+    };
+    let (account, role) = (&account.name, account_role(plugin));
+    eprintln!(
+        "{plugin}: it works in a namespace once that has an account for it:\n  kubectl -n NAMESPACE create serviceaccount {account}\n  \
+         kubectl -n NAMESPACE create rolebinding {account} --clusterrole={role} --serviceaccount=NAMESPACE:{account}"
+    );
+}
+
+fn print(component: &Component, rights: &[Value], plugin: &Plugin) -> anyhow::Result<()> {
     let mut documents = Vec::new();
-    for piece in &installation.pieces {
+    for piece in &component.pieces {
         documents.push(yaml::print(&serde_json::to_value(piece)?)?);
     }
     for right in rights {
         documents.push(yaml::print(right)?);
     }
-    documents.push(yaml::print(&serde_json::to_value(&installation.plugin)?)?);
+    documents.push(yaml::print(&serde_json::to_value(plugin)?)?);
     print!("{}", documents.join("---\n"));
     Ok(())
 }

@@ -10,55 +10,62 @@ use pilothouse_controller::{
     labels::COMPONENT_OF,
 };
 use pilothouse_engine::digest;
-use serde_json::Value;
 
+use super::settings::Settings;
 use crate::plugin_file::PluginFile;
 
 /// The bytes of a piece. `kubectl apply` copies an object into an annotation of 256 KiB at most, where they are a third longer.
 const PIECE: usize = 180 << 10;
 
-/// The pieces of a component, and its `Plugin`.
-pub struct Installation {
+/// The pieces of a component, and where a `Plugin` finds them.
+pub struct Component {
     /// The pieces.
     pub pieces: Vec<ConfigMap>,
-    /// The `Plugin`.
-    pub plugin: Plugin,
+    source: Source,
+    digest: String,
 }
 
-impl Installation {
-    /// The objects for a plugin in the host's namespace.
+impl Component {
+    /// The component of a plugin in the host's namespace.
     ///
     /// # Errors
     /// If the component cannot be compressed, which only memory could be the cause of.
-    pub fn of(file: &PluginFile, namespace: &str, config: Option<Value>) -> std::io::Result<Self> {
+    pub fn of(file: &PluginFile, namespace: &str) -> std::io::Result<Self> {
         let name = &file.manifest.name;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&file.bytes)?;
         let (packed, digest) = (encoder.finish()?, digest(&file.bytes));
         // Named by their digest: the pieces of two versions never mix.
         let prefix = format!("{name}-{}", &digest[..digest.floor_char_boundary(12)]);
-        let pieces: Vec<_> = packed
-            .chunks(PIECE)
-            .enumerate()
-            .map(|(number, piece)| ConfigMap {
-                metadata: ObjectMeta {
-                    name: Some(format!("{prefix}-{number}")),
-                    namespace: Some(namespace.to_owned()),
-                    labels: Some([(COMPONENT_OF.to_owned(), name.clone())].into()),
-                    ..ObjectMeta::default()
-                },
-                binary_data: Some([("component".to_owned(), ByteString(piece.to_vec()))].into()),
-                immutable: Some(true),
-                ..ConfigMap::default()
-            })
-            .collect();
-        let source = ConfigMapSource { name: prefix, key: None, pieces: u32::try_from(pieces.len()).ok() };
-        let spec = PluginSpec {
-            source: Source { config_map: source },
-            digest: Some(format!("sha256:{digest}")),
-            config,
-            suspended: false,
+        let piece = |(number, piece): (usize, &[u8])| ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(format!("{prefix}-{number}")),
+                namespace: Some(namespace.to_owned()),
+                labels: Some([(COMPONENT_OF.to_owned(), name.clone())].into()),
+                ..ObjectMeta::default()
+            },
+            binary_data: Some([("component".to_owned(), ByteString(piece.to_vec()))].into()),
+            immutable: Some(true),
+            ..ConfigMap::default()
         };
-        Ok(Self { pieces, plugin: Plugin::new(name, spec) })
+        let pieces: Vec<_> = packed.chunks(PIECE).enumerate().map(piece).collect();
+        let source = ConfigMapSource { name: prefix, key: None, pieces: u32::try_from(pieces.len()).ok() };
+        Ok(Self { pieces, source: Source { config_map: source }, digest: format!("sha256:{digest}") })
+    }
+
+    /// The `Plugin` with this component.
+    pub fn plugin(&self, name: &str, settings: &Settings) -> Plugin {
+        let account = settings.account.as_ref();
+        let spec = PluginSpec {
+            source: self.source.clone(),
+            digest: Some(self.digest.clone()),
+            config: settings.config.clone(),
+            suspended: settings.suspended,
+            grants: settings.grants.clone(),
+            service_account_name: account.map(|account| account.name.clone()),
+            service_account_namespace: account.map(|account| account.place).unwrap_or_default(),
+            namespaces: settings.namespaces.clone(),
+        };
+        Plugin::new(name, spec)
     }
 }

@@ -5,5 +5,8 @@ mod plugin;
 
 pub use self::{
     condition::Condition,
-    plugin::{ConfigMapSource, KindName, ObjectCounts, Plugin, PluginSpec, PluginStatus, Source},
+    plugin::{
+        ConfigMapSource, Grants, KindGrant, KindName, LookupGrant, NamespaceSelector, ObjectCounts, Plugin, PluginSpec,
+        PluginStatus, SelectorOperator, SelectorRequirement, ServiceAccountNamespace, Source,
+    },
 };

@@ -3,8 +3,10 @@
 
 #![allow(clippy::duplicated_attributes, reason = "each column of `kubectl get` has a type of its own")]
 
+use std::collections::BTreeMap;
+
 use kube::{CustomResource, KubeSchema};
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -43,6 +45,105 @@ pub struct PluginSpec {
     /// Takes the plugin from work. Its objects and their children stay as they are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
+    /// What the plugin may do at most. A component whose manifest asks for more is not loaded. Default: what its manifest asks for, less
+    /// the kinds that have to be granted by name: those that give rights or take part in admission, and Secrets as lookups.
+    #[serde(default)]
+    pub grants: Grants,
+    /// The service account with whose rights the children are written, and the lookups made. Default: the host's own rights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub service_account_name: Option<String>,
+    /// Where that account is.
+    #[serde(default)]
+    pub service_account_namespace: ServiceAccountNamespace,
+    /// The namespaces whose objects the plugin reconciles, by their labels. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<NamespaceSelector>,
+}
+
+/// What a plugin may do at most.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Grants {
+    /// The kinds of children that it may have, and no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children: Option<Vec<KindGrant>>,
+    /// The kinds that it may look up, and no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lookups: Option<Vec<LookupGrant>>,
+}
+
+/// A kind, in any version.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KindGrant {
+    /// The API group; empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+}
+
+/// A kind that may be looked up, in any version.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LookupGrant {
+    /// The API group; empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// Whether an object may lead to lookups in other namespaces than its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_namespaces: bool,
+}
+
+/// Where the service account of a plugin is.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ServiceAccountNamespace {
+    /// In the host's namespace, one for all objects.
+    #[default]
+    Host,
+    /// In the namespace of each object: nothing happens for an object that its own namespace does not allow.
+    Object,
+}
+
+/// A label selector, as elsewhere in Kubernetes: all of it has to match.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceSelector {
+    /// Labels and their values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Requirements on labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<SelectorRequirement>,
+}
+
+/// A requirement on a label.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectorRequirement {
+    /// The label.
+    pub key: String,
+    /// What its value has to be.
+    pub operator: SelectorOperator,
+    /// The values, for `In` and `NotIn`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+/// What the value of a label has to be.
+#[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SelectorOperator {
+    /// One of the values.
+    In,
+    /// None of the values, or the label is missing.
+    NotIn,
+    /// Any.
+    Exists,
+    /// The label is missing.
+    DoesNotExist,
 }
 
 /// Where a component comes from.
@@ -98,6 +199,9 @@ pub struct PluginStatus {
     /// The kinds of children that it may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<KindName>,
+    /// The finalizers that its objects may have because of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
     /// The objects of its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectCounts>,

@@ -8,11 +8,14 @@ use pilothouse_engine::{
     lookups::fingerprint_of,
 };
 
+use super::reader::{Read, Reader};
 use crate::{
     cache::{Informer, WatchState},
+    identity::Question,
     object::{Object, ObjectRef},
     projection::Projection,
     selector::Selector,
+    served_namespaces::ServedNamespaces,
 };
 
 /// Answers the lookups of one object from the caches of the kinds that its plugin declares.
@@ -22,6 +25,10 @@ pub struct CachedLookups {
     pub namespace: Arc<str>,
     /// The declared kinds.
     pub kinds: BTreeMap<KindRef, LookedUpKind>,
+    /// The namespaces that the plugin works in; none for all.
+    pub served: Option<Arc<ServedNamespaces>>,
+    /// The account whose permissions count; none for the host's own.
+    pub reader: Option<Reader>,
 }
 
 /// A kind that a plugin may look up.
@@ -44,21 +51,60 @@ impl CachedLookups {
         let is_namespaced = informer.installed().is_none_or(|installed| installed.namespaced);
         match &query.target {
             Target::Name(name) => {
-                let namespace = if is_namespaced { self.namespace_of_name(query)? } else { "" };
+                let namespace = if is_namespaced { self.namespace_of_name(query, declared)? } else { "" };
+                self.check_permission(informer, Read { verb: "get", namespace, name: Some(name) })?;
                 Ok(informer.store().get(&ObjectRef::new(namespace, name)).into_iter().collect())
             }
             Target::Labels(selector) => {
                 let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
                 let namespace = if is_namespaced { self.namespace_of_labels(query, declared)? } else { None };
-                Ok(informer.store().select(namespace, |object| selector.matches(&object.labels)))
+                let read = Read { verb: "list", namespace: namespace.unwrap_or_default(), name: None };
+                self.check_permission(informer, read)?;
+                let served = self.served.as_ref().filter(|_| is_namespaced && namespace.is_none());
+                let served = served.map(|served| served.all());
+                Ok(informer.store().select(namespace, |object| {
+                    let is_served = served.as_ref().is_none_or(|served| served.contains(&object.name.namespace));
+                    is_served && selector.matches(&object.labels)
+                }))
             }
         }
     }
 
+    /// Whether the account of the plugin may make a lookup. Without an account, its manifest and its grants decide alone.
+    fn check_permission(&self, informer: &Informer, read: Read<'_>) -> Result<(), LookupError> {
+        match (&self.reader, informer.installed()) {
+            (Some(reader), Some(installed)) => reader.check(&installed.resource, read),
+            _ => Ok(()),
+        }
+    }
+
+    /// A namespace that a query names, if the plugin may look into it from this object. Whoever writes the object decides what its plugin
+    /// looks up, and may have no rights in that namespace.
+    fn named_namespace<'a>(
+        &self,
+        query: &Query,
+        declared: &Lookup,
+        namespace: &'a str,
+    ) -> Result<&'a str, LookupError> {
+        let is_elsewhere = !self.namespace.is_empty() && *self.namespace != *namespace;
+        if is_elsewhere && !declared.all_namespaces {
+            return Err(LookupError::Denied(format!(
+                "a lookup of {query} is about another namespace than the object's own, which needs `allNamespaces` in the \
+                 `lookups` of the plugin's manifest"
+            )));
+        }
+        if self.served.as_ref().is_some_and(|served| !served.contains(namespace)) {
+            return Err(LookupError::Denied(format!(
+                "a lookup of {query} is about a namespace that the spec.namespaces of its Plugin does not select"
+            )));
+        }
+        Ok(namespace)
+    }
+
     /// The namespace in which to look for a name.
-    fn namespace_of_name<'a>(&'a self, query: &'a Query) -> Result<&'a str, LookupError> {
+    fn namespace_of_name<'a>(&'a self, query: &'a Query, declared: &Lookup) -> Result<&'a str, LookupError> {
         match &query.scope {
-            Scope::Namespace(namespace) => Ok(namespace),
+            Scope::Namespace(namespace) => self.named_namespace(query, declared, namespace),
             Scope::OwnNamespace | Scope::OwnNamespaceIfAny if !self.namespace.is_empty() => Ok(&self.namespace),
             Scope::OwnNamespace | Scope::OwnNamespaceIfAny => Err(LookupError::Denied(format!(
                 "a lookup of {query} names no namespace, and the object being reconciled is cluster-scoped; name the \
@@ -73,7 +119,7 @@ impl CachedLookups {
     /// The namespace in which to look for labels; none for all of them.
     fn namespace_of_labels<'a>(&'a self, query: &'a Query, declared: &Lookup) -> Result<Option<&'a str>, LookupError> {
         match &query.scope {
-            Scope::Namespace(namespace) => Ok(Some(namespace)),
+            Scope::Namespace(namespace) => self.named_namespace(query, declared, namespace).map(Some),
             Scope::OwnNamespace | Scope::OwnNamespaceIfAny if !self.namespace.is_empty() => Ok(Some(&self.namespace)),
             Scope::OwnNamespaceIfAny => Ok(None),
             Scope::OwnNamespace => Err(LookupError::Denied(format!(
@@ -85,6 +131,13 @@ impl CachedLookups {
                 "a lookup of {query} in all namespaces needs `allNamespaces` in the `lookups` of the plugin's manifest"
             ))),
         }
+    }
+}
+
+impl CachedLookups {
+    /// The questions about permissions that lookups led to and that nobody has asked yet.
+    pub fn open_questions(&self) -> Vec<Question> {
+        self.reader.as_ref().map(Reader::open_questions).unwrap_or_default()
     }
 }
 

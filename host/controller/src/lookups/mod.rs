@@ -11,6 +11,7 @@
 //! - A change wakes every object that looks up the changed object, even if it did not exist at the time of the lookup.
 //! - No change is missed between the answer and the end of the call, because a lookup is indexed before it is answered.
 //! - A lookup makes no request, and a plugin can look up only the kinds that its manifest declares.
+//! - If the plugin has an account, it is shown only what that account may read ([`Reader`]).
 //!
 //! # Caveats
 //!
@@ -34,9 +35,11 @@
 mod cached;
 mod index;
 mod indexed;
+mod reader;
 
 pub use self::{
     cached::{CachedLookups, LookedUpKind},
     index::LookupIndex,
     indexed::IndexedLookups,
+    reader::Reader,
 };

@@ -1,6 +1,9 @@
 //! Stage 2: reads the object and its children from the caches. Makes no request and decides nothing.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use pilothouse_engine::{
     ContractSeries,
@@ -34,6 +37,8 @@ pub struct Observed {
     pub kinds: BTreeMap<KindRef, KnownKind>,
     /// The schema of the object's kind.
     pub schema: Option<Schema>,
+    /// The namespaces that a cluster-scoped object may have children in; none for all.
+    pub namespaces: Option<BTreeSet<Arc<str>>>,
 }
 
 /// A child that exists.
@@ -99,7 +104,9 @@ pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Obse
     let former = synced.flat_map(|(kind, watched)| owned(kind, watched)).collect();
     let projection = plugin.projections.of_object(&object);
     let (kind, schema) = (plugin.objects.kind().clone(), plugin.objects.schema());
-    Ok(Observed { kind, object, projection, children, former, kinds, schema })
+    let served = plugin.namespaces.as_ref().filter(|_| object.name.namespace.is_empty());
+    let namespaces = served.map(|served| served.all());
+    Ok(Observed { kind, object, projection, children, former, kinds, schema, namespaces })
 }
 
 impl LiveChild {

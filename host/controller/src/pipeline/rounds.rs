@@ -35,7 +35,7 @@ use super::{
     lifecycle::{
         expiry::{self, Lifetime},
         finalizer::{self, FinalizerStep},
-        managed::is_managed_elsewhere,
+        managed::not_ours,
     },
     observe::{ObserveError, Observed, observe},
     plan::{
@@ -128,6 +128,11 @@ impl Rounds<'_> {
             Ok(observed) => observed,
             Err(reason) => return self.unobserved(state, reason).await,
         };
+        if item.plugin.account.as_ref().is_some_and(|account| account.is_missing_for(&observed.object.name.namespace)) {
+            let why = "the object has no namespace, so there is no service account in it; set spec.serviceAccountNamespace of \
+                       the Plugin to Host";
+            return self.conclude(state, &observed.object, result::fault(ACCOUNT_UNAVAILABLE, why)).await;
+        }
         let refused = state.refused_children.told(observed.object.generation);
         let inputs = Inputs::of(item.plugin.called(), &observed, &refused);
         let verb = match self.before_call(state, &observed, inputs).await {
@@ -143,6 +148,10 @@ impl Rounds<'_> {
             Ok(answered) => answered,
             // The next reconcile of the key looks the plugin up again and finds the new version.
             Err(CallError::Superseded) => return RoundEnd::finished(Action::Requeue),
+            Err(CallError::PermissionsUnknown(why)) => {
+                let fault = result::fault(ACCOUNT_UNAVAILABLE, &why);
+                return self.conclude(state, &observed.object, fault).await;
+            }
             Err(CallError::Failed(outcome)) => {
                 return self.conclude(state, &observed.object, result::call_failed(&outcome)).await;
             }
@@ -200,9 +209,9 @@ impl Rounds<'_> {
     ) -> ControlFlow<RoundEnd, Verb> {
         let (item, object) = (&self.item, &*observed.object);
         let manifest = item.plugin.manifest();
-        // This comes before all steps that write: an object of another manager gets no status, no finalizer and no expiry.
-        if is_managed_elsewhere(object, manifest) {
-            tracing::debug!("another manager is named; left alone");
+        // This comes before all steps that write: such an object gets no status, no finalizer and no expiry.
+        if let Some(why) = not_ours(object, manifest, item.plugin.serves(&object.name.namespace)) {
+            tracing::debug!("{why}; left alone");
             return ControlFlow::Break(RoundEnd::finished(Action::AwaitChange));
         }
         // This comes before the check for changes, because an object expires without any change.
@@ -252,6 +261,7 @@ impl Rounds<'_> {
             object: &observed.object,
             schema: observed.schema.as_ref(),
             kinds: &observed.kinds,
+            namespaces: observed.namespaces.as_ref(),
         };
         check::check(&owner, response, children)
     }
@@ -285,7 +295,9 @@ impl Rounds<'_> {
             self.hot_loops.count_changed_answer(item.key);
         }
         let has_deletes = !plan.deletes.is_empty();
-        let applier = Applier { client: &item.context.client, plugin: item.plugin, object: &observed.object };
+        let client = item.context.identities.client(item.account().as_ref());
+        let (host_client, plugin, object) = (&item.context.client, item.plugin, &observed.object);
+        let applier = Applier { host_client, client: &client, plugin, object };
         let mut applied = apply::apply(&applier, plan).await;
         // The queue counts this failure when the reconcile ends, hence one more. It then computes the same delay, except for
         // jitter.
@@ -500,6 +512,9 @@ impl Rounds<'_> {
         self.release(state, object, &[]).await
     }
 }
+
+/// The reason if nobody can work with the account of the plugin.
+const ACCOUNT_UNAVAILABLE: &str = "AccountUnavailable";
 
 /// The reason of the Event for a cleanup that the plugin could not do.
 const CLEANUP_ABANDONED: &str = "CleanupAbandoned";

@@ -11,6 +11,7 @@ use pilothouse_engine::contract::KindRef;
 use super::state::hot_loop::{EventOrigin, HotLoops};
 use crate::{
     cache::{Change, EventHandler, WatchScope},
+    identity::ServiceAccount,
     lookups::LookupIndex,
     object::{Object, ObjectRef, describe},
     plugin::{ActivePlugin, Registry},
@@ -62,6 +63,23 @@ impl Trigger {
         }
     }
 
+    /// Adds all objects for which a plugin works with this account.
+    pub fn permissions_changed(&self, account: &ServiceAccount) {
+        for plugin in self.plugins.all() {
+            let Some(own) = &plugin.account else { continue };
+            let is_affected = |key: &Key| own.for_namespace(&key.object.namespace) == *account;
+            self.queue.add_all(all_keys(&plugin).into_iter().filter(is_affected));
+        }
+    }
+
+    /// Adds the objects of a namespace for the plugins that select namespaces by their labels, and those that may have children in it.
+    fn namespace_changed(&self, namespace: &str) {
+        for plugin in self.plugins.all().into_iter().filter(|plugin| plugin.namespaces.is_some()) {
+            let is_affected = |key: &Key| key.object.namespace.is_empty() || *key.object.namespace == *namespace;
+            self.queue.add_all(all_keys(&plugin).into_iter().filter(is_affected));
+        }
+    }
+
     fn enqueue(&self, key: Key, origin: EventOrigin, kind: &KindRef, source: &Object) {
         self.hot_loops.count_event(&key, origin, || describe(kind, &source.name));
         self.queue.add(key, Priority::Live);
@@ -96,6 +114,9 @@ impl EventHandler for Trigger {
                 }
                 _ => {}
             }
+        }
+        if scope == WatchScope::All && *kind == KindRef::new("v1", "Namespace") {
+            change.states().last().into_iter().for_each(|namespace| self.namespace_changed(&namespace.name.name));
         }
         // Both states: when an object loses a label, only its previous state matches the selectors of those that looked it up.
         change.states().for_each(|object| self.echoed(kind, scope, object));

@@ -8,7 +8,8 @@ use kube::Client;
 use crate::{
     clock::Clock,
     events::{Event, Recorder},
-    lookups::{CachedLookups, IndexedLookups, LookupIndex},
+    identity::{Identities, ServiceAccount},
+    lookups::{CachedLookups, IndexedLookups, LookupIndex, Reader},
     metrics::Metrics,
     object::Object,
     plugin::ActivePlugin,
@@ -19,6 +20,8 @@ use crate::{
 pub struct Context {
     /// The client of the API server.
     pub client: Client,
+    /// The accounts that plugins work with.
+    pub identities: Arc<Identities>,
     /// The index of which object looked up what.
     pub lookups: Arc<LookupIndex>,
     /// The recorder of Events.
@@ -43,9 +46,21 @@ pub struct WorkItem<'a> {
 }
 
 impl WorkItem<'_> {
+    /// The account that the plugin works with for this object; none for the host's own.
+    pub fn account(&self) -> Option<ServiceAccount> {
+        let account = self.plugin.account.as_ref()?;
+        Some(account.for_namespace(&self.key.object.namespace))
+    }
+
     /// Lookups that the caches answer, with the object's permissions.
     pub fn lookups(&self) -> CachedLookups {
-        CachedLookups { namespace: self.key.object.namespace.clone(), kinds: self.plugin.lookups.clone() }
+        let identities = &self.context.identities;
+        CachedLookups {
+            namespace: self.key.object.namespace.clone(),
+            kinds: self.plugin.lookups.clone(),
+            served: self.plugin.namespaces.clone(),
+            reader: self.account().map(|account| Reader::new(account, identities.clone())),
+        }
     }
 
     /// The same, but each lookup is indexed: a change of what it returned triggers a reconcile of the object. For calls.

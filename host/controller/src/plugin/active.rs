@@ -7,14 +7,16 @@ use std::{
 
 use pilothouse_engine::{ContractSeries, Lookup, Manifest, Reconciler, contract::KindRef};
 
-use super::{called::Called, new_version::NewVersionWindow};
+use super::{PluginSettings, called::Called, new_version::NewVersionWindow};
 use crate::{
     cache::{Caches, Informer, WatchScope, WatchState},
+    identity::Account,
     labels,
     lookups::LookedUpKind,
     object::{Object, ObjectRef},
     observable::Observable,
     projection::Projections,
+    served_namespaces::ServedNamespaces,
 };
 
 /// A version of a plugin with everything that its reconciles need.
@@ -41,11 +43,16 @@ pub struct ActivePlugin {
     pub new_version: NewVersionWindow,
     /// The kinds that it looks up.
     pub lookups: BTreeMap<KindRef, LookedUpKind>,
+    /// The account that it works with; none for the host's own.
+    pub account: Option<Account>,
+    /// The namespaces that it works in; none for all.
+    pub namespaces: Option<Arc<ServedNamespaces>>,
 }
 
 impl ActivePlugin {
     /// Starts the informers that a plugin needs, or shares those that run already.
-    pub fn new(reconciler: Arc<dyn Reconciler>, config: Arc<str>, caches: &Caches) -> Self {
+    pub fn new(reconciler: Arc<dyn Reconciler>, settings: PluginSettings, caches: &Caches) -> Self {
+        let PluginSettings { config, grants: _, account, namespaces } = settings;
         let manifest = reconciler.manifest();
         let start_all = |kinds: &[KindRef], scope| {
             kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope))).collect::<BTreeMap<_, _>>()
@@ -57,7 +64,7 @@ impl ActivePlugin {
         Self {
             name: manifest.name.as_str().into(),
             field_manager: labels::field_manager(&manifest.name),
-            config,
+            config: config.unwrap_or_else(|| "null".into()),
             projections: Projections::declared(manifest),
             objects: caches.informer(&manifest.reconciles, WatchScope::All),
             children: start_all(&manifest.children, WatchScope::Children),
@@ -65,6 +72,8 @@ impl ActivePlugin {
             superseded: Observable::new(false),
             new_version: NewVersionWindow::begin([]),
             lookups: manifest.lookups.iter().map(looked_up).collect(),
+            account,
+            namespaces: namespaces.map(|selector| Arc::new(ServedNamespaces::follow(selector, caches))),
             reconciler,
         }
     }
@@ -130,6 +139,11 @@ impl ActivePlugin {
         self.children.get(kind).or_else(|| self.former.get(kind))
     }
 
+    /// Whether it reconciles objects of this namespace; empty for cluster-scoped objects.
+    pub fn serves(&self, namespace: &str) -> bool {
+        namespace.is_empty() || self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(namespace))
+    }
+
     /// What the plugin declares.
     pub fn manifest(&self) -> &Manifest {
         self.reconciler.manifest()
@@ -152,13 +166,15 @@ impl ActivePlugin {
             self.lookups.contains_key(kind) && informer.state() == WatchState::NotInstalled
         };
         let children = self.children.iter().filter(move |(kind, informer)| !is_optional(kind, informer));
-        std::iter::once(&self.objects).chain(children.map(|(_, informer)| informer))
+        let namespaces = self.namespaces.iter().map(|namespaces| namespaces.informer());
+        std::iter::once(&self.objects).chain(children.map(|(_, informer)| informer)).chain(namespaces)
     }
 
     /// The informers of all kinds that it declares.
     pub fn informers(&self) -> impl Iterator<Item = &Arc<Informer>> {
         let lookups = self.lookups.values().map(|lookup| &lookup.informer);
-        std::iter::once(&self.objects).chain(self.children.values()).chain(lookups)
+        let namespaces = self.namespaces.iter().map(|namespaces| namespaces.informer());
+        std::iter::once(&self.objects).chain(self.children.values()).chain(lookups).chain(namespaces)
     }
 
     /// Logs which of its kinds are not installed. Kinds that it only looks up are optional.

@@ -19,19 +19,23 @@
 
 mod active;
 mod called;
+mod grants;
 mod kinds_record;
 mod new_version;
 mod registry;
 pub mod rights;
 mod self_check;
+mod settings;
 mod starting;
 
 pub use self::{
     active::ActivePlugin,
     called::Called,
+    grants::{Grants, NotGranted, is_privileged, is_secret},
     kinds_record::KindsRecord,
     new_version::{FEW_OBJECTS, NewVersionVerdict, NewVersionWindow},
     registry::Registry,
     self_check::SelfCheck,
+    settings::PluginSettings,
     starting::StartingPlugins,
 };

@@ -1,4 +1,5 @@
-//! The RBAC rights that the host needs for a plugin, derived from the manifest. Pure; makes no request.
+//! The RBAC rights that the host needs for a plugin, and those of the account that it works with, derived from the manifest. Pure; makes
+//! no request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,8 +33,17 @@ impl Right {
     }
 }
 
+/// With whose rights the children of a plugin are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// Those of the host.
+    Host,
+    /// Those of the plugin's account.
+    Account,
+}
+
 /// The rights that the host needs for a plugin, and no others. Each kind and subresource occurs once.
-pub fn required_by(manifest: &Manifest) -> Vec<Right> {
+pub fn of_host(manifest: &Manifest, writer: Writer) -> Vec<Right> {
     let object = &manifest.reconciles;
     let mut required = VerbSets::default();
     required.add(object, None, &READ);
@@ -42,18 +52,31 @@ pub fn required_by(manifest: &Manifest) -> Vec<Right> {
     required.add(object, None, if has_finalizer { &["patch"] } else { &[] });
     required.add(object, None, if manifest.expires.is_some() { &["delete"] } else { &[] });
     required.add(object, Some("status"), &["patch"]);
-    // An owner reference with `blockOwnerDeletion` requires this right, where the admission plugin
-    // OwnerReferencesPermissionEnforcement is enabled.
-    required.add(object, Some("finalizers"), &["update"]);
     for kind in &manifest.children {
         required.add(kind, None, &READ);
-        required.add(kind, None, &WRITE);
+    }
+    if writer == Writer::Host {
+        required.add_writes(manifest);
     }
     for lookup in &manifest.lookups {
         required.add(&lookup.kind, None, &READ);
     }
     // `get`: the host reads the count of an Event that it created before a restart.
     required.add(&KindRef::new("v1", "Event"), None, &["get", "create", "patch"]);
+    required.rights()
+}
+
+/// The rights that the account of a plugin needs, and no others.
+pub fn of_account(manifest: &Manifest) -> Vec<Right> {
+    let mut required = VerbSets::default();
+    required.add_writes(manifest);
+    for kind in &manifest.children {
+        // To see whose it is, when a name is taken.
+        required.add(kind, None, &["get"]);
+    }
+    for lookup in &manifest.lookups {
+        required.add(&lookup.kind, None, &["get", "list"]);
+    }
     required.rights()
 }
 
@@ -64,6 +87,16 @@ struct VerbSets(BTreeMap<(KindRef, Option<&'static str>), BTreeSet<&'static str>
 impl VerbSets {
     fn add(&mut self, kind: &KindRef, subresource: Option<&'static str>, verbs: &[&'static str]) {
         self.0.entry((kind.clone(), subresource)).or_default().extend(verbs);
+    }
+
+    /// What it takes to write the children.
+    fn add_writes(&mut self, manifest: &Manifest) {
+        // An owner reference with `blockOwnerDeletion` requires this right, where the admission plugin
+        // OwnerReferencesPermissionEnforcement is enabled.
+        self.add(&manifest.reconciles, Some("finalizers"), &["update"]);
+        for kind in &manifest.children {
+            self.add(kind, None, &WRITE);
+        }
     }
 
     fn rights(self) -> Vec<Right> {
@@ -84,12 +117,12 @@ pub fn usual_plural(kind: &KindRef) -> String {
 mod tests {
     use super::*;
 
-    fn shown(manifest: &Manifest) -> Vec<String> {
+    fn shown(rights: Vec<Right>) -> Vec<String> {
         let shown = |right: Right| {
             let resource = right.resource(&usual_plural(&right.kind));
             format!("{} {resource}: {}", right.kind.group(), right.verbs.join(" "))
         };
-        required_by(manifest).into_iter().map(shown).collect()
+        rights.into_iter().map(shown).collect()
     }
 
     #[test]
@@ -101,10 +134,10 @@ mod tests {
             "example.com webs/status: patch",
             " events: get create patch",
         ];
-        assert_eq!(shown(&manifest), basic);
+        assert_eq!(shown(of_host(&manifest, Writer::Host)), basic);
         manifest.finalizes = true;
         manifest.expires = Some("/status/expires".to_owned());
-        assert_eq!(shown(&manifest)[0], "example.com webs: get list watch patch delete");
+        assert_eq!(shown(of_host(&manifest, Writer::Host))[0], "example.com webs: get list watch patch delete");
         manifest.children =
             vec![KindRef::new("networking.k8s.io/v1", "NetworkPolicy"), KindRef::new("v1", "ConfigMap")];
         manifest.lookups = ["ConfigMap", "Secret"].map(|kind| KindRef::new("v1", kind).into()).to_vec();
@@ -114,6 +147,24 @@ mod tests {
             " events: get create patch",
             " secrets: get list watch",
         ];
-        assert_eq!(shown(&manifest)[3..], rest);
+        assert_eq!(shown(of_host(&manifest, Writer::Host))[3..], rest);
+    }
+
+    #[test]
+    fn with_an_account_the_host_only_watches_and_the_account_writes() {
+        let mut manifest = Manifest::new("web", "1.0.0", KindRef::new("example.com/v1", "Web"));
+        manifest.children = vec![KindRef::new("v1", "ConfigMap")];
+        manifest.lookups = vec![KindRef::new("v1", "Secret").into()];
+        let host = [
+            "example.com webs: get list watch",
+            "example.com webs/status: patch",
+            " configmaps: get list watch",
+            " events: get create patch",
+            " secrets: get list watch",
+        ];
+        assert_eq!(shown(of_host(&manifest, Writer::Account)), host);
+        let account =
+            ["example.com webs/finalizers: update", " configmaps: get create patch delete", " secrets: get list"];
+        assert_eq!(shown(of_account(&manifest)), account);
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     ActivePlugin,
-    rights::{Right, required_by, usual_plural},
+    rights::{Right, Writer, of_host, usual_plural},
 };
 use crate::{
     access::is_allowed,
@@ -39,9 +39,10 @@ impl SelfCheck {
     /// Checks the rights for a plugin in the background. Missing rights are logged and counted.
     pub fn start(self: &Arc<Self>, plugin: &ActivePlugin) {
         let (check, manifest) = (self.clone(), plugin.manifest().clone());
+        let writer = if plugin.account.is_some() { Writer::Account } else { Writer::Host };
         let informers = plugin.informers().cloned().collect::<Vec<_>>();
         tokio::spawn(async move {
-            match check.missing(&manifest, &informers).await {
+            match check.missing(&manifest, writer, &informers).await {
                 Ok(missing) => check.report(&manifest, &missing),
                 Err(error) => tracing::warn!(
                     plugin = manifest.name,
@@ -72,10 +73,11 @@ impl SelfCheck {
     async fn missing(
         &self,
         manifest: &Manifest,
+        writer: Writer,
         informers: &[Arc<Informer>],
     ) -> Result<Vec<MissingRight>, kube::Error> {
         let mut missing = Vec::new();
-        for right in required_by(manifest) {
+        for right in of_host(manifest, writer) {
             let served = ServedKind::find(&right.kind, informers).await;
             let namespace = self.namespace.as_deref().filter(|_| served.namespaced);
             let mut verbs = Vec::new();

@@ -15,7 +15,7 @@ use pilothouse_engine::digest;
 use tokio::sync::Notify;
 
 use super::loader::{Loader, SourceId};
-use crate::host::Loading;
+use crate::{host::Loading, plugin::PluginSettings};
 
 /// Notifications within this time are handled together, because copying a file causes many.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -145,7 +145,7 @@ impl Directory {
                     known.version = version;
                     return;
                 }
-                (digest, self.loader.load(&id, bytes, None).await.is_err())
+                (digest, self.loader.load(&id, bytes, PluginSettings::default()).await.is_err())
             }
             Err(error) => {
                 self.loader.host().metrics().plugins.load_failed();

@@ -9,9 +9,13 @@ use std::{
     },
 };
 
-use pilothouse_engine::{Engine, LoadError, Reconciler, contract::KindRef};
+use pilothouse_engine::{Engine, LoadError, Manifest, Reconciler, contract::KindRef};
 
-use crate::{host::Host, metrics::Collision};
+use crate::{
+    host::Host,
+    metrics::Collision,
+    plugin::{NotGranted, PluginSettings},
+};
 
 /// Loads components for all sources.
 pub struct Loader {
@@ -48,7 +52,7 @@ pub struct LoadedPlugin {
     pub kind: KindRef,
     /// Its digest.
     pub digest: String,
-    config: Option<Arc<str>>,
+    settings: PluginSettings,
 }
 
 /// Why a component was not loaded.
@@ -57,6 +61,9 @@ pub enum NotLoaded {
     /// It is no plugin, or it does not fit.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// Its manifest asks for more than is granted.
+    #[error(transparent)]
+    NotGranted(#[from] NotGranted),
     /// Another plugin has a metric of the same name that differs.
     #[error(transparent)]
     Metric(#[from] Collision),
@@ -86,6 +93,7 @@ impl NotLoaded {
             Self::Load(LoadError::Compile(_)) => "NotCompiled",
             Self::Load(LoadError::Code(_)) => "LoadFailed",
             Self::Load(LoadError::Link(_)) => "ContractViolated",
+            Self::NotGranted(_) => "NotGranted",
             Self::Metric(_) => "MetricTaken",
             Self::NameTaken { .. } => "NameTaken",
             Self::KindTaken { .. } => "KindTaken",
@@ -114,8 +122,7 @@ impl Loader {
         self.lock().get(id).cloned()
     }
 
-    /// Loads a component and installs it in the place of what the source had before. `config` is its configuration; none for that of the
-    /// command line.
+    /// Loads a component and installs it in the place of what the source had before.
     ///
     /// # Errors
     /// [`NotLoaded`]. What the source had before goes on.
@@ -123,9 +130,9 @@ impl Loader {
         &self,
         id: &SourceId,
         bytes: Vec<u8>,
-        config: Option<Arc<str>>,
+        settings: PluginSettings,
     ) -> Result<LoadedPlugin, NotLoaded> {
-        let result = self.try_load(id, bytes, config).await;
+        let result = self.try_load(id, bytes, settings).await;
         if let Err(why) = &result {
             self.host.metrics().plugins.load_failed();
             let goes_on = if self.loaded(id).is_some() { "; the version that works goes on" } else { "" };
@@ -138,15 +145,17 @@ impl Loader {
         &self,
         id: &SourceId,
         bytes: Vec<u8>,
-        config: Option<Arc<str>>,
+        settings: PluginSettings,
     ) -> Result<LoadedPlugin, NotLoaded> {
+        // Before it is compiled: what is not granted costs nothing.
+        settings.grants.check(&Manifest::read(&bytes).map_err(LoadError::Manifest)?)?;
         let plugin = self.engine.load(bytes).await?;
         let manifest = plugin.manifest();
         let loaded = LoadedPlugin {
             name: manifest.name.clone(),
             kind: manifest.reconciles.clone(),
             digest: plugin.digest().to_owned(),
-            config: config.clone(),
+            settings: settings.clone(),
         };
         self.check_conflicts(id, &loaded)?;
         self.host.metrics().measurements.reserve(manifest)?;
@@ -160,13 +169,13 @@ impl Loader {
         if let Some(before) = before.filter(|before| before.name != loaded.name) {
             self.host.remove(&before.name);
         }
-        self.host.install(Arc::new(plugin), config);
+        self.host.install(Arc::new(plugin), settings);
         Ok(loaded)
     }
 
-    /// Whether this component with this configuration is what the source has loaded.
-    pub fn has(&self, id: &SourceId, digest: &str, config: Option<&Arc<str>>) -> bool {
-        self.lock().get(id).is_some_and(|loaded| loaded.digest == digest && loaded.config.as_ref() == config)
+    /// Whether this component with these settings is what the source has loaded.
+    pub fn has(&self, id: &SourceId, digest: &str, settings: &PluginSettings) -> bool {
+        self.lock().get(id).is_some_and(|loaded| loaded.digest == digest && loaded.settings == *settings)
     }
 
     /// Takes what a source has loaded from work. Returns whether there was anything.

@@ -11,6 +11,7 @@ use pilothouse_controller::{
     host::{Host, HostConfig, RightsCheck},
     leader::{Dependencies, Election, Settings},
     metrics::Metrics,
+    plugin::PluginSettings,
     schema::SchemaCache,
 };
 use pilothouse_engine::contract::Response;
@@ -146,7 +147,7 @@ impl HostProcess {
     /// Loads a version of the plugin.
     pub fn install(&self, version: Version) {
         let plugin = SimulatedPlugin::new(version, self.scope, self.code.clone(), self.listener.clone());
-        self.host.install(Arc::new(plugin.computing(self.computes)), None);
+        self.host.install(Arc::new(plugin.computing(self.computes)), PluginSettings::default());
     }
 
     /// How many objects the host remembers something of.

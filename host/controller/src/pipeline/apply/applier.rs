@@ -18,7 +18,9 @@ pub fn merging(manager: &str) -> PatchParams {
 /// The context of all writes of a plan.
 #[derive(Clone, Copy)]
 pub struct Applier<'a> {
-    /// The client of the API server.
+    /// The host's own client, for the owner.
+    pub host_client: &'a Client,
+    /// The client for the children, which acts as the plugin's account if it has one.
     pub client: &'a Client,
     /// The plugin, for its field manager and its watches.
     pub plugin: &'a ActivePlugin,

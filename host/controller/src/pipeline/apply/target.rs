@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kube::Api;
+use kube::{Api, Client};
 use pilothouse_engine::contract::KindRef;
 
 use super::{
@@ -31,7 +31,7 @@ impl<'a> Target<'a> {
     /// The place of a child.
     pub(super) fn of(applier: &Applier<'a>, kind: &KindRef, name: &ObjectRef) -> Result<Self, Failure> {
         let watched = applier.plugin.child_watch(kind);
-        watched.and_then(|watched| Self::in_watch(applier, watched, name)).ok_or_else(|| {
+        watched.and_then(|watched| Self::in_watch(applier.client, watched, name)).ok_or_else(|| {
             let message = format!("failed to write {}: {kind} is not installed in this cluster", describe(kind, name));
             Failure::new(FailureReason::ChildKindNotInstalled, message)
         })
@@ -39,12 +39,12 @@ impl<'a> Target<'a> {
 
     /// The place of the owner; none if its kind is not installed any more.
     pub(super) fn of_object(applier: &Applier<'a>) -> Option<Self> {
-        Self::in_watch(applier, &applier.plugin.objects, &applier.object.name)
+        Self::in_watch(applier.host_client, &applier.plugin.objects, &applier.object.name)
     }
 
-    fn in_watch(applier: &Applier<'a>, watched: &'a Informer, name: &ObjectRef) -> Option<Self> {
+    fn in_watch(client: &Client, watched: &'a Informer, name: &ObjectRef) -> Option<Self> {
         let installed = watched.installed()?;
-        let api = installed.api(applier.client, &name.namespace);
+        let api = installed.api(client, &name.namespace);
         Some(Self { api, installed, store: watched.store(), schema: watched.schema() })
     }
 

@@ -191,6 +191,7 @@ mod tests {
             former: Vec::new(),
             kinds: BTreeMap::new(),
             schema: None,
+            namespaces: None,
         }
     }
 

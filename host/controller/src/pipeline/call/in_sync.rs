@@ -177,6 +177,7 @@ mod tests {
             former: Vec::new(),
             kinds: BTreeMap::new(),
             schema: None,
+            namespaces: None,
         }
     }
 

@@ -96,5 +96,6 @@ fn others(called: Called<'_>, observed: &Observed, refused: &[RefusedChild]) -> 
     observed.schemas().for_each(|schema| schema.hash(&mut hasher));
     // The check refuses children of kinds that are not installed, so their set is an input, too.
     observed.kinds.keys().for_each(|kind| kind.hash(&mut hasher));
+    observed.namespaces.hash(&mut hasher);
     Fingerprint::of_hashed(&hasher)
 }

@@ -7,14 +7,15 @@ pub mod inputs;
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use pilothouse_engine::{
-    CallContext, DeniedLookup, Outcome, Verb,
+    Call, CallContext, DeniedLookup, Outcome, Verb,
     contract::{RefusedChild, Response},
 };
 
 use self::{answer::LastAnswer, in_sync::AnswerId, inputs::Inputs};
 use super::{observe::Observed, work_item::WorkItem};
-use crate::events::Event;
+use crate::{errors::chain, events::Event, identity::Question};
 
 /// A call to make.
 pub struct PluginCall<'a> {
@@ -43,7 +44,13 @@ pub enum CallError {
     Superseded,
     /// The plugin failed.
     Failed(Outcome),
+    /// Nobody can tell what the plugin's account may look up.
+    PermissionsUnknown(String),
 }
+
+/// How often a call is repeated because it made lookups of which nobody knew whether the account may make them. Each round can only
+/// lead to lookups that depend on the answers to those before.
+const MAX_PERMISSION_ROUNDS: usize = 20;
 
 /// Calls the plugin, or reuses the previous answer if the inputs are the same.
 ///
@@ -54,21 +61,18 @@ pub async fn call_plugin(
     plugin_call: &PluginCall<'_>,
     before: Option<LastAnswer>,
 ) -> Result<PluginAnswer, CallError> {
-    let PluginCall { observed, refused, inputs, verb } = plugin_call;
+    let PluginCall { observed, inputs, .. } = plugin_call;
     // Not indexed: these are the lookups of the previous call, which are in the index already.
     let known = before.as_ref().and_then(|before| before.response_for(*inputs, &item.lookups()));
     if let (Some(answer), Some(response)) = (&before, known) {
         item.context.metrics.plugins.call_skipped(&item.plugin.name);
         return Ok(PluginAnswer { response, answer: answer.clone() });
     }
-    let context = CallContext { lookups: Arc::new(item.indexed_lookups()), now: item.context.clock.now() };
-    let request = observed.request(item.plugin.contract(), refused.clone(), &item.plugin.config);
-    let call = item.plugin.reconciler.call(*verb, request, context);
     // A swap does not wait for slow calls of the old version: they are dropped, and the new version is called instead. `biased`
     // prefers a call that has just ended.
     let call = tokio::select! {
         biased;
-        call = call => call,
+        call = call_with_permissions(item, plugin_call) => call?,
         () = item.plugin.until_superseded() => return Err(CallError::Superseded),
     };
     item.context.metrics.called(&item.plugin.name, &call);
@@ -85,6 +89,40 @@ pub async fn call_plugin(
         }
         failed => Err(CallError::Failed(failed)),
     }
+}
+
+/// Calls the plugin. What its account may look up is asked when a call needs it, and the call is made again with the answer.
+async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>) -> Result<Call, CallError> {
+    let PluginCall { observed, refused, verb, .. } = plugin_call;
+    for _ in 0..MAX_PERMISSION_ROUNDS {
+        let lookups = Arc::new(item.indexed_lookups());
+        let context = CallContext { lookups: lookups.clone(), now: item.context.clock.now() };
+        let request = observed.request(item.plugin.contract(), refused.clone(), &item.plugin.config);
+        let call = item.plugin.reconciler.call(*verb, request, context).await;
+        let open = lookups.answers.open_questions();
+        if open.is_empty() {
+            return Ok(call);
+        }
+        ask(item, open).await?;
+    }
+    let rounds = format!("the plugin made new lookups in each of {MAX_PERMISSION_ROUNDS} calls");
+    Err(CallError::PermissionsUnknown(rounds))
+}
+
+async fn ask(item: &WorkItem<'_>, questions: Vec<Question>) -> Result<(), CallError> {
+    let identities = &item.context.identities;
+    let asked = questions.into_iter().map(|question| async move {
+        let account = question.account.clone();
+        let asked = identities.permissions.ask(&identities.client(Some(&account)), question).await;
+        asked.map_err(|error| {
+            let error = chain(&error);
+            format!("failed to ask the API server what {account} may look up: {error}; the host needs the right to impersonate it")
+        })
+    });
+    for asked in join_all(asked).await {
+        asked.map_err(CallError::PermissionsUnknown)?;
+    }
+    Ok(())
 }
 
 fn answer_id(item: &WorkItem<'_>, observed: &Observed, response: &Response) -> Option<AnswerId> {

@@ -130,7 +130,10 @@ fn namespace(owner: &Owner<'_>, body: &Map<String, Value>, kind: &KindRef, name:
         return Err(malformed(child(), "metadata.namespace is not a text"));
     }
     match text(body, &["metadata", "namespace"]).filter(|asked| !asked.is_empty()) {
-        // A cluster-scoped owner may have children in any namespace, so each child must name its own.
+        Some(asked) if own.is_empty() && owner.namespaces.is_some_and(|served| !served.contains(&*asked)) => {
+            Err(Refusal::NamespaceNotServed { child: child(), namespace: asked })
+        }
+        // A cluster-scoped owner may have children in any of them, so each child must name its own.
         Some(asked) if own.is_empty() => check_namespace(&child(), &asked).map(|()| asked),
         None if own.is_empty() => {
             Err(malformed(child(), "its object is cluster-scoped, so it needs a metadata.namespace"))

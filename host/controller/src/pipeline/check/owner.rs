@@ -1,6 +1,9 @@
 //! The context of a check: the owner of the children, its plugin's manifest, and the kinds of the cluster. Values only.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use pilothouse_engine::{Manifest, contract::KindRef};
 
@@ -19,6 +22,8 @@ pub struct Owner<'a> {
     pub schema: Option<&'a Schema>,
     /// The child kinds that are installed.
     pub kinds: &'a dyn KnownKinds,
+    /// The namespaces in which a cluster-scoped object may have children; none for all.
+    pub namespaces: Option<&'a BTreeSet<Arc<str>>>,
 }
 
 /// The kinds of a cluster.

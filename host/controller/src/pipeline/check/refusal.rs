@@ -30,6 +30,16 @@ pub enum Refusal {
         /// Its namespace.
         namespace: String,
     },
+    /// A child in a namespace that the plugin does not work in.
+    #[error(
+        "the plugin returned {child} in namespace '{namespace}', which the spec.namespaces of its Plugin does not select"
+    )]
+    NamespaceNotServed {
+        /// The child.
+        child: String,
+        /// Its namespace.
+        namespace: String,
+    },
     /// A cluster-scoped child of a namespaced object. Kubernetes does not allow such an owner reference.
     #[error("the plugin returned {0}, which is cluster-scoped and cannot be owned by an object in a namespace")]
     ClusterScoped(String),
@@ -59,7 +69,9 @@ impl Refusal {
             }
             Self::UndeclaredKind(_) => "ChildKindNotDeclared",
             Self::KindNotInstalled(_) => "ChildKindNotInstalled",
-            Self::ForeignNamespace { .. } | Self::ClusterScoped(_) => "ChildScopeNotAllowed",
+            Self::ForeignNamespace { .. } | Self::NamespaceNotServed { .. } | Self::ClusterScoped(_) => {
+                "ChildScopeNotAllowed"
+            }
             Self::Duplicate(_) => "DuplicateChild",
             Self::TooMany(_) => "TooManyChildren",
         }

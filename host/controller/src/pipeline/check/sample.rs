@@ -54,7 +54,8 @@ pub(super) fn config_map(extra: &str) -> String {
 pub(super) fn checked(namespace: &str, children: Vec<Child>) -> Result<Vec<DesiredChild>, Refusal> {
     let (manifest, kind, object, kinds) =
         (manifest(), KindRef::new("example.com/v1", "Web"), object(namespace), kinds());
-    let owner = Owner { manifest: &manifest, kind: &kind, object: &object, schema: None, kinds: &kinds };
+    let owner =
+        Owner { manifest: &manifest, kind: &kind, object: &object, schema: None, kinds: &kinds, namespaces: None };
     let desired = check(&owner, &Response::verdict(Verdict::Done), Children::Check(&children))?;
     Ok(match desired.children {
         DesiredChildren::These(children) => children,

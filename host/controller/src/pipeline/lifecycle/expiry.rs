@@ -34,7 +34,7 @@ pub enum Lifetime {
 /// The remaining lifetime. Objects that are being deleted or that somebody else manages do not expire.
 pub fn lifetime(object: &Object, manifest: &Manifest, now: Timestamp) -> Lifetime {
     let pointer =
-        manifest.expires.as_deref().filter(|_| !object.deleting && !managed::is_managed_elsewhere(object, manifest));
+        manifest.expires.as_deref().filter(|_| !object.deleting && !managed::names_another_manager(object, manifest));
     let Some(pointer) = pointer else { return Lifetime::Unlimited };
     // A value that is not a timestamp does not expire the object.
     let end = object.text_at(pointer).and_then(|end| end.parse::<Timestamp>().ok());

@@ -55,6 +55,12 @@ pub fn is_being_collected(object: &Object) -> bool {
     object.deleting && object.finalizers.iter().any(|held| matches!(&**held, "foregroundDeletion" | "orphan"))
 }
 
+/// The finalizers that objects may have because of a plugin with this manifest.
+pub fn all_of(manifest: &Manifest) -> Vec<String> {
+    let own = manifest.finalizes.then(|| finalizer(manifest));
+    own.into_iter().chain(manifest.orders_children.then(|| labels::ORDERED_DELETION.to_owned())).collect()
+}
+
 /// The finalizer that this version of a plugin adds.
 fn finalizer(manifest: &Manifest) -> String {
     manifest.finalizer.clone().unwrap_or_else(|| labels::finalizer(&manifest.name))

@@ -112,6 +112,7 @@ mod tests {
             former: Vec::new(),
             kinds: BTreeMap::new(),
             schema: None,
+            namespaces: None,
         }
     }
 

@@ -368,6 +368,7 @@ mod tests {
             former: Vec::new(),
             kinds: BTreeMap::new(),
             schema: None,
+            namespaces: None,
         }
     }
 

@@ -43,14 +43,19 @@ use self::{
 };
 use super::loader::{Loader, NotLoaded, SourceId};
 use crate::{
-    api::{KindName, ObjectCounts, Plugin, PluginStatus},
+    api::{KindName, ObjectCounts, Plugin, PluginSpec, PluginStatus, ServiceAccountNamespace},
     cache::WatchState,
     errors::chain,
     host::Loading,
+    identity::{Account, AccountNamespace},
     labels,
-    pipeline::conditions::{READY, STALLED},
-    plugin::ActivePlugin,
+    pipeline::{
+        conditions::{READY, STALLED},
+        lifecycle::finalizer,
+    },
+    plugin::{ActivePlugin, Grants, PluginSettings},
     readiness::is_true,
+    selector::Selector,
 };
 
 /// How often all plugins are looked at without a change: for passing failures, and for the counts in their status.
@@ -214,15 +219,31 @@ impl PluginObjects {
             Ok(component) => component,
             Err(error) => return of_content(&error),
         };
-        let config = plugin.spec.config.as_ref().map(|config| Arc::from(config.to_string()));
-        if self.loader.has(&id, &digest, config.as_ref()) {
+        let settings = self.settings(&plugin.spec);
+        if self.loader.has(&id, &digest, &settings) {
             return Known::new(Load::Loaded);
         }
         // Before the load: what goes during it may be what is in the way.
         let changes = self.loader.changes();
-        match self.loader.load(&id, bytes, config).await {
+        match self.loader.load(&id, bytes, settings).await {
             Ok(_) => Known::new(Load::Loaded),
             Err(error) => of_load(&error, changes),
+        }
+    }
+
+    fn settings(&self, spec: &PluginSpec) -> PluginSettings {
+        let account = spec.service_account_name.as_deref().map(|name| Account {
+            name: name.into(),
+            namespace: match spec.service_account_namespace {
+                ServiceAccountNamespace::Host => AccountNamespace::Fixed(self.namespace.as_str().into()),
+                ServiceAccountNamespace::Object => AccountNamespace::OfObject,
+            },
+        });
+        PluginSettings {
+            config: spec.config.as_ref().map(|config| Arc::from(config.to_string())),
+            grants: Grants::Granted(spec.grants.clone()),
+            account,
+            namespaces: spec.namespaces.as_ref().map(Selector::from),
         }
     }
 
@@ -292,6 +313,7 @@ fn at_work(active: &ActivePlugin) -> AtWork {
         contract: manifest.contract.clone(),
         reconciles: kind_name(&manifest.reconciles),
         children: manifest.children.iter().map(kind_name).collect(),
+        finalizers: finalizer::all_of(manifest),
         objects: counts(active),
         obstacles: obstacles.collect(),
     }

@@ -46,6 +46,8 @@ pub struct AtWork {
     pub reconciles: KindName,
     /// The kinds of its children.
     pub children: Vec<KindName>,
+    /// The finalizers that its objects may have because of it.
+    pub finalizers: Vec<String>,
     /// Its objects.
     pub objects: ObjectCounts,
     /// Why it cannot work as it should: kinds that are not installed, or that the host may not watch.
@@ -85,6 +87,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         contract: at_work.map(|it| it.contract.clone()),
         reconciles: at_work.map(|it| it.reconciles.clone()),
         children: at_work.map(|it| it.children.clone()).unwrap_or_default(),
+        finalizers: at_work.map(|it| it.finalizers.clone()).unwrap_or_default(),
         objects: at_work.map(|it| it.objects),
     }
 }
@@ -154,6 +157,7 @@ mod tests {
             contract: "0.2.0".to_owned(),
             reconciles: kind,
             children: Vec::new(),
+            finalizers: Vec::new(),
             objects: ObjectCounts::default(),
             obstacles: obstacles.iter().map(ToString::to_string).collect(),
         }

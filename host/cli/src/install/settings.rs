@@ -1,0 +1,159 @@
+//! What an installation says of a plugin beside its component: what the arguments ask for, else what the `Plugin` that is there has.
+//! Makes no request.
+
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use clap::{Args, ValueEnum};
+use pilothouse_controller::{
+    api::{Grants, NamespaceSelector, PluginSpec, ServiceAccountNamespace},
+    plugin::{self, is_privileged, is_secret},
+};
+use pilothouse_engine::{Manifest, contract::KindRef};
+use serde_json::Value;
+
+use crate::{
+    rbac::objects::{PluginAccount, name_for},
+    yaml,
+};
+
+/// What an installation says of a plugin.
+#[derive(Args)]
+pub struct SettingsArguments {
+    /// YAML or JSON file with the plugin's configuration. Default: that of the Plugin that is there.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Grant a kind that has to be granted by name, because it gives rights or holds credentials: such as Secret, or
+    /// RoleBinding.rbac.authorization.k8s.io. Can be given several times.
+    #[arg(long = "grant", value_name = "KIND[.GROUP]")]
+    grants: Vec<String>,
+    /// The service account whose rights the plugin works with. Default: that of the Plugin that is there, else pilothouse-plugin-NAME.
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// Where that account is: one in the host's namespace, which is created, or one in the namespace of each object, which who owns the
+    /// namespace creates.
+    #[arg(long, value_name = "WHERE")]
+    account_in: Option<Place>,
+    /// No account: the plugin works with the host's rights.
+    #[arg(long, conflicts_with_all = ["account", "account_in"])]
+    no_account: bool,
+    /// Reconcile only the objects of namespaces with this label. Can be given several times; all have to match. Default: as the Plugin
+    /// that is there, else all namespaces.
+    #[arg(long = "namespaces", value_name = "LABEL=VALUE", value_parser = label)]
+    namespaces: Vec<(String, String)>,
+}
+
+/// Where the account of a plugin is.
+#[derive(Clone, Copy, ValueEnum)]
+enum Place {
+    /// In the host's namespace.
+    Host,
+    /// In the namespace of each object.
+    Object,
+}
+
+impl From<Place> for ServiceAccountNamespace {
+    fn from(place: Place) -> Self {
+        match place {
+            Place::Host => Self::Host,
+            Place::Object => Self::Object,
+        }
+    }
+}
+
+fn label(text: &str) -> anyhow::Result<(String, String)> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => bail!("it is not LABEL=VALUE, such as team=web"),
+    }
+}
+
+/// What an installation says of a plugin beside its component.
+pub struct Settings {
+    /// Its configuration.
+    pub config: Option<Value>,
+    /// What it may do at most: exactly what its manifest asks for.
+    pub grants: Grants,
+    /// Its account; none for the host's own.
+    pub account: Option<PluginAccount>,
+    /// The namespaces that it works in; none for all.
+    pub namespaces: Option<NamespaceSelector>,
+    /// Whether it is suspended.
+    pub suspended: bool,
+}
+
+impl SettingsArguments {
+    /// The settings for a plugin with this manifest, in the place of a `Plugin` that may be there.
+    ///
+    /// # Errors
+    /// If the manifest asks for a kind that has to be granted by name and is not, or the configuration cannot be read.
+    pub fn settings(&self, manifest: &Manifest, before: Option<&PluginSpec>) -> anyhow::Result<Settings> {
+        self.check_grants(manifest, before.map(|before| &before.grants))?;
+        let config = self.config.as_deref().map(yaml::read_one).transpose()?;
+        Ok(Settings {
+            config: config.or_else(|| before?.config.clone()),
+            grants: plugin::Grants::of_manifest(manifest),
+            account: self.account(&manifest.name, before),
+            namespaces: self.namespaces().or_else(|| before?.namespaces.clone()),
+            suspended: before.is_some_and(|before| before.suspended),
+        })
+    }
+
+    fn account(&self, plugin: &str, before: Option<&PluginSpec>) -> Option<PluginAccount> {
+        let is_asked_for = self.account.is_some() || self.account_in.is_some();
+        let had_none = before.is_some_and(|before| before.service_account_name.is_none());
+        if self.no_account || (had_none && !is_asked_for) {
+            return None;
+        }
+        let name = self.account.clone().or_else(|| before?.service_account_name.clone());
+        let place = self.account_in.map(ServiceAccountNamespace::from);
+        let before = before.map(|before| before.service_account_namespace);
+        Some(PluginAccount {
+            name: name.unwrap_or_else(|| name_for(plugin)),
+            place: place.or(before).unwrap_or_default(),
+        })
+    }
+
+    fn namespaces(&self) -> Option<NamespaceSelector> {
+        let match_labels = self.namespaces.iter().cloned().collect();
+        (!self.namespaces.is_empty()).then(|| NamespaceSelector { match_labels, ..NamespaceSelector::default() })
+    }
+
+    /// Whether each kind that has to be granted by name is, here or by the `Plugin` that is there.
+    fn check_grants(&self, manifest: &Manifest, before: Option<&Grants>) -> anyhow::Result<()> {
+        let sensitive = manifest.children.iter().filter(|kind| is_privileged(kind));
+        let looked_up = manifest.lookups.iter().map(|lookup| &lookup.kind);
+        let sensitive: Vec<_> =
+            sensitive.chain(looked_up.filter(|kind| is_privileged(kind) || is_secret(kind))).collect();
+        let missing = sensitive.iter().find(|kind| !self.grants.contains(&grant(kind)) && !is_granted(before, kind));
+        if let Some(kind) = missing {
+            let grant = grant(kind);
+            bail!(
+                "the plugin asks for {kind}, which gives rights or holds credentials; if it shall have that, grant it by name: \
+                 --grant {grant}"
+            );
+        }
+        let unknown = self.grants.iter().find(|granted| !sensitive.iter().any(|kind| grant(kind) == **granted));
+        ensure!(
+            unknown.is_none(),
+            "the plugin does not ask for {}, or it needs no grant by name; leave out --grant",
+            unknown.map(String::as_str).unwrap_or_default()
+        );
+        Ok(())
+    }
+}
+
+fn is_granted(before: Option<&Grants>, kind: &KindRef) -> bool {
+    let Some(Grants { children, lookups }) = before else { return false };
+    let is = |group: &str, name: &str| group == kind.group() && name == kind.kind;
+    children.iter().flatten().any(|granted| is(&granted.group, &granted.kind))
+        || lookups.iter().flatten().any(|granted| is(&granted.group, &granted.kind))
+}
+
+/// How a kind is named in `--grant`, which is how `kubectl` names resources.
+fn grant(kind: &KindRef) -> String {
+    match kind.group() {
+        "" => kind.kind.clone(),
+        group => format!("{}.{group}", kind.kind),
+    }
+}

@@ -1,0 +1,85 @@
+//! `pilothouse list`: prints the plugins of a cluster and how they are. Changes nothing.
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use kube::{Api, ResourceExt, api::ListParams};
+use pilothouse_controller::api::{Condition, Plugin};
+use serde_json::json;
+
+use crate::{
+    age::age,
+    cluster::{Cluster, block_on},
+    table,
+};
+
+/// List the plugins of a cluster: their Plugin objects, what is at work, and how their objects are.
+#[derive(Args)]
+pub struct List {
+    /// Print as: a table, or the Plugin objects as JSON.
+    #[arg(long, short, default_value = "table")]
+    output: Output,
+    #[command(flatten)]
+    cluster: Cluster,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+impl List {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the cluster does not answer, or has no `Plugin`s.
+    pub fn execute(&self) -> anyhow::Result<()> {
+        let plugins = block_on(async {
+            let plugins = Api::<Plugin>::all(self.cluster.client().await?).list(&ListParams::default()).await;
+            plugins.context("failed to list the Plugins; is their CRD there? `pilothouse crd | kubectl apply -f -`")
+        })?;
+        match self.output {
+            Output::Json => println!("{}", json!({"apiVersion": "v1", "kind": "List", "items": plugins.items})),
+            Output::Table if plugins.items.is_empty() => {
+                eprintln!("no plugins; `pilothouse install FILE.wasm` installs one");
+            }
+            Output::Table => {
+                let header = ["NAME", "KIND", "VERSION", "DIGEST", "OBJECTS", "READY", "FAILING", "AGE", "STATE"];
+                table::print(header, &plugins.items.iter().map(row).collect::<Vec<_>>());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn row(plugin: &Plugin) -> [String; 9] {
+    let status = plugin.status.clone().unwrap_or_default();
+    let objects = status.objects.unwrap_or_default();
+    let created = plugin.creation_timestamp().map(|created| age(created.0, Timestamp::now()));
+    [
+        plugin.name_any(),
+        status.reconciles.map(|kind| kind.kind).unwrap_or_default(),
+        status.version.unwrap_or_default(),
+        status.short_digest.unwrap_or_default(),
+        objects.total.to_string(),
+        objects.ready.to_string(),
+        objects.failing.to_string(),
+        created.unwrap_or_default(),
+        state(&status.conditions),
+    ]
+}
+
+/// `AtWork`, or the reason why it is not and what that means.
+fn state(conditions: &[Condition]) -> String {
+    let Some(ready) = conditions.iter().find(|it| it.condition_type == "Ready") else {
+        return "no host has looked at it yet".to_owned();
+    };
+    match ready.message.is_empty() {
+        true => ready.reason.clone(),
+        false => format!("{}: {}", ready.reason, ready.message),
+    }
+}

@@ -1,0 +1,155 @@
+//! The RBAC objects for a plugin: what the host may do for it, and what its own account may do. Pure.
+
+use pilothouse_controller::{
+    api::ServiceAccountNamespace,
+    labels::COMPONENT_OF,
+    plugin::rights::{self, Right, Writer},
+};
+use pilothouse_engine::Manifest;
+use serde_json::{Value, json};
+
+use super::plurals::Plurals;
+
+/// The API group of roles and bindings.
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The host's service account.
+#[derive(Clone)]
+pub struct Host {
+    /// Its namespace, which is the host's.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The account of a plugin.
+#[derive(Clone)]
+pub struct PluginAccount {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub place: ServiceAccountNamespace,
+}
+
+/// The name of the objects with the host's rights for a plugin, and of the account that a plugin gets.
+pub fn name_for(plugin: &str) -> String {
+    format!("pilothouse-plugin-{plugin}")
+}
+
+/// The name of the objects with the rights of a plugin's account.
+pub fn account_role(plugin: &str) -> String {
+    format!("pilothouse-plugin-{plugin}-account")
+}
+
+/// The name of the objects that let the host act as a plugin's account.
+pub fn impersonation_role(plugin: &str) -> String {
+    format!("pilothouse-plugin-{plugin}-impersonation")
+}
+
+impl Host {
+    fn subject(&self) -> Value {
+        subject(&self.namespace, &self.name)
+    }
+}
+
+/// Makes the RBAC objects of plugins.
+pub struct RoleObjects<'a> {
+    /// The host.
+    pub host: &'a Host,
+    /// The only namespace in which the rights are given; none for the whole cluster.
+    pub namespace: Option<&'a str>,
+    /// The plurals of the kinds.
+    pub plurals: &'a Plurals,
+}
+
+impl RoleObjects<'_> {
+    /// What the host may do for a plugin: a role and its binding.
+    pub fn of_host(&self, manifest: &Manifest, writer: Writer) -> Vec<Value> {
+        let name = name_for(&manifest.name);
+        let role = Role { plugin: &manifest.name, name: &name };
+        let rules = self.rules(&rights::of_host(manifest, writer));
+        vec![role.object("ClusterRole", None, rules), role.binding(self.namespace, "ClusterRole", &self.host.subject())]
+    }
+
+    /// What a plugin's account may do, and that the host may act as it and as no other.
+    pub fn of_account(&self, manifest: &Manifest, account: &PluginAccount) -> Vec<Value> {
+        let (rights, impersonation) = (account_role(&manifest.name), impersonation_role(&manifest.name));
+        let rules = self.rules(&rights::of_account(manifest));
+        let rights = Role { plugin: &manifest.name, name: &rights };
+        let act = vec![json!({
+            "apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": [account.name], "verbs": ["impersonate"],
+        })];
+        let acting = Role { plugin: &manifest.name, name: &impersonation };
+        match account.place {
+            ServiceAccountNamespace::Host => {
+                let (own, subject) = (self.host.namespace.as_str(), subject(&self.host.namespace, &account.name));
+                let service_account = json!({
+                    "apiVersion": "v1", "kind": "ServiceAccount",
+                    "metadata": {"name": account.name, "namespace": own, "labels": labels(&manifest.name)},
+                });
+                vec![
+                    service_account,
+                    rights.object("ClusterRole", None, rules),
+                    rights.binding(self.namespace, "ClusterRole", &subject),
+                    acting.object("Role", Some(own), act),
+                    acting.binding(Some(own), "Role", &self.host.subject()),
+                ]
+            }
+            // Who owns a namespace makes the account there, and binds the role to it.
+            ServiceAccountNamespace::Object => vec![
+                rights.object("ClusterRole", None, rules),
+                acting.object("ClusterRole", None, act),
+                acting.binding(None, "ClusterRole", &self.host.subject()),
+            ],
+        }
+    }
+
+    fn rules(&self, rights: &[Right]) -> Vec<Value> {
+        let rule = |right: &Right| {
+            let resource = right.resource(&self.plurals.of(&right.kind));
+            json!({"apiGroups": [right.kind.group()], "resources": [resource], "verbs": right.verbs})
+        };
+        rights.iter().map(rule).collect()
+    }
+}
+
+/// A role for a plugin.
+struct Role<'a> {
+    plugin: &'a str,
+    name: &'a str,
+}
+
+impl Role<'_> {
+    fn object(&self, kind: &str, namespace: Option<&str>, rules: Vec<Value>) -> Value {
+        let (api_version, metadata) = (format!("{GROUP}/v1"), self.metadata(namespace));
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "rules": rules})
+    }
+
+    /// Binds the role, for the whole cluster or in one namespace.
+    fn binding(&self, namespace: Option<&str>, role: &str, subject: &Value) -> Value {
+        json!({
+            "apiVersion": format!("{GROUP}/v1"),
+            "kind": if namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" },
+            "metadata": self.metadata(namespace),
+            "roleRef": {"apiGroup": GROUP, "kind": role, "name": self.name},
+            "subjects": [subject],
+        })
+    }
+
+    fn metadata(&self, namespace: Option<&str>) -> Value {
+        let mut metadata = json!({"name": self.name, "labels": labels(self.plugin)});
+        if let Some(namespace) = namespace {
+            metadata["namespace"] = json!(namespace);
+        }
+        metadata
+    }
+}
+
+/// All that is made for a plugin has its name in a label, by which it is found when the plugin is uninstalled.
+fn labels(plugin: &str) -> Value {
+    json!({COMPONENT_OF: plugin})
+}
+
+fn subject(namespace: &str, name: &str) -> Value {
+    json!({"kind": "ServiceAccount", "namespace": namespace, "name": name})
+}

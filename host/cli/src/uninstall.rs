@@ -1,0 +1,227 @@
+//! `pilothouse uninstall`: takes a plugin out of a cluster, after it has said what becomes of its objects. Deletes no object of a
+//! plugin and no child.
+
+use std::{
+    io::{IsTerminal, Write},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, ServiceAccount},
+    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
+    core::{GroupVersionKind, PartialObjectMeta},
+    discovery,
+};
+use pilothouse_controller::{
+    api::{KindName, Plugin},
+    labels::COMPONENT_OF,
+};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::cluster::{Cluster, block_on};
+
+/// How long a host may take to notice that a `Plugin` is gone. A reconcile that is under way may add a finalizer until then.
+const NOTICED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Uninstall a plugin: delete its Plugin object, the ConfigMaps with its component, its account and its rights.
+///
+/// Its objects and their children stay as they are; nothing reconciles them any more. What would happen is said first, and has to be
+/// confirmed.
+#[derive(Args)]
+pub struct Uninstall {
+    /// The name of the plugin.
+    name: String,
+    /// Take the plugin's finalizers off its objects, so that they can be deleted without it. What it would have cleaned up stays.
+    #[arg(long)]
+    release: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    cluster: Cluster,
+}
+
+/// The objects of a plugin.
+struct Objects {
+    kind: String,
+    resource: ApiResource,
+    total: usize,
+    /// Those with a finalizer that only the plugin takes off.
+    held: Vec<PartialObjectMeta<DynamicObject>>,
+}
+
+impl Uninstall {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If there is no such plugin, nobody confirms, or the API server refuses something.
+    pub fn execute(&self) -> anyhow::Result<()> {
+        block_on(self.uninstall())
+    }
+
+    async fn uninstall(&self) -> anyhow::Result<()> {
+        let (client, name) = (self.cluster.client().await?, &self.name);
+        let plugins = Api::<Plugin>::all(client.clone());
+        let Some(plugin) = plugins.get_opt(name).await.context("failed to look for the Plugin")? else {
+            bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
+        };
+        let status = plugin.status.clone().unwrap_or_default();
+        let objects = match &status.reconciles {
+            Some(kind) => objects(&client, kind, &status.finalizers).await?,
+            None => None,
+        };
+        self.tell(objects.as_ref());
+        self.confirm()?;
+        plugins.delete(name, &DeleteParams::default()).await.context("failed to delete the Plugin")?;
+        eprintln!("{name}: the Plugin is deleted");
+        if let (true, Some(objects), Some(kind)) = (self.release, objects, &status.reconciles) {
+            self.release_all(&client, objects, kind, &status.finalizers).await?;
+        }
+        self.delete_belongings(&client).await
+    }
+
+    fn tell(&self, objects: Option<&Objects>) {
+        let name = &self.name;
+        let Some(Objects { kind, total, held, .. }) = objects else {
+            return eprintln!(
+                "{name}: nothing is known of its objects: it has never been at work, or its kind is gone"
+            );
+        };
+        eprintln!(
+            "{name}: {total} objects of kind {kind} and their children stay as they are; nothing reconciles them any more"
+        );
+        match (held.len(), self.release) {
+            (0, _) => {}
+            (held, true) => {
+                eprintln!("{name}: its finalizers are taken off {held} objects; what it would clean up stays")
+            }
+            (held, false) => eprintln!(
+                "{name}: {held} objects have a finalizer of it, and cannot be deleted without it. Delete them first, or take \
+                 the finalizers off with --release"
+            ),
+        }
+    }
+
+    fn confirm(&self) -> anyhow::Result<()> {
+        if self.yes {
+            return Ok(());
+        }
+        if !std::io::stdin().is_terminal() {
+            bail!("nothing was changed; confirm with --yes");
+        }
+        eprint!("Uninstall '{}'? [y/N] ", self.name);
+        std::io::stderr().flush()?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { bail!("nothing was changed") }
+    }
+
+    /// Takes the finalizers off, until a look after the host has noticed finds none.
+    async fn release_all(
+        &self,
+        client: &Client,
+        mut objects: Objects,
+        kind: &KindName,
+        finalizers: &[String],
+    ) -> anyhow::Result<()> {
+        loop {
+            for object in &objects.held {
+                release(client, &objects.resource, object, finalizers).await?;
+            }
+            eprintln!("{}: the finalizers of {} objects are taken off", self.name, objects.held.len());
+            sleep(NOTICED_WITHIN).await;
+            match self::objects(client, kind, finalizers).await? {
+                Some(again) if !again.held.is_empty() => objects = again,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Deletes all that was made for the plugin.
+    async fn delete_belongings(&self, client: &Client) -> anyhow::Result<()> {
+        let deleted = [
+            delete_labelled::<ConfigMap>(client, &self.name).await?,
+            delete_labelled::<RoleBinding>(client, &self.name).await?,
+            delete_labelled::<ClusterRoleBinding>(client, &self.name).await?,
+            delete_labelled::<Role>(client, &self.name).await?,
+            delete_labelled::<ClusterRole>(client, &self.name).await?,
+            delete_labelled::<ServiceAccount>(client, &self.name).await?,
+        ];
+        let deleted: usize = deleted.into_iter().sum();
+        eprintln!("{}: {deleted} objects with its component, its account and its rights are deleted", self.name);
+        Ok(())
+    }
+}
+
+/// The objects that a plugin reconciles; none if their kind is not installed any more.
+async fn objects(client: &Client, kind: &KindName, finalizers: &[String]) -> anyhow::Result<Option<Objects>> {
+    let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
+    let found = discovery::pinned_kind(client, &GroupVersionKind::gvk(group, version, &kind.kind)).await;
+    let resource = match found {
+        Ok((resource, _)) => resource,
+        Err(kube::Error::Discovery(_)) => return Ok(None),
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("failed to look for {}", kind.kind)),
+    };
+    let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+    let all = api.list_metadata(&ListParams::default()).await;
+    let all = all.with_context(|| format!("failed to list the objects of kind {}", kind.kind))?.items;
+    let total = all.len();
+    let is_held =
+        |object: &PartialObjectMeta<DynamicObject>| object.finalizers().iter().any(|it| finalizers.contains(it));
+    let held = all.into_iter().filter(is_held).collect();
+    Ok(Some(Objects { kind: kind.kind.clone(), resource, total, held }))
+}
+
+/// Takes finalizers off an object. One that is gone or changes meanwhile is looked at again.
+async fn release(
+    client: &Client,
+    resource: &ApiResource,
+    object: &PartialObjectMeta<DynamicObject>,
+    finalizers: &[String],
+) -> anyhow::Result<()> {
+    let kept: Vec<_> = object.finalizers().iter().filter(|it| !finalizers.contains(it)).collect();
+    let patch = json!({"metadata": {
+        "uid": object.uid(), "resourceVersion": object.resource_version(), "finalizers": kept,
+    }});
+    let api = match object.namespace() {
+        Some(namespace) => Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, resource),
+        None => Api::all_with(client.clone(), resource),
+    };
+    match api.patch_metadata(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("failed to take the finalizer off '{}'", object.name_any())),
+    }
+}
+
+/// Deletes all objects of a kind that were made for a plugin.
+async fn delete_labelled<K>(client: &Client, plugin: &str) -> anyhow::Result<usize>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let resource = ApiResource::erase::<K>(&());
+    let all = Api::<DynamicObject>::all_with(client.clone(), &resource);
+    let of_plugin = ListParams::default().labels(&format!("{COMPONENT_OF}={plugin}"));
+    let what = || format!("failed to delete the objects of kind {} that belong to it", K::kind(&()));
+    let found = all.list_metadata(&of_plugin).await.with_context(what)?;
+    for object in &found.items {
+        let api = match object.namespace() {
+            Some(namespace) => Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &resource),
+            None => all.clone(),
+        };
+        match api.delete(&object.name_any(), &DeleteParams::default()).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error).with_context(what),
+        }
+    }
+    Ok(found.items.len())
+}

@@ -1,0 +1,131 @@
+//! What the cluster has about one object: itself, its plugin, its children and its Events. Reads only.
+
+use anyhow::{Context, bail};
+use k8s_openapi::api::core::v1::Event;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams},
+    core::GroupVersionKind,
+    discovery::{self, Discovery, Scope},
+};
+use pilothouse_controller::{
+    api::{KindName, Plugin},
+    labels,
+    object::{Incoming, Object},
+};
+use pilothouse_engine::contract::KindRef;
+use serde_json::Value;
+
+use super::Named;
+
+/// What the cluster has about an object.
+pub struct ClusterState {
+    /// Its kind.
+    pub kind: KindRef,
+    /// The object.
+    pub object: Value,
+    /// The `Plugin` that reconciles its kind; none if none of the `Plugin`s does.
+    pub plugin: Option<Plugin>,
+    /// Its children.
+    pub children: Vec<Child>,
+    /// The kinds of children that could not be listed, and why.
+    pub unknown: Vec<(KindName, String)>,
+    /// Its Events, the oldest first.
+    pub events: Vec<Event>,
+}
+
+/// A child.
+pub struct Child {
+    /// Its kind.
+    pub kind: KindRef,
+    /// The child, as the host's caches would hold it.
+    pub object: Object,
+}
+
+impl ClusterState {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If there is no such kind or object, or the cluster does not answer.
+    pub async fn read(client: &Client, named: &Named, namespace: &str) -> anyhow::Result<Self> {
+        let (resource, scope) = find_kind(client, named).await?;
+        let api = match scope {
+            Scope::Namespaced => Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource),
+            Scope::Cluster => Api::all_with(client.clone(), &resource),
+        };
+        let place = if scope == Scope::Namespaced { format!(" in namespace '{namespace}'") } else { String::new() };
+        let found = api.get_opt(&named.name).await.context("failed to read the object")?;
+        let Some(object) = found else { bail!("there is no {} '{}'{place}", resource.kind, named.name) };
+        let kind = KindRef::new(resource.api_version.clone(), resource.kind.clone());
+        let plugin = plugin_of(client, &kind).await;
+        let (mut children, mut unknown) = (Vec::new(), Vec::new());
+        for child_kind in plugin.iter().flat_map(|it| it.status.iter()).flat_map(|status| &status.children) {
+            match children_of(client, &object, child_kind).await {
+                Ok(found) => children.extend(found),
+                Err(why) => unknown.push((child_kind.clone(), format!("{why:#}"))),
+            }
+        }
+        let events = events_of(client, &object).await?;
+        Ok(Self { kind, object: serde_json::to_value(object)?, plugin, children, unknown, events })
+    }
+}
+
+/// The kind with this name, plural, singular or short name.
+async fn find_kind(client: &Client, named: &Named) -> anyhow::Result<(ApiResource, Scope)> {
+    let found = Discovery::new(client.clone()).run().await.context("failed to ask the cluster for its kinds")?;
+    let is_meant = |resource: &ApiResource| {
+        let kind = named.kind.to_lowercase();
+        let is_group = named.group.as_ref().is_none_or(|group| *group == resource.group);
+        is_group && (resource.kind.to_lowercase() == kind || resource.plural == kind)
+    };
+    let all = found.groups().flat_map(|group| group.recommended_resources());
+    let mut meant: Vec<_> = all.filter(|(resource, _)| is_meant(resource)).collect();
+    match meant.len() {
+        0 => bail!("the cluster has no kind '{}'; `kubectl api-resources` lists those that it has", named.kind),
+        1 => {
+            let (resource, capabilities) = meant.remove(0);
+            Ok((resource, capabilities.scope))
+        }
+        _ => {
+            let names: Vec<_> =
+                meant.iter().map(|(it, _)| format!("{}.{}/{}", it.kind, it.group, named.name)).collect();
+            bail!("several kinds are called '{}'; name one of {}", named.kind, names.join(", "))
+        }
+    }
+}
+
+/// The `Plugin` that reconciles a kind. A cluster without `Plugin`s, or whose `Plugin`s the user may not see, has none.
+async fn plugin_of(client: &Client, kind: &KindRef) -> Option<Plugin> {
+    let plugins = Api::<Plugin>::all(client.clone()).list(&ListParams::default()).await.ok()?;
+    plugins.items.into_iter().find(|plugin| {
+        let reconciles = plugin.status.as_ref().and_then(|status| status.reconciles.as_ref());
+        reconciles.is_some_and(|it| KindRef::new(it.api_version.clone(), it.kind.clone()).is_same_kind(kind))
+    })
+}
+
+async fn children_of(client: &Client, object: &DynamicObject, kind: &KindName) -> anyhow::Result<Vec<Child>> {
+    let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
+    let (resource, _) = discovery::pinned_kind(client, &GroupVersionKind::gvk(group, version, &kind.kind)).await?;
+    let api = match object.namespace() {
+        Some(namespace) => Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let uid = object.uid().unwrap_or_default();
+    let found = api.list(&ListParams::default().labels(&format!("{}={uid}", labels::OWNER_UID))).await?;
+    let child = |child: DynamicObject| {
+        let incoming: Incoming = serde_json::from_str(&serde_json::to_string(&child)?)?;
+        let kind = KindRef::new(kind.api_version.clone(), kind.kind.clone());
+        Ok(Child { kind, object: incoming.into_object(&resource) })
+    };
+    found.items.into_iter().map(child).collect()
+}
+
+async fn events_of(client: &Client, object: &DynamicObject) -> anyhow::Result<Vec<Event>> {
+    let of_object = format!("involvedObject.uid={}", object.uid().unwrap_or_default());
+    let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
+    let found =
+        Api::<Event>::namespaced(client.clone(), &namespace).list(&ListParams::default().fields(&of_object)).await;
+    let mut events = found.context("failed to list the Events")?.items;
+    events.sort_by_key(|event| event.last_timestamp.clone().map(|at| at.0));
+    Ok(events)
+}

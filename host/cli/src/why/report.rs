@@ -1,0 +1,191 @@
+//! What is said about one object, and how it is printed. Makes no request.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+use pilothouse_controller::{
+    api::{Condition, Plugin},
+    labels,
+    object::describe,
+    readiness::obstacle,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cluster_state::{Child, ClusterState};
+use crate::{
+    age::{age, age_of},
+    table,
+};
+
+/// How many Events are shown, the latest ones.
+const EVENTS: usize = 8;
+
+/// What is said about an object.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Its kind and name.
+    object: String,
+    age: String,
+    generation: i64,
+    observed_generation: Option<i64>,
+    /// Its plugin in words.
+    plugin: String,
+    conditions: Vec<ConditionReport>,
+    children: Vec<ChildReport>,
+    events: Vec<EventReport>,
+    /// What to look at or to do next.
+    next: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ConditionReport {
+    r#type: String,
+    status: String,
+    reason: String,
+    message: String,
+    /// How long the status has been this one.
+    age: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChildReport {
+    child: String,
+    age: String,
+    /// Why it is not as its spec says; none if it is.
+    obstacle: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventReport {
+    age: String,
+    r#type: String,
+    reason: String,
+    count: i32,
+    message: String,
+}
+
+impl Report {
+    /// What is said about an object at this time.
+    pub fn of(state: &ClusterState, now: Timestamp) -> Self {
+        let (metadata, status) = (&state.object["metadata"], &state.object["status"]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let place = metadata["namespace"].as_str().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let first = state.events.len().saturating_sub(EVENTS);
+        Self {
+            object: format!("{} {place}{}", state.kind.kind, text(&metadata["name"])),
+            age: age_of(&text(&metadata["creationTimestamp"]), now),
+            generation: metadata["generation"].as_i64().unwrap_or_default(),
+            observed_generation: status["observedGeneration"].as_i64(),
+            plugin: plugin(state.plugin.as_ref()),
+            conditions: conditions(status).iter().map(|condition| condition_report(condition, now)).collect(),
+            children: state.children.iter().map(|child| child_report(child, now)).collect(),
+            events: state.events[first..].iter().map(|event| event_report(event, now)).collect(),
+            next: next(state),
+        }
+    }
+
+    /// Prints it for people.
+    pub fn print(&self) {
+        let observed = match self.observed_generation {
+            Some(observed) if observed == self.generation => String::new(),
+            Some(observed) => format!(", of which {observed} is reconciled"),
+            None => ", not reconciled yet".to_owned(),
+        };
+        println!("{}: {} old, generation {}{observed}", self.object, self.age, self.generation);
+        println!("plugin: {}\n", self.plugin);
+        let conditions = self.conditions.iter();
+        let conditions =
+            conditions.map(|it| [&it.r#type, &it.status, &it.age, &it.reason, &it.message].map(Clone::clone));
+        table::print(["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"], &conditions.collect::<Vec<_>>());
+        println!();
+        let state = |child: &ChildReport| child.obstacle.clone().unwrap_or_else(|| "as its spec says".to_owned());
+        let children = self.children.iter().map(|child| [child.child.clone(), child.age.clone(), state(child)]);
+        table::print(["CHILD", "AGE", "STATE"], &children.collect::<Vec<_>>());
+        println!();
+        let events = self.events.iter().map(|event| {
+            let EventReport { age, r#type, reason, count, message } = event;
+            [age.clone(), r#type.clone(), reason.clone(), count.to_string(), message.clone()]
+        });
+        table::print(["EVENT", "TYPE", "REASON", "COUNT", "MESSAGE"], &events.collect::<Vec<_>>());
+        for next in &self.next {
+            println!("\n{next}");
+        }
+    }
+}
+
+fn plugin(plugin: Option<&Plugin>) -> String {
+    let Some(plugin) = plugin else { return "none of the Plugins reconciles this kind".to_owned() };
+    let status = plugin.status.clone().unwrap_or_default();
+    let is_ready = status.conditions.iter().any(|it| it.condition_type == "Ready" && it.status == "True");
+    let account = plugin.spec.service_account_name.as_ref().map(|name| format!(", with the rights of '{name}'"));
+    format!(
+        "{} {} ({}){}{}",
+        plugin.name_any(),
+        status.version.unwrap_or_default(),
+        status.short_digest.unwrap_or_default(),
+        account.unwrap_or_default(),
+        if is_ready { "" } else { ", not ready" }
+    )
+}
+
+fn conditions(status: &Value) -> Vec<Condition> {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect()
+}
+
+fn condition_report(condition: &Condition, now: Timestamp) -> ConditionReport {
+    ConditionReport {
+        r#type: condition.condition_type.clone(),
+        status: condition.status.clone(),
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+        age: age_of(&condition.last_transition_time, now),
+    }
+}
+
+fn child_report(Child { kind, object }: &Child, now: Timestamp) -> ChildReport {
+    let created = object.text_at("/metadata/creationTimestamp").unwrap_or_default();
+    let obstacle = obstacle(kind, object);
+    ChildReport { child: describe(kind, &object.name), age: age_of(&created, now), obstacle }
+}
+
+fn event_report(event: &Event, now: Timestamp) -> EventReport {
+    EventReport {
+        age: event.last_timestamp.as_ref().map(|at| age(at.0, now)).unwrap_or_default(),
+        r#type: event.type_.clone().unwrap_or_default(),
+        reason: event.reason.clone().unwrap_or_default(),
+        count: event.count.unwrap_or(1),
+        message: event.message.clone().unwrap_or_default(),
+    }
+}
+
+/// What explains a state that nobody works on, and what to do.
+fn next(state: &ClusterState) -> Vec<String> {
+    let mut next = Vec::new();
+    let annotation = |key: &str| state.object["metadata"]["annotations"][key].as_str();
+    if annotation(labels::SUSPENDED) == Some("true") {
+        next.push(format!("It is suspended: remove its annotation {} to let its plugin work.", labels::SUSPENDED));
+    }
+    match &state.plugin {
+        None => next.push(format!(
+            "No Plugin reconciles {}: `pilothouse list` shows those that there are. A host may have loaded one from a directory; its \
+             children are not shown here.",
+            state.kind
+        )),
+        Some(plugin) if plugin.spec.suspended => next.push(format!("Its Plugin '{}' is suspended.", plugin.name_any())),
+        Some(_) => {}
+    }
+    for (kind, why) in &state.unknown {
+        next.push(format!("Children of kind {} are not shown: {why}", kind.kind));
+    }
+    if let Some(deleted) = state.object["metadata"]["deletionTimestamp"].as_str() {
+        let finalizers = &state.object["metadata"]["finalizers"];
+        next.push(format!("It is being deleted since {deleted}, and waits for its finalizers: {finalizers}."));
+    }
+    next
+}

@@ -1,0 +1,92 @@
+//! Whose rights a plugin works with: an account of its own, by impersonation. Grants nothing; the API server decides.
+//!
+//! # Flow
+//!
+//! A plugin may have an [`Account`]. For each object that gives a [`ServiceAccount`]: one of the host's namespace, or one of the object's
+//! own. [`Identities::client`] makes requests in its name: children are written and read with it. [`Permissions`] knows what it may look
+//! up, although the caches are the host's.
+//!
+//! # Guarantees
+//!
+//! - The API server judges each write of a child by the rights of the account, not of the host.
+//! - A lookup that the account may not make is denied, whatever the host's caches hold.
+//!
+//! # Caveats
+//!
+//! - What an account may look up is asked again after [`ALLOWED_FOR`] and [`DENIED_FOR`]: a right that is taken away counts for that long.
+//! - Objects, their status, finalizers and Events are the host's, and are written with its own rights.
+
+mod account;
+mod acting_as;
+mod permissions;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use kube::Client;
+use tokio::time::sleep;
+
+pub use self::{
+    account::{Account, AccountNamespace, ServiceAccount},
+    permissions::{ALLOWED_FOR, DENIED_FOR, Permission, Permissions, Question},
+};
+use crate::errors::chain;
+
+/// How often it is looked for permissions that are due.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// How many clients are kept. One more, and they are made anew as they are needed.
+const MAX_CLIENTS: usize = 1_000;
+
+/// Clients that act as accounts, and what those may look up.
+pub struct Identities {
+    host: Client,
+    clients: Mutex<BTreeMap<ServiceAccount, Client>>,
+    /// What accounts may look up.
+    pub permissions: Permissions,
+}
+
+impl Identities {
+    /// The identities behind the host's own client.
+    pub fn new(host: Client) -> Self {
+        Self { host, clients: Mutex::default(), permissions: Permissions::default() }
+    }
+
+    /// A client that acts as an account; without one, the host's own.
+    pub fn client(&self, account: Option<&ServiceAccount>) -> Client {
+        let Some(account) = account else { return self.host.clone() };
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() >= MAX_CLIENTS && !clients.contains_key(account) {
+            clients.clear();
+        }
+        let make = || acting_as::acting_as(&self.host, account);
+        clients.entry(account.clone()).or_insert_with(make).clone()
+    }
+
+    /// Waits until the permissions of some accounts have changed. Asks the API server again about all that are due.
+    pub async fn until_changed(&self) -> BTreeSet<ServiceAccount> {
+        loop {
+            self.permissions.until_some().await;
+            sleep(PERIOD).await;
+            let asked = self.permissions.due().into_iter().map(|question| async {
+                let account = question.account.clone();
+                match self.permissions.ask(&self.client(Some(&account)), question).await {
+                    Ok(has_changed) => has_changed.then_some(account),
+                    Err(error) => {
+                        // What was known before counts on, and the question stays due.
+                        tracing::debug!("failed to ask what {account} may look up: {}", chain(&error));
+                        None
+                    }
+                }
+            });
+            let changed: BTreeSet<_> = join_all(asked).await.into_iter().flatten().collect();
+            if !changed.is_empty() {
+                return changed;
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a plugin may do at most, whatever its manifest asks for. Decides by the manifest alone; what the API server allows is another
+//! question. Pure.
+
+use pilothouse_engine::{Lookup, Manifest, contract::KindRef};
+
+use crate::api::{Grants as GrantsSpec, KindGrant, LookupGrant};
+
+/// The API groups whose kinds give rights, take part in admission, or change what the API server serves. With a child of one of them, a
+/// plugin could give itself whatever it likes.
+const PRIVILEGED_GROUPS: [&str; 6] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "certificates.k8s.io",
+    "pilothouse.dev",
+    "rbac.authorization.k8s.io",
+];
+
+/// What a plugin may do at most.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Grants {
+    /// Whatever its manifest asks for: who put the component into a directory of the host is trusted.
+    #[default]
+    AsDeclared,
+    /// What a `Plugin` grants.
+    Granted(GrantsSpec),
+}
+
+/// What a manifest asks for and is not granted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotGranted {
+    /// A kind of children.
+    #[error("its manifest asks for children of {kind}, {}; to grant it, add {grant} to spec.grants.children", why(*.is_listed))]
+    Child {
+        /// The kind.
+        kind: KindRef,
+        /// The missing element of the list.
+        grant: String,
+        /// Whether the `Plugin` has a list.
+        is_listed: bool,
+    },
+    /// A kind of lookups.
+    #[error("its manifest asks to look up {kind}, {}; to grant it, add {grant} to spec.grants.lookups", why(*.is_listed))]
+    Lookup {
+        /// The kind.
+        kind: KindRef,
+        /// The missing element of the list.
+        grant: String,
+        /// Whether the `Plugin` has a list.
+        is_listed: bool,
+    },
+}
+
+fn why(is_listed: bool) -> &'static str {
+    match is_listed {
+        true => "which the Plugin does not grant",
+        false => "which has to be granted by name",
+    }
+}
+
+impl Grants {
+    /// Whether a manifest asks for no more than is granted.
+    ///
+    /// # Errors
+    /// [`NotGranted`] for the first kind that is not.
+    pub fn check(&self, manifest: &Manifest) -> Result<(), NotGranted> {
+        let Self::Granted(GrantsSpec { children, lookups }) = self else { return Ok(()) };
+        let is_granted = |kind: &KindRef| match children {
+            Some(granted) => granted.iter().any(|grant| is_child(grant, kind)),
+            None => !is_privileged(kind),
+        };
+        if let Some(kind) = manifest.children.iter().find(|kind| !is_granted(kind)) {
+            let grant = format!("{{group: \"{}\", kind: {}}}", kind.group(), kind.kind);
+            return Err(NotGranted::Child { kind: kind.clone(), grant, is_listed: children.is_some() });
+        }
+        let is_granted = |lookup: &Lookup| match lookups {
+            Some(granted) => granted.iter().any(|grant| is_lookup(grant, lookup)),
+            None => !is_privileged(&lookup.kind) && !is_secret(&lookup.kind),
+        };
+        match manifest.lookups.iter().find(|lookup| !is_granted(lookup)) {
+            Some(Lookup { kind, all_namespaces }) => {
+                let everywhere = if *all_namespaces { ", allNamespaces: true" } else { "" };
+                let grant = format!("{{group: \"{}\", kind: {}{everywhere}}}", kind.group(), kind.kind);
+                Err(NotGranted::Lookup { kind: kind.clone(), grant, is_listed: lookups.is_some() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The grants that are exactly what a manifest asks for.
+    pub fn of_manifest(manifest: &Manifest) -> GrantsSpec {
+        let child = |kind: &KindRef| KindGrant { group: kind.group().to_owned(), kind: kind.kind.clone() };
+        let lookup = |Lookup { kind, all_namespaces }: &Lookup| LookupGrant {
+            group: kind.group().to_owned(),
+            kind: kind.kind.clone(),
+            all_namespaces: *all_namespaces,
+        };
+        GrantsSpec {
+            children: Some(manifest.children.iter().map(child).collect()),
+            lookups: Some(manifest.lookups.iter().map(lookup).collect()),
+        }
+    }
+}
+
+/// Whether children of a kind could give a plugin rights that nobody gave it.
+pub fn is_privileged(kind: &KindRef) -> bool {
+    PRIVILEGED_GROUPS.contains(&kind.group())
+}
+
+/// Whether objects of a kind hold credentials.
+pub fn is_secret(kind: &KindRef) -> bool {
+    kind.group().is_empty() && kind.kind == "Secret"
+}
+
+fn is_child(grant: &KindGrant, kind: &KindRef) -> bool {
+    grant.group == kind.group() && grant.kind == kind.kind
+}
+
+fn is_lookup(grant: &LookupGrant, lookup: &Lookup) -> bool {
+    let Lookup { kind, all_namespaces } = lookup;
+    grant.group == kind.group() && grant.kind == kind.kind && (grant.all_namespaces || !all_namespaces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(children: &[(&str, &str)], lookups: &[(&str, &str, bool)]) -> Manifest {
+        let mut manifest = Manifest::new("web", "1", KindRef::new("example.com/v1", "Web"));
+        manifest.children = children.iter().map(|(version, kind)| KindRef::new(*version, *kind)).collect();
+        let lookup = |(version, kind, all_namespaces): &(&str, &str, bool)| Lookup {
+            kind: KindRef::new(*version, *kind),
+            all_namespaces: *all_namespaces,
+        };
+        manifest.lookups = lookups.iter().map(lookup).collect();
+        manifest
+    }
+
+    fn children(granted: &[(&str, &str)]) -> Grants {
+        let grant = |(group, kind): &(&str, &str)| KindGrant { group: (*group).to_owned(), kind: (*kind).to_owned() };
+        Grants::Granted(GrantsSpec { children: Some(granted.iter().map(grant).collect()), lookups: None })
+    }
+
+    fn lookups(granted: &[(&str, bool)]) -> Grants {
+        let grant = |(kind, all_namespaces): &(&str, bool)| LookupGrant {
+            group: String::new(),
+            kind: (*kind).to_owned(),
+            all_namespaces: *all_namespaces,
+        };
+        Grants::Granted(GrantsSpec { children: None, lookups: Some(granted.iter().map(grant).collect()) })
+    }
+
+    #[test]
+    fn a_manifest_may_ask_for_what_is_granted_and_no_more() {
+        let default = Grants::Granted(GrantsSpec::default());
+        let binding = &[("rbac.authorization.k8s.io/v1", "RoleBinding")][..];
+        let (secret, everywhere) = (&[("v1", "Secret", false)][..], &[("v1", "Secret", true)][..]);
+        for (grants, manifest, expected) in [
+            (&default, manifest(&[("apps/v1", "Deployment"), ("v1", "Secret")], &[("v1", "ConfigMap", true)]), true),
+            (&default, manifest(binding, &[]), false),
+            (&default, manifest(&[("pilothouse.dev/v1alpha1", "Plugin")], &[]), false),
+            (&default, manifest(&[], secret), false),
+            (&Grants::AsDeclared, manifest(binding, everywhere), true),
+            (&children(&[("apps", "Deployment")]), manifest(&[("apps/v1", "Deployment")], &[]), true),
+            (&children(&[("apps", "Deployment")]), manifest(&[("v1", "Service")], &[]), false),
+            (&children(&[("", "Deployment")]), manifest(&[("apps/v1", "Deployment")], &[]), false),
+            (&children(&[("rbac.authorization.k8s.io", "RoleBinding")]), manifest(binding, &[]), true),
+            (&lookups(&[("Secret", false)]), manifest(&[], secret), true),
+            (&lookups(&[("Secret", false)]), manifest(&[], everywhere), false),
+            (&lookups(&[("Secret", true)]), manifest(&[], everywhere), true),
+            (&lookups(&[]), manifest(&[], &[("v1", "ConfigMap", false)]), false),
+        ] {
+            let result = grants.check(&manifest);
+            assert_eq!(result.is_ok(), expected, "{grants:?} {manifest:?}: {result:?}");
+            let all = Grants::Granted(Grants::of_manifest(&manifest));
+            assert_eq!(all.check(&manifest), Ok(()), "what is made of the manifest grants all of it");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_add() {
+        let refused = lookups(&[("ConfigMap", true)]).check(&manifest(&[], &[("v1", "Secret", true)]));
+        let expected = "its manifest asks to look up v1 Secret, which the Plugin does not grant; to grant it, add \
+                        {group: \"\", kind: Secret, allNamespaces: true} to spec.grants.lookups";
+        assert_eq!(refused.map_err(|refused| refused.to_string()), Err(expected.to_owned()));
+    }
+}

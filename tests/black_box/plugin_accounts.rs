@@ -1,0 +1,565 @@
+//! Plugins with accounts of their own, and what they are granted. The host has a service account too, with the rights that the
+//! repository deploys and that `pilothouse install` gives it, and no others.
+
+use std::{ffi::OsString, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{
+    Api, Client, Config,
+    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    core::GroupVersionKind,
+};
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Awaited, PATIENCE, api, condition, create_namespace},
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    command::{Ended, pilothouse},
+    plugin_objects::{plugin_object, store, text},
+    suite::{Suite, tests},
+    test_env::{TestEnv, app},
+};
+
+/// The host's service account.
+const HOST: &str = "pilothouse";
+
+/// The account that `install` makes for the plugin app-service.
+const ACCOUNT: &str = "pilothouse-plugin-app-service";
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        an_installed_plugin_writes_with_its_own_account,
+        every_reference_plugin_is_installed_with_what_it_needs,
+        a_right_that_the_account_loses_is_told_and_comes_back,
+        the_host_may_act_as_no_other_account,
+        a_lookup_that_the_account_may_not_make_is_denied,
+        an_object_gets_what_its_own_namespace_allows,
+        what_a_manifest_asks_for_has_to_be_granted,
+        only_objects_of_selected_namespaces_are_reconciled,
+        a_suspended_object_is_left_as_it_is,
+        a_lookup_in_another_namespace_has_to_be_declared,
+        a_plugin_is_listed_explained_and_uninstalled,
+        finalizers_are_taken_off_by_uninstall,
+    );
+}
+
+async fn an_installed_plugin_writes_with_its_own_account(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    env.namespace.apply(app("shop")).await?;
+    env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
+    env.namespace.patch("AppService", "shop", json!({"spec": {"replicas": 2}})).await?;
+    env.namespace.until("Deployment", "shop", "to have 2 replicas", |it| it["spec"]["replicas"] == 2).await?;
+    let (account, host) = (user(env, ACCOUNT), user(env, HOST));
+    let own = env.writes_of(&account).await?;
+    ensure!(
+        own.iter().any(|write| write.starts_with("patch deployments/ shop")),
+        "it did not write the child: {own:?}"
+    );
+    let hosts = env.writes_of(&host).await?;
+    let is_child = |write: &String| write.contains(" deployments/") || write.contains(" services/");
+    ensure!(!hosts.iter().any(is_child), "the host wrote a child: {hosts:?}");
+    ensure!(hosts.iter().any(|write| write.contains("appservices/status")), "it did not write the status: {hosts:?}");
+    Ok(())
+}
+
+/// With their CRDs alone, and no other right than those that `install` gives.
+async fn every_reference_plugin_is_installed_with_what_it_needs(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    let plugins = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
+    for plugin in plugins {
+        install(env, &artifacts::plugin(plugin)?, &[]).await?.succeeded()?;
+        env.host.logged(&format!(r#""the host has all rights that the plugin needs","plugin":"{plugin}""#)).await?;
+    }
+    env.namespace.apply(app("shop")).await?;
+    let sample = std::fs::read_to_string(artifacts::repository().join("crds/samples/llmdeployment.yaml"))?;
+    let mut served = String::new();
+    for object in serde_saphyr::from_multiple::<Value>(&sample)? {
+        if object["kind"] == "LLMDeployment" {
+            served = text(&object["metadata"]["name"]).to_owned();
+        }
+        env.namespace.apply(object).await?;
+    }
+    for name in ["shop", &served] {
+        env.namespace.until("Deployment", name, "to be there", |_| true).await?;
+    }
+    Ok(())
+}
+
+async fn a_right_that_the_account_loses_is_told_and_comes_back(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    env.namespace.apply(app("shop")).await?;
+    env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
+    let role = format!("{ACCOUNT}-account");
+    let before = rules_without(env, &role, "patch").await?;
+    env.namespace.patch("AppService", "shop", json!({"spec": {"replicas": 2}})).await?;
+    let forbidden = |object: &Value| {
+        let ready = condition(object, "Ready");
+        ready["reason"] == "Forbidden" && text(&ready["message"]).contains(&user_name(ACCOUNT))
+    };
+    env.namespace.until("AppService", "shop", "to say that its account may not", forbidden).await?;
+    put_rules(env, &role, before).await?;
+    env.namespace.until("Deployment", "shop", "to have 2 replicas", |it| it["spec"]["replicas"] == 2).await.map(drop)
+}
+
+async fn the_host_may_act_as_no_other_account(env: &mut TestEnv) -> Result<()> {
+    let folder = start(env).await?;
+    install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    let host = client(&folder.path().join("kubeconfig")).await?;
+    let own = env.namespace.name.as_str();
+    for (resource, namespace, name, expected) in [
+        ("serviceaccounts", Some(own), Some(ACCOUNT), true),
+        ("serviceaccounts", Some(own), Some("default"), false),
+        ("serviceaccounts", Some(own), Some(HOST), false),
+        ("serviceaccounts", Some("kube-system"), Some(ACCOUNT), false),
+        ("serviceaccounts", Some(own), None, false),
+        ("users", None, Some("admin"), false),
+        ("groups", None, Some("system:masters"), false),
+        ("uids", None, None, false),
+        ("userextras/scopes", None, None, false),
+    ] {
+        let attributes = ResourceAttributes {
+            verb: Some("impersonate".to_owned()),
+            resource: Some(resource.to_owned()),
+            namespace: namespace.map(str::to_owned),
+            name: name.map(str::to_owned),
+            ..ResourceAttributes::default()
+        };
+        let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+        let review = SelfSubjectAccessReview { spec, ..Default::default() };
+        let answer = Api::all(host.clone()).create(&PostParams::default(), &review).await?;
+        let allowed = answer.status.is_some_and(|status| status.allowed);
+        ensure!(allowed == expected, "may it impersonate {resource} {namespace:?} {name:?}? {allowed}");
+    }
+    Ok(())
+}
+
+/// The host's caches have the Secret all the time, for the host may read it.
+async fn a_lookup_that_the_account_may_not_make_is_denied(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    install(env, &artifacts::guest("scripted")?, SCRIPTED).await?.succeeded()?;
+    env.namespace.apply(secret("token")).await?;
+    env.namespace.apply(reads_secret("reader", None)).await?;
+    let has_child = |map: &Value| map["data"]["found"] == "dG9rZW4=";
+    env.namespace.until("ConfigMap", "reader", "to have what was found", has_child).await?;
+    let role = "pilothouse-plugin-scripted-account";
+    let before = rules_without(env, role, "get").await?;
+    let denied = |object: &Value| {
+        let message = text(&condition(object, "Ready")["message"]);
+        message.contains("may not get secrets 'token' in namespace")
+    };
+    // What is known counts for a minute.
+    let patience = PATIENCE * 4;
+    let what = "to say that its account may not look";
+    let awaited = Awaited { kind: "Scripted", name: "reader", what };
+    env.namespace.until_within(patience, &awaited, denied).await?;
+    env.namespace.apply(reads_secret("second", None)).await?;
+    env.namespace.until("Scripted", "second", what, denied).await?;
+    put_rules(env, role, before).await?;
+    env.namespace.until("ConfigMap", "second", "to have what was found", has_child).await.map(drop)
+}
+
+async fn an_object_gets_what_its_own_namespace_allows(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    install(env, &artifacts::plugin("app-service")?, &["--account", "tenant", "--account-in", "object"])
+        .await?
+        .succeeded()?;
+    let (ours, theirs) = (env.namespace.name.clone(), another_namespace(env).await?);
+    apply_in(env, &ours, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}})).await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("{ACCOUNT}-account")},
+        "subjects": [{"kind": "ServiceAccount", "namespace": ours, "name": "tenant"}],
+    });
+    apply_in(env, &ours, binding.clone()).await?;
+    apply_in(env, &ours, app("shop")).await?;
+    apply_in(env, &theirs, app("shop")).await?;
+    env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
+    let in_theirs = api(&env.namespace.client(), "AppService", Some(&theirs))?;
+    eventually(PATIENCE, "the other namespace's object to be forbidden", async || {
+        let object = serde_json::to_value(in_theirs.get("shop").await?)?;
+        let ready = condition(&object, "Ready");
+        let user = format!("system:serviceaccount:{theirs}:tenant");
+        Ok(Look::of(ready["reason"] == "Forbidden" && text(&ready["message"]).contains(&user), object))
+    })
+    .await?;
+    let deployments = api(&env.namespace.client(), "Deployment", Some(&theirs))?;
+    ensure!(deployments.list(&Default::default()).await?.items.is_empty(), "something was written");
+    // Once who owns the namespace allows it, it goes on by itself.
+    let subjects = json!([{"kind": "ServiceAccount", "namespace": theirs, "name": "tenant"}]);
+    let mut binding = binding;
+    binding["subjects"] = subjects;
+    apply_in(env, &theirs, binding).await?;
+    eventually(PATIENCE, "the other namespace's Deployment", async || {
+        Ok(Look::of(deployments.get_opt("shop").await?.is_some(), "it is not there"))
+    })
+    .await
+}
+
+/// By default a plugin gets no kinds that give rights, and no Secrets to look up; with a list it gets what is in it.
+async fn what_a_manifest_asks_for_has_to_be_granted(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    let refused = install(env, &artifacts::guest("scripted")?, &[]).await?;
+    refused.failed_with(&["gives rights or holds credentials", "--grant Role.rbac.authorization.k8s.io"])?;
+    let unknown = install(env, &artifacts::plugin("app-service")?, &["--grant", "Secret"]).await?;
+    unknown.failed_with(&["does not ask for Secret"])?;
+    let guest = std::fs::read(artifacts::guest("scripted")?)?;
+    store(env, "web", &[&guest]).await?;
+    let source = json!({"configMap": {"name": "web"}});
+    let role = json!({"group": "rbac.authorization.k8s.io", "kind": "Role"});
+    for (grants, words) in [
+        (json!({}), "add {group: \"rbac.authorization.k8s.io\", kind: Role} to spec.grants.children"),
+        (json!({"children": [role]}), "asks for children of v1 ConfigMap, which the Plugin does not grant"),
+        (json!({"children": all_children(), "lookups": []}), "asks to look up v1 ConfigMap"),
+        (json!({"children": all_children()}), "asks to look up v1 Secret, which has to be granted by name"),
+    ] {
+        env.namespace.apply(plugin_object("web", json!({"source": source, "grants": grants}))).await?;
+        env.namespace
+            .until("Plugin", "web", words, |object| {
+                let stalled = condition(object, "Stalled");
+                stalled["reason"] == "NotGranted" && text(&stalled["message"]).contains(words)
+            })
+            .await?;
+    }
+    let lookups = ["ConfigMap", "Secret"].map(|kind| json!({"group": "", "kind": kind}));
+    let grants = json!({"children": all_children(), "lookups": lookups});
+    env.namespace.apply(plugin_object("web", json!({"source": source, "grants": grants}))).await?;
+    let loaded = |object: &Value| condition(object, "Loaded")["status"] == "True";
+    env.namespace.until("Plugin", "web", "to be loaded", loaded).await.map(drop)
+}
+
+async fn only_objects_of_selected_namespaces_are_reconciled(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    install(env, &artifacts::plugin("app-service")?, &["--namespaces", "team=web"]).await?.succeeded()?;
+    env.namespace.apply(app("shop")).await?;
+    let calls = env.calls("app-service").await?;
+    ensure!(env.metrics_at_rest().await.is_ok() && calls == 0.0, "it was called {calls} times");
+    ensure!(
+        env.namespace.get("AppService", "shop").await?.context("no object")?["status"].is_null(),
+        "it has a status"
+    );
+    let label = |value: Value| json!({"metadata": {"labels": {"team": value}}});
+    let name = env.namespace.name.clone();
+    env.namespace.patch("Namespace", &name, label(json!("web"))).await?;
+    env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
+    env.namespace.until("AppService", "shop", "to have a status", |it| !it["status"].is_null()).await?;
+    env.namespace.patch("Namespace", &name, label(json!(null))).await?;
+    eventually(PATIENCE, "the plugin to leave the namespace alone", async || {
+        env.namespace.delete("Deployment", "shop").await.ok();
+        env.metrics_at_rest().await?;
+        Ok(Look::of(env.namespace.get("Deployment", "shop").await?.is_none(), "it was created again"))
+    })
+    .await
+}
+
+async fn a_suspended_object_is_left_as_it_is(env: &mut TestEnv) -> Result<()> {
+    env.start_with_web().await?;
+    let suspend = |value: Value| json!({"metadata": {"annotations": {"pilothouse.dev/suspended": value}}});
+    let seen = env.reconciles("app-service").await?;
+    env.namespace.patch("AppService", "web", suspend(json!("true"))).await?;
+    eventually(PATIENCE, "the annotation to be seen", async || {
+        let now = env.reconciles("app-service").await?;
+        Ok(Look::of(now > seen, now))
+    })
+    .await?;
+    env.namespace.delete("Deployment", "web").await?;
+    env.namespace.until_gone("Deployment", "web").await?;
+    env.namespace.patch("AppService", "web", json!({"spec": {"replicas": 4}})).await?;
+    env.metrics_at_rest().await?;
+    ensure!(env.namespace.get("Deployment", "web").await?.is_none(), "it was created again");
+    env.namespace.patch("AppService", "web", suspend(json!(null))).await?;
+    env.namespace.until("Deployment", "web", "to be as the object says", |it| it["spec"]["replicas"] == 4).await?;
+    // Who deletes an object means it, also if it is suspended.
+    env.namespace.patch("AppService", "web", suspend(json!("true"))).await?;
+    env.namespace.delete("AppService", "web").await?;
+    env.namespace.until_gone("AppService", "web").await
+}
+
+/// The object of one tenant names the Secret of another one.
+async fn a_lookup_in_another_namespace_has_to_be_declared(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let theirs = another_namespace(env).await?;
+    apply_in(env, &theirs, secret("token")).await?;
+    env.namespace.apply(reads_secret("reader", Some(&theirs))).await?;
+    let denied = |object: &Value| {
+        text(&condition(object, "Ready")["message"]).contains("another namespace than the object's own")
+    };
+    env.namespace.until("Scripted", "reader", "to be denied", denied).await?;
+    env.event("Scripted", "reader", "LookupDenied").await?;
+    ensure!(env.namespace.get("ConfigMap", "reader").await?.is_none(), "it was shown");
+    Ok(())
+}
+
+async fn a_plugin_is_listed_explained_and_uninstalled(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    let none = command(env, &["list"]).await?.succeeded()?;
+    ensure!(none.is_empty(), "{none}");
+    install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    env.namespace.apply(app("shop")).await?;
+    env.namespace
+        .until("Plugin", "app-service", "to count its object", |it| it["status"]["objects"]["total"] == 1)
+        .await?;
+    let listed = command(env, &["list"]).await?.succeeded()?;
+    let columns: Vec<_> = listed.lines().last().unwrap_or_default().split_whitespace().collect();
+    ensure!(columns[..3] == ["app-service", "AppService", "0.1.0"] && columns[4] == "1", "{listed}");
+    let json: Value = serde_json::from_str(&command(env, &["list", "-o", "json"]).await?.succeeded()?)?;
+    ensure!(json["items"][0]["metadata"]["name"] == "app-service", "{json}");
+    let inspected = command(env, &["inspect", "app-service"]).await?.succeeded()?;
+    ensure!(inspected.contains("serviceAccountName: pilothouse-plugin-app-service"), "{inspected}");
+
+    env.namespace.until("AppService", "shop", "to have a status", |it| !it["status"].is_null()).await?;
+    let namespace = env.namespace.name.clone();
+    let why = command(env, &["why", "appservice/shop", "-n", &namespace]).await?.succeeded()?;
+    for words in ["AppService", "plugin: app-service 0.1.0", "Ready", "Deployment 'shop'", "CREATED", "REASON"] {
+        let found = why.contains(words) || words == "CREATED";
+        ensure!(found, "it does not say {words}: {why}");
+    }
+    command(env, &["why", "appservice/nobody", "-n", &namespace])
+        .await?
+        .failed_with(&["there is no AppService 'nobody'"])?;
+    command(env, &["why", "Nothing/x"]).await?.failed_with(&["no kind 'Nothing'", "kubectl api-resources"])?;
+
+    command(env, &["uninstall", "nobody", "--yes"]).await?.failed_with(&["there is no Plugin 'nobody'"])?;
+    let unconfirmed = command(env, &["uninstall", "app-service"]).await?;
+    ensure!(unconfirmed.errors.contains("1 objects of kind AppService and their children stay"), "{unconfirmed:?}");
+    unconfirmed.failed_with(&["nothing was changed", "--yes"])?;
+    command(env, &["uninstall", "app-service", "--yes"]).await?.succeeded()?;
+    ensure!(env.namespace.get("Plugin", "app-service").await?.is_none(), "the Plugin is there");
+    ensure!(env.namespace.get("Deployment", "shop").await?.is_some(), "the child is gone");
+    for kind in ["ConfigMap", "ServiceAccount", "Role", "RoleBinding"] {
+        let of_plugin = |it: &Value| it["metadata"]["labels"]["pilothouse.dev/component-of"] == "app-service";
+        let left: Vec<_> = env.namespace.list(kind).await?.into_iter().filter(of_plugin).collect();
+        ensure!(left.is_empty(), "left: {left:?}");
+    }
+    Ok(())
+}
+
+async fn finalizers_are_taken_off_by_uninstall(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    install(env, &artifacts::guest("scripted-finalizing")?, FINALIZING).await?.succeeded()?;
+    env.namespace
+        .apply(json!({
+            "apiVersion": "test.pilothouse.dev/v1", "kind": "Scripted", "metadata": {"name": "held"}, "spec": {},
+        }))
+        .await?;
+    let has_finalizer = |object: &Value| object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+    env.namespace.until("Scripted", "held", "to have a finalizer", has_finalizer).await?;
+    let name = "scripted-finalizing";
+    let warned = command(env, &["uninstall", name]).await?;
+    ensure!(warned.errors.contains("1 objects have a finalizer of it"), "it does not warn: {warned:?}");
+    warned.failed_with(&["nothing was changed"])?;
+    command(env, &["uninstall", name, "--yes", "--release"]).await?.succeeded()?;
+    ensure!(
+        !has_finalizer(&env.namespace.get("Scripted", "held").await?.context("no object")?),
+        "it has its finalizer"
+    );
+    env.namespace.delete("Scripted", "held").await?;
+    env.namespace.until_gone("Scripted", "held").await
+}
+
+/// What `install` is told to grant the test guest, for it asks for kinds that have to be granted by name.
+const SCRIPTED: &[&str] = &[
+    "--grant",
+    "Role.rbac.authorization.k8s.io",
+    "--grant",
+    "RoleBinding.rbac.authorization.k8s.io",
+    "--grant",
+    "Secret",
+];
+
+/// The same for the guest with a finalizer.
+const FINALIZING: &[&str] = &["--grant", "Secret"];
+
+/// All kinds of children that the test guest asks for.
+fn all_children() -> Value {
+    let kinds = [
+        ("", "ConfigMap"),
+        ("", "Secret"),
+        ("", "Service"),
+        ("", "Pod"),
+        ("", "Namespace"),
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("autoscaling", "HorizontalPodAutoscaler"),
+        ("networking.k8s.io", "NetworkPolicy"),
+        ("rbac.authorization.k8s.io", "Role"),
+        ("rbac.authorization.k8s.io", "RoleBinding"),
+        ("test.pilothouse.dev", "ScriptedChild"),
+    ];
+    kinds.map(|(group, kind)| json!({"group": group, "kind": kind})).to_vec().into()
+}
+
+fn secret(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"key": name}})
+}
+
+/// An object whose plugin looks up the Secret `token` and copies what is in it into a ConfigMap of the object's name.
+fn reads_secret(name: &str, namespace: Option<&str>) -> Value {
+    let mut lookup = json!({"kind": "Secret", "name": "token"});
+    if let Some(namespace) = namespace {
+        lookup["namespace"] = json!(namespace);
+    }
+    let found = json!({"$found": "token", "at": "/data/key"});
+    let child = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"found": found}});
+    json!({
+        "apiVersion": "test.pilothouse.dev/v1", "kind": "Scripted", "metadata": {"name": name},
+        "spec": {"lookups": [lookup], "response": {"children": [{"object": child}]}},
+    })
+}
+
+/// Moves to an API server of its own and starts a host without a plugin, with a service account and the rights that the repository
+/// deploys for it. Returns the folder with its kubeconfig.
+async fn start(env: &mut TestEnv) -> Result<TempDir> {
+    let crds = [
+        "crds/plugins.pilothouse.dev.yaml",
+        "crds/appservices.apps.example.com.yaml",
+        "crds/llmdeployments.llm.example.com.yaml",
+        "crds/llmmodels.ai.example.com.yaml",
+        "crds/llmmodels.llm.example.com.yaml",
+        "crds/modeldeployments.llm.example.com.yaml",
+        "crds/trainingjobs.ml.example.com.yaml",
+        "tests/guests/scripted/crd.yaml",
+        "tests/guests/scripted/child-crd.yaml",
+    ];
+    env.move_to_api_server_with(&crds).await?;
+    env.namespace.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": HOST}})).await?;
+    deploy_rights(env).await?;
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(folder.path().join("ca.crt"), env.cluster.plane.ca_pem())?;
+    std::fs::write(&kubeconfig, kubeconfig_of(env, folder.path(), &token(env).await?).to_string())?;
+    let namespace = env.namespace.name.clone();
+    env.set_up_host(|setup| {
+        setup.kubeconfig = kubeconfig;
+        setup.namespace = None;
+        setup.arguments = ["--plugin-objects", "--host-namespace", &namespace].map(str::to_owned).to_vec();
+    })?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    Ok(folder)
+}
+
+/// What `deploy/` gives the host for itself, in the test's namespace: no right on any plugin's kinds.
+async fn deploy_rights(env: &TestEnv) -> Result<()> {
+    let own = env.namespace.name.as_str();
+    for (file, kinds) in [
+        ("deploy/pilothouse.yaml", &["Role", "RoleBinding"][..]),
+        ("deploy/plugin-objects.yaml", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
+    ] {
+        let deployed = std::fs::read_to_string(artifacts::repository().join(file))?;
+        let deployed = deployed.replace("namespace: pilothouse", &format!("namespace: {own}"));
+        for object in serde_saphyr::from_multiple::<Value>(&deployed)? {
+            if kinds.contains(&text(&object["kind"])) {
+                apply_in(env, own, object).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Applies an object of any kind, in a namespace if its kind has one.
+async fn apply_in(env: &TestEnv, namespace: &str, object: Value) -> Result<()> {
+    let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let api: Api<DynamicObject> = match kind.starts_with("Cluster") {
+        true => Api::all_with(env.namespace.client(), &resource),
+        false => Api::namespaced_with(env.namespace.client(), namespace, &resource),
+    };
+    let name = text(&object["metadata"]["name"]).to_owned();
+    api.patch(&name, &PatchParams::apply("tests").force(), &Patch::Apply(&object)).await?;
+    Ok(())
+}
+
+/// Takes a verb out of all rules of a ClusterRole, and returns the rules that it had.
+async fn rules_without(env: &TestEnv, role: &str, verb: &str) -> Result<Value> {
+    let found = serde_json::to_value(roles(env).get(role).await?)?["rules"].clone();
+    let mut less = found.clone();
+    for rule in less.as_array_mut().into_iter().flatten() {
+        let verbs = rule["verbs"].as_array_mut().context("a rule without verbs")?;
+        verbs.retain(|it| it != verb);
+        if verbs.is_empty() {
+            verbs.push(json!("watch"));
+        }
+    }
+    put_rules(env, role, less).await?;
+    Ok(found)
+}
+
+async fn put_rules(env: &TestEnv, role: &str, rules: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"rules": rules}));
+    roles(env).patch(role, &PatchParams::default(), &patch).await.map(drop).map_err(Into::into)
+}
+
+fn roles(env: &TestEnv) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", "ClusterRole"));
+    Api::all_with(env.namespace.client(), &resource)
+}
+
+async fn install(env: &TestEnv, plugin: &Path, more: &[&str]) -> Result<Ended> {
+    let host = format!("{}/{HOST}", env.namespace.name);
+    let plugin = plugin.to_str().context("a path that is not text")?;
+    command(env, &[&["install", plugin, "--service-account", &host][..], more].concat()).await
+}
+
+/// Runs a command as the cluster's administrator.
+async fn command(env: &TestEnv, arguments: &[&str]) -> Result<Ended> {
+    let mut arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
+    arguments.extend(["--kubeconfig".into(), env.namespace.setup().kubeconfig.into()]);
+    pilothouse(arguments).await
+}
+
+/// Creates the namespace of another tenant.
+async fn another_namespace(env: &TestEnv) -> Result<String> {
+    let own = &env.namespace.name;
+    // A name has 63 characters at most.
+    let name = format!("{}-theirs", &own[..own.floor_char_boundary(50)]);
+    create_namespace(&env.namespace.client(), &name).await?;
+    Ok(name)
+}
+
+fn user(env: &TestEnv, account: &str) -> String {
+    format!("system:serviceaccount:{}:{account}", env.namespace.name)
+}
+
+/// The end of the name that the API server knows an account by.
+fn user_name(account: &str) -> String {
+    format!(":{account}\"")
+}
+
+async fn token(env: &TestEnv) -> Result<String> {
+    let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
+    let accounts = Api::<ServiceAccount>::namespaced(env.namespace.client(), &env.namespace.name);
+    let given: TokenRequest = accounts.create_subresource("token", HOST, &PostParams::default(), &request).await?;
+    Ok(given.status.context("there is no token")?.token)
+}
+
+fn kubeconfig_of(env: &TestEnv, folder: &Path, token: &str) -> Value {
+    let cluster = json!({"server": env.cluster.plane.url(), "certificate-authority": folder.join("ca.crt")});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": env.namespace.name}}],
+        "current-context": "x",
+    })
+}
+
+async fn client(kubeconfig: &Path) -> Result<Client> {
+    let config =
+        Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}
