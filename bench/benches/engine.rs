@@ -38,7 +38,12 @@ fn plugin_bytes() -> Result<Vec<u8>> {
 }
 
 fn engine(cache: &Path) -> Result<Engine> {
-    let config = EngineConfig { cache: cache.to_owned(), compiler: Compiler::InProcess, limits: Limits::default() };
+    let config = EngineConfig {
+        cache: cache.to_owned(),
+        compiler: Compiler::InProcess,
+        limits: Limits::default(),
+        call_memory: usize::MAX,
+    };
     Ok(Engine::new(config)?)
 }
 

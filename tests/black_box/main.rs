@@ -27,6 +27,7 @@ mod fault_reporting;
 mod finalizer;
 mod free_fields;
 mod history;
+mod host_memory;
 mod hot_loops;
 mod http;
 mod kind_identity;
@@ -93,6 +94,7 @@ fn main() -> ExitCode {
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
     mass_deletion::register(&mut suite);
+    host_memory::register(&mut suite);
     hot_loops::register(&mut suite);
     verdicts::register(&mut suite);
     lookups::register(&mut suite);

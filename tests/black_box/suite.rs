@@ -106,6 +106,13 @@ impl Suite {
         trials.push(Trial::test(name, trial));
     }
 
+    /// Adds a test that cannot run on this machine. It is shown as ignored, with the reason.
+    pub fn ignored(&mut self, module: &str, name: &str, why: &str) {
+        let subject = module.split_once("::").map_or(module, |(_, subject)| subject);
+        eprintln!("{subject}::{name} is ignored: {why}");
+        self.trials.push(Trial::test(format!("{subject}::{name}"), || Ok(())).with_ignored_flag(true));
+    }
+
     /// All tests in the order in which they start. The heavy ones are spread, so that few threads wait for one of them.
     fn spread(trials: Vec<Trial>, heavy: Vec<Trial>) -> Vec<Trial> {
         let gap = trials.len() / (heavy.len() + 1) + 1;

@@ -191,6 +191,7 @@ impl Cluster {
         let setup = Setup {
             kubeconfig: self.plane.kubeconfig_for(HOST_USER)?,
             pod: None,
+            cgroup: None,
             namespace: Some(name.clone()),
             cache: self.cache(),
             arguments: Vec::new(),

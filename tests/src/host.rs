@@ -29,12 +29,21 @@ pub struct Setup {
     pub kubeconfig: PathBuf,
     /// The simulated pod of the host, from which it finds its cluster instead of from a kubeconfig.
     pub pod: Option<Pod>,
+    /// The folder of the control group that it runs in.
+    pub cgroup: Option<PathBuf>,
     /// The only namespace that it watches; none for all.
     pub namespace: Option<String>,
     /// The cache for compiled plugins, shared by all hosts of a run.
     pub cache: PathBuf,
     /// More arguments of `pilothouse run`.
     pub arguments: Vec<String>,
+}
+
+/// A command that runs a program in a control group.
+fn in_cgroup(cgroup: &Path, program: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"echo $$ >"$0/cgroup.procs" && exec "$@""#]).arg(cgroup).arg(program);
+    command
 }
 
 /// A host, running or stopped.
@@ -75,9 +84,10 @@ impl Host {
         self.starts += 1;
         let log = std::fs::File::create(self.log_path())?;
         let binary = artifacts::host_binary()?;
-        let mut command = match &self.setup.pod {
-            Some(pod) => pod.command(binary)?,
-            None => Command::new(binary),
+        let mut command = match (&self.setup.pod, &self.setup.cgroup) {
+            (Some(pod), _) => pod.command(binary)?,
+            (None, Some(cgroup)) => in_cgroup(cgroup, &binary),
+            (None, None) => Command::new(binary),
         };
         command.arg("run").arg("--plugins").arg(self.plugins());
         if self.setup.pod.is_none() {

@@ -5,6 +5,7 @@
 pub mod app_services;
 pub mod artifacts;
 pub mod audit;
+pub mod cgroup;
 pub mod cluster;
 #[cfg(test)]
 mod examples;

@@ -57,7 +57,12 @@ async fn reconciler(variant: &str, plugin: &str, cache: PathBuf) -> Result<Arc<d
         "wasm" => {
             let bytes =
                 std::fs::read(plugin).with_context(|| format!("failed to read '{plugin}': run `make plugins`"))?;
-            let config = EngineConfig { cache, compiler: Compiler::InProcess, limits: Limits::default() };
+            let config = EngineConfig {
+                cache,
+                compiler: Compiler::InProcess,
+                limits: Limits::default(),
+                call_memory: usize::MAX,
+            };
             Ok(Arc::new(Engine::new(config)?.load(bytes).await?))
         }
         other => bail!("'{other}' is neither wasm nor native"),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 
 /// The cache of compiled plugins.
@@ -13,11 +14,16 @@ pub struct CacheDir {
 }
 
 impl CacheDir {
-    /// The directory: from the argument, or in `XDG_CACHE_HOME`, `~/.cache`, or the temporary directory.
-    pub fn path(&self) -> PathBuf {
+    /// The directory: from the argument, or in `XDG_CACHE_HOME` or `~/.cache`.
+    ///
+    /// # Errors
+    /// If there is none. A temporary directory would do for nobody: others write there, too.
+    pub fn path(&self) -> anyhow::Result<PathBuf> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let user = || set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-        let default = || user().unwrap_or_else(std::env::temp_dir).join("pilothouse").join("compiled");
-        self.directory.clone().unwrap_or_else(default)
+        let default = || user().map(|user| user.join("pilothouse").join("compiled"));
+        let directory = self.directory.clone().or_else(default);
+        directory
+            .context("there is no place for compiled plugins: set HOME, or give --cache-dir a directory of its own")
     }
 }

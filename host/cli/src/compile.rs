@@ -17,6 +17,7 @@ impl Compile {
     /// # Errors
     /// The compiler's error.
     pub fn execute(&self) -> anyhow::Result<()> {
+        pilothouse_engine::limit_computing_time()?;
         Ok(pilothouse_engine::compile_file(&self.input, &self.output)?)
     }
 }

@@ -76,9 +76,10 @@ impl Render {
         let bytes =
             std::fs::read(&self.plugin).with_context(|| format!("failed to read '{}'", self.plugin.display()))?;
         let engine = Engine::new(EngineConfig {
-            cache: self.cache_dir.path(),
+            cache: self.cache_dir.path()?,
             compiler: Compiler::InProcess,
             limits: Limits::default(),
+            call_memory: usize::MAX,
         })?;
         let plugin = engine.load(bytes).await.with_context(|| format!("'{}'", self.plugin.display()))?;
         let observed = self.observed(plugin.manifest())?;
@@ -252,7 +253,7 @@ impl FromFile {
 }
 
 impl Lookups for FromFile {
-    fn answer(&self, query: &Query) -> Result<Answer, LookupError> {
+    fn answer(&self, query: &Query, _: usize) -> Result<Answer, LookupError> {
         let found: Vec<_> = match &query.target {
             Target::Name(name) => {
                 let named = |object: &&Value| object.pointer("/metadata/name").and_then(Value::as_str) == Some(name);

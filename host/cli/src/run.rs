@@ -12,7 +12,7 @@ use pilothouse_controller::{
     server::{self, Addresses, LogLevel},
     source::{directory::Directory, loader::Loader, plugin_objects::PluginObjects},
 };
-use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits};
+use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits, call_memory_of_container};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -51,6 +51,9 @@ pub struct Run {
     /// How long the API server may take for a response before the request fails and is retried.
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     request_timeout: Duration,
+    /// Memory in MiB that all calls of plugins may have together. Default: half of what the container may have.
+    #[arg(long, env = "PILOTHOUSE_CALL_MEMORY", value_name = "MIB")]
+    call_memory: Option<usize>,
     /// Where /healthz and /readyz are served; port 0 takes a free one, which the log shows.
     #[arg(long, default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
     health_address: SocketAddr,
@@ -146,7 +149,9 @@ impl Run {
     fn engine(&self) -> anyhow::Result<Engine> {
         let program = std::env::current_exe().context("failed to find this program's own file, to compile plugins")?;
         let compiler = Compiler::ChildProcess { program, arguments: vec!["compile".to_owned()] };
-        let config = EngineConfig { cache: self.cache_dir.path(), compiler, limits: Limits::default() };
+        let call_memory = self.call_memory.map_or_else(call_memory_of_container, |mebibytes| mebibytes << 20);
+        tracing::info!("all calls of plugins together may have {} MiB of memory", call_memory >> 20);
+        let config = EngineConfig { cache: self.cache_dir.path()?, compiler, limits: Limits::default(), call_memory };
         Ok(Engine::new(config)?)
     }
 }

@@ -2,10 +2,19 @@
 //! A file is always complete, because it is written under another name and then renamed.
 
 use std::{
+    fs::Metadata,
     hash::{DefaultHasher, Hash, Hasher},
     io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
+
+/// How long it is remembered that a component takes too much to compile.
+const REFUSED_FOR: Duration = Duration::from_secs(3_600);
+
+/// How long code of other versions of the engine is kept, and what a compilation left that was killed.
+const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// The directory with precompiled code.
 #[derive(Debug)]
@@ -19,6 +28,7 @@ impl Cache {
     /// Opens the cache. Creates the directory if it is missing, with access for this user only.
     pub(crate) fn open(directory: &Path, engine: &wasmtime::Engine) -> io::Result<Self> {
         create_private(directory)?;
+        prune(directory)?;
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Ok(Self { directory: directory.to_owned(), compatibility: hasher.finish() })
@@ -27,6 +37,40 @@ impl Cache {
     /// The file for the code of the component with this digest.
     pub(crate) fn path(&self, digest: &str) -> PathBuf {
         self.directory.join(format!("{digest}-{:016x}.cwasm", self.compatibility))
+    }
+
+    /// Whether there is code for the component with this digest. That it is used keeps it from being pruned.
+    ///
+    /// # Errors
+    /// If somebody else could have written the file: machine code of others is never run.
+    pub(crate) fn has(&self, digest: &str) -> io::Result<bool> {
+        let path = self.path(digest);
+        let metadata = match std::fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            found => found?,
+        };
+        check_private(&path, &metadata)?;
+        std::fs::File::open(&path)?.set_modified(SystemTime::now())?;
+        Ok(true)
+    }
+
+    /// Why the component with this digest was not compiled a while ago; none if it is worth a try. It costs so much to find out that
+    /// nobody shall pay for it at each start.
+    pub(crate) fn refusal(&self, digest: &str) -> Option<String> {
+        let path = self.refusal_path(digest);
+        let age = path.metadata().ok()?.modified().ok()?.elapsed().unwrap_or_default();
+        let why = std::fs::read_to_string(&path).ok().filter(|_| age < REFUSED_FOR)?;
+        let minutes = (REFUSED_FOR - age).as_secs() / 60;
+        Some(format!("{why}; it is tried again after {minutes} min, or when '{}' is removed", path.display()))
+    }
+
+    /// Remembers for a while why a component was not compiled.
+    pub(crate) fn remember_refusal(&self, digest: &str, why: &str) -> io::Result<()> {
+        std::fs::write(self.refusal_path(digest), why)
+    }
+
+    fn refusal_path(&self, digest: &str) -> PathBuf {
+        self.path(digest).with_extension("refused")
     }
 
     /// A temporary directory in the cache, for code before [`Cache::commit`]. On the same file system, a rename is atomic.
@@ -40,28 +84,49 @@ impl Cache {
     }
 }
 
-#[cfg(unix)]
-fn create_private(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let metadata = std::fs::metadata(directory)?;
-    // The directory may have existed before, and then `create` leaves its mode as it is.
-    if metadata.permissions().mode() & 0o022 != 0 {
-        let message = format!(
-            "the cache directory '{}' (owner {}) can be written by others; machine code is loaded from it, so run \
-             `chmod go-w` on it or choose another",
-            directory.display(),
-            metadata.uid()
-        );
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+/// Removes what nobody has used for long.
+fn prune(directory: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let (path, metadata) = (entry.path(), entry.metadata()?);
+        let is_old = metadata.modified()?.elapsed().is_ok_and(|age| age > KEPT_FOR);
+        let removed = match (is_old, metadata.is_dir()) {
+            (false, _) => continue,
+            (true, true) => std::fs::remove_dir_all(&path),
+            (true, false) => std::fs::remove_file(&path),
+        };
+        if let Err(error) = removed {
+            tracing::warn!("failed to remove '{}', which nobody has used for long: {error}", path.display());
+        }
     }
     Ok(())
 }
 
+fn create_private(directory: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    // The directory may have existed before, and then `create` leaves its mode as it is.
+    check_private(directory, &std::fs::metadata(directory)?)
+}
+
+/// Whether only this user may write something from which machine code is loaded.
+fn check_private(path: &Path, metadata: &Metadata) -> io::Result<()> {
+    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    let problem = if owner != user {
+        format!("belongs to user {owner}, and this is user {user}")
+    } else if metadata.is_symlink() {
+        "is a symbolic link".to_owned()
+    } else if metadata.permissions().mode() & 0o022 != 0 {
+        "can be written by others (`chmod go-w` on it)".to_owned()
+    } else {
+        return Ok(());
+    };
+    let message =
+        format!("'{}' {problem}; machine code is loaded from it, so choose another cache directory", path.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -90,6 +155,51 @@ mod tests {
         assert_eq!(std::fs::read(cache.path("digest"))?, b"code");
         drop(scratch);
         assert_eq!(std::fs::read_dir(folder.path())?.count(), 1, "nothing is left behind");
+        Ok(())
+    }
+
+    #[test]
+    fn code_that_others_could_have_written_is_not_used() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(folder.path(), &wasmtime::Engine::default())?;
+        assert!(!cache.has("digest")?, "there is none");
+        std::fs::write(cache.path("digest"), b"code")?;
+        assert!(cache.has("digest")?);
+        std::fs::set_permissions(cache.path("digest"), std::fs::Permissions::from_mode(0o666))?;
+        let refused = cache.has("digest").err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("can be written by others"), "{refused}");
+        std::fs::write(folder.path().join("elsewhere"), b"code")?;
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), cache.path("link"))?;
+        assert!(cache.has("link").is_err(), "a link may lead anywhere");
+        Ok(())
+    }
+
+    #[test]
+    fn what_takes_too_much_to_compile_is_not_tried_for_a_while() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(folder.path(), &wasmtime::Engine::default())?;
+        assert_eq!(cache.refusal("digest"), None);
+        cache.remember_refusal("digest", "it needs too much")?;
+        let refused = cache.refusal("digest").unwrap_or_default();
+        assert!(refused.starts_with("it needs too much; it is tried again after 59 min"), "{refused}");
+        let long_ago = SystemTime::now() - REFUSED_FOR;
+        std::fs::File::open(cache.refusal_path("digest"))?.set_modified(long_ago)?;
+        assert_eq!(cache.refusal("digest"), None, "it is tried again");
+        Ok(())
+    }
+
+    #[test]
+    fn what_nobody_has_used_for_long_is_removed() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let (engine, long_ago) = (wasmtime::Engine::default(), SystemTime::now() - KEPT_FOR - Duration::from_secs(1));
+        let cache = Cache::open(folder.path(), &engine)?;
+        for name in ["old", "used"] {
+            std::fs::write(cache.path(name), b"code")?;
+            std::fs::File::open(cache.path(name))?.set_modified(long_ago)?;
+        }
+        assert!(cache.has("used")?);
+        Cache::open(folder.path(), &engine)?;
+        assert!(!cache.has("old")? && cache.has("used")?);
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::{
-    ContractSeries, Limits, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
+    ContractSeries, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
     contract::{Request, Response, v0_1},
     engine::Code,
     state::CallState,
@@ -49,6 +49,8 @@ pub enum Outcome {
     Deadline(Duration),
     /// The plugin needed more memory than this number of bytes.
     MemoryLimit(usize),
+    /// The plugin needed memory that other calls have. The next call waits for it. The number is what all calls may have.
+    HostMemory(usize),
     /// The plugin returned more than this number of bytes.
     OutputLimit(usize),
     /// The plugin violated the contract, for example with text that is not UTF-8.
@@ -98,7 +100,9 @@ impl Plugin {
     /// If the instance cannot be created within the limits.
     pub async fn instantiate(&self) -> wasmtime::Result<()> {
         let code = &self.code;
-        let mut store = code.store(CallState::new(&code.limits, Arc::new(NoLookups), Timestamp::UNIX_EPOCH, None));
+        let reservation = code.shared.memory.reserve(code.need.bytes()).await;
+        let context = CallContext { lookups: Arc::new(NoLookups), now: Timestamp::UNIX_EPOCH };
+        let mut store = code.store(CallState::new(&code.limits, reservation, context, None));
         let _running = code.shared.ticker.enter()?;
         code.pre.instantiate_async(&mut store).await.map(drop)
     }
@@ -106,15 +110,25 @@ impl Plugin {
 
 impl Code {
     async fn call(&self, verb: Verb, request: Request, context: CallContext) -> Call {
+        let shared = &self.shared;
+        // Both before the clock of the call starts: the plugin is not to blame for the wait. The memory comes first, so that nobody
+        // waits for it with a slot in its hands.
+        let reservation = shared.memory.reserve(self.need.bytes().saturating_add(size_of_request(&request))).await;
+        // The pool refuses an instance above its limits. Acquiring fails only after `close`, which nobody calls.
+        let _slot = shared.slots.acquire().await;
         let started = Instant::now();
         // Only with WASI can a plugin read random numbers. For all others the request need not be hashed.
         let seed = self.imports_wasi.then(|| seed(&request));
-        let mut store = self.store(CallState::new(&self.limits, context.lookups, context.now, seed));
+        let mut store = self.store(CallState::new(&self.limits, reservation, context, seed));
         let outcome = match self.in_time(self.instantiate_and_call(&mut store, verb, request)).await {
             Some(Ok(response)) => Outcome::Response(response),
-            Some(Err(error)) => classify(&error, store.data(), &self.limits),
+            Some(Err(error)) => self.classify(&error, store.data()),
             None => Outcome::Deadline(self.limits.wall),
         };
+        match outcome {
+            Outcome::HostMemory(_) => self.need.reserve_all(self.limits.memory_bytes),
+            _ => self.need.learn(store.data().meter.memory_peak),
+        }
         let state = store.into_data();
         let usage = Usage { duration: started.elapsed(), memory_peak: state.meter.memory_peak };
         Call { outcome, usage, recorded: state.into_recorded() }
@@ -127,13 +141,25 @@ impl Code {
         poll_fn(|context| match call.as_mut().poll(context) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
             Poll::Pending => {
-                // Created at the first poll, which is always on the host's own runtime: the runtime of the slow threads has no
-                // timers.
                 let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limits.wall)));
                 timer.as_mut().poll(context).map(|()| None)
             }
         })
         .await
+    }
+
+    /// Classifies a failed call by wasmtime's error and the meter.
+    fn classify(&self, error: &wasmtime::Error, state: &CallState) -> Outcome {
+        let limits = &self.limits;
+        match error.downcast_ref::<wasmtime::Trap>() {
+            Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
+            // A plugin usually traps when it gets no memory. The refusal is then the cause to report.
+            _ if state.meter.host_is_full => Outcome::HostMemory(self.shared.memory.bytes()),
+            Some(_) if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),
+            Some(trap) => Outcome::Trap(state.explanation.line().unwrap_or_else(|| describe(*trap, error))),
+            None if format!("{error:#}").contains(HOSTCALL_FUEL) => Outcome::OutputLimit(limits.output_bytes),
+            None => Outcome::Contract(format!("{error:#}")),
+        }
     }
 
     fn store(&self, state: CallState) -> Store<CallState> {
@@ -167,8 +193,6 @@ impl Code {
             Verb::Reconcile => &self.reconcile,
             Verb::Finalize => self.finalize.as_ref().ok_or_else(|| wasmtime::Error::msg("no finalizer is exported"))?,
         };
-        // The pool refuses an instance above its limits, so a call waits here for its turn.
-        let _slot = self.shared.slots.acquire().await.map_err(wasmtime::Error::new)?;
         let _running = self.shared.ticker.enter()?;
         let instance = self.pre.instantiate_async(&mut *store).await?;
         match self.contract {
@@ -187,24 +211,18 @@ impl Code {
     }
 }
 
+/// The bytes of a request, which the host has while the plugin has a copy.
+fn size_of_request(request: &Request) -> usize {
+    let children: usize = request.children.iter().map(|child| child.object.len()).sum();
+    request.object.len() + children + request.config.len()
+}
+
 /// The seed for the plugin's random numbers. It is derived from the request, so that the same request has the same response.
 fn seed(request: &Request) -> u64 {
     let mut hasher = DefaultHasher::new();
     let children: Vec<_> = request.children.iter().map(|child| &child.object).collect();
     (&request.object, children, &request.config).hash(&mut hasher);
     hasher.finish()
-}
-
-/// Classifies a failed call by wasmtime's error and the meter.
-fn classify(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Outcome {
-    match error.downcast_ref::<wasmtime::Trap>() {
-        Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
-        // A plugin usually traps when it gets no memory. The refusal is then the cause to report.
-        Some(_) if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),
-        Some(trap) => Outcome::Trap(state.explanation.line().unwrap_or_else(|| describe(*trap, error))),
-        None if format!("{error:#}").contains(HOSTCALL_FUEL) => Outcome::OutputLimit(limits.output_bytes),
-        None => Outcome::Contract(format!("{error:#}")),
-    }
 }
 
 /// wasmtime's message when hostcall fuel runs out, which has no type of its own. A test with a guest that returns too much guards

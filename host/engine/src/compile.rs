@@ -1,16 +1,30 @@
 //! Compiles components to machine code. A large component needs hundreds of MiB for a short time, and a hostile one could compile
-//! for ever, so the host compiles in a child process with a deadline. Runs nothing of a plugin.
+//! for ever, so the host compiles in a child process with limits of computing time and memory. Runs nothing of a plugin.
 
 use std::{
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Output, Stdio},
     time::Duration,
 };
 
-use tokio::process::Command;
+use rustix::{
+    param::page_size,
+    process::{Resource, Rlimit, setrlimit},
+};
+use tokio::{process::Command, time::sleep};
 
-/// How long one compilation may take.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// The computing time of one compilation. Not its duration, for a machine may be busy with other things.
+const CPU: Duration = Duration::from_secs(120);
+
+/// How long one compilation may take however busy the machine is.
+const DEADLINE: Duration = Duration::from_secs(1_800);
+
+/// How often the memory of the compiler is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The signal that ends a process whose computing time is over.
+const SIGXCPU: i32 = 24;
 
 /// Where components are compiled.
 #[derive(Clone, Debug)]
@@ -32,9 +46,15 @@ pub enum CompileError {
     /// The compiler refused it.
     #[error("the component does not compile: {0}")]
     Refused(String),
-    /// Compilation took longer than the deadline.
-    #[error("compiling the component took longer than {} s", DEADLINE.as_secs())]
+    /// Compilation took more computing time than it may.
+    #[error("compiling the component takes more than {} s of computing time", CPU.as_secs())]
     Deadline,
+    /// Compilation needs more memory than it may have.
+    #[error(
+        "compiling the component needs more than {} MiB of memory, which is what all calls of plugins may have together; give the \
+         host more (--call-memory)", .0 >> 20
+    )]
+    Memory(usize),
     /// A file or the child process failed.
     #[error("failed to {action}: {source}")]
     Io {
@@ -46,12 +66,13 @@ pub enum CompileError {
 }
 
 impl Compiler {
-    /// Compiles `component` and writes the machine code to `output`.
+    /// Compiles `component` and writes the machine code to `output`. A child process may have so many bytes of memory.
     pub(crate) async fn compile(
         &self,
         engine: &wasmtime::Engine,
         component: &[u8],
         output: &Path,
+        memory: usize,
     ) -> Result<(), CompileError> {
         match self {
             Self::InProcess => {
@@ -65,7 +86,7 @@ impl Compiler {
                 tokio::fs::write(&input, component)
                     .await
                     .map_err(|source| CompileError::Io { action: "write the compiler's input", source })?;
-                let result = run(program, arguments, &input, output).await;
+                let result = run(program, arguments, [&input, output], memory).await;
                 tokio::fs::remove_file(&input)
                     .await
                     .map_err(|source| CompileError::Io { action: "remove the compiler's input", source })?;
@@ -75,7 +96,8 @@ impl Compiler {
     }
 }
 
-/// Compiles the component in `input` to machine code in `output`, in this process. The child process calls this.
+/// Compiles the component in `input` to machine code in `output`, in this process, which may compute for a limited time only. The child
+/// process calls this.
 ///
 /// # Errors
 /// [`CompileError::Refused`] with the compiler's message, [`CompileError::Io`] if a file cannot be read or written.
@@ -86,25 +108,52 @@ pub fn compile_file(input: &Path, output: &Path) -> Result<(), CompileError> {
     compile_to(&engine, &component, output)
 }
 
+/// Limits the computing time of this process: for the child process, before it compiles.
+///
+/// # Errors
+/// If the system refuses the limit.
+pub fn limit_computing_time() -> std::io::Result<()> {
+    let seconds = Some(CPU.as_secs());
+    Ok(setrlimit(Resource::Cpu, Rlimit { current: seconds, maximum: seconds })?)
+}
+
 fn compile_to(engine: &wasmtime::Engine, component: &[u8], output: &Path) -> Result<(), CompileError> {
     let code = engine.precompile_component(component).map_err(|error| CompileError::Refused(format!("{error:#}")))?;
     std::fs::write(output, code).map_err(|source| CompileError::Io { action: "write the machine code", source })
 }
 
-async fn run(program: &Path, arguments: &[String], input: &Path, output: &Path) -> Result<(), CompileError> {
-    let child = Command::new(program)
+async fn run(
+    program: &Path,
+    arguments: &[String],
+    [input, output]: [&Path; 2],
+    memory: usize,
+) -> Result<(), CompileError> {
+    let started = Command::new(program)
         .args(arguments)
         .args([input, output])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        // The deadline drops this future. Without this setting, the compiler would go on.
+        // The limits drop this child. Without this setting, the compiler would go on.
         .kill_on_drop(true)
-        .output();
-    let finished = tokio::time::timeout(DEADLINE, child).await.map_err(|_| CompileError::Deadline)?;
-    let finished = finished.map_err(|source| CompileError::Io { action: "start the compiler", source })?;
+        .spawn();
+    let child = started.map_err(|source| CompileError::Io { action: "start the compiler", source })?;
+    let process = child.id();
+    tokio::select! {
+        finished = child.wait_with_output() => {
+            judge(&finished.map_err(|source| CompileError::Io { action: "wait for the compiler", source })?)
+        }
+        () = until_larger(process, memory) => Err(CompileError::Memory(memory)),
+        () = sleep(DEADLINE) => Err(CompileError::Deadline),
+    }
+}
+
+fn judge(finished: &Output) -> Result<(), CompileError> {
     if finished.status.success() {
         return Ok(());
+    }
+    if finished.status.signal() == Some(SIGXCPU) {
+        return Err(CompileError::Deadline);
     }
     let message = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
     Err(CompileError::Refused(if message.is_empty() {
@@ -112,6 +161,21 @@ async fn run(program: &Path, arguments: &[String], input: &Path, output: &Path) 
     } else {
         message
     }))
+}
+
+/// Waits until a process has more memory than this. Looked at from outside, because the limits of the system count what an allocator
+/// reserves and never touches.
+async fn until_larger(process: Option<u32>, memory: usize) {
+    let Some(process) = process else { return std::future::pending().await };
+    let file = PathBuf::from(format!("/proc/{process}/statm"));
+    loop {
+        sleep(LOOK).await;
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let resident = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok());
+        if resident.unwrap_or_default().saturating_mul(page_size()) > memory {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +193,17 @@ mod tests {
         Ok(())
     }
 
+    /// `tail` keeps a line that never ends.
+    #[tokio::test]
+    async fn a_child_process_that_needs_too_much_memory_is_ended() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let script = "exec tail /dev/zero".to_owned();
+        let compiler = Compiler::ChildProcess { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script] };
+        let result = compiler.compile(&wasmtime::Engine::default(), b"x", &folder.path().join("out"), 64 << 20).await;
+        assert!(matches!(&result, Err(CompileError::Memory(limit)) if *limit == 64 << 20), "{result:?}");
+        Ok(())
+    }
+
     #[tokio::test]
     async fn a_child_process_that_fails_is_quoted() -> std::io::Result<()> {
         let folder = tempfile::tempdir()?;
@@ -138,9 +213,11 @@ mod tests {
             arguments: vec!["-c".to_owned(), script.to_owned()],
         };
         let output = folder.path().join("out");
-        let refused = compile("echo it does not parse >&2; exit 1").compile(&engine, b"x", &output).await;
+        let refused = compile("echo it does not parse >&2; exit 1").compile(&engine, b"x", &output, usize::MAX).await;
         assert!(matches!(&refused, Err(CompileError::Refused(why)) if why == "it does not parse"), "{refused:?}");
-        let silent = compile("exit 3").compile(&engine, b"x", &output).await;
+        let over = compile("kill -s XCPU $$").compile(&engine, b"x", &output, usize::MAX).await;
+        assert!(matches!(&over, Err(CompileError::Deadline)), "{over:?}");
+        let silent = compile("exit 3").compile(&engine, b"x", &output, usize::MAX).await;
         assert!(matches!(&silent, Err(CompileError::Refused(why)) if why.contains('3')), "{silent:?}");
         assert_eq!(std::fs::read_dir(folder.path())?.count(), 0, "the input is removed again");
         Ok(())

@@ -14,6 +14,7 @@ use wasmtime::{
 
 use crate::{
     CompileError, Compiler, ContractSeries, Limits, Manifest, ManifestError,
+    budget::{Budget, Need},
     cache::Cache,
     contract::{Imports, v0_1},
     digest,
@@ -26,6 +27,11 @@ use crate::{
 /// The most instances at once, over all plugins; further calls wait.
 const MAX_INSTANCES: u32 = 32;
 
+/// What the compiler needs: so many bytes, and so many for each byte of the component. Measured: 36 MiB for 137 KiB, 62 MiB for 726 KiB,
+/// 324 MiB for 18 MiB.
+const COMPILER_BASE: usize = 40 << 20;
+const COMPILER_FACTOR: usize = 20;
+
 /// The configuration of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -35,6 +41,9 @@ pub struct EngineConfig {
     pub compiler: Compiler,
     /// The limits of every call.
     pub limits: Limits,
+    /// The bytes of memory that all calls may have together; further calls wait. See
+    /// [`call_memory_of_container`](crate::call_memory_of_container).
+    pub call_memory: usize,
 }
 
 /// Why an engine could not be set up.
@@ -97,6 +106,7 @@ pub(crate) struct Shared {
     pub(crate) wasmtime: wasmtime::Engine,
     pub(crate) ticker: Ticker,
     pub(crate) slots: Semaphore,
+    pub(crate) memory: Budget,
     pub(crate) slow: SlowLane,
 }
 
@@ -119,6 +129,8 @@ pub(crate) struct Code {
     pub(crate) reconcile: ComponentExportIndex,
     pub(crate) finalize: Option<ComponentExportIndex>,
     pub(crate) imports_wasi: bool,
+    /// The memory that its calls need.
+    pub(crate) need: Need,
 }
 
 impl Engine {
@@ -132,8 +144,13 @@ impl Engine {
             .map_err(|source| EngineError::Cache { path: config.cache.clone(), source })?;
         let ticker = Ticker::start(&wasmtime).map_err(EngineError::Thread)?;
         let linker = linker(&wasmtime).map_err(EngineError::Setup)?;
-        let shared =
-            Shared { wasmtime, ticker, slots: Semaphore::new(MAX_INSTANCES as usize), slow: SlowLane::default() };
+        let shared = Shared {
+            wasmtime,
+            ticker,
+            slots: Semaphore::new(MAX_INSTANCES as usize),
+            memory: Budget::new(config.call_memory),
+            slow: SlowLane::default(),
+        };
         Ok(Self {
             shared: Arc::new(shared),
             linker: Arc::new(linker),
@@ -166,6 +183,7 @@ impl Engine {
             limits: self.limits.clone(),
             pre,
             reconcile,
+            need: Need::default(),
         };
         let stats = LoadStats { compiling, duration: started.elapsed() };
         Ok(Plugin { manifest, digest, code: Arc::new(code), stats })
@@ -174,7 +192,7 @@ impl Engine {
     /// Takes the code from the cache, or compiles the component.
     async fn compiled(&self, bytes: &[u8], digest: &str) -> Result<CompiledComponent, LoadError> {
         let path = self.cache.path(digest);
-        if path.exists() {
+        if self.cache.has(digest).map_err(|error| LoadError::Code(error.to_string()))? {
             match precompiled::load(&self.shared.wasmtime, &path) {
                 Ok(component) => return Ok(CompiledComponent { component, compiling: None }),
                 Err(error) => {
@@ -182,11 +200,22 @@ impl Engine {
                 }
             }
         }
+        if let Some(why) = self.cache.refusal(digest) {
+            return Err(CompileError::Refused(why).into());
+        }
         let io = |error: std::io::Error| LoadError::Code(error.to_string());
         let scratch = self.cache.scratch().map_err(io)?;
         let output = scratch.path().join("code");
+        // What the compiler needs is not free for calls. As it reserves nearly all there is for a large component, there is hardly ever
+        // more than one of them at work.
+        let memory = &self.shared.memory;
+        let _reservation = memory.reserve(COMPILER_BASE + bytes.len().saturating_mul(COMPILER_FACTOR)).await;
         let started = Instant::now();
-        self.compiler.compile(&self.shared.wasmtime, bytes, &output).await?;
+        let compiled = self.compiler.compile(&self.shared.wasmtime, bytes, &output, memory.bytes()).await;
+        if let Err(error @ (CompileError::Deadline | CompileError::Memory(_))) = &compiled {
+            self.cache.remember_refusal(digest, &error.to_string()).map_err(io)?;
+        }
+        compiled?;
         let compiling = started.elapsed();
         self.cache.commit(&output, digest).map_err(io)?;
         let component =
@@ -237,20 +266,26 @@ pub(crate) fn wasmtime_engine(purpose: Purpose) -> wasmtime::Result<wasmtime::En
     wasmtime::Engine::new(&config)
 }
 
-/// A pool for [`MAX_INSTANCES`] instances of components with many core modules, such as those of Python and JavaScript. Reserves
-/// address space, not memory.
+/// The core instances, memories and tables of one component at most. Those of Python have some twenty instances, those of JavaScript
+/// three memories.
+const INSTANCES_PER_COMPONENT: u32 = 64;
+const MEMORIES_PER_COMPONENT: u32 = 4;
+const TABLES_PER_COMPONENT: u32 = 16;
+
+/// A pool in which [`MAX_INSTANCES`] components have room, whatever they are made of: a full pool would be a fault of the host that
+/// some plugin is blamed for. Reserves address space, not memory.
 fn pool() -> PoolingAllocationConfig {
     let limits = Limits::default();
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(MAX_INSTANCES)
-        .total_core_instances(MAX_INSTANCES * 16)
-        .total_memories(MAX_INSTANCES * 2)
-        .total_tables(MAX_INSTANCES * 8)
+        .total_core_instances(MAX_INSTANCES * INSTANCES_PER_COMPONENT)
+        .total_memories(MAX_INSTANCES * MEMORIES_PER_COMPONENT)
+        .total_tables(MAX_INSTANCES * TABLES_PER_COMPONENT)
         .total_stacks(MAX_INSTANCES)
-        .max_core_instances_per_component(64)
-        .max_memories_per_component(2)
-        .max_tables_per_component(16)
-        .max_tables_per_module(16)
+        .max_core_instances_per_component(INSTANCES_PER_COMPONENT)
+        .max_memories_per_component(MEMORIES_PER_COMPONENT)
+        .max_tables_per_component(TABLES_PER_COMPONENT)
+        .max_tables_per_module(TABLES_PER_COMPONENT)
         .max_component_instance_size(1 << 20)
         .max_core_instance_size(1 << 20)
         .table_elements(limits.table_elements)

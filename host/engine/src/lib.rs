@@ -33,6 +33,7 @@
 //!     cache: "/var/cache/pilothouse".into(),
 //!     compiler: Compiler::InProcess,
 //!     limits: Limits::default(),
+//!     call_memory: 1 << 30,
 //! })?;
 //! let plugin = engine.load(bytes).await?;
 //! let context = CallContext { lookups: Arc::new(NoLookups), now: jiff::Timestamp::now() };
@@ -44,6 +45,7 @@
 //! # }
 //! ```
 
+mod budget;
 mod cache;
 mod call;
 mod compile;
@@ -61,8 +63,9 @@ mod slow;
 mod state;
 mod wasi;
 
+pub use budget::call_memory_of_container;
 pub use call::{Call, CallContext, Outcome, Usage, Verb};
-pub use compile::{CompileError, Compiler, compile_file};
+pub use compile::{CompileError, Compiler, compile_file, limit_computing_time};
 pub use digest::digest;
 pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin};
 pub use fingerprint::Fingerprint;

@@ -19,6 +19,8 @@ pub struct Limits {
     pub output_bytes: usize,
     /// The bytes of log lines, standard output and standard error; the rest is cut. 16 KiB.
     pub log_bytes: usize,
+    /// The bytes that the lookups of one call may find, all together. 8 MiB.
+    pub lookup_bytes: usize,
     /// Lookups of one call. 1,000.
     pub lookups: usize,
     /// Resource handles alive at once. 1,000.
@@ -45,6 +47,7 @@ impl Default for Limits {
             wall: Duration::from_secs(10),
             output_bytes: 1 << 20,
             log_bytes: 16 << 10,
+            lookup_bytes: 8 << 20,
             lookups: 1_000,
             handles: 1_000,
         }

@@ -7,18 +7,28 @@ use crate::{
     contract::{KindRef, LookupError},
 };
 
+/// The bytes of a name: no object has a longer one (DNS subdomain, RFC 1123).
+const MAX_NAME: usize = 253;
+
+/// The bytes of a label selector, and of a JSON pointer.
+const MAX_SELECTOR: usize = 4 << 10;
+
+/// The fields that one lookup may ask for.
+const MAX_FIELDS: usize = 100;
+
 /// Answers a plugin's lookups. Implementations answer from memory: they run on the call's own thread and must not block.
 pub trait Lookups: Send + Sync {
-    /// The objects that a lookup finds: at most one by name, or those that a label selector matches, ordered by namespace and name.
+    /// The objects that a lookup finds: at most one by name, or those that a label selector matches, ordered by namespace and name. They
+    /// may have `limit` bytes together.
     ///
     /// # Errors
     /// [`LookupError`] if there is no answer.
-    fn answer(&self, query: &Query) -> Result<Answer, LookupError>;
+    fn answer(&self, query: &Query, limit: usize) -> Result<Answer, LookupError>;
 
     /// The fingerprint of the answer, errors included. The same as that of [`Lookups::answer`], but cheaper where no texts are needed
     /// to know it.
-    fn fingerprint(&self, query: &Query) -> Fingerprint {
-        fingerprint_of(&self.answer(query))
+    fn fingerprint(&self, query: &Query, limit: usize) -> Fingerprint {
+        fingerprint_of(&self.answer(query, limit))
     }
 }
 
@@ -84,6 +94,36 @@ impl Query {
     pub fn by_labels(kind: KindRef, scope: Scope, selector: &str) -> Self {
         Self { kind, scope, target: Target::Labels(selector.to_owned()), fields: Vec::new() }
     }
+
+    /// Whether its texts are of a size that anything could be found with.
+    ///
+    /// # Errors
+    /// [`LookupError::Denied`], which names the text and its limit.
+    pub(crate) fn check_size(&self) -> Result<(), LookupError> {
+        let check = |what: &str, text: &str, limit: usize| match text.len() <= limit {
+            true => Ok(()),
+            false => Err(LookupError::Denied(format!(
+                "a lookup has {what} of {} bytes, which is more than {limit}",
+                text.len()
+            ))),
+        };
+        check("an API version", &self.kind.api_version, MAX_NAME)?;
+        check("a kind", &self.kind.kind, MAX_NAME)?;
+        if let Scope::Namespace(namespace) = &self.scope {
+            check("a namespace", namespace, MAX_NAME)?;
+        }
+        match &self.target {
+            Target::Name(name) => check("a name", name, MAX_NAME)?,
+            Target::Labels(selector) => check("a label selector", selector, MAX_SELECTOR)?,
+        }
+        if self.fields.len() > MAX_FIELDS {
+            let fields = self.fields.len();
+            return Err(LookupError::Denied(format!(
+                "a lookup asks for {fields} fields, which is more than {MAX_FIELDS}"
+            )));
+        }
+        self.fields.iter().try_for_each(|field| check("a field", field, MAX_SELECTOR))
+    }
 }
 
 impl fmt::Display for Query {
@@ -100,7 +140,7 @@ impl fmt::Display for Query {
 pub struct NoLookups;
 
 impl Lookups for NoLookups {
-    fn answer(&self, query: &Query) -> Result<Answer, LookupError> {
+    fn answer(&self, query: &Query, _: usize) -> Result<Answer, LookupError> {
         Err(LookupError::Denied(format!("the manifest declares no lookup of {}", query.kind)))
     }
 }
@@ -121,6 +161,8 @@ pub struct Recorded {
 pub struct AnsweredLookup {
     /// The lookup.
     pub query: Query,
+    /// How many bytes it might find.
+    pub limit: usize,
     /// The fingerprint of the answer, as in [`Lookups::fingerprint`].
     pub answer: Fingerprint,
 }
@@ -147,5 +189,38 @@ fn fingerprint_of_error(error: &LookupError) -> Fingerprint {
         LookupError::Denied(why) => Fingerprint::of(&("denied", why)),
         LookupError::NotInstalled(why) => Fingerprint::of(&("not installed", why)),
         LookupError::TooLarge(why) => Fingerprint::of(&("too large", why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_a_lookup_have_a_limit() {
+        let kind = || KindRef::new("v1", "ConfigMap");
+        let named = |name: &str| Query::by_name(kind(), Scope::OwnNamespace, name);
+        let selected = |selector: &str| Query::by_labels(kind(), Scope::OwnNamespace, selector);
+        let of_fields = |number: usize, length: usize| Query { fields: vec!["/".repeat(length); number], ..named("a") };
+        let in_namespace = |name: &str| Query { scope: Scope::Namespace(name.to_owned()), ..named("a") };
+        for (query, expected) in [
+            (named(&"a".repeat(253)), None),
+            (named(&"a".repeat(254)), Some("a lookup has a name of 254 bytes, which is more than 253")),
+            (selected(&"a".repeat(4_096)), None),
+            (
+                selected(&"a".repeat(4_097)),
+                Some("a lookup has a label selector of 4097 bytes, which is more than 4096"),
+            ),
+            (in_namespace(&"a".repeat(254)), Some("a lookup has a namespace of 254 bytes, which is more than 253")),
+            (of_fields(100, 4_096), None),
+            (of_fields(101, 1), Some("a lookup asks for 101 fields, which is more than 100")),
+            (of_fields(1, 4_097), Some("a lookup has a field of 4097 bytes, which is more than 4096")),
+        ] {
+            let refused = match query.check_size() {
+                Err(LookupError::Denied(why)) => Some(why),
+                _ => None,
+            };
+            assert_eq!(refused.as_deref(), expected, "{:?}", query.target);
+        }
     }
 }

@@ -37,7 +37,12 @@ impl SlowLane {
 
     /// The threads; none if the system cannot start any. Calls continue on the present thread then.
     fn threads(&self) -> Option<&Runtime> {
-        let start = || match Builder::new_multi_thread().worker_threads(threads()).thread_name("slow-call").build() {
+        let start = || match Builder::new_multi_thread()
+            .worker_threads(threads())
+            .thread_name("slow-call")
+            .enable_time()
+            .build()
+        {
             Ok(runtime) => Some(runtime),
             Err(error) => {
                 tracing::warn!("slow calls share their thread with everything else: {error}");
@@ -69,6 +74,17 @@ impl Drop for SlowLane {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As a guest with WASI does that computes and then sleeps.
+    #[tokio::test]
+    async fn a_slow_call_may_sleep() {
+        let slept = SlowLane::default().run(Box::pin(async {
+            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            "slept"
+        }));
+        assert_eq!(slept.await, "slept");
+    }
 
     #[tokio::test]
     async fn a_quick_call_stays_and_a_slow_one_goes_on_elsewhere() {

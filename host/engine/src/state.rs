@@ -8,7 +8,8 @@ use wasmtime::{ResourceLimiter, component::ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::{
-    Limits,
+    CallContext, Limits,
+    budget::Reservation,
     contract::LookupError,
     lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, Query, Recorded, fingerprint_of},
     wasi,
@@ -24,6 +25,8 @@ pub(crate) struct CallState {
     pub(crate) logs: wasi::LogBudget,
     pub(crate) lookups: Arc<dyn Lookups>,
     pub(crate) lookups_left: usize,
+    /// How many bytes lookups may still find.
+    lookup_bytes_left: usize,
     pub(crate) now: Timestamp,
     pub(crate) explanation: Explanation,
     wasi: Option<WasiCtx>,
@@ -31,15 +34,16 @@ pub(crate) struct CallState {
 }
 
 impl CallState {
-    pub(crate) fn new(limits: &Limits, lookups: Arc<dyn Lookups>, now: Timestamp, wasi_seed: Option<u64>) -> Self {
-        let logs = wasi::LogBudget::new(limits.log_bytes);
+    pub(crate) fn new(limits: &Limits, reservation: Reservation, context: CallContext, wasi_seed: Option<u64>) -> Self {
+        let (logs, CallContext { lookups, now }) = (wasi::LogBudget::new(limits.log_bytes), context);
         Self {
-            meter: Meter::new(limits),
+            meter: Meter::new(limits, reservation),
             recorded: Recorded::default(),
             wasi: wasi_seed.map(|seed| wasi::empty(&logs, now, seed)),
             logs,
             lookups,
             lookups_left: limits.lookups,
+            lookup_bytes_left: limits.lookup_bytes,
             now,
             explanation: Explanation::default(),
             table: ResourceTable::new(),
@@ -54,18 +58,23 @@ impl CallState {
 
     /// Answers a lookup and records it.
     pub(crate) fn look_up(&mut self, query: Query) -> Result<Answer, LookupError> {
-        let answer = match self.lookups_left.checked_sub(1) {
-            Some(left) => {
-                self.lookups_left = left;
-                let answer = self.lookups.answer(&query);
-                self.recorded.lookups.push(AnsweredLookup { query: query.clone(), answer: fingerprint_of(&answer) });
-                answer
-            }
-            None => Err(LookupError::Denied("one call makes too many lookups".to_owned())),
-        };
+        let answer = self.answer(&query);
         if let Err(LookupError::Denied(why) | LookupError::TooLarge(why)) = &answer {
             self.record_denial(DeniedLookup { kind: query.kind, why: why.clone() });
         }
+        answer
+    }
+
+    fn answer(&mut self, query: &Query) -> Result<Answer, LookupError> {
+        let left = self.lookups_left.checked_sub(1);
+        self.lookups_left = left.ok_or_else(|| LookupError::Denied("one call makes too many lookups".to_owned()))?;
+        // Not recorded: what is refused for its own sake always is, and may be of any size.
+        query.check_size()?;
+        let limit = self.lookup_bytes_left;
+        let answer = self.lookups.answer(query, limit);
+        self.recorded.lookups.push(AnsweredLookup { query: query.clone(), limit, answer: fingerprint_of(&answer) });
+        let found: usize = answer.iter().flat_map(|answer| &answer.objects).map(String::len).sum();
+        self.lookup_bytes_left = limit.saturating_sub(found);
         answer
     }
 
@@ -116,22 +125,27 @@ impl Explanation {
 /// Limits the memory of a call and measures its peak.
 pub(crate) struct Meter {
     memory_limit: usize,
+    reservation: Reservation,
     memory: usize,
     /// The peak of the linear memory, in bytes.
     pub(crate) memory_peak: usize,
     /// Whether it refused to grow the memory.
     pub(crate) memory_refused: bool,
+    /// Whether it refused to because other calls have the memory of the host.
+    pub(crate) host_is_full: bool,
     table_elements: usize,
     instances: usize,
 }
 
 impl Meter {
-    fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits, reservation: Reservation) -> Self {
         Self {
             memory_limit: limits.memory_bytes,
+            reservation,
             memory: 0,
             memory_peak: 0,
             memory_refused: false,
+            host_is_full: false,
             table_elements: limits.table_elements,
             instances: limits.instances,
         }
@@ -149,6 +163,10 @@ impl ResourceLimiter for Meter {
         // wasmtime also asks if `desired` is above the maximum, and then refuses whatever this returns. That must not count as
         // used.
         let allowed = maximum.is_none_or(|maximum| desired <= maximum);
+        if allowed && !self.reservation.grow_to(total) {
+            self.host_is_full = true;
+            return Ok(false);
+        }
         if allowed {
             self.memory = total;
             self.memory_peak = self.memory_peak.max(total);

@@ -135,6 +135,9 @@ impl StdoutStream for Output {
     }
 }
 
+/// The bytes of a line at most; a longer one is split.
+const MAX_LINE: usize = 4 << 10;
+
 /// Splits a byte stream into log lines.
 struct Lines {
     level: Level,
@@ -150,6 +153,10 @@ impl Lines {
             let rest = self.partial.split_off(end + 1);
             self.flush_partial();
             self.partial = rest;
+        }
+        // A line that never ends would be kept as a whole.
+        if self.partial.len() > MAX_LINE {
+            self.flush_partial();
         }
     }
 
@@ -211,6 +218,15 @@ mod tests {
         lines.push(b"rest");
         drop(lines);
         assert_eq!(*lock(&logs.left), Some(88), "what is left without a line end is written at the end");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_kept() {
+        let mut lines = Lines { level: Level::Info, logs: LogBudget::new(100), partial: Vec::new() };
+        for _ in 0..100 {
+            lines.push(&[b'x'; 1_000]);
+            assert!(lines.partial.len() <= MAX_LINE, "{}", lines.partial.len());
+        }
     }
 
     #[test]

@@ -112,8 +112,12 @@ async fn its_panic_is_told_in_its_own_words() -> Result {
 async fn plugin() -> Result<Plugin> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/contract-0.1/contract-0-1.wasm");
     let cache = tempfile::tempdir()?;
-    let config =
-        EngineConfig { cache: cache.path().to_owned(), compiler: Compiler::InProcess, limits: Limits::default() };
+    let config = EngineConfig {
+        cache: cache.path().to_owned(),
+        compiler: Compiler::InProcess,
+        limits: Limits::default(),
+        call_memory: usize::MAX,
+    };
     Ok(Engine::new(config)?.load(std::fs::read(file)?).await?)
 }
 
@@ -135,7 +139,7 @@ async fn call(plugin: &Plugin, verb: Verb, verdict: &str) -> Result<Call> {
 struct Cluster;
 
 impl Lookups for Cluster {
-    fn answer(&self, query: &Query) -> std::result::Result<Answer, LookupError> {
+    fn answer(&self, query: &Query, _: usize) -> std::result::Result<Answer, LookupError> {
         let found = match (&*query.kind.kind, &query.target) {
             ("ConfigMap", Target::Name(name)) => (name == "there").then(|| config_map(name)).into_iter().collect(),
             ("ConfigMap", Target::Labels(_)) => ["a", "b"].map(config_map).to_vec(),

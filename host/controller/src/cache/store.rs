@@ -90,6 +90,22 @@ impl Store {
         self.read().objects.values().filter(|object| in_scope(object) && accepts(object)).cloned().collect()
     }
 
+    /// The same, if their texts have no more than `limit` bytes together. Ends as soon as they have more.
+    pub fn select_within(
+        &self,
+        namespace: Option<&str>,
+        accepts: impl Fn(&Object) -> bool,
+        limit: usize,
+    ) -> Option<Vec<Arc<Object>>> {
+        let in_scope = |object: &Object| namespace.is_none_or(|namespace| *object.name.namespace == *namespace);
+        let (mut found, mut left) = (Vec::new(), limit);
+        for object in self.read().objects.values().filter(|object| in_scope(object) && accepts(object)) {
+            left = left.checked_sub(object.text.len())?;
+            found.push(object.clone());
+        }
+        Some(found)
+    }
+
     /// How many objects it holds.
     pub fn len(&self) -> usize {
         self.read().objects.len()
@@ -375,6 +391,19 @@ mod tests {
         );
         store.record_write(object("a", "1", "6", None));
         assert_eq!(store.len(), 1, "what was written since is there");
+    }
+
+    #[test]
+    fn a_selection_ends_at_its_limit() {
+        let store = Store::default();
+        for name in ["a", "b", "c"] {
+            let named = object(name, name, "1", None);
+            store.on_watch_apply(Object { text: "x".repeat(10).into(), ..named });
+        }
+        let found = |limit| store.select_within(None, |_| true, limit).map(|found| found.len());
+        assert_eq!([found(30), found(29), found(0)], [Some(3), None, None]);
+        let none = store.select_within(None, |_| false, 0).map(|found| found.len());
+        assert_eq!(none, Some(0), "what is not selected does not count");
     }
 
     #[test]

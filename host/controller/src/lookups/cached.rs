@@ -41,8 +41,8 @@ pub struct LookedUpKind {
 }
 
 impl CachedLookups {
-    /// The objects that a lookup finds, whole and shared with the cache.
-    fn find(&self, query: &Query) -> Result<Vec<Arc<Object>>, LookupError> {
+    /// The objects that a lookup finds, whole and shared with the cache, if they have no more than `limit` bytes together.
+    fn find(&self, query: &Query, limit: usize) -> Result<Vec<Arc<Object>>, LookupError> {
         let kind = &query.kind;
         let Some(LookedUpKind { declared, informer }) = self.kinds.get(kind) else {
             return Err(LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")));
@@ -53,7 +53,11 @@ impl CachedLookups {
             Target::Name(name) => {
                 let namespace = if is_namespaced { self.namespace_of_name(query, declared)? } else { "" };
                 self.check_permission(informer, Read { verb: "get", namespace, name: Some(name) })?;
-                Ok(informer.store().get(&ObjectRef::new(namespace, name)).into_iter().collect())
+                let found = informer.store().get(&ObjectRef::new(namespace, name));
+                match found.as_ref().is_some_and(|found| found.text.len() > limit) {
+                    true => Err(too_large(query)),
+                    false => Ok(found.into_iter().collect()),
+                }
             }
             Target::Labels(selector) => {
                 let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
@@ -62,10 +66,11 @@ impl CachedLookups {
                 self.check_permission(informer, read)?;
                 let served = self.served.as_ref().filter(|_| is_namespaced && namespace.is_none());
                 let served = served.map(|served| served.all());
-                Ok(informer.store().select(namespace, |object| {
+                let accepts = |object: &Object| {
                     let is_served = served.as_ref().is_none_or(|served| served.contains(&object.name.namespace));
                     is_served && selector.matches(&object.labels)
-                }))
+                };
+                informer.store().select_within(namespace, accepts, limit).ok_or_else(|| too_large(query))
             }
         }
     }
@@ -153,25 +158,42 @@ fn check_state(kind: &KindRef, informer: &Informer) -> Result<(), LookupError> {
 }
 
 impl Lookups for CachedLookups {
-    fn answer(&self, query: &Query) -> Result<Answer, LookupError> {
-        let found = self.find(query)?;
+    fn answer(&self, query: &Query, limit: usize) -> Result<Answer, LookupError> {
         if query.fields.is_empty() {
+            let found = self.find(query, limit)?;
             let fingerprint = states(&found);
             return Ok(Answer { objects: found.iter().map(|object| object.text.to_string()).collect(), fingerprint });
         }
-        let projection = Projection::showing(&query.fields);
-        Ok(Answer::of_texts(found.iter().map(|object| projection.of(&object.text).0).collect()))
+        let (projection, mut left) = (Projection::showing(&query.fields), limit);
+        let found = self.find(query, limit.saturating_mul(READ_FOR_FIELDS))?;
+        let mut objects = Vec::with_capacity(found.len());
+        for object in found {
+            let (text, _) = projection.of(&object.text);
+            left = left.checked_sub(text.len()).ok_or_else(|| too_large(query))?;
+            objects.push(text);
+        }
+        Ok(Answer::of_texts(objects))
     }
 
-    fn fingerprint(&self, query: &Query) -> Fingerprint {
-        let whole = query.fields.is_empty().then(|| self.find(query));
+    fn fingerprint(&self, query: &Query, limit: usize) -> Fingerprint {
+        let whole = query.fields.is_empty().then(|| self.find(query, limit));
         match whole {
             // No text is needed to see that whole objects are the same.
             Some(Ok(found)) => fingerprint_of(&Ok(Answer { objects: Vec::new(), fingerprint: states(&found) })),
             Some(Err(error)) => fingerprint_of(&Err(error)),
-            None => fingerprint_of(&self.answer(query)),
+            None => fingerprint_of(&self.answer(query, limit)),
         }
     }
+}
+
+/// How many times as much as a lookup of fields may find is read for it at most. To read the fields takes time.
+const READ_FOR_FIELDS: usize = 4;
+
+/// Always in the same words, so that the plugin is not called for a change of what it cannot see.
+fn too_large(query: &Query) -> LookupError {
+    LookupError::TooLarge(format!(
+        "a lookup of {query} finds more than the lookups of one call may; ask for fewer objects, or only for some of their fields"
+    ))
 }
 
 /// The fingerprint of whole objects: each state of each object has a resource version of its own.

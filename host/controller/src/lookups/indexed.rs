@@ -19,8 +19,8 @@ pub struct IndexedLookups {
 }
 
 impl Lookups for IndexedLookups {
-    fn answer(&self, query: &Query) -> Result<Answer, LookupError> {
+    fn answer(&self, query: &Query, limit: usize) -> Result<Answer, LookupError> {
         self.index.add(&self.key, query.clone());
-        self.answers.answer(query)
+        self.answers.answer(query, limit)
     }
 }

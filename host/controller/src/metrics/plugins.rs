@@ -35,7 +35,7 @@ const MEMORY_BYTES: [f64; 12] = [
     134_217_728.0,
 ];
 
-const OUTCOMES: [&str; 6] = ["response", "trap", "deadline", "memory_limit", "output_limit", "contract"];
+const OUTCOMES: [&str; 7] = ["response", "trap", "deadline", "memory_limit", "output_limit", "contract", "host_memory"];
 
 /// Metrics of plugins.
 pub struct Plugins {
@@ -171,5 +171,6 @@ fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::MemoryLimit(_) => OUTCOMES[3],
         Outcome::OutputLimit(_) => OUTCOMES[4],
         Outcome::Contract(_) => OUTCOMES[5],
+        Outcome::HostMemory(_) => OUTCOMES[6],
     }
 }

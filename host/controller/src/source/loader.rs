@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use pilothouse_engine::{Engine, LoadError, Manifest, Reconciler, contract::KindRef};
+use pilothouse_engine::{CompileError, Engine, LoadError, Manifest, Reconciler, contract::KindRef};
 
 use crate::{
     host::Host,
@@ -98,6 +98,11 @@ impl NotLoaded {
             Self::NameTaken { .. } => "NameTaken",
             Self::KindTaken { .. } => "KindTaken",
         }
+    }
+
+    /// Whether it may help to try again: the machine was in the way, and not the component.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Load(LoadError::Code(_) | LoadError::Compile(CompileError::Io { .. })))
     }
 
     /// Whether another plugin is in the way, so that it helps if that one goes.

@@ -34,7 +34,12 @@ impl Component {
     /// # Errors
     /// [`ComponentError`].
     pub fn load(file: &Path, cache: &Path) -> Result<Self, ComponentError> {
-        let config = EngineConfig { cache: cache.to_owned(), compiler: Compiler::InProcess, limits: Limits::default() };
+        let config = EngineConfig {
+            cache: cache.to_owned(),
+            compiler: Compiler::InProcess,
+            limits: Limits::default(),
+            call_memory: usize::MAX,
+        };
         let (engine, bytes) = (Engine::new(config)?, fs::read(file)?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         Ok(Self(Arc::new(runtime.block_on(engine.load(bytes))?)))

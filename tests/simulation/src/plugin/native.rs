@@ -1,7 +1,7 @@
 //! The simulated plugin as a native function. Decides nothing: it looks up what the answer is based on, and records it.
 
 use pilothouse_engine::{
-    AnsweredLookup, Call, CallContext, Outcome, Query, Recorded, Scope, Usage, Verb, contract::KindRef,
+    AnsweredLookup, Call, CallContext, Limits, Outcome, Query, Recorded, Scope, Usage, Verb, contract::KindRef,
     lookups::fingerprint_of,
 };
 use serde_json::Value;
@@ -36,8 +36,9 @@ pub(super) fn call(
 
 /// The value of a ConfigMap; none if it does not exist.
 fn look_up(query: Query, context: &CallContext, recorded: &mut Recorded) -> Option<String> {
-    let found = context.lookups.answer(&query);
-    recorded.lookups.push(AnsweredLookup { query, answer: fingerprint_of(&found) });
+    let limit = Limits::default().lookup_bytes;
+    let found = context.lookups.answer(&query, limit);
+    recorded.lookups.push(AnsweredLookup { query, limit, answer: fingerprint_of(&found) });
     let found: Value = serde_json::from_str(found.ok()?.objects.first()?).ok()?;
     Some(decide::value_of(&found).to_owned())
 }

@@ -84,7 +84,7 @@ impl LastAnswer {
 
     /// Whether a call with these inputs would return the same answer. Repeats the lookups, which costs no request.
     fn is_answer_to(&self, inputs: Inputs, lookups: &dyn Lookups) -> bool {
-        let same = |lookup: &AnsweredLookup| lookups.fingerprint(&lookup.query) == lookup.answer;
+        let same = |lookup: &AnsweredLookup| lookups.fingerprint(&lookup.query, lookup.limit) == lookup.answer;
         !self.reads_clock && self.inputs == inputs && self.lookups.iter().all(same)
     }
 
@@ -169,7 +169,7 @@ mod tests {
     struct Answers(&'static str);
 
     impl Lookups for Answers {
-        fn answer(&self, _: &Query) -> Result<Answer, LookupError> {
+        fn answer(&self, _: &Query, _: usize) -> Result<Answer, LookupError> {
             Ok(Answer::of_texts(vec![self.0.to_owned()]))
         }
     }
@@ -307,8 +307,9 @@ mod tests {
     fn an_answer_is_invalid_if_a_lookup_changed_or_the_clock_was_read() {
         let now = observed("1", "1");
         let query = Query::by_name(KindRef::new("v1", "Secret"), Scope::OwnNamespace, "s");
-        let given = Answers("one").fingerprint(&query);
-        let recorded = Recorded { lookups: vec![AnsweredLookup { query, answer: given }], ..Recorded::default() };
+        let given = Answers("one").fingerprint(&query, 1 << 20);
+        let recorded =
+            Recorded { lookups: vec![AnsweredLookup { query, limit: 1 << 20, answer: given }], ..Recorded::default() };
         let before = answer(&now, recorded, None);
         let holds = |answer| before.response_for(inputs(&now), &Answers(answer)).is_some();
         assert!(holds("one") && !holds("two"));

@@ -91,14 +91,21 @@ pub async fn call_plugin(
     }
 }
 
-/// Calls the plugin. What its account may look up is asked when a call needs it, and the call is made again with the answer.
+/// Calls the plugin. What its account may look up is asked when a call needs it, and the call is made again with the answer. So is one
+/// that needed more memory than was free.
 async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>) -> Result<Call, CallError> {
     let PluginCall { observed, refused, verb, .. } = plugin_call;
+    let mut has_waited = false;
     for _ in 0..MAX_PERMISSION_ROUNDS {
         let lookups = Arc::new(item.indexed_lookups());
         let context = CallContext { lookups: lookups.clone(), now: item.context.clock.now() };
         let request = observed.request(item.plugin.contract(), refused.clone(), &item.plugin.config);
         let call = item.plugin.reconciler.call(*verb, request, context).await;
+        if matches!(call.outcome, Outcome::HostMemory(_)) && !has_waited {
+            // The next call waits until it has all the memory that it may need. A plugin has no effects, so nothing happens twice.
+            has_waited = true;
+            continue;
+        }
         let open = lookups.answers.open_questions();
         if open.is_empty() {
             return Ok(call);

@@ -108,6 +108,14 @@ pub fn call_failed(outcome: &Outcome) -> ReconcileResult {
             "PluginMemoryLimitExceeded",
             &format!("the plugin needs more memory than its limit of {} MiB", limit >> 20),
         ),
+        Outcome::HostMemory(limit) => fault(
+            "HostMemoryUsed",
+            &format!(
+                "the plugin needs memory that other calls have; all calls together may have {} MiB. It is called again when it \
+                 gets it; if that lasts, give the host more memory (--call-memory)",
+                limit >> 20
+            ),
+        ),
         Outcome::OutputLimit(limit) => fault(
             "PluginOutputLimitExceeded",
             &format!("the plugin returned more than its limit of {} KiB", limit >> 10),

@@ -295,7 +295,7 @@ fn of_content(error: &ContentError) -> Known {
 }
 
 fn of_load(error: &NotLoaded, changes: u64) -> Known {
-    let load = Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: false };
+    let load = Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() };
     Known { blocked_at: error.is_conflict().then_some(changes), ..Known::new(load) }
 }
 

@@ -59,6 +59,7 @@ async fn host(printer: &mut Printer, plane: &ControlPlane, folder: &TempDir) -> 
     let setup = Setup {
         kubeconfig: plane.kubeconfig_path(),
         pod: None,
+        cgroup: None,
         namespace: None,
         cache: folder.path().join("compiled"),
         arguments: Vec::new(),
