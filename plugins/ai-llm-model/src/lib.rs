@@ -17,6 +17,8 @@ pilothouse_sdk::plugin! {
         "policy/v1" "PodDisruptionBudget" reads [],
         "networking.k8s.io/v1" "NetworkPolicy" reads [],
         "networking.k8s.io/v1" "Ingress" reads [],
+        "gateway.networking.k8s.io/v1" "HTTPRoute" reads [],
+        "inference.networking.k8s.io/v1" "InferencePool" reads [],
         "monitoring.coreos.com/v1" "ServiceMonitor" reads [],
         "monitoring.coreos.com/v1" "PodMonitor" reads [],
         "resource.k8s.io/v1" "ResourceClaimTemplate" reads [],
@@ -24,6 +26,8 @@ pilothouse_sdk::plugin! {
     lookups: [
         "v1" "Pod",
         "v1" "PersistentVolumeClaim",
+        "gateway.networking.k8s.io/v1" "HTTPRoute",
+        "inference.networking.k8s.io/v1" "InferencePool",
         "monitoring.coreos.com/v1" "ServiceMonitor",
         "monitoring.coreos.com/v1" "PodMonitor",
         "resource.k8s.io/v1" "ResourceClaimTemplate",

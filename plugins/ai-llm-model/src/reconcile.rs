@@ -4,6 +4,7 @@ use crate::api::LlmModel;
 use llm_serving::config::Config;
 use llm_serving::deployment;
 use llm_serving::engine::DefaultEngine;
+use llm_serving::parallelism::Spread;
 use llm_serving::respond::{Observed, Parts, respond};
 use llm_serving::server_spec::{Identity, ServerSpec};
 use llm_serving::validate::checked;
@@ -47,6 +48,7 @@ fn server_spec(object: &LlmModel) -> ServerSpec<'_> {
         replicas: spec.replicas,
         gpu_count: spec.gpu_count,
         gpu_count_field: "gpuCount",
+        spread: Spread::OneNode,
         resources: spec.resources.clone().unwrap_or_default(),
         model: &spec.model,
         serving: &spec.serving,

@@ -6,6 +6,7 @@ use llm_model::api::LlmModel;
 use llm_serving::config::Config;
 use llm_serving::deployment;
 use llm_serving::engine::DefaultEngine;
+use llm_serving::parallelism::Spread;
 use llm_serving::respond::{Observed, Parts, respond, unchanged};
 use llm_serving::server_spec::{Identity, ServerSpec};
 use llm_serving::validate::checked;
@@ -85,6 +86,7 @@ fn server_spec<'a>(object: &'a LlmDeployment, model: &'a LlmModel, identity: Ide
         replicas: object.spec.replicas,
         gpu_count: model.spec.gpu_count,
         gpu_count_field: "gpuCount",
+        spread: Spread::OneNode,
         resources: model_ref::resources(model.spec.resources.as_ref()),
         model: &model.spec.model,
         serving: &object.spec.serving,

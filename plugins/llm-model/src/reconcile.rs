@@ -37,6 +37,7 @@ struct Owner {
 impl Kind for Service {
     const API_VERSION: &'static str = "v1";
     const KIND: &'static str = "Service";
+    const FIELDS: &'static [&'static str] = &["/metadata/ownerReferences"];
 }
 
 /// The status of an `LLMModel`.

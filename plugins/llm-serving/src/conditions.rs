@@ -11,6 +11,9 @@ use pilothouse_sdk::Condition;
 /// The condition about the Pods' own trouble.
 pub const PODS_HEALTHY: &str = "PodsHealthy";
 
+/// The reason while the cluster lacks a kind.
+pub const KIND_NOT_INSTALLED: &str = "KindNotInstalled";
+
 /// The conditions whose changes are Events.
 pub const ANNOUNCED: [Announced<'_>; 4] = [
     Announced { condition_type: "Ready", on_true: Some("ModelServerReady"), on_false: Some("ModelServerNotReady") },
@@ -67,5 +70,5 @@ pub fn of_missing_kinds(missing: &[MissingKind]) -> Option<Condition> {
     }
     let message =
         format!("{}, which is not installed in this cluster; install it, or remove the field", named.join(", "));
-    Some(Condition::when("KindsInstalled", false, "KindNotInstalled", message))
+    Some(Condition::when("KindsInstalled", false, KIND_NOT_INSTALLED, message))
 }

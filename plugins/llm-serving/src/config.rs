@@ -21,6 +21,9 @@ const PRODUCT_LABEL: &str = "nvidia.com/gpu.product";
 /// The label of a node with the memory of each of its GPUs, in MiB.
 const MEMORY_LABEL: &str = "nvidia.com/gpu.memory";
 
+/// How many GPUs a node has, if nobody says: as many as the usual servers with fast links between them.
+const GPUS_PER_NODE: u32 = 8;
+
 /// The configuration.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -57,6 +60,8 @@ pub struct GpuConfig {
     pub memory_label: Option<String>,
     /// The values of the label by the type that objects name: besides the known ones, or in their place.
     pub types: BTreeMap<String, Vec<String>>,
+    /// How many GPUs a node has. A server that needs more spans several nodes.
+    pub per_node: Option<u32>,
 }
 
 impl Config {
@@ -103,6 +108,11 @@ impl GpuConfig {
     /// The label of a node with the name of its GPUs.
     pub fn product_label(&self) -> &str {
         self.product_label.as_deref().unwrap_or(PRODUCT_LABEL)
+    }
+
+    /// How many GPUs a node has.
+    pub fn per_node(&self) -> u32 {
+        self.per_node.unwrap_or(GPUS_PER_NODE)
     }
 
     /// The label of a node with the memory of each of its GPUs.

@@ -54,7 +54,7 @@ fn arguments(server: &Server<'_>) -> Vec<String> {
     let reference = ModelReference { location: model_volume::location(server), name: server.spec.model_name };
     let settings = ServerSettings {
         image: &server.image,
-        gpus: server.gpus.count,
+        parallelism: server.gpus.parallelism,
         port: Some(server.port).filter(|port| *port != server.engine.port),
         shutdown_seconds: server.grace_seconds().saturating_sub(server.drain_seconds()),
         adapters: &model.lora_adapters,

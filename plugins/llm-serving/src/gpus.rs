@@ -1,6 +1,7 @@
 //! The GPUs of a Pod: how it asks for them, and on which nodes it finds them. Requests are limits: a GPU is never shared by chance.
 
 use crate::config::GpuConfig;
+use crate::parallelism::Parallelism;
 use crate::quantity::mebibytes;
 use crate::server_spec::ServerSpec;
 use crate::spec_error::SpecError;
@@ -16,6 +17,8 @@ const CLAIM: &str = "gpus";
 pub struct Gpus<'a> {
     /// How many.
     pub count: u32,
+    /// How the server is spread over them, and over nodes.
+    pub parallelism: Parallelism,
     /// The type, if only one will do.
     pub gpu_type: Option<&'a str>,
     /// How the Pod asks for them.
@@ -38,7 +41,7 @@ impl<'a> Gpus<'a> {
     ///
     /// # Errors
     /// The memory is no quantity, or the resources ask for the GPUs once more.
-    pub fn of(spec: &ServerSpec<'a>) -> Result<Self, SpecError> {
+    pub fn of(spec: &ServerSpec<'a>, config: &GpuConfig) -> Result<Self, SpecError> {
         let model = spec.model;
         let memory = match &model.gpu_memory {
             None => None,
@@ -51,12 +54,14 @@ impl<'a> Gpus<'a> {
         let asks_otherwise = gpu_type.is_some() || memory.is_some() || model.gpu_device_class.is_some();
         let resource = model.gpu_resource.as_deref().unwrap_or(DEFAULT_RESOURCE);
         let request = model.gpu_device_class.as_deref().map_or(GpuRequest::Resource(resource), GpuRequest::Devices);
-        let count = spec.gpu_count.unwrap_or(u32::from(asks_otherwise));
+        let tensor = spec.gpu_count.unwrap_or(u32::from(asks_otherwise));
+        let parallelism = Parallelism::of(spec.spread, tensor, config.per_node());
+        let count = parallelism.gpus_per_pod();
         let resources = &spec.resources;
         if count > 0 && (resources.limits.contains_key(resource) || resources.requests.contains_key(resource)) {
             return Err(SpecError::GpusGivenTwice { field: spec.gpu_count_field, resource: resource.to_owned() });
         }
-        Ok(Self { count, gpu_type, request, memory })
+        Ok(Self { count, parallelism, gpu_type, request, memory })
     }
 
     /// Adds the GPUs to the resources of the server's container.

@@ -15,6 +15,12 @@ pub const COMPONENT: &str = "app.kubernetes.io/component";
 /// The label with the name of the model.
 pub const MODEL: &str = "llm.example.com/model";
 
+/// The label that the controller of LeaderWorkerSets sets: the place of a Pod in its group.
+const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
+
+/// The place of a leader.
+const LEADER: &str = "0";
+
 /// The labels by which the Pods of a server are found.
 pub fn selector(identity: &Identity<'_>) -> Value {
     json!({ INSTANCE: identity.workload, COMPONENT: identity.component })
@@ -23,6 +29,21 @@ pub fn selector(identity: &Identity<'_>) -> Value {
 /// The same as text.
 pub fn selector_text(identity: &Identity<'_>) -> String {
     format!("{COMPONENT}={},{INSTANCE}={}", identity.component, identity.workload)
+}
+
+/// The labels by which the Pods of a server are found that clients talk to: of a group, only its leader.
+pub fn clients_selector(server: &Server<'_>) -> Value {
+    let mut labels = selector(&server.spec.identity);
+    if server.is_multi_node() {
+        labels[WORKER_INDEX] = json!(LEADER);
+    }
+    labels
+}
+
+/// The same as text.
+pub fn clients_selector_text(server: &Server<'_>) -> String {
+    let all = selector_text(&server.spec.identity);
+    if server.is_multi_node() { format!("{all},{WORKER_INDEX}={LEADER}") } else { all }
 }
 
 /// The labels of every child of a server.

@@ -8,10 +8,10 @@
 //! | `api/`, `config.rs` | what users and installers write |
 //! | `engine.rs`, `image.rs` | engines, and versions of their images |
 //! | `server_spec.rs`, `server.rs`, `validate.rs`, `spec_error.rs` | from fields to a server that can be made |
-//! | `gpus.rs`, `gpu_types.rs`, `quantity.rs` | GPUs and the nodes that have them |
+//! | `gpus.rs`, `gpu_types.rs`, `parallelism.rs`, `quantity.rs` | GPUs and the nodes that have them |
 //! | `source.rs`, `model_volume.rs` | where a model comes from |
 //! | `container.rs`, `probes.rs`, `pod_template.rs`, `merge.rs`, `template_check.rs` | the Pod template |
-//! | `rollout.rs`, `share.rs`, `budget.rs`, `deployment.rs`, `service.rs`, `surroundings.rs`, `labels.rs` | the children |
+//! | `rollout.rs`, `share.rs`, `budget.rs`, `deployment.rs`, `service.rs`, `surroundings.rs`, `gateway.rs`, `labels.rs` | the children |
 //! | `trouble.rs`, `conditions.rs`, `respond.rs` | what is said of it |
 
 pub mod api;
@@ -24,12 +24,14 @@ pub mod container;
 pub mod crd;
 pub mod deployment;
 pub mod engine;
+pub mod gateway;
 pub mod gpu_types;
 pub mod gpus;
 pub mod image;
 pub mod labels;
 pub mod merge;
 pub mod model_volume;
+pub mod parallelism;
 pub mod pod_template;
 pub mod probes;
 pub mod quantity;

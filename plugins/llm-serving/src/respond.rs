@@ -18,7 +18,7 @@ use pilothouse_sdk::{Condition, Error, Response};
 use serde::Serialize;
 
 /// How often something that is missing is looked for again, in seconds. The host calls earlier when it appears.
-const RECHECK_SECONDS: u32 = 300;
+pub const RECHECK_SECONDS: u32 = 300;
 
 /// What a server is at this moment.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ fn status_of(server: &Server<'_>, workload: &Workload) -> ServingStatus {
     ServingStatus {
         replicas: workload.status.replicas,
         ready_replicas: workload.status.ready_replicas,
-        selector: labels::selector_text(&server.spec.identity),
+        selector: labels::clients_selector_text(server),
         url: server.url(),
         lora_adapters: server.spec.model.lora_adapters.iter().map(|adapter| adapter.name.clone()).collect(),
     }

@@ -42,6 +42,12 @@ impl Rollout {
         if let Some(budget) = allowed.filter(|allowed| missing > *allowed) {
             return Err(SpecError::RolloutBreaksBudget { rollout: missing, budget });
         }
+        // A Pod that is missing takes its group with it, so that no more Pods may be missing than groups.
+        let budget = if gpus.parallelism.is_multi_node() {
+            allowed.map(|groups| json!({ "maxUnavailable": groups }))
+        } else {
+            budget
+        };
         let default_budget = (spec.replicas > 1).then(|| json!({ "maxUnavailable": missing.max(1) }));
         Ok(Self { max_surge, max_unavailable, budget: budget.or(default_budget) })
     }

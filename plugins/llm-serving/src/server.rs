@@ -28,6 +28,8 @@ pub struct Server<'a> {
     pub config: &'a Config,
     /// The engine.
     pub engine: Engine,
+    /// Its name.
+    pub engine_name: String,
     /// The image.
     pub image: String,
     /// The port.
@@ -49,17 +51,23 @@ impl<'a> Server<'a> {
         let model = spec.model;
         let (name, engine) = config.engine(model.engine.as_deref(), model.image.as_deref(), spec.default_engine)?;
         let own_image = || config.images.get(&name).or(Some(&engine.image)).filter(|image| !image.is_empty());
-        let image = model.image.as_ref().or_else(own_image).cloned().ok_or(SpecError::MissingImage(name))?;
+        let image =
+            model.image.as_ref().or_else(own_image).cloned().ok_or_else(|| SpecError::MissingImage(name.clone()))?;
         let port = spec.serving.port.or(spec.default_port).unwrap_or(engine.port);
-        let gpus = Gpus::of(&spec)?;
+        let gpus = Gpus::of(&spec, &config.gpus)?;
         let security = security_context(model, &engine, &image)?;
         let rollout = Rollout::of(&spec, &gpus)?;
-        Ok(Self { spec, config, engine, image, port, gpus, security, rollout })
+        Ok(Self { spec, config, engine, engine_name: name, image, port, gpus, security, rollout })
     }
 
     /// How many Pods there shall be.
     pub fn desired_replicas(&self) -> i32 {
         if self.spec.serving.suspend.unwrap_or_default() { 0 } else { self.spec.replicas }
+    }
+
+    /// Whether each server is a group of Pods.
+    pub fn is_multi_node(&self) -> bool {
+        self.gpus.parallelism.is_multi_node()
     }
 
     /// The name of the workload.

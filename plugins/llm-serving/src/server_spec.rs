@@ -2,6 +2,7 @@
 
 use crate::api::{ModelFields, ServingFields};
 use crate::engine::DefaultEngine;
+use crate::parallelism::Spread;
 use pilothouse_pods::api::Resources;
 
 /// Which object a server is of, and how its children are called.
@@ -26,10 +27,12 @@ pub struct ServerSpec<'a> {
     pub model_name: &'a str,
     /// How many Pods there are, unless they are suspended.
     pub replicas: i32,
-    /// The GPUs of each Pod; none if only their type tells that there are any.
+    /// The GPUs of each server, or of each stage of one; none if only their type tells that there are any.
     pub gpu_count: Option<u32>,
     /// The field that says how many.
     pub gpu_count_field: &'static str,
+    /// Whether a server may be more than one Pod.
+    pub spread: Spread,
     /// The other compute resources of each Pod.
     pub resources: Resources,
     /// What the model is.

@@ -13,7 +13,7 @@ pub fn service(server: &Server<'_>) -> Value {
         "metadata": { "name": server.workload(), "labels": labels::of(server) },
         "spec": {
             "type": "ClusterIP",
-            "selector": labels::selector(&server.spec.identity),
+            "selector": labels::clients_selector(server),
             "ports": [{ "name": PORT_NAME, "port": server.port, "targetPort": PORT_NAME, "protocol": "TCP" }],
         },
     })

@@ -14,6 +14,29 @@ pub enum SpecError {
         /// The known ones.
         known: String,
     },
+    /// The engine cannot cut a model into stages.
+    #[error("spec.pipelineParallelSize is {stages}, and the engine '{engine}' has no stages; give 1")]
+    NoStages {
+        /// The stages.
+        stages: u32,
+        /// The engine.
+        engine: String,
+    },
+    /// The engine runs on one node only.
+    #[error(
+        "{gpus} GPUs need {nodes} nodes of {per_pod}, and the engine '{engine}' runs on one; take fewer, say in spec.gpusPerNode that \
+         a node has so many, or give a command of your own"
+    )]
+    OneNodeOnly {
+        /// The GPUs of a server.
+        gpus: u32,
+        /// The nodes that they need.
+        nodes: u32,
+        /// The GPUs of each.
+        per_pod: u32,
+        /// The engine.
+        engine: String,
+    },
     /// The engine has no image of its own.
     #[error("spec.image is missing; the engine '{0}' has no image of its own")]
     MissingImage(String),

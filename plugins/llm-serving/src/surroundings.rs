@@ -3,6 +3,7 @@
 
 use crate::api::{Ingress, Monitor, MonitorKind};
 use crate::container::PORT_NAME;
+use crate::gateway::{self, Backend};
 use crate::labels;
 use crate::server::Server;
 use pilothouse_sdk::{Error, Kind, lookup};
@@ -36,6 +37,7 @@ struct ServiceMonitor {}
 impl Kind for ServiceMonitor {
     const API_VERSION: &'static str = "monitoring.coreos.com/v1";
     const KIND: &'static str = "ServiceMonitor";
+    const FIELDS: &'static [&'static str] = &["/metadata/name"];
 }
 
 #[derive(Deserialize)]
@@ -44,6 +46,7 @@ struct PodMonitor {}
 impl Kind for PodMonitor {
     const API_VERSION: &'static str = "monitoring.coreos.com/v1";
     const KIND: &'static str = "PodMonitor";
+    const FIELDS: &'static [&'static str] = &["/metadata/name"];
 }
 
 #[derive(Deserialize)]
@@ -52,6 +55,7 @@ struct ResourceClaimTemplate {}
 impl Kind for ResourceClaimTemplate {
     const API_VERSION: &'static str = "resource.k8s.io/v1";
     const KIND: &'static str = "ResourceClaimTemplate";
+    const FIELDS: &'static [&'static str] = &["/metadata/name"];
 }
 
 /// What stands around the Pods of a server.
@@ -67,32 +71,65 @@ pub fn of(server: &Server<'_>) -> Result<Surroundings, Error> {
         match monitor.kind {
             MonitorKind::ServiceMonitor => all.add::<ServiceMonitor>("monitor", service_monitor(server, monitor))?,
             MonitorKind::PodMonitor => all.add::<PodMonitor>("monitor", pod_monitor(server, monitor))?,
-        }
+        };
     }
     if let Some(template) = server.gpus.claim_template(server.workload()) {
         all.add::<ResourceClaimTemplate>("gpuDeviceClass", template)?;
     }
+    all.add_gateway(server)?;
     Ok(all)
 }
 
 impl Surroundings {
-    /// Adds a child if its kind is installed.
-    fn add<K: Kind + DeserializeOwned>(&mut self, field: &'static str, child: Value) -> Result<(), Error> {
-        let name = child["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        match lookup::get::<K>(None, &name) {
-            Ok(_) => self.children.push(child),
-            Err(Error::KindNotInstalled(_)) => {
-                self.missing_kinds.push(MissingKind { field, api_version: K::API_VERSION, kind: K::KIND });
-            }
-            Err(error) => return Err(error),
+    /// Adds what the Gateway API needs. A route leads to the Service where there can be no pool.
+    fn add_gateway(&mut self, server: &Server<'_>) -> Result<(), Error> {
+        let serving = server.spec.serving;
+        let has_pool = match &serving.inference_pool {
+            Some(given) => self.add::<gateway::Pool>("inferencePool", gateway::pool(server, given))?,
+            None => false,
+        };
+        if let Some(given) = &serving.http_route {
+            let backend = if has_pool { Backend::Pool } else { Backend::Service };
+            self.add::<gateway::Route>("httpRoute", gateway::route(server, given, backend))?;
         }
         Ok(())
+    }
+
+    /// Adds a child if its kind is installed, and says whether it is.
+    fn add<K: Kind + DeserializeOwned>(&mut self, field: &'static str, child: Value) -> Result<bool, Error> {
+        let missing = MissingKind::of::<K>(field, child["metadata"]["name"].as_str().unwrap_or_default())?;
+        let is_installed = missing.is_none();
+        match missing {
+            None => self.children.push(child),
+            Some(missing) => self.missing_kinds.push(missing),
+        }
+        Ok(is_installed)
+    }
+}
+
+impl MissingKind {
+    /// The kind of this type for which a field asks, if the cluster does not have it. The host calls again when it does.
+    ///
+    /// # Errors
+    /// The lookup of an object of this name fails for another reason.
+    pub fn of<K: Kind + DeserializeOwned>(field: &'static str, name: &str) -> Result<Option<Self>, Error> {
+        match lookup::get::<K>(None, name) {
+            Ok(_) => Ok(None),
+            Err(Error::KindNotInstalled(_)) => Ok(Some(Self { field, api_version: K::API_VERSION, kind: K::KIND })),
+            Err(error) => Err(error),
+        }
     }
 }
 
 fn network_policy(server: &Server<'_>, from: &[Value]) -> Value {
     let same_namespace = [json!({ "podSelector": {} })];
     let from = if from.is_empty() { &same_namespace[..] } else { from };
+    let mut rules = vec![json!({ "from": from, "ports": [{ "port": server.port, "protocol": "TCP" }] })];
+    if server.is_multi_node() {
+        // The Pods of a group talk to each other on ports that they choose.
+        let group = json!({ "podSelector": { "matchLabels": labels::selector(&server.spec.identity) } });
+        rules.push(json!({ "from": [group] }));
+    }
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -100,7 +137,7 @@ fn network_policy(server: &Server<'_>, from: &[Value]) -> Value {
         "spec": {
             "podSelector": { "matchLabels": labels::selector(&server.spec.identity) },
             "policyTypes": ["Ingress"],
-            "ingress": [{ "from": from, "ports": [{ "port": server.port, "protocol": "TCP" }] }],
+            "ingress": rules,
         },
     })
 }

@@ -18,6 +18,7 @@ type Validation = Result<(), SpecError>;
 pub fn checked<'a>(spec: ServerSpec<'a>, config: &'a Config) -> Result<Server<'a>, SpecError> {
     let server = Server::new(spec, config)?;
     numbers(&server)?;
+    parallelism(&server)?;
     variables(&server)?;
     paths(&server)?;
     model_volume::claims(&server)?;
@@ -31,12 +32,32 @@ fn refuse_if(is_wrong: bool, error: impl FnOnce() -> SpecError) -> Validation {
 
 fn numbers(server: &Server<'_>) -> Validation {
     in_range("replicas", server.spec.replicas.into(), 0, 10_000)?;
-    in_range(server.spec.gpu_count_field, server.gpus.count.into(), 0, 64)?;
+    in_range(server.spec.gpu_count_field, server.gpus.parallelism.tensor.into(), 0, 64)?;
+    in_range("pipelineParallelSize", server.gpus.parallelism.pipeline.into(), 1, 64)?;
     in_range("port", server.port.into(), 1, 65_535)
 }
 
 fn in_range(field: &'static str, value: i64, min: i64, max: i64) -> Validation {
     refuse_if(!(min..=max).contains(&value), || SpecError::OutOfRange { field, value, min, max })
+}
+
+/// Whether the engine can be spread as it is asked to. Nothing is known of a command of the user's own.
+fn parallelism(server: &Server<'_>) -> Validation {
+    let (spread, arguments) = (server.gpus.parallelism, &server.engine.arguments);
+    let engine = || server.engine_name.clone();
+    if !server.spec.model.command.is_empty() {
+        return Ok(());
+    }
+    refuse_if(spread.pipeline > 1 && arguments.pipeline.is_empty(), || SpecError::NoStages {
+        stages: spread.pipeline,
+        engine: engine(),
+    })?;
+    refuse_if(spread.is_multi_node() && arguments.nodes.is_empty(), || SpecError::OneNodeOnly {
+        gpus: spread.gpus(),
+        nodes: spread.nodes,
+        per_pod: spread.gpus_per_pod(),
+        engine: engine(),
+    })
 }
 
 fn variables(server: &Server<'_>) -> Validation {

@@ -2,6 +2,7 @@
 //! processors: a server of a model is busy with one request already.
 
 use crate::api::{Autoscaler, Autoscaling, ModelDeploymentSpec};
+use crate::placement::scale_target;
 use crate::sla::{Targets, needed_replicas};
 use crate::sla_error::SlaError;
 use llm_serving::labels;
@@ -114,7 +115,7 @@ pub fn hpa(server: &Server<'_>, given: Option<&Autoscaling>, bounds: Bounds, met
         "kind": "HorizontalPodAutoscaler",
         "metadata": { "name": server.workload(), "labels": labels::of(server) },
         "spec": {
-            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": server.workload() },
+            "scaleTargetRef": scale_target(server),
             "minReplicas": bounds.min,
             "maxReplicas": bounds.max,
             "metrics": metrics,

@@ -3,6 +3,7 @@
 
 use crate::api::{Autoscaling, Keda};
 use crate::autoscaler::{Bounds, QUEUE_LENGTH, behavior};
+use crate::placement::scale_target;
 use crate::sla::Targets;
 use llm_serving::labels;
 use llm_serving::server::Server;
@@ -22,6 +23,7 @@ pub struct ScaledObject {}
 impl Kind for ScaledObject {
     const API_VERSION: &'static str = "keda.sh/v1alpha1";
     const KIND: &'static str = "ScaledObject";
+    const FIELDS: &'static [&'static str] = &["/metadata/name"];
 }
 
 /// The name of the HorizontalPodAutoscaler that KEDA makes.
@@ -34,7 +36,7 @@ pub fn scaled_object(server: &Server<'_>, given: &Autoscaling, bounds: Bounds, t
     let keda = given.keda.clone().unwrap_or_default();
     let hpa = json!({ "name": hpa_name(server.workload()), "behavior": behavior(server, given) });
     let mut spec = json!({
-        "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": server.workload() },
+        "scaleTargetRef": scale_target(server),
         "minReplicaCount": bounds.min,
         "maxReplicaCount": bounds.max,
         "advanced": { "horizontalPodAutoscalerConfig": hpa },

@@ -1,5 +1,5 @@
-//! The reference plugin `model-deployment`: a `ModelDeployment` becomes a StatefulSet of servers of a model, Services in front of them,
-//! and a HorizontalPodAutoscaler that keeps them within a latency. It writes and deletes nothing itself: it returns the children that
+//! The reference plugin `model-deployment`: a `ModelDeployment` becomes a StatefulSet of servers of a model, or a LeaderWorkerSet of
+//! servers that span several nodes, Services in front of them, and a HorizontalPodAutoscaler that keeps them within a latency. It writes and deletes nothing itself: it returns the children that
 //! should exist, and the host applies them.
 
 pub mod api;
@@ -7,9 +7,12 @@ mod autoscaler;
 #[cfg(feature = "crd")]
 pub mod crd;
 mod keda;
+mod leader_worker_set;
 mod live;
 mod observed_hpa;
+mod placement;
 mod reconcile;
+mod replicas;
 mod sla;
 mod sla_conditions;
 mod sla_error;
@@ -23,6 +26,7 @@ pilothouse_sdk::plugin! {
     reconciles: "llm.example.com/v1alpha1" "ModelDeployment",
     children: [
         "apps/v1" "StatefulSet" reads ["/spec/replicas", "/status"],
+        "leaderworkerset.x-k8s.io/v1" "LeaderWorkerSet" reads ["/spec/replicas", "/status"],
         "v1" "Service" reads [],
         "v1" "ConfigMap" reads [],
         "autoscaling/v2" "HorizontalPodAutoscaler" reads ["/metadata/uid", "/status"],
@@ -30,6 +34,8 @@ pilothouse_sdk::plugin! {
         "policy/v1" "PodDisruptionBudget" reads [],
         "networking.k8s.io/v1" "NetworkPolicy" reads [],
         "networking.k8s.io/v1" "Ingress" reads [],
+        "gateway.networking.k8s.io/v1" "HTTPRoute" reads [],
+        "inference.networking.k8s.io/v1" "InferencePool" reads [],
         "monitoring.coreos.com/v1" "ServiceMonitor" reads [],
         "monitoring.coreos.com/v1" "PodMonitor" reads [],
         "resource.k8s.io/v1" "ResourceClaimTemplate" reads [],
@@ -39,6 +45,9 @@ pilothouse_sdk::plugin! {
         "v1" "PersistentVolumeClaim",
         "autoscaling/v2" "HorizontalPodAutoscaler",
         "keda.sh/v1alpha1" "ScaledObject",
+        "leaderworkerset.x-k8s.io/v1" "LeaderWorkerSet",
+        "gateway.networking.k8s.io/v1" "HTTPRoute",
+        "inference.networking.k8s.io/v1" "InferencePool",
         "monitoring.coreos.com/v1" "ServiceMonitor",
         "monitoring.coreos.com/v1" "PodMonitor",
         "resource.k8s.io/v1" "ResourceClaimTemplate",

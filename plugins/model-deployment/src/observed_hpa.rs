@@ -14,6 +14,7 @@ pub struct ObservedHpa {
 impl Kind for ObservedHpa {
     const API_VERSION: &'static str = "autoscaling/v2";
     const KIND: &'static str = "HorizontalPodAutoscaler";
+    const FIELDS: &'static [&'static str] = &["/status/conditions", "/status/currentMetrics"];
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -3,22 +3,26 @@
 use crate::api::{ModelDeployment, ReportedStatus};
 use crate::autoscaler::{self, MetricNames, Scaling, scaling};
 use crate::keda::{self, ScaledObject};
-use crate::live::LiveStatefulSet;
 use crate::observed_hpa::ObservedHpa;
+use crate::placement::{self, Placement};
+use crate::replicas;
 use crate::sla::{Targets, needed_replicas};
 use crate::sla_conditions::{self, ANNOUNCED};
 use crate::turn::{Existing, Turn};
 use crate::workload;
 use llm_serving::child::Child;
+use llm_serving::conditions::{KIND_NOT_INSTALLED, of_missing_kinds};
 use llm_serving::config::Config;
 use llm_serving::engine::DefaultEngine;
-use llm_serving::respond::{Observed, Parts, respond};
+use llm_serving::parallelism::Spread;
+use llm_serving::respond::{Observed, Parts, RECHECK_SECONDS, respond, unchanged};
 use llm_serving::server::Server;
 use llm_serving::server_spec::{Identity, ServerSpec};
 use llm_serving::surroundings::MissingKind;
 use llm_serving::validate::checked;
 use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label};
-use pilothouse_sdk::{Error, Kind, Request, Response, lookup};
+use pilothouse_pods::transition::StatusCondition;
+use pilothouse_sdk::{Error, Request, Response, lookup};
 
 /// The desired children, the status and the conditions of a `ModelDeployment`.
 ///
@@ -65,17 +69,21 @@ struct Autoscalers {
 
 impl Served<'_> {
     fn respond(&self) -> Result<Response, Error> {
-        let (object, name) = (&self.request.object, self.server.workload());
-        let live = self.request.child::<LiveStatefulSet>(name)?.unwrap_or_default();
-        let autoscalers = self.autoscalers()?;
+        let object = &self.request.object;
+        let placement = placement::look(self.request, self.server)?;
         let old_status = object.status.as_ref();
+        let old_conditions = old_status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        if let Some(kind) = placement.missing {
+            return Ok(self.without_kind(&placement, kind, old_conditions));
+        }
+        let autoscalers = self.autoscalers()?;
         let needed = needed_replicas(&object.spec);
         let observed = Observed {
-            workload: &live.workload,
-            desired: workload::desired(&self.scaling, &live, needed),
-            old_conditions: old_status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
+            workload: &placement.live.workload,
+            desired: replicas::desired(&self.scaling, &placement.live, needed),
+            old_conditions,
         };
-        let children = workload::children(object, self.server, &self.scaling, &live);
+        let children = workload::children(object, self.server, &self.scaling, &placement);
         let (deciding, names) = (autoscalers.deciding.as_ref(), &autoscalers.names);
         let parts = Parts {
             children: children.map(|children| children.into_iter().chain(autoscalers.child).collect()),
@@ -89,6 +97,16 @@ impl Served<'_> {
             needed_replicas: needed,
             observed_latency: latency,
         })
+    }
+
+    /// The response while the cluster does not have the kind of the workload: what is there stays as it is.
+    fn without_kind(&self, placement: &Placement, kind: MissingKind, old_conditions: &[StatusCondition]) -> Response {
+        let live = placement.other.as_ref().unwrap_or(&placement.live);
+        let desired = replicas::desired(&self.scaling, live, needed_replicas(&self.request.object.spec));
+        let observed = Observed { workload: &live.workload, desired, old_conditions };
+        let conditions: Vec<_> = of_missing_kinds(&[kind]).into_iter().collect();
+        let message = conditions.first().map(|condition| condition.message.clone()).unwrap_or_default();
+        unchanged(Response::wait(KIND_NOT_INSTALLED, message, RECHECK_SECONDS), &observed, conditions, &ANNOUNCED)
     }
 
     fn autoscalers(&self) -> Result<Autoscalers, Error> {
@@ -114,15 +132,7 @@ impl Served<'_> {
         if !matches!(self.scaling, Scaling::Keda(_)) {
             return Ok(None);
         }
-        match lookup::get::<ScaledObject>(None, self.server.workload()) {
-            Ok(_) => Ok(None),
-            Err(Error::KindNotInstalled(_)) => Ok(Some(MissingKind {
-                field: "autoscaling.autoscaler",
-                api_version: ScaledObject::API_VERSION,
-                kind: ScaledObject::KIND,
-            })),
-            Err(error) => Err(error),
-        }
+        MissingKind::of::<ScaledObject>("autoscaling.autoscaler", self.server.workload())
     }
 
     /// KEDA names the metrics of its triggers by their numbers, and the latency is the first.
@@ -159,6 +169,7 @@ fn server_spec(object: &ModelDeployment) -> ServerSpec<'_> {
         replicas: needed_replicas(spec),
         gpu_count: spec.tensor_parallel_size,
         gpu_count_field: "tensorParallelSize",
+        spread: Spread::Nodes { pipeline: spec.pipeline_parallel_size.unwrap_or(1), gpus_per_node: spec.gpus_per_node },
         resources: spec.resources.clone().unwrap_or_default(),
         model: &spec.model_fields,
         serving: &spec.serving,

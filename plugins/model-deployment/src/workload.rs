@@ -1,8 +1,10 @@
-//! The StatefulSet of a `ModelDeployment`, whose Pods have stable names, with its Services and its ConfigMap.
+//! The workload of a `ModelDeployment` with its Services and its ConfigMap: a StatefulSet, whose Pods have stable names, or groups of Pods.
 
 use crate::api::ModelDeployment;
-use crate::autoscaler::{Bounds, Scaling};
-use crate::live::LiveStatefulSet;
+use crate::autoscaler::Scaling;
+use crate::leader_worker_set::leader_worker_set;
+use crate::placement::Placement;
+use crate::replicas;
 use llm_serving::child::Child;
 use llm_serving::container::PORT_NAME;
 use llm_serving::labels;
@@ -12,16 +14,12 @@ use llm_serving::service::service;
 use llm_serving::spec_error::SpecError;
 use pilothouse_pods::name::{MAX_LABEL, dns_label};
 use pilothouse_pods::volumes::Volumes;
-use pilothouse_sdk::{ImmutablePolicy, Options};
 use serde_json::{Value, json};
 
 /// Where the Pods find what they shall achieve.
 const SETTINGS: &str = "/etc/model-deployment";
 
-/// The field that an autoscaler sets.
-const REPLICAS: &str = "/spec/replicas";
-
-/// The StatefulSet, its Services and its ConfigMap.
+/// The workload, its Services and its ConfigMap. While a workload of the other kind is there, it has to go first, and is not among them.
 ///
 /// # Errors
 /// No Pod template can be made.
@@ -29,47 +27,41 @@ pub fn children(
     object: &ModelDeployment,
     server: &Server<'_>,
     scaling: &Scaling,
-    live: &LiveStatefulSet,
+    placement: &Placement,
 ) -> Result<Vec<Child>, SpecError> {
-    let stateful_set = stateful_set(server, scaling, live)?;
-    Ok(vec![
-        stateful_set,
-        Child::new(headless(server)),
-        Child::new(service(server)),
-        Child::new(config_map(object, server)),
-    ])
-}
-
-/// How many Pods there shall be now: what the spec says, or what an autoscaler has made of it.
-pub fn desired(scaling: &Scaling, live: &LiveStatefulSet, needed: i32) -> i32 {
-    match scaling {
-        Scaling::Fixed(replicas) => *replicas,
-        Scaling::Keda(Bounds { min: 0, .. }) => live.replicas().unwrap_or(needed),
-        Scaling::Hpa(_) | Scaling::Keda(_) | Scaling::External => {
-            live.replicas().filter(|live| *live > 0).unwrap_or(needed)
-        }
+    let replicas = replicas::desired(scaling, &placement.live, server.spec.replicas);
+    let workload = workload(server, replicas)?;
+    let mut all = Vec::new();
+    if placement.other.is_none() {
+        all.push(Child { object: workload, options: replicas::options(scaling, &placement.live) });
     }
-}
-
-/// Whether the number of Pods is left to an autoscaler. It is given up only when that one has a number to begin with: a StatefulSet that
-/// is created without it has one Pod, and only KEDA scales one that has none. The host keeps the live number until the autoscaler sets
-/// it.
-fn is_given_up(scaling: &Scaling, live: &LiveStatefulSet) -> bool {
-    match scaling {
-        Scaling::Fixed(_) => false,
-        Scaling::Keda(Bounds { min: 0, .. }) => live.replicas().is_some(),
-        Scaling::Hpa(_) | Scaling::Keda(_) | Scaling::External => live.replicas().is_some_and(|replicas| replicas > 0),
+    // The controller of LeaderWorkerSets makes the Service by which their Pods have host names.
+    if !server.is_multi_node() {
+        all.push(Child::new(headless(server)));
     }
+    all.extend([Child::new(service(server)), Child::new(config_map(object, server))]);
+    Ok(all)
 }
 
-fn stateful_set(server: &Server<'_>, scaling: &Scaling, live: &LiveStatefulSet) -> Result<Child, SpecError> {
-    let unmanaged = if is_given_up(scaling, live) { vec![REPLICAS.to_owned()] } else { Vec::new() };
-    let options = Options { on_immutable: ImmutablePolicy::Recreate, unmanaged, ..Options::default() };
-    let replicas = desired(scaling, live, server.spec.replicas);
+/// The workload with so many servers.
+fn workload(server: &Server<'_>, replicas: i32) -> Result<Value, SpecError> {
+    let template = pod_template(server, settings_volume(server))?;
+    Ok(if server.is_multi_node() {
+        leader_worker_set(server, replicas, template)
+    } else {
+        stateful_set(server, replicas, template)
+    })
+}
+
+fn settings_volume(server: &Server<'_>) -> Volumes {
     let mut volumes = Volumes::default();
     let mount = json!({ "mountPath": SETTINGS, "readOnly": true });
     volumes.add("settings", "configMap", json!({ "name": config_map_name(server) }), mount);
-    let object = json!({
+    volumes
+}
+
+fn stateful_set(server: &Server<'_>, replicas: i32, template: Value) -> Value {
+    json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": { "name": server.workload(), "labels": labels::of(server) },
@@ -80,10 +72,9 @@ fn stateful_set(server: &Server<'_>, scaling: &Scaling, live: &LiveStatefulSet) 
             "podManagementPolicy": "Parallel",
             "selector": { "matchLabels": labels::selector(&server.spec.identity) },
             "updateStrategy": { "type": "RollingUpdate" },
-            "template": pod_template(server, volumes)?,
+            "template": template,
         },
-    });
-    Ok(Child { object, options })
+    })
 }
 
 fn headless_name(server: &Server<'_>) -> String {

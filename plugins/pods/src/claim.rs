@@ -10,6 +10,7 @@ struct PersistentVolumeClaim {}
 impl Kind for PersistentVolumeClaim {
     const API_VERSION: &'static str = "v1";
     const KIND: &'static str = "PersistentVolumeClaim";
+    const FIELDS: &'static [&'static str] = &["/metadata/name"];
 }
 
 /// The reason of a condition that says that a claim is missing.

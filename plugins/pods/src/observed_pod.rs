@@ -15,6 +15,18 @@ pub struct ObservedPod {
 impl Kind for ObservedPod {
     const API_VERSION: &'static str = "v1";
     const KIND: &'static str = "Pod";
+    const FIELDS: &'static [&'static str] = &[
+        "/metadata/name",
+        "/metadata/uid",
+        "/metadata/deletionTimestamp",
+        "/metadata/annotations",
+        "/status/phase",
+        "/status/reason",
+        "/status/message",
+        "/status/conditions",
+        "/status/initContainerStatuses",
+        "/status/containerStatuses",
+    ];
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -99,6 +99,13 @@ pub fn conditions(workload: &Workload, desired: i32) -> [Condition; 4] {
 }
 
 impl Workload {
+    /// As of a LeaderWorkerSet, whose replicas are groups of Pods: one that is ready is available, and its conditions tell no failure.
+    pub fn of_groups(mut self) -> Self {
+        self.status.available_replicas = self.status.ready_replicas;
+        self.status.conditions.clear();
+        self
+    }
+
     /// How far the rollout to so many replicas is.
     pub fn rollout(&self, desired: i32) -> Rollout<'_> {
         if self.is_spec_observed() && self.min_ready_updated_replicas() >= desired {

@@ -1,6 +1,7 @@
 //! What stands around the Pods, where it is asked for, and what is said where the cluster lacks a kind.
 
 use crate::case::{case, children, run, without_monitors};
+use llm_serving::gateway::Pool;
 use llm_serving::testing::{Children, condition};
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::json;
@@ -56,5 +57,25 @@ fn an_ingress_leads_to_the_service() -> Result<(), Error> {
     assert_eq!(spec["rules"], json!([{ "host": "llm.example.com", "http": { "paths": [path] } }]));
     assert_eq!(spec["tls"], json!([{ "secretName": "certificate", "hosts": ["llm.example.com"] }]));
     assert_eq!(spec["ingressClassName"], "nginx");
+    Ok(())
+}
+
+#[test]
+fn a_route_leads_to_the_pool_or_to_the_service() -> Result<(), Error> {
+    let route = "httpRoute: {gateway: {name: public}, hostnames: [llm.example.com]}";
+    let pool = "inferencePool: {endpointPicker: {name: picker}}";
+    let backend = |answer: &pilothouse_sdk::testing::Answer| -> Result<serde_json::Value, Error> {
+        Ok(Children::of(answer)?.only("HTTPRoute")?["spec"]["rules"][0]["backendRefs"].clone())
+    };
+    let service = json!([{ "name": "llmmodel-chat", "port": 8000 }]);
+    assert_eq!(backend(&run(case(route)?)?)?, service);
+    let both = format!("{route}, {pool}");
+    let of_pool = json!([{ "group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "llmmodel-chat" }]);
+    assert_eq!(backend(&run(case(&both)?)?)?, of_pool);
+    let without_pool = run(case(&both)?.not_installed::<Pool>())?;
+    assert_eq!(backend(&without_pool)?, service);
+    assert_eq!(condition(&without_pool, "KindsInstalled"), "False KindNotInstalled");
+    let spec = children(pool)?.only("InferencePool")?["spec"]["endpointPickerRef"].clone();
+    assert_eq!(spec, json!({ "name": "picker", "port": { "number": 9002 } }));
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The fields that say how a model is served: rollouts, probes, what stands around the Pods.
 
+use super::gateway::{HttpRoute, InferencePool};
 #[cfg(feature = "crd")]
 use pilothouse_pods::api::schema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,12 @@ pub struct ServingFields {
     /// Offers the server outside of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Ingress>,
+    /// Leads requests of a Gateway to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_route: Option<HttpRoute>,
+    /// Lets an endpoint picker choose the Pod for each request that the Gateway leads here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inference_pool: Option<InferencePool>,
     /// A Pod template that is merged strategically into the one that follows from the other fields. The server's container is
     /// `model`.
     #[cfg_attr(feature = "crd", schemars(schema_with = "schema::free_form"))]

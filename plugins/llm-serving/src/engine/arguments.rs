@@ -2,12 +2,13 @@
 
 use super::is_since;
 use crate::api::LoraAdapter;
+use crate::parallelism::Parallelism;
 use serde::Deserialize;
 
 /// The arguments of an engine, in the order in which they are given.
 ///
 /// `{model}` is the path or name of the model, `{name}` the name under which it is served or that of an adapter, `{path}` the path
-/// of an adapter, `{port}`, `{gpus}` and `{seconds}` are numbers.
+/// of an adapter, `{port}`, `{gpus}`, `{stages}`, `{nodes}` and `{seconds}` are numbers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct EngineArguments {
@@ -17,6 +18,12 @@ pub struct EngineArguments {
     pub served_name: Vec<String>,
     /// Over how many GPUs, where there are any.
     pub gpus: Vec<String>,
+    /// In how many stages, where there are more than one.
+    pub pipeline: Vec<String>,
+    /// On how many nodes, where there are more than one, and how the Pods of such a server find each other.
+    pub nodes: Vec<String>,
+    /// For the Pods of such a server that clients do not talk to.
+    pub worker: Vec<String>,
     /// On which port, where that is not its own.
     pub port: Vec<String>,
     /// How long it may go on with requests once it is asked to end.
@@ -54,8 +61,8 @@ pub struct ModelReference<'a> {
 pub struct ServerSettings<'a> {
     /// The image, whose tag may tell a version.
     pub image: &'a str,
-    /// How many GPUs the server has.
-    pub gpus: u32,
+    /// How the server is spread over GPUs and nodes.
+    pub parallelism: Parallelism,
     /// Its port, if it is not the engine's own.
     pub port: Option<u32>,
     /// How many seconds it has to end.
@@ -65,6 +72,19 @@ pub struct ServerSettings<'a> {
 }
 
 impl EngineArguments {
+    /// The arguments about GPUs and nodes.
+    fn spread(&self, parallelism: Parallelism) -> Vec<String> {
+        let Parallelism { tensor, pipeline, nodes } = parallelism;
+        let given = |group: &[String], is_given: bool, placeholder: &str, number: u32| match is_given {
+            true => filled(group, &[(placeholder, &number.to_string())]),
+            false => Vec::new(),
+        };
+        let mut all = given(&self.gpus, tensor > 0, "{gpus}", tensor);
+        all.extend(given(&self.pipeline, pipeline > 1, "{stages}", pipeline));
+        all.extend(given(&self.nodes, nodes > 1, "{nodes}", nodes));
+        all
+    }
+
     /// The arguments of a server.
     pub fn of(&self, model: ModelReference<'_>, settings: ServerSettings<'_>) -> Vec<String> {
         let ModelReference { location, name } = model;
@@ -72,9 +92,7 @@ impl EngineArguments {
         if location != name {
             all.extend(filled(&self.served_name, &[("{name}", name)]));
         }
-        if settings.gpus > 0 {
-            all.extend(filled(&self.gpus, &[("{gpus}", &settings.gpus.to_string())]));
-        }
+        all.extend(self.spread(settings.parallelism));
         if let Some(port) = settings.port {
             all.extend(filled(&self.port, &[("{port}", &port.to_string())]));
         }

@@ -6,12 +6,13 @@ use serde_json::json;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/model_deployment/children.yaml");
 
-/// The seed's example, and one that uses more fields.
+/// The seed's example, one that uses more fields, and one on several nodes.
 const GOLDEN_SPECS: &[&str] = &[
     "replicas: 4, sla: {maxLatency: 100ms}",
     "replicas: 2, tensorParallelSize: 4, gpuType: H100, image: 'vllm/vllm-openai:v0.20.1', \
      sla: {maxLatency: 1.5s, latencyMetric: endToEndLatency, minThroughput: 50, throughputPerReplica: 10}, \
      autoscaling: {maxReplicas: 12, queueLength: 8, scaleUpPods: 1, metricLabels: {deployment: llama}}",
+    "replicas: 2, tensorParallelSize: 8, pipelineParallelSize: 2, image: 'vllm/vllm-openai:v0.20.1'",
 ];
 
 /// A change of the file replaces all Pods of all users when the plugin is upgraded. To write it: `WRITE=1 cargo test`.

@@ -4,6 +4,7 @@
 mod case;
 mod children;
 mod crd;
+mod groups;
 mod guide;
 mod refusals;
 mod scaling;

@@ -24,6 +24,11 @@ const REFUSED: &[(&str, &str)] = &[
          give a trigger in spec.autoscaling.keda.triggers, such as the requests that a router sees"),
     ("tensorParallelSize: 1, resources: {limits: {nvidia.com/gpu: 1}}",
         "spec.resources and spec.tensorParallelSize both give nvidia.com/gpu; keep spec.tensorParallelSize"),
+    ("tensorParallelSize: 16, engine: llama-cpp",
+        "16 GPUs need 2 nodes of 8, and the engine 'llama-cpp' runs on one; take fewer, say in spec.gpusPerNode that a node has so \
+         many, or give a command of your own"),
+    ("tensorParallelSize: 2, pipelineParallelSize: 2, engine: llama-cpp",
+        "spec.pipelineParallelSize is 2, and the engine 'llama-cpp' has no stages; give 1"),
     ("podTemplate: {metadata: {labels: {app.kubernetes.io/instance: other}}}",
         "spec.podTemplate changes the label app.kubernetes.io/instance, by which the Pods are found; remove it"),
     ("podTemplate: {spec: {subdomain: one}}", "spec.podTemplate sets subdomain, which tells Pods apart; remove it"),
