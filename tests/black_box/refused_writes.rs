@@ -29,6 +29,7 @@ pub fn register(suite: &mut Suite) {
         an_environment_variable_that_is_there_twice_is_reported,
         a_text_in_the_place_of_a_number_is_reported,
         a_number_in_the_place_of_a_text_is_reported,
+        a_field_that_the_kind_does_not_have_is_reported,
         a_role_binding_cannot_change_its_role,
         a_role_binding_is_recreated_for_another_role,
         a_service_with_a_fixed_node_port_is_recreated,
@@ -64,6 +65,21 @@ async fn a_text_in_the_place_of_a_number_is_reported(env: &mut TestEnv) -> Resul
     returns(env, child(replicas)).await?;
     refused(env, "ChildInvalid", ".spec.replicas: expected numeric").await?;
     is_retried_rarely(env, "deployments").await
+}
+
+/// Of a kind of the API server and of one with a CRD: nothing is dropped without a word.
+async fn a_field_that_the_kind_does_not_have_is_reported(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let mut built_in = with_variables(json!([]));
+    built_in["spec"]["maxUnavailable"] = 1.into();
+    returns(env, child(built_in)).await?;
+    refused(env, "ChildInvalid", ".spec.maxUnavailable: field not declared in schema").await?;
+    let custom = json!({
+        "apiVersion": "test.pilothouse.dev/v1", "kind": "ScriptedChild", "metadata": {"name": "child"},
+        "spec": {"text": "one", "txet": "two"},
+    });
+    returns(env, child(custom)).await?;
+    stalled(env, "ChildInvalid", ".spec.txet: field not declared in schema").await
 }
 
 async fn a_number_in_the_place_of_a_text_is_reported(env: &mut TestEnv) -> Result<()> {
@@ -218,6 +234,15 @@ async fn live(env: &TestEnv, kind: &str) -> Result<Value> {
 /// Waits until the object is stalled for this reason in its present generation, and checks that its condition and an Event have
 /// these words of the API server.
 async fn refused(env: &TestEnv, reason: &str, words: &str) -> Result<()> {
+    stalled(env, reason, words).await?;
+    let event = env.event("Scripted", "object", reason).await?;
+    let message = event["message"].as_str().unwrap_or_default();
+    ensure!(event["type"] == "Warning" && message.contains(words), "{event}");
+    Ok(())
+}
+
+/// Waits until the object is stalled for this reason in its present generation, with these words of the API server.
+async fn stalled(env: &TestEnv, reason: &str, words: &str) -> Result<()> {
     let what = format!("to be stalled with {reason} and '{words}'");
     let holds = |object: &Value| {
         let stalled = condition(object, "Stalled");
@@ -226,9 +251,6 @@ async fn refused(env: &TestEnv, reason: &str, words: &str) -> Result<()> {
             && stalled["message"].as_str().is_some_and(|message| message.contains(words))
     };
     env.namespace.until("Scripted", "object", &what, holds).await?;
-    let event = env.event("Scripted", "object", reason).await?;
-    let message = event["message"].as_str().unwrap_or_default();
-    ensure!(event["type"] == "Warning" && message.contains(words), "{event}");
     Ok(())
 }
 

@@ -60,7 +60,8 @@ pub fn torch() -> Option<PathBuf> {
     Some(target().join("torch/python")).filter(|python| python.is_file())
 }
 
-fn target() -> PathBuf {
+/// The folder in which programs are built.
+pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
 }
 

@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 41] = [
+const KINDS: [(&str, &str, &str); 46] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -61,6 +61,11 @@ const KINDS: [(&str, &str, &str); 41] = [
     ("v1", "Node", "nodes"),
     ("v1", "PersistentVolume", "persistentvolumes"),
     ("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
+    ("inference.networking.k8s.io/v1", "InferencePool", "inferencepools"),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets"),
     ("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
     ("monitoring.coreos.com/v1", "PodMonitor", "podmonitors"),
     ("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),
@@ -73,8 +78,17 @@ const KINDS: [(&str, &str, &str); 41] = [
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 7] =
-    ["Plugin", "APIService", "ClusterScripted", "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume"];
+const CLUSTER_SCOPED: [&str; 9] = [
+    "Plugin",
+    "APIService",
+    "ClusterScripted",
+    "CustomResourceDefinition",
+    "MutatingWebhookConfiguration",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "ValidatingWebhookConfiguration",
+];
 
 /// The CRDs of the repository and of the tests.
 const CRDS: [&str; 12] = [

@@ -13,7 +13,9 @@ mod examples;
 mod guarantees;
 pub mod host;
 pub mod http;
+pub mod keda_webhook;
 pub mod lint;
+pub mod lws;
 pub mod metrics;
 pub mod metrics_api;
 #[cfg(test)]
@@ -23,4 +25,5 @@ pub mod proxy;
 #[cfg(test)]
 mod structure;
 pub mod third_party;
+pub mod tls;
 pub mod wait;

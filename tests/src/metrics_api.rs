@@ -3,34 +3,24 @@
 
 use std::{
     collections::BTreeMap,
-    io,
-    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use axum::{
     Router,
     extract::{Path, State},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
-    serve::Listener,
 };
 use kube::{Client, api::PostParams};
 use serde_json::{Value, json};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    task::AbortHandle,
-};
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{ServerConfig, pki_types::PrivatePkcs8KeyDer},
-    server::TlsStream,
-};
+use tokio::task::AbortHandle;
 
 use crate::{
     cluster::{PATIENCE, api, condition},
+    tls::TlsListener,
     wait::{Look, eventually},
 };
 
@@ -57,7 +47,7 @@ impl MetricsApi {
     /// If the API server does not reach it.
     pub async fn start(client: &Client) -> Result<Self> {
         let listener = TlsListener::bind().await?;
-        let port = listener.local_addr()?.port();
+        let port = listener.port()?;
         let values = Arc::new(Values::default());
         let root = format!("/apis/{GROUP}/{VERSION}");
         let router = Router::new()
@@ -144,43 +134,4 @@ async fn register(client: &Client, port: u16) -> Result<()> {
         Ok(Look::of(available["status"] == "True", available))
     })
     .await
-}
-
-/// Accepts connections with a certificate that nobody checks.
-struct TlsListener {
-    tcp: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl TlsListener {
-    async fn bind() -> Result<Self> {
-        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key.into())?;
-        let tcp = TcpListener::bind("127.0.0.1:0").await.context("no port for the metrics API")?;
-        Ok(Self { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) })
-    }
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let Ok((stream, address)) = self.tcp.accept().await else { continue };
-            // A connection that speaks no TLS is nobody's loss.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.tcp.local_addr()
-    }
 }

@@ -1,29 +1,45 @@
-//! CRDs of other projects, as those publish them: files of their Go modules, whose bytes are pinned. So a field that such a kind does not
-//! have is noticed. Fetched by the installed Go, which keeps them.
+//! CRDs and programs of other projects, as those publish them: files and packages of their Go modules, whose bytes are pinned. So a field
+//! that such a kind does not have is noticed. Fetched and built by the installed Go, which keeps them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tokio::process::Command;
 
-/// A file of a Go module.
-pub struct File {
-    /// The module.
-    module: &'static str,
+/// A Go module.
+struct Module {
+    /// Its path.
+    path: &'static str,
     /// Its version.
     version: &'static str,
     /// The checksum of all its files, as in a `go.sum`.
     sum: &'static str,
+}
+
+/// A file of a Go module.
+pub struct File {
+    module: Module,
     /// The path of the file in the module.
     path: &'static str,
 }
 
+/// A program of a Go module, which has the checksums of all that it is made of.
+pub struct Program {
+    module: Module,
+    /// The folder of its package in the module.
+    package: &'static str,
+    /// The name of its file.
+    name: &'static str,
+}
+
 /// KEDA's ScaledObject.
 pub const SCALED_OBJECT: File = File {
-    module: "github.com/kedacore/keda/v2",
-    version: "v2.20.0",
-    sum: "h1:nPKQL9iKsPpoyq7BftlBzJiQzb2LdKHiqBIEG6ju3bk=",
+    module: Module {
+        path: "github.com/kedacore/keda/v2",
+        version: "v2.20.0",
+        sum: "h1:nPKQL9iKsPpoyq7BftlBzJiQzb2LdKHiqBIEG6ju3bk=",
+    },
     path: "config/crd/bases/keda.sh_scaledobjects.yaml",
 };
 
@@ -36,11 +52,63 @@ pub const POD_MONITOR: File =
     of_prometheus_operator("example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml");
 
 const fn of_prometheus_operator(path: &'static str) -> File {
-    File {
-        module: "github.com/prometheus-operator/prometheus-operator",
+    let module = Module {
+        path: "github.com/prometheus-operator/prometheus-operator",
         version: "v0.89.0",
         sum: "h1:2HA351OwWBa10H6TDhjeSdHOA7wiY71sEivg+z2cykk=",
-        path,
+    };
+    File { module, path }
+}
+
+/// The LeaderWorkerSet.
+pub const LEADER_WORKER_SET: File =
+    File { module: LWS, path: "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml" };
+
+/// The other kind that the controller of LeaderWorkerSets watches.
+pub const DISAGGREGATED_SET: File =
+    File { module: LWS, path: "config/crd/bases/disaggregatedset.x-k8s.io_disaggregatedsets.yaml" };
+
+/// The webhooks of the controller of LeaderWorkerSets.
+pub const LWS_WEBHOOKS: File = File { module: LWS, path: "config/webhook/manifests.yaml" };
+
+/// The controller of LeaderWorkerSets.
+pub const LWS_CONTROLLER: Program = Program { module: LWS, package: "./cmd", name: "lws-controller" };
+
+const LWS: Module =
+    Module { path: "sigs.k8s.io/lws", version: "v0.9.0", sum: "h1:DcJCgxjjoGOx//QHZkeKpyiblxYq70aCRZNYSfykWyI=" };
+
+/// The Gateway API's HTTPRoute.
+pub const HTTP_ROUTE: File = File {
+    module: Module {
+        path: "sigs.k8s.io/gateway-api",
+        version: "v1.4.0",
+        sum: "h1:ZwlNM6zOHq0h3WUX2gfByPs2yAEsy/EenYJB78jpQfQ=",
+    },
+    path: "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+};
+
+/// The InferencePool of the Gateway API's inference extension.
+pub const INFERENCE_POOL: File = File {
+    module: Module {
+        path: "sigs.k8s.io/gateway-api-inference-extension",
+        version: "v1.5.0",
+        sum: "h1:w9Awt60cmI1vM7Y6N81h8wDCBP0WkmxpdI7GKY0v070=",
+    },
+    path: "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",
+};
+
+impl Module {
+    /// Fetches the module, unless Go has it, and returns its folder.
+    async fn fetch(&self) -> Result<PathBuf> {
+        let module = format!("{}@{}", self.path, self.version);
+        let folder = tempfile::tempdir()?;
+        let mut command = Command::new("go");
+        command.args(["mod", "download", "-json", &module]).current_dir(folder.path());
+        let output = command.output().await.context("there is no Go to fetch modules with")?;
+        let answer: Value =
+            serde_json::from_slice(&output.stdout).with_context(|| format!("no answer about {module}"))?;
+        ensure!(answer["Sum"] == self.sum, "{module} cannot be had, or is another one: {answer}");
+        Ok(PathBuf::from(answer["Dir"].as_str().with_context(|| format!("{module} is nowhere"))?))
     }
 }
 
@@ -50,15 +118,30 @@ impl File {
     /// # Errors
     /// If there is no Go, or the module cannot be had or is another one.
     pub async fn fetch(&self) -> Result<PathBuf> {
-        let module = format!("{}@{}", self.module, self.version);
-        let folder = tempfile::tempdir()?;
+        Ok(self.module.fetch().await?.join(self.path))
+    }
+}
+
+impl Program {
+    /// Builds the program, unless a folder has it, and returns its path. The first time takes minutes.
+    ///
+    /// # Errors
+    /// If there is no Go, or it does not build.
+    pub async fn build(&self, folder: &Path) -> Result<PathBuf> {
+        let program = folder.join(format!("{}-{}", self.name, self.module.version));
+        if program.is_file() {
+            return Ok(program);
+        }
+        let module = self.module.fetch().await?;
+        // Under another name until it is whole.
+        let unfinished = program.with_extension(std::process::id().to_string());
         let mut command = Command::new("go");
-        command.args(["mod", "download", "-json", &module]).current_dir(folder.path());
-        let output = command.output().await.context("there is no Go to fetch CRDs with")?;
-        let answer: Value =
-            serde_json::from_slice(&output.stdout).with_context(|| format!("no answer about {module}"))?;
-        ensure!(answer["Sum"] == self.sum, "{module} cannot be had, or is another one: {answer}");
-        let root = answer["Dir"].as_str().with_context(|| format!("{module} is nowhere"))?;
-        Ok(PathBuf::from(root).join(self.path))
+        command.current_dir(&module).env("CGO_ENABLED", "0").env("GOWORK", "off").env_remove("GOFLAGS");
+        command.args(["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&unfinished);
+        let output = command.arg(self.package).output().await.context("there is no Go to build with")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{} does not build: {said}", self.name);
+        std::fs::rename(&unfinished, &program)?;
+        Ok(program)
     }
 }

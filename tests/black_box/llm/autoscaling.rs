@@ -1,6 +1,7 @@
 //! Autoscaling against the real controller of HorizontalPodAutoscalers and a metrics API that the test serves.
 
 use anyhow::{Context, Result, ensure};
+use pilothouse_control_plane::PENDING;
 use pilothouse_tests::{
     cluster::{Awaited, Cluster, condition},
     metrics_api::MetricsApi,
@@ -8,7 +9,7 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    asked::Asked,
+    seen::Seen,
     words::{deployment, model, model_deployment, says, server, serves},
 };
 use crate::{
@@ -24,7 +25,12 @@ const QUEUE: &str = "vllm_num_requests_waiting";
 const LONG: std::time::Duration = std::time::Duration::from_secs(90);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, replicas_follow_the_latency_and_never_jump, every_kind_can_be_scaled_by_an_autoscaler_of_its_user);
+    heavy!(
+        suite,
+        replicas_follow_the_latency_and_never_jump,
+        pods_that_do_not_get_ready_are_not_followed_by_more,
+        every_kind_can_be_scaled_by_an_autoscaler_of_its_user,
+    );
 }
 
 async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result<()> {
@@ -33,7 +39,7 @@ async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result
     metrics.set(LATENCY, "50m");
     metrics.set(QUEUE, "0");
     env.start(&["model-deployment"]).await?;
-    let asked = Asked::watch(env).await?;
+    let asked = Seen::asked(env).await?;
     let quick = json!({
         "maxReplicas": 6, "scaleUpPods": 2, "scaleUpPeriodSeconds": 4, "scaleDownStabilizationSeconds": 3,
     });
@@ -87,6 +93,36 @@ async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result
     // A queue is a load by itself.
     metrics.set(QUEUE, "20");
     has_replicas(env, 4).await?;
+    Ok(())
+}
+
+/// A breach of fifty times the SLA asks for fifty times the Pods; while those that were added still start, nothing is known of what they
+/// will change.
+async fn pods_that_do_not_get_ready_are_not_followed_by_more(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::start().await?).await?;
+    let metrics = MetricsApi::start(&env.namespace.client()).await?;
+    metrics.set(LATENCY, "50m");
+    metrics.set(QUEUE, "0");
+    env.start(&["model-deployment"]).await?;
+    let asked = Seen::asked(env).await?;
+    let starts = json!({"metadata": {"annotations": {PENDING: ""}}});
+    let spec = json!({
+        "replicas": 2, "sla": {"maxLatency": "100ms"}, "autoscaling": {"maxReplicas": 100, "scaleUpPods": 3}, "podTemplate": starts,
+    });
+    env.namespace.apply(model_deployment("chat", spec)).await?;
+    for pod in ["chat-0", "chat-1"] {
+        env.namespace.until("Pod", pod, "to be created", |_| true).await?;
+        env.namespace.patch("Pod", pod, json!({"metadata": {"annotations": {PENDING: null}}})).await?;
+    }
+    says(env, ("ModelDeployment", "chat"), "SLAMet", ("True", "WithinSLA")).await?;
+    metrics.set(LATENCY, "5");
+    has_replicas(env, 5).await?;
+    // The autoscaler says itself that it is held back, and has looked at the five Pods by then.
+    let is_held = |hpa: &Value| {
+        condition(hpa, "ScalingLimited")["reason"] == "ScaleUpLimit" && hpa["status"]["currentReplicas"] == 5
+    };
+    env.namespace.until("HorizontalPodAutoscaler", "chat", "to be held back", is_held).await?;
+    ensure!(asked.all() == [2, 5], "more than three in the time that one takes to start: {:?}", asked.all());
     Ok(())
 }
 

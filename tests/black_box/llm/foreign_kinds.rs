@@ -4,12 +4,13 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use pilothouse_tests::{
     cluster::Cluster,
-    third_party::{POD_MONITOR, SCALED_OBJECT, SERVICE_MONITOR},
+    keda_webhook::KedaWebhook,
+    third_party::{HTTP_ROUTE, INFERENCE_POOL, POD_MONITOR, SCALED_OBJECT, SERVICE_MONITOR},
 };
 use serde_json::{Value, json};
 
 use super::{
-    asked::Asked,
+    seen::Seen,
     words::{model_deployment, says, server},
 };
 use crate::{
@@ -18,7 +19,12 @@ use crate::{
 };
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, monitors_are_those_of_the_prometheus_operator, autoscalers_change_places_and_replicas_stay);
+    heavy!(
+        suite,
+        monitors_are_those_of_the_prometheus_operator,
+        autoscalers_change_places_and_replicas_stay,
+        a_gateway_leads_to_a_pool_of_servers_or_to_their_service,
+    );
 }
 
 async fn monitors_are_those_of_the_prometheus_operator(env: &mut TestEnv) -> Result<()> {
@@ -38,11 +44,52 @@ async fn monitors_are_those_of_the_prometheus_operator(env: &mut TestEnv) -> Res
     env.namespace.until_gone("ServiceMonitor", "llmmodel-chat").await
 }
 
+async fn a_gateway_leads_to_a_pool_of_servers_or_to_their_service(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::quiet().await?).await?;
+    env.cluster.install_foreign_crd(&HTTP_ROUTE.fetch().await?).await?;
+    env.start(&["ai-llm-model"]).await?;
+    let gateway = json!({"name": "public", "namespace": "gateways", "sectionName": "https"});
+    let picker = json!({"name": "picker", "port": 9003, "failureMode": "FailOpen"});
+    let spec = json!({
+        "port": 8080, "httpRoute": {"gateway": gateway, "hostnames": ["llm.example.com"], "path": "/v1"},
+        "inferencePool": {"endpointPicker": picker},
+    });
+    env.namespace.apply(server("chat", spec)).await?;
+    let message = says(env, ("LLMModel", "chat"), "KindsInstalled", ("False", "KindNotInstalled")).await?;
+    ensure!(message.contains("spec.inferencePool needs inference.networking.k8s.io/v1 InferencePool"), "{message}");
+    let route = env.namespace.until("HTTPRoute", "llmmodel-chat", "to be created", |_| true).await?;
+    let (spec, rule) = (&route["spec"], &route["spec"]["rules"][0]);
+    let parent = &spec["parentRefs"][0];
+    ensure!(
+        parent["name"] == "public" && parent["namespace"] == "gateways" && parent["sectionName"] == "https",
+        "{spec}"
+    );
+    ensure!(spec["hostnames"] == json!(["llm.example.com"]), "{spec}");
+    ensure!(rule["matches"][0]["path"] == json!({"type": "PathPrefix", "value": "/v1"}), "{rule}");
+    ensure!(rule["timeouts"] == json!({"request": "0s", "backendRequest": "0s"}), "{rule}");
+    let backend = &rule["backendRefs"][0];
+    ensure!(backend["kind"] == "Service" && backend["name"] == "llmmodel-chat" && backend["port"] == 8080, "{backend}");
+
+    // The pool takes the place of the Service as soon as there can be one.
+    env.cluster.install_foreign_crd(&INFERENCE_POOL.fetch().await?).await?;
+    let pool = env.namespace.until("InferencePool", "llmmodel-chat", "to be created", |_| true).await?;
+    let spec = &pool["spec"];
+    ensure!(spec["targetPorts"] == json!([{"number": 8080}]), "{spec}");
+    ensure!(spec["selector"]["matchLabels"]["app.kubernetes.io/instance"] == "llmmodel-chat", "{spec}");
+    let reference = &spec["endpointPickerRef"];
+    ensure!(reference["port"]["number"] == 9003 && reference["failureMode"] == "FailOpen", "{reference}");
+    let leads_to_pool = |route: &Value| route["spec"]["rules"][0]["backendRefs"][0]["kind"] == "InferencePool";
+    env.namespace.until("HTTPRoute", "llmmodel-chat", "to lead to the pool", leads_to_pool).await?;
+    env.namespace.patch("LLMModel", "chat", json!({"spec": {"httpRoute": null, "inferencePool": null}})).await?;
+    env.namespace.until_gone("HTTPRoute", "llmmodel-chat").await?;
+    env.namespace.until_gone("InferencePool", "llmmodel-chat").await
+}
+
 /// KEDA and the controllers of autoscalers do not run here: the test makes what they would.
 async fn autoscalers_change_places_and_replicas_stay(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::quiet().await?).await?;
     env.start(&["model-deployment"]).await?;
-    let asked = Asked::watch(env).await?;
+    let asked = Seen::asked(env).await?;
     let keda =
         json!({"autoscaler": "keda", "keda": {"serverAddress": "http://prometheus:9090", "cooldownSeconds": 60}});
     let spec = json!({"sla": {"maxLatency": "100ms"}, "autoscaling": keda.clone()});
@@ -52,6 +99,7 @@ async fn autoscalers_change_places_and_replicas_stay(env: &mut TestEnv) -> Resul
     env.namespace.until("StatefulSet", "chat", "to be created all the same", |_| true).await?;
 
     env.cluster.install_foreign_crd(&SCALED_OBJECT.fetch().await?).await?;
+    let _webhook = KedaWebhook::start(&env.namespace.client()).await?;
     let scaled_object = env.namespace.until("ScaledObject", "chat", "to be created", |_| true).await?;
     is_complete(&scaled_object)?;
     let of_keda = autoscaler_of_keda(&scaled_object)?;
@@ -69,6 +117,12 @@ async fn autoscalers_change_places_and_replicas_stay(env: &mut TestEnv) -> Resul
     // And back.
     env.namespace.patch("ModelDeployment", "chat", json!({"spec": {"autoscaling": {"autoscaler": "keda"}}})).await?;
     env.namespace.until("ScaledObject", "chat", "to be created again", |_| true).await?;
+    let refused = env
+        .host_writes()
+        .await?
+        .into_iter()
+        .find(|write| write.starts_with("patch scaledobjects/ ") && write.ends_with("403"));
+    ensure!(refused.is_none(), "KEDA's admission refused it while another autoscaler was there");
     ensure!(env.namespace.get("HorizontalPodAutoscaler", "chat").await?.is_none(), "two are in charge");
     ensure!(asked.all() == [2, 4], "replicas jump: {:?}", asked.all());
     Ok(())

@@ -1,9 +1,9 @@
 //! The plugins that serve models, on a real API server. A simulated node runs the Pods.
 
-mod asked;
 mod autoscaling;
 mod deployment;
 mod foreign_kinds;
+mod groups;
 mod many;
 mod model;
 mod model_deployment;
@@ -12,6 +12,7 @@ mod references;
 mod refusals;
 mod rollouts;
 mod scripts;
+mod seen;
 mod table;
 pub mod words;
 
@@ -35,4 +36,5 @@ pub fn register(suite: &mut Suite) {
     many::register(suite);
     autoscaling::register(suite);
     foreign_kinds::register(suite);
+    groups::register(suite);
 }
