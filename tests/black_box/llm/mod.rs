@@ -4,15 +4,19 @@ mod autoscaling;
 mod deployment;
 mod foreign_kinds;
 mod groups;
+mod load;
 mod many;
 mod model;
 mod model_deployment;
+mod node;
 mod pods;
 mod references;
 mod refusals;
 mod rollouts;
+mod scrape;
 mod scripts;
 mod seen;
+mod served;
 mod table;
 pub mod words;
 
@@ -37,4 +41,5 @@ pub fn register(suite: &mut Suite) {
     autoscaling::register(suite);
     foreign_kinds::register(suite);
     groups::register(suite);
+    served::register(suite);
 }
