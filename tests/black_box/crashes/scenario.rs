@@ -51,7 +51,7 @@ impl Scenario {
 pub const NAME: &str = "web";
 
 /// All scenarios. Deleting an `AppService` is none: its host writes nothing then. A `Farewell` has a finalizer.
-pub static SCENARIOS: [Scenario; 20] = [
+pub static SCENARIOS: [Scenario; 22] = [
     Scenario {
         name: "AppService create",
         kind: "AppService",
@@ -246,6 +246,27 @@ pub static SCENARIOS: [Scenario; 20] = [
         },
     },
     Scenario {
+        name: "ModelDeployment that gives up its autoscaler",
+        kind: "ModelDeployment",
+        plugin: "model-deployment",
+        first: "model-deployment",
+        before: &[Step::Apply(first_model_deployment)],
+        step: Step::Apply(third_model_deployment),
+        ends: |state| {
+            let port = &state.children["Service/web"]["spec"]["ports"][0]["port"];
+            *port == 9000 && !state.children.contains_key("HorizontalPodAutoscaler/web")
+        },
+    },
+    Scenario {
+        name: "LLMModel that is described",
+        kind: llm::MODEL,
+        plugin: "llm-model",
+        first: "llm-model",
+        before: &[],
+        step: Step::Apply(described_model),
+        ends: State::is_ready,
+    },
+    Scenario {
         name: "TrainingJob delete",
         kind: "TrainingJob",
         plugin: "training-job",
@@ -308,6 +329,18 @@ fn first_model_deployment() -> Value {
 
 fn second_model_deployment() -> Value {
     llm::model_deployment(NAME, json!({"port": 9000, "sla": {"maxLatency": "1s"}}))
+}
+
+/// The autoscaler goes, and the spec decides.
+fn third_model_deployment() -> Value {
+    llm::model_deployment(
+        NAME,
+        json!({"port": 9000, "sla": {"maxLatency": "100ms"}, "autoscaling": {"autoscaler": "none"}}),
+    )
+}
+
+fn described_model() -> Value {
+    llm::model(NAME, json!({}))
 }
 
 fn farewell() -> Value {

@@ -4,6 +4,7 @@ mod autoscaling;
 mod deployment;
 mod foreign_kinds;
 mod groups;
+mod health;
 mod load;
 mod many;
 mod model;
@@ -17,7 +18,9 @@ mod scrape;
 mod scripts;
 mod seen;
 mod served;
+mod stale;
 mod table;
+mod upgrade;
 pub mod words;
 
 use crate::suite::Suite;
@@ -42,4 +45,7 @@ pub fn register(suite: &mut Suite) {
     foreign_kinds::register(suite);
     groups::register(suite);
     served::register(suite);
+    health::register(suite);
+    stale::register(suite);
+    upgrade::register(suite);
 }

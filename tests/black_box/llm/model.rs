@@ -1,20 +1,22 @@
 //! `LLMModel` of `ai.example.com`: the seed's examples with what they print, repair, scaling and deletion.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use pilothouse_tests::{
     artifacts,
-    cluster::{PATIENCE, condition},
+    cluster::{Awaited, Cluster, PATIENCE, condition},
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
 use super::{
     table::printed,
-    words::{gpu_node, image, server, serves},
+    words::{gpu_node, image, model_deployment, server, serves},
 };
 use crate::{
-    suite::{Suite, tests},
+    suite::{Suite, heavy, tests},
     test_env::{TestEnv, is_ready},
 };
 
@@ -37,6 +39,7 @@ pub fn register(suite: &mut Suite) {
         the_status_subresource_is_there,
         all_children_of_a_model_are_taken_by_the_api_server,
     );
+    heavy!(suite, a_definition_that_is_deleted_takes_everything_along_and_can_come_back);
 }
 
 /// A sample of the repository.
@@ -243,5 +246,29 @@ async fn all_children_of_a_model_are_taken_by_the_api_server(env: &mut TestEnv) 
     .await?;
     let deployment = env.namespace.get("Deployment", "llmmodel-chat").await?.context("no Deployment")?;
     ensure!(image(&deployment) == "vllm/vllm-openai:v0.20.1", "{deployment}");
+    Ok(())
+}
+
+/// `kubectl delete crd llmmodels.ai.example.com` deletes all models. The host goes on, and serves again when the definition is back.
+async fn a_definition_that_is_deleted_takes_everything_along_and_can_come_back(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::start().await?).await?;
+    env.start(&["ai-llm-model", "model-deployment"]).await?;
+    env.namespace.apply(server("chat", json!({}))).await?;
+    serves(env, "LLMModel", "chat").await?;
+    env.namespace.delete("CustomResourceDefinition", "llmmodels.ai.example.com").await?;
+    for kind in ["Deployment", "Pod", "Service"] {
+        eventually(PATIENCE, &format!("no {kind}"), async || {
+            let left = env.namespace.list(kind).await?;
+            Ok(Look::of(left.is_empty(), left))
+        })
+        .await?;
+    }
+    // Meanwhile other kinds are served.
+    env.namespace.apply(model_deployment("other", json!({"replicas": 1}))).await?;
+    serves(env, "ModelDeployment", "other").await?;
+    env.cluster.install_foreign_crd(&artifacts::repository().join("crds/llmmodels.ai.example.com.yaml")).await?;
+    env.namespace.apply(server("chat", json!({}))).await?;
+    let awaited = Awaited { kind: "LLMModel", name: "chat", what: "to be served again" };
+    env.namespace.until_within(Duration::from_secs(90), &awaited, is_ready).await?;
     Ok(())
 }

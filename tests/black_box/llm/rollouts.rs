@@ -9,14 +9,22 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{image, server, serves};
+use super::{
+    seen::Seen,
+    words::{MODEL, deployment, image, model, model_deployment, server, serves},
+};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_new_image_takes_out_no_more_pods_than_the_budget_allows, scaling_and_surroundings_replace_no_pod);
+    tests!(
+        suite,
+        a_new_image_takes_out_no_more_pods_than_the_budget_allows,
+        a_budget_is_kept_at_every_moment_of_a_rollout,
+        scaling_and_surroundings_replace_no_pod,
+    );
 }
 
 /// The new Pods do not become ready, so the rollout stops where its bounds are.
@@ -51,6 +59,37 @@ async fn a_new_image_takes_out_no_more_pods_than_the_budget_allows(env: &mut Tes
         Ok(Look::of(images == vec![json!("vllm/vllm-openai:v0.20.2"); 4], images))
     })
     .await
+}
+
+/// Of each kind of workload, with a new image that becomes ready, at each version of its status.
+async fn a_budget_is_kept_at_every_moment_of_a_rollout(env: &mut TestEnv) -> Result<()> {
+    env.start(&["ai-llm-model", "llm-model", "llm-deployment", "model-deployment"]).await?;
+    env.namespace.apply(model("gpt-small", json!({}))).await?;
+    let spec = json!({"replicas": 4, "disruptionBudget": {"maxUnavailable": 1}});
+    let (a, b, c) = (server("a", spec.clone()), deployment("b", spec.clone()), model_deployment("c", spec));
+    for object in [a, b, c] {
+        env.namespace.apply(object).await?;
+    }
+    for (kind, name) in [("LLMModel", "a"), ("LLMDeployment", "b"), ("ModelDeployment", "c")] {
+        serves(env, kind, name).await?;
+    }
+    let ready = |workload: &Value| workload["status"]["readyReplicas"].as_i64().unwrap_or_default();
+    let seen = [Seen::watch(env, "Deployment", ready).await?, Seen::watch(env, "StatefulSet", ready).await?];
+    let image = json!({"spec": {"image": "vllm/vllm-openai:v0.20.2"}});
+    for (kind, name) in [("LLMModel", "a"), (MODEL, "gpt-small"), ("ModelDeployment", "c")] {
+        env.namespace.patch(kind, name, image.clone()).await?;
+    }
+    eventually(PATIENCE, "twelve Pods with the new image", async || {
+        let pods = env.namespace.list("Pod").await?;
+        let new = |pod: &&Value| pod["spec"]["containers"][0]["image"] == "vllm/vllm-openai:v0.20.2";
+        let count = pods.iter().filter(new).count();
+        Ok(Look::of(count == 12 && pods.len() == 12, (count, pods.len())))
+    })
+    .await?;
+    for seen in &seen {
+        ensure!(seen.all().iter().all(|ready| *ready >= 3), "more than one Pod was missing: {:?}", seen.all());
+    }
+    Ok(())
 }
 
 async fn scaling_and_surroundings_replace_no_pod(env: &mut TestEnv) -> Result<()> {
