@@ -52,6 +52,8 @@ pub struct Host {
     folder: TempDir,
     process: Option<Child>,
     starts: usize,
+    /// The variable `LOG_LEVEL`, if it is set.
+    log_level: Option<&'static str>,
 }
 
 impl Host {
@@ -72,7 +74,12 @@ impl Host {
     pub fn prepare(setup: Setup) -> Result<Self> {
         let folder = tempfile::tempdir().context("failed to make the host's folder")?;
         std::fs::create_dir(folder.path().join("plugins"))?;
-        Ok(Self { setup, folder, process: None, starts: 0 })
+        Ok(Self { setup, folder, process: None, starts: 0, log_level: None })
+    }
+
+    /// Sets the variable `LOG_LEVEL` from the next start on.
+    pub fn set_log_level(&mut self, level: Option<&'static str>) {
+        self.log_level = level;
     }
 
     /// Starts the host, again if it was stopped, and waits until its HTTP answers.
@@ -97,6 +104,9 @@ impl Host {
         command.arg("--cache-dir").arg(&self.setup.cache).args(&self.setup.arguments);
         if let Some(namespace) = &self.setup.namespace {
             command.args(["--watch-namespace", namespace]);
+        }
+        if let Some(level) = self.log_level {
+            command.env("LOG_LEVEL", level);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
         self.process = Some(command.spawn().context("failed to start the host")?);

@@ -10,6 +10,7 @@ mod many;
 mod model;
 mod model_deployment;
 mod node;
+mod operator;
 mod pods;
 mod references;
 mod refusals;
@@ -48,4 +49,5 @@ pub fn register(suite: &mut Suite) {
     health::register(suite);
     stale::register(suite);
     upgrade::register(suite);
+    operator::register(suite);
 }
