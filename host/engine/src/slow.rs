@@ -78,12 +78,13 @@ mod tests {
     /// As a guest with WASI does that computes and then sleeps.
     #[tokio::test]
     async fn a_slow_call_may_sleep() {
-        let slept = SlowLane::default().run(Box::pin(async {
+        let lane = SlowLane::default();
+        let call = Box::pin(async {
             tokio::task::yield_now().await;
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             "slept"
-        }));
-        assert_eq!(slept.await, "slept");
+        });
+        assert_eq!(lane.run(call).await, "slept");
     }
 
     #[tokio::test]
