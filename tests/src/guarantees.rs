@@ -7,8 +7,9 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 8] = [
+const FOLDERS: [(&str, &str); 9] = [
     ("controller/", "host/controller/src"),
+    ("engine/", "host/engine/src"),
     ("wit/", "wit/src"),
     ("app-service/", "plugins/app-service/tests"),
     ("training-job/", "plugins/training-job/tests/training_job"),
