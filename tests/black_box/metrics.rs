@@ -177,7 +177,7 @@ async fn everything_begins_at_zero(env: &mut TestEnv) -> Result<()> {
         let labels = [("controller", "app-service"), ("result", result)];
         ensure!(metrics.has("controller_runtime_reconcile_total", &labels), "no series for {result}");
     }
-    for outcome in ["response", "trap", "deadline", "memory_limit", "output_limit", "contract"] {
+    for outcome in ["response", "trap", "deadline", "memory_limit", "output_limit", "contract", "host_memory"] {
         let labels = [("plugin", "app-service"), ("outcome", outcome)];
         ensure!(metrics.has("pilothouse_plugin_calls_total", &labels), "no series for {outcome}");
     }

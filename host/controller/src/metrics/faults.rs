@@ -9,7 +9,7 @@ use super::labels::FaultLabels;
 
 /// The reasons whose counters start at zero: all Warning Events in `docs/conditions.md`. A reason of a plugin is never a label,
 /// because plugins could create any number of them.
-const REASONS: [&str; 23] = [
+const REASONS: [&str; 25] = [
     "NameConflict",
     "Forbidden",
     "StatusForbidden",
@@ -33,6 +33,8 @@ const REASONS: [&str; 23] = [
     "PluginOutputLimitExceeded",
     "DeletesHeldBack",
     "Invalid",
+    "HostMemoryUsed",
+    "AccountUnavailable",
 ];
 
 /// A counter for each plugin and reason.
