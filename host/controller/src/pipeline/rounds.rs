@@ -462,7 +462,8 @@ impl Rounds<'_> {
         }
     }
 
-    /// Removes the finalizer of an object that is being deleted.
+    /// Removes the finalizer of an object that is being deleted. Where it has the one for children in an order as well, another round
+    /// follows: the host's own write wakes nobody.
     async fn release(&self, state: &mut ObjectState, object: &Object, measurements: &[Measurement]) -> RoundEnd {
         let item = &self.item;
         tracing::info!("finalized; the finalizer is taken off");
@@ -471,14 +472,17 @@ impl Rounds<'_> {
                 // Not before the finalizer is gone: if the removal fails, the plugin is called again and returns the same
                 // measurements.
                 item.context.metrics.measurements.record(&item.plugin.name, measurements);
+                if finalizer::has_order(object) {
+                    return RoundEnd::AnotherRound;
+                }
                 RoundEnd::finished(Action::AwaitChange)
             }
             Err(failure) => self.fail(state, object, failure).await,
         }
     }
 
-    /// Deletes the children of a deleted object in their order. Each one that is gone triggers the next reconcile. Needs no answer of the
-    /// plugin.
+    /// Deletes the children of a deleted object in their order. One that takes its time triggers the next reconcile when it is gone; one
+    /// that is gone at once is no news to its watch, so another round follows. Needs no answer of the plugin.
     async fn tear_down(&self, state: &mut ObjectState, observed: &Observed) -> RoundEnd {
         let (item, object) = (&self.item, &*observed.object);
         // Garbage collection deletes or releases all of them itself, in no order.
@@ -496,6 +500,7 @@ impl Rounds<'_> {
         let waiting = std::mem::take(&mut plan.waiting);
         let applied = self.apply(state, observed, plan).await;
         match applied.failures.is_empty() {
+            true if applied.has_changed_anything() => RoundEnd::AnotherRound,
             true => self.conclude(state, object, result::tearing_down(&waiting)).await,
             false => self.conclude(state, object, writes_failed(&applied.failures, None)).await,
         }

@@ -140,22 +140,23 @@ impl fmt::Display for WriteCause {
 }
 
 impl Plan {
-    /// Leaves out the deletes of children for which others must go first. Not before the guard against mass deletion has seen all of
-    /// them.
+    /// Leaves out the deletes of children for which others must go first, and all deletes while a child still waits to be written:
+    /// deletes come last. Not before the guard against mass deletion has seen all of them.
     pub fn hold_deletes(&mut self) {
-        let last = self.last_to_go;
-        if last == 0 {
+        let (last, is_unwritten) = (self.last_to_go, !self.waiting.is_empty());
+        if last == 0 && !is_unwritten {
             return;
         }
         let (now, later) = std::mem::take(&mut self.deletes).into_iter().partition(|delete| {
             // What is created anew is not among those that go.
-            delete.cause == DeleteCause::Recreate || delete.live.order() == last
+            delete.cause == DeleteCause::Recreate || (!is_unwritten && delete.live.order() == last)
         });
         self.deletes = now;
         let later: Vec<Delete> = later;
+        let first = if is_unwritten { "all others are written" } else { "the children that waited for it are gone" };
         let words = later.iter().map(|delete| {
             let child = describe(&delete.kind, &delete.live.name);
-            format!("{child} goes once the children that waited for it are gone")
+            format!("{child} goes once {first}")
         });
         self.waiting.extend(words);
     }
