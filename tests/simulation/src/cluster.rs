@@ -2,7 +2,7 @@
 //! is shown to whoever judges it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api_server::{
-        About, Admission, Admitted, ApiError, ApiServer, Catalog, CatalogError, Change, Limit, Object, Revision, User,
-        Watch,
+        Admission, Admitted, ApiServer, Catalog, CatalogError, Change, Denial, Limit, Object, Revision, User, Watch,
     },
     documents,
     fault::RequestClass,
@@ -24,6 +23,7 @@ use crate::{
     kinds::{self, WidgetVersions},
     paths::OWN_NAMESPACE,
     plugin::{
+        app,
         scope::{Place, Scope},
         simulated::Code,
         spec::ChildKind,
@@ -50,17 +50,22 @@ pub struct Template {
     documents: Arc<BTreeMap<String, Response<Bytes>>>,
 }
 
+/// The kinds that admission refuses when a host writes them, and how.
+type Refused = Arc<Mutex<BTreeMap<String, Denial>>>;
+
 /// The cluster.
 pub struct Cluster {
     server: Mutex<ApiServer>,
     documents: Arc<BTreeMap<String, Response<Bytes>>>,
     revision: Observable<Revision>,
+    /// The newest resource version of anything but Leases and Events.
+    judged: Observable<Revision>,
     /// The newest resource version of each resource.
     signals: Mutex<HashMap<String, Arc<Observable<Revision>>>>,
     /// When which resource version was the newest.
     times: Mutex<Vec<(Duration, Revision)>>,
     /// The kinds that admission refuses when a host writes them.
-    refused: Arc<Mutex<BTreeSet<String>>>,
+    refused: Refused,
     time: Time,
     record: Record,
     writes: Arc<Writes>,
@@ -97,7 +102,7 @@ impl Template {
 fn prepared(catalog: Arc<Catalog>, scope: Scope) -> ApiServer {
     let mut server = ApiServer::new(catalog);
     let namespaces = [Place::Home.namespace(), Place::Away.namespace(), OWN_NAMESPACE];
-    let mut definitions = vec![kinds::object_crd(scope), kinds::widget_crd(WidgetVersions::First)];
+    let mut definitions = vec![kinds::object_crd(scope), kinds::widget_crd(WidgetVersions::First), app::crd()];
     definitions.extend((scope == Scope::Cluster).then(kinds::cluster_widget_crd));
     let namespaces = namespaces.map(|name| (kinds::namespaces().all(), namespace(name)));
     let definitions = definitions.into_iter().map(|crd| (kinds::crds().all(), crd));
@@ -124,13 +129,14 @@ impl Cluster {
             Scope::Namespaced => template.namespaced.clone(),
             Scope::Cluster => template.cluster.clone(),
         };
-        let refused = Arc::<Mutex<BTreeSet<String>>>::default();
+        let refused = Refused::default();
         server.set_admission(Some(admission(refused.clone())));
         let revision = Observable::new(server.revision());
         let documents = template.documents.clone();
         let times = Mutex::new(vec![(Duration::ZERO, server.revision())]);
         let (server, signals) = (Mutex::new(server), Mutex::default());
-        Arc::new(Self { server, documents, revision, signals, times, refused, time, record, writes })
+        let judged = Observable::new(revision.get());
+        Arc::new(Self { server, documents, revision, judged, signals, times, refused, time, record, writes })
     }
 
     /// The newest resource version.
@@ -141,6 +147,11 @@ impl Cluster {
     /// Waits until the newest resource version is another one.
     pub async fn until_changed(&self, from: Revision) {
         self.revision.wait_for(|revision| *revision != from).await;
+    }
+
+    /// The newest resource version of anything that is judged, to be waited for: of anything but Leases and Events.
+    pub fn judged(&self) -> &Observable<Revision> {
+        &self.judged
     }
 
     /// The newest resource version of anything of a resource, to be waited for.
@@ -155,8 +166,8 @@ impl Cluster {
     /// A host sends a request, which is on its way now.
     pub fn sent(&self, host: HostId, request: &Request<Body>) {
         self.record.note(host, || format!("{} {}", request.method(), request.uri()));
-        let is_write = RequestClass::Write.has(request) || RequestClass::Event.has(request);
-        if !is_write {
+        let is_write = || RequestClass::Write.has(request) || RequestClass::Event.has(request);
+        if request.method() == Method::GET || !is_write() {
             return;
         }
         let server = self.server();
@@ -273,12 +284,12 @@ impl Cluster {
         server.compact(revision);
     }
 
-    /// Admission refuses what hosts write of this kind, or no more.
-    pub fn refuse(&self, kind: &str, refuses: bool) {
+    /// Admission refuses what hosts write of this kind; with no form of it, no more.
+    pub fn refuse(&self, kind: &str, denial: Option<Denial>) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        match refuses {
-            true => refused.insert(kind.to_owned()),
-            false => refused.remove(kind),
+        match denial {
+            Some(denial) => refused.insert(kind.to_owned(), denial),
+            None => refused.remove(kind),
         };
     }
 
@@ -326,6 +337,9 @@ impl Cluster {
         self.times.lock().unwrap_or_else(PoisonError::into_inner).push((self.time.elapsed(), revision));
         for object in server.changes_since(before).iter().filter_map(Change::object) {
             self.signal(&object.kind.resource).set(revision);
+            if ![kinds::LEASES, kinds::EVENTS].contains(&&*object.kind.resource) {
+                self.judged.set(revision);
+            }
             // A change of a definition is one for those who watch its kind.
             if *object.kind.resource == *kinds::DEFINITIONS {
                 self.signal(object.name()).set(revision);
@@ -340,16 +354,11 @@ impl Cluster {
 }
 
 /// Admission that refuses some kinds when a host writes them.
-fn admission(refused: Arc<Mutex<BTreeSet<String>>>) -> Admission {
+fn admission(refused: Refused) -> Admission {
     Admission::new(move |write: &mut Admitted<'_>| {
         let refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if !write.user.starts_with("host-") || !refused.contains(&*write.kind.names.kind) {
-            return Ok(());
-        }
-        let names = &write.kind.names;
-        let name = write.object["metadata"]["name"].as_str().unwrap_or_default();
-        let about = About { group: &names.group, resource: &names.plural, name };
-        Err(ApiError::forbidden(about, "a policy of the cluster denies it"))
+        let denial = refused.get(&*write.kind.names.kind).filter(|_| write.user.starts_with("host-"));
+        denial.map_or(Ok(()), |denial| Err(denial.of(write, "test")))
     })
 }
 

@@ -87,19 +87,26 @@ impl RequestClass {
 
     /// Whether a request is of this class.
     pub fn has<B>(self, request: &http::Request<B>) -> bool {
-        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
-        let kind = Target::of(path);
-        let is_write = ![Method::GET, Method::HEAD].contains(request.method()) && kind != Target::Review;
+        let query = request.uri().query().unwrap_or_default();
+        let is_watch = || query.split('&').any(|parameter| parameter == "watch=true");
+        let is_read = [Method::GET, Method::HEAD].contains(request.method());
+        // Most requests are reads, and to read the path takes longest.
+        match self {
+            Self::Watch => return is_read && is_watch(),
+            Self::Write | Self::Apply | Self::Delete | Self::Status if is_read => return false,
+            _ => {}
+        }
+        let kind = Target::of(request.uri().path());
+        let is_write = !is_read && kind != Target::Review;
         let is_object = kind == Target::Object || kind == Target::Status;
-        let is_watch = query.split('&').any(|parameter| parameter == "watch=true");
         match self {
             Self::Write => is_write && is_object,
             Self::Apply => kind == Target::Object && request.method() == Method::PATCH,
             Self::Delete => is_object && request.method() == Method::DELETE,
             Self::Status => is_write && kind == Target::Status,
             Self::Get => !is_write && is_object,
-            Self::List => kind == Target::Collection && !is_write && !is_watch,
-            Self::Watch => is_watch,
+            Self::List => kind == Target::Collection && !is_write && !is_watch(),
+            Self::Watch => is_watch(),
             Self::Lease => kind == Target::Lease,
             Self::Event => kind == Target::Event,
             Self::Discovery => kind == Target::Discovery,

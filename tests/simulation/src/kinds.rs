@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     paths::KindPath,
     plugin::{
+        app,
         scope::{API_VERSION, Place, Scope},
         spec::ChildKind,
     },
@@ -24,6 +25,9 @@ pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// Leases.
 pub const LEASES: &str = "leases.coordination.k8s.io";
 
+/// Events.
+pub const EVENTS: &str = "events";
+
 /// Namespaces.
 pub const NAMESPACES: &str = "namespaces";
 
@@ -35,6 +39,11 @@ pub fn crds() -> KindPath {
 /// The path of namespaces.
 pub fn namespaces() -> KindPath {
     KindPath::of("v1", "Namespace", "")
+}
+
+/// The path of the objects of the reference plugin.
+pub fn apps() -> KindPath {
+    KindPath::of(app::API_VERSION, app::KIND, Place::Home.namespace())
 }
 
 /// The path of the objects that the plugin reconciles.

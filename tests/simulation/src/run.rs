@@ -83,6 +83,7 @@ async fn live(template: &Template, history: &History, recording: Recording) -> s
 async fn through(world: &Arc<World>, history: &History) -> Result<(), Violation> {
     if history.is_ordinary() {
         world.watch_ready();
+        world.writes.judge_order();
     }
     for timed in &history.steps {
         tokio::time::sleep(Duration::from_millis(timed.after.into())).await;
@@ -117,12 +118,17 @@ fn so_far(world: &World) -> Result<(), Violation> {
 async fn come_to_rest(world: &Arc<World>) -> Result<(), Violation> {
     let end = Instant::now() + PATIENCE;
     let mut pause = Duration::from_millis(200);
+    // What was seen last, and of which state.
+    let mut seen = None;
     loop {
         tokio::time::sleep(pause).await;
         so_far(world)?;
-        let problem = match world.users.prepare() {
-            true => at_rest::problem(&world.snapshot(), world.version()),
-            false => Some(Violation {
+        let is_prepared = world.users.prepare();
+        let state = (is_prepared, world.cluster.judged().get());
+        let problem = match seen.take_if(|(before, _)| *before == state) {
+            Some((_, problem)) => Some(problem),
+            None if is_prepared => at_rest::problem(&world.snapshot(), world.version()),
+            None => Some(Violation {
                 property: Property::ComesToRest,
                 what: "a CRD or a namespace is still going".to_owned(),
             }),
@@ -131,6 +137,7 @@ async fn come_to_rest(world: &Arc<World>) -> Result<(), Violation> {
         if Instant::now() > end {
             return Err(problem);
         }
+        seen = Some((state, problem));
         pause = (pause * 2).min(Duration::from_secs(20));
     }
 }
@@ -171,7 +178,7 @@ async fn restart(world: &Arc<World>) -> Result<(), Violation> {
 /// Waits until all objects are gone with what they control.
 async fn leave_nothing(world: &Arc<World>) -> Result<(), Violation> {
     let snapshot = world.snapshot();
-    match snapshot.objects.first() {
+    match snapshot.reconciled().next() {
         None => so_far(world)?,
         Some(object) => {
             let what = format!("the object {} is still there", object.name());

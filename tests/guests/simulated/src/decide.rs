@@ -41,31 +41,49 @@ pub fn value_of(followed: &Value) -> &str {
 /// The answer.
 pub fn decide(inputs: Inputs<'_>) -> Response {
     let spec = Spec::of(inputs.object);
-    if spec.follows.is_some() && inputs.followed.is_none() {
+    if !says_children(&spec, inputs.followed) {
         return response(Verdict::Invalid("the ConfigMap that it follows does not exist".to_owned()));
     }
     let wanted = inputs.version.wanted(&spec);
-    let waits = spec.awaits && wanted.iter().any(|child| !is_available(child, inputs));
-    let verdict = if waits {
+    let verdict = if waits(&spec, &wanted, inputs) {
         let message = "a Deployment is not available".to_owned();
         Verdict::Wait(Waiting { reason: "Rollout".to_owned(), message, seconds: 60 })
     } else {
         Verdict::Done
     };
-    let status = json!({"children": wanted.len(), "followed": inputs.followed});
     Response {
-        // Whether the object is ready is up to its Deployments alone, if it awaits them, and not to all of its children.
-        conditions: vec![Condition {
-            condition_type: "Ready".to_owned(),
-            status: ConditionStatus::IsTrue,
-            reason: "Done".to_owned(),
-            message: String::new(),
-        }],
-        children: Some(wanted.iter().map(|child| desired(child, inputs)).collect()),
-        status: Some(status.to_string()),
+        conditions: ready(inputs.version).into_iter().collect(),
+        children: Some(wanted.iter().enumerate().map(|(place, child)| desired(child, place, inputs)).collect()),
+        status: Some(status(&wanted, inputs.followed).to_string()),
         requeue_after: spec.requeue_after,
         ..response(verdict)
     }
+}
+
+/// Whether the object waits for Deployments.
+pub fn waits(spec: &Spec, wanted: &[&ChildSpec], inputs: Inputs<'_>) -> bool {
+    spec.awaits && wanted.iter().any(|child| !is_available(child, inputs))
+}
+
+/// The status of an object that wants these children.
+pub fn status(wanted: &[&ChildSpec], followed: Option<&str>) -> Value {
+    json!({"children": wanted.len(), "followed": followed})
+}
+
+/// Whether the answer says which children there shall be. If not, they stay as they are.
+pub fn says_children(spec: &Spec, followed: Option<&str>) -> bool {
+    spec.follows.is_none() || followed.is_some()
+}
+
+/// What a version says of `Ready`. Whether the object is ready is up to its Deployments alone then, if it awaits them, and not to all of
+/// its children.
+fn ready(version: Version) -> Option<Condition> {
+    (!version.leaves_ready()).then(|| Condition {
+        condition_type: "Ready".to_owned(),
+        status: ConditionStatus::IsTrue,
+        reason: "Done".to_owned(),
+        message: String::new(),
+    })
 }
 
 /// The answer for an object that is being deleted: no children, and the object may go.
@@ -135,19 +153,24 @@ pub fn body(child: &ChildSpec, inputs: Inputs<'_>) -> Value {
     body
 }
 
-fn desired(child: &ChildSpec, inputs: Inputs<'_>) -> Child {
+fn desired(child: &ChildSpec, place: usize, inputs: Inputs<'_>) -> Child {
     Child {
         object: body(child, inputs).to_string(),
         on_immutable: ImmutablePolicy::Recreate,
         on_removal: if child.keep { RemovalPolicy::Keep } else { RemovalPolicy::Delete },
         unmanaged_fields: Vec::new(),
         handling: Handling::Apply,
-        after: Vec::new(),
+        after: inputs
+            .version
+            .awaited(child, place)
+            .and_then(|awaited| u32::try_from(awaited).ok())
+            .into_iter()
+            .collect(),
     }
 }
 
 /// Whether a child is no Deployment, or one whose Pods are all available.
-fn is_available(child: &ChildSpec, inputs: Inputs<'_>) -> bool {
+pub fn is_available(child: &ChildSpec, inputs: Inputs<'_>) -> bool {
     if child.kind != ChildKind::Deployment {
         return true;
     }

@@ -56,6 +56,13 @@ impl ChildSpec {
         format!("{}-{}", object["metadata"]["name"].as_str().unwrap_or_default(), self.name)
     }
 
+    /// Whether this is the child's name.
+    pub fn is_named(&self, object: &Value, name: &str) -> bool {
+        let owner = object["metadata"]["name"].as_str().unwrap_or_default();
+        let rest = name.strip_prefix(owner).and_then(|rest| rest.strip_prefix('-'));
+        rest.is_some_and(|rest| *rest == *self.name)
+    }
+
     /// Whether both are one child. The namespaces of objects in a namespace do not differ.
     pub fn is_same(&self, other: &Self) -> bool {
         let place = |child: &Self| child.namespace(Scope::Cluster);

@@ -1,4 +1,5 @@
-//! The versions of the plugin. They differ in the kinds of children that they return, and in a label.
+//! The versions of the plugin. They differ in the kinds of children that they return, in their order, in a label, and in what they say
+//! of themselves.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +15,15 @@ pub enum Version {
     WithoutSecrets,
     /// Has a finalizer.
     Finalizing,
+    /// Leaves the condition `Ready` to the host.
+    Plain,
+    /// As [`Self::Plain`], and its children wait for each other.
+    Ordered,
 }
 
 impl Version {
     /// All versions.
-    pub const ALL: [Self; 3] = [Self::First, Self::WithoutSecrets, Self::Finalizing];
+    pub const ALL: [Self; 5] = [Self::First, Self::WithoutSecrets, Self::Finalizing, Self::Plain, Self::Ordered];
 
     /// The version in words.
     pub fn as_str(self) -> &'static str {
@@ -26,12 +31,30 @@ impl Version {
             Self::First => "first",
             Self::WithoutSecrets => "without-secrets",
             Self::Finalizing => "finalizing",
+            Self::Plain => "plain",
+            Self::Ordered => "ordered",
         }
     }
 
     /// Whether it declares a kind of children.
     pub fn declares(self, kind: ChildKind) -> bool {
         self != Self::WithoutSecrets || kind != ChildKind::Secret
+    }
+
+    /// Whether it leaves the condition `Ready` to the host.
+    pub fn leaves_ready(self) -> bool {
+        matches!(self, Self::Plain | Self::Ordered)
+    }
+
+    /// Whether its children wait for each other.
+    pub fn orders(self) -> bool {
+        self == Self::Ordered
+    }
+
+    /// The places of the children that one waits for, by its own place among all that are returned: the one before it, or the first.
+    pub fn awaited(self, child: &ChildSpec, place: usize) -> Option<usize> {
+        let before = place.checked_sub(1).filter(|_| self.orders())?;
+        Some(if child.value.is_multiple_of(2) { before } else { 0 })
     }
 
     /// The children that it returns. A child that is there twice is returned once.

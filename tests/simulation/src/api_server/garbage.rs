@@ -145,12 +145,12 @@ impl ApiServer {
     }
 
     fn step_for_owned(&self, object: &Arc<Object>) -> Option<Step> {
-        let owners: Vec<_> = object.owners().map(|owner| (self.owner(object, &owner), owner)).collect();
+        let owners: Vec<_> = object.owners().map(|owner| (self.owner(object, owner), owner)).collect();
         if owners.is_empty() {
             return None;
         }
         let with = |wanted: Owner| {
-            owners.iter().filter(move |(state, _)| *state == wanted).map(|(_, owner)| owner.uid.clone())
+            owners.iter().filter(move |(state, _)| *state == wanted).map(|(_, owner)| owner.uid.to_owned())
         };
         let (solid, gone) = (with(Owner::Solid).count(), with(Owner::Absent).collect::<Vec<_>>());
         let waits: Vec<_> = with(Owner::Waits).collect();
@@ -177,13 +177,13 @@ impl ApiServer {
     }
 
     /// How an owner is. One of another namespace, or of a kind in a namespace for a cluster-scoped dependent, counts as absent.
-    fn owner(&self, object: &Object, reference: &ObjectRef) -> Owner {
-        let Some(kind) = self.served.by_kind(&reference.api_version, &reference.kind) else { return Owner::Solid };
+    fn owner(&self, object: &Object, reference: ObjectRef<'_>) -> Owner {
+        let Some(kind) = self.served.by_kind(reference.api_version, reference.kind) else { return Owner::Solid };
         if kind.namespaced && object.namespace().is_empty() {
             // The real collector cannot resolve such a reference, and leaves the object alone.
             return Owner::Solid;
         }
-        let found = self.store.get(&kind.resource, &kind.key(object.namespace(), &reference.name));
+        let found = self.store.get(&kind.resource, &kind.key(object.namespace(), reference.name));
         match found.filter(|found| found.uid() == reference.uid) {
             None => Owner::Absent,
             Some(found) if found.is_deleting() && found.finalizers().any(|name| name == FOREGROUND) => Owner::Waits,

@@ -17,6 +17,7 @@ mod admission;
 mod allocator;
 mod causes;
 mod codec;
+mod denial;
 mod error;
 mod fields;
 mod garbage;
@@ -41,6 +42,7 @@ use jiff::Timestamp;
 
 pub use self::{
     admission::{Admission, Admitted},
+    denial::Denial,
     error::{About, ApiError, Cause},
     kinds::{Catalog, CatalogError, Kind, Served},
     managed::{Entry, Managed, Operation},

@@ -115,7 +115,7 @@ impl<'r> Request<'r> {
 }
 
 fn decode(text: &str) -> String {
-    if !text.contains(['%', '+']) {
+    if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
         return text.to_owned();
     }
     let mut bytes = Vec::with_capacity(text.len());

@@ -11,9 +11,11 @@ use super::{
     step::{ChildRef, Edit, History, Hosts, Patched, Propagation, Step, Timed},
 };
 use crate::{
+    api_server::Denial,
     fault::{Fault, RequestClass, WatchTrouble},
     kinds::{self, WidgetVersions},
     plugin::{
+        app::{self, App},
         scope::{Place, Scope},
         spec::{ChildKind, ChildSpec, Spec},
         version::Version,
@@ -32,6 +34,18 @@ const CHILDREN: [&str; 3] = ["a", "b", "c"];
 /// The plurals of the kinds that are watched.
 const PLURALS: [&str; 6] = ["simulateds", "configmaps", "secrets", "services", "deployments", "widgets"];
 
+/// The versions of the plugin that histories begin with.
+const VERSIONS: [Version; 8] = [
+    Version::First,
+    Version::First,
+    Version::First,
+    Version::WithoutSecrets,
+    Version::Finalizing,
+    Version::Plain,
+    Version::Ordered,
+    Version::Ordered,
+];
+
 /// By how many seconds the clock of a host may be ahead.
 const AHEAD: [i32; 6] = [0, 0, 7, 3_600, -3_600, 40_000_000];
 
@@ -41,11 +55,12 @@ pub fn history(seed: u64) -> History {
     let hosts = if rng.u8(0..5) == 0 { Hosts::Elected } else { Hosts::Single };
     let scope = if rng.u8(0..5) == 0 { Scope::Cluster } else { Scope::Namespaced };
     let mood = if rng.u8(0..6) == 0 { Mood::Ordinary } else { Mood::Eventful };
-    let version = one_of(&mut rng, &[Version::First, Version::First, Version::WithoutSecrets, Version::Finalizing]);
+    let version = one_of(&mut rng, &VERSIONS);
     let latency = one_of(&mut rng, &[0, 1, 5, 50]);
     let lag = one_of(&mut rng, &[0, 5, 50, 2_000]);
     let ahead = [one_of(&mut rng, &AHEAD), one_of(&mut rng, &AHEAD)];
-    let mut drawing = Drawing { rng, hosts, scope, specs: BTreeMap::new(), focus: None };
+    let apps = rng.u8(0..5) == 0;
+    let mut drawing = Drawing { rng, hosts, scope, apps, specs: BTreeMap::new(), focus: None };
     let mut steps = vec![Timed { after: 500, step: drawing.apply() }];
     steps.extend((1..STEPS).map(|_| {
         let after = pause(&mut drawing.rng);
@@ -55,7 +70,7 @@ pub fn history(seed: u64) -> History {
         };
         Timed { after, step }
     }));
-    History { seed, hosts, ahead, scope, version, latency, lag, steps }
+    History { seed, hosts, ahead, scope, version, apps, latency, lag, steps }
 }
 
 /// What kind of steps a history has.
@@ -87,6 +102,8 @@ struct Drawing {
     rng: Rng,
     hosts: Hosts,
     scope: Scope,
+    /// Whether there is the reference plugin.
+    apps: bool,
     /// The latest spec of each object.
     specs: BTreeMap<String, Spec>,
     /// The child that was touched last.
@@ -102,7 +119,8 @@ impl Drawing {
             61..67 => self.change_cluster(),
             67..69 => {
                 let (refuses, kinds) = (self.rng.bool(), ChildKind::all(self.scope));
-                Step::Admission { kind: one_of(&mut self.rng, kinds), refuses }
+                let denial = one_of(&mut self.rng, &Denial::ALL);
+                Step::Admission { kind: one_of(&mut self.rng, kinds), refuses, denial }
             }
             69..82 => {
                 let (rng, hosts) = (&mut self.rng, self.hosts);
@@ -119,6 +137,9 @@ impl Drawing {
 
     /// What users do every day.
     fn ordinary_step(&mut self) -> Step {
+        if self.apps && self.rng.u8(0..5) == 0 {
+            return self.app_step();
+        }
         match self.rng.u8(0..50) {
             0..22 => self.apply(),
             22..25 => Step::Touch { object: object(&mut self.rng) },
@@ -127,6 +148,20 @@ impl Drawing {
             40..44 => Step::Followed { value: (self.rng.u8(0..3) > 0).then(|| self.rng.u8(0..4)) },
             44..49 => self.patch(),
             _ => Step::Rest,
+        }
+    }
+
+    /// What users do with the reference plugin.
+    fn app_step(&mut self) -> Step {
+        let rng = &mut self.rng;
+        match rng.u8(0..10) {
+            0..5 => Step::App { app: Some(App { replicas: rng.u8(1..5), image: rng.u8(0..3) }) },
+            5 => Step::App { app: None },
+            _ => {
+                let kind = one_of(rng, &[ChildKind::Deployment, ChildKind::Deployment, ChildKind::Service]);
+                let (object, name, place) = (app::OBJECT.to_owned(), String::new(), Place::Home);
+                self.edit(ChildRef { object, kind, name, place })
+            }
         }
     }
 
@@ -194,6 +229,10 @@ impl Drawing {
 
     fn edit_child(&mut self) -> Step {
         let child = self.child();
+        self.edit(child)
+    }
+
+    fn edit(&mut self, child: ChildRef) -> Step {
         match self.rng.u8(0..16) {
             0..8 => {
                 let edits = [Edit::Value, Edit::Remove, Edit::ForeignLabel, Edit::PluginLabel, Edit::Owner];

@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
+    api_server::Denial,
     fault::{Fault, RequestClass, WatchTrouble},
     kinds::WidgetVersions,
     plugin::{
+        app::App,
         scope::{Place, Scope},
         spec::{ChildKind, Spec},
         version::Version,
@@ -21,7 +23,7 @@ pub struct ChildRef {
     pub object: String,
     /// The kind of the child.
     pub kind: ChildKind,
-    /// What its name has after the object's name and a hyphen.
+    /// What its name has after the object's name and a hyphen; empty if it has the object's name.
     pub name: String,
     /// Its namespace, if the object has none.
     #[serde(default, skip_serializing_if = "Place::is_home")]
@@ -128,6 +130,11 @@ pub enum Step {
         /// Its value; none to delete it.
         value: Option<u8>,
     },
+    /// Somebody creates the object of the reference plugin, gives it another spec, or deletes it.
+    App {
+        /// What it asks for; none to delete it.
+        app: Option<App>,
+    },
     /// Another version of the plugin is loaded by all hosts.
     Swap {
         /// The version.
@@ -160,6 +167,9 @@ pub enum Step {
         kind: ChildKind,
         /// Whether it refuses.
         refuses: bool,
+        /// How.
+        #[serde(default)]
+        denial: Denial,
     },
     /// A request that a host makes later meets a fault.
     Request {
@@ -217,7 +227,7 @@ pub enum Step {
 impl Step {
     /// Whether it is what users do every day: nothing fails, and nobody is in the way of the hosts.
     pub fn is_ordinary(&self) -> bool {
-        use Step::{Apply, CopyChild, Delete, DeleteChild, EditChild, Followed, Patch, Rest, Touch};
+        use Step::{App, Apply, CopyChild, Delete, DeleteChild, EditChild, Followed, Patch, Rest, Touch};
         matches!(
             self,
             Apply { .. }
@@ -227,6 +237,7 @@ impl Step {
                 | DeleteChild { .. }
                 | CopyChild { .. }
                 | Followed { .. }
+                | App { .. }
                 | Patch { .. }
                 | Rest
         )
@@ -267,6 +278,9 @@ pub struct History {
     pub scope: Scope,
     /// The first version of the plugin.
     pub version: Version,
+    /// Whether the hosts have the reference plugin `app-service` as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apps: bool,
     /// How long a request and its answer take at most, in milliseconds each.
     pub latency: u32,
     /// How much later a watch event arrives at most, in milliseconds.

@@ -111,9 +111,11 @@ async fn carry(
 
 /// A list that may come from the API server's cache, as one of what that cache knows. Everything else is read where it is written.
 fn from_cache(network: &Network, connection: &Connection, request: Request<Bytes>) -> Request<Bytes> {
+    let Some(behind) = network.behind(connection.id.host) else { return request };
     let uri = request.uri().to_string();
-    let is_cached = uri.split(['?', '&']).any(|parameter| parameter == "resourceVersion=0");
-    let Some(behind) = network.behind(connection.id.host).filter(|_| is_cached) else { return request };
+    if !uri.split(['?', '&']).any(|parameter| parameter == "resourceVersion=0") {
+        return request;
+    }
     let known = network.cluster.revision_before(behind).max(network.cluster.compacted());
     let exact = format!("resourceVersion={known}&resourceVersionMatch=Exact");
     let uri = uri.replace("resourceVersionMatch=NotOlderThan", "").replace("resourceVersion=0", &exact);

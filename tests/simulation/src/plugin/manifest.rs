@@ -18,6 +18,7 @@ pub fn manifest(version: Version, scope: Scope) -> Manifest {
         children: children.map(|kind| KindRef::new(kind.api_version(), kind.as_str())).collect(),
         lookups: vec![KindRef::new("v1", "ConfigMap").into()],
         finalizes: version == Version::Finalizing,
+        orders_children: version.orders(),
         ..Manifest::new(PLUGIN, version.as_str(), KindRef::new(API_VERSION, scope.kind()))
     }
 }

@@ -4,16 +4,16 @@ use pilothouse_controller::{
     labels,
     pipeline::conditions::{RECONCILING, STALLED},
 };
-use pilothouse_sdk::Verdict;
 use serde_json::Value;
 
 use super::{
     Property, Violation,
+    reconciled::is_reconciled,
     snapshot::{Snapshot, controller, is_child, ready},
     subset::missing,
 };
 use crate::plugin::{
-    decide::{Inputs, body, decide},
+    decide::{self, Inputs, body, says_children, waits},
     manifest::PLUGIN,
     scope::Scope,
     spec::{ChildSpec, Spec},
@@ -26,6 +26,7 @@ pub fn problem(snapshot: &Snapshot, version: Version) -> Option<Violation> {
         let what = of_object(snapshot, &object.value, version)?;
         Some((Property::ComesToRest, format!("object {}: {what}", object.name())))
     });
+    let found = found.or_else(|| Some((Property::ComesToRest, super::app::problem(snapshot)?)));
     found.or_else(|| left_behind(snapshot)).map(|(property, what)| Violation { property, what })
 }
 
@@ -43,10 +44,13 @@ fn of_object(snapshot: &Snapshot, object: &Value, version: Version) -> Option<St
     let all: Vec<_> = snapshot.marked_with(uid).collect();
     let followed = snapshot.followed(object);
     let inputs = Inputs { version, object, children: &all, followed: followed.as_deref() };
-    let answer = decide(inputs);
-    if answer.children.is_some()
-        && let Some(problem) = of_children(snapshot, inputs)
-    {
+    let spec = Spec::of(object);
+    let (wanted, says_children) = (version.wanted(&spec), says_children(&spec, inputs.followed));
+    let is_ordered = says_children && version.orders() && wanted.len() > 1;
+    if is_ordered && !finalizers.is_some_and(|list| list.contains(&labels::ORDERED_DELETION.into())) {
+        return Some("its children are in an order, and it has no finalizer for them".to_owned());
+    }
+    if says_children && let Some(problem) = of_children(snapshot, &wanted, inputs) {
         return Some(problem);
     }
     let status = &object["status"];
@@ -54,11 +58,12 @@ fn of_object(snapshot: &Snapshot, object: &Value, version: Version) -> Option<St
         let (observed, generation) = (&status["observedGeneration"], &object["metadata"]["generation"]);
         return Some(format!("its status is about generation {observed} and not {generation}"));
     }
-    let told = answer.status.as_deref().and_then(|status| serde_json::from_str::<Value>(status).ok());
+    let told = says_children.then(|| decide::status(&wanted, inputs.followed));
     if let Some(place) = told.and_then(|told| missing(&told, status)) {
         return Some(format!("its status is not what the plugin says: {place}"));
     }
-    let (ready, expected) = (ready(object), if matches!(answer.verdict, Verdict::Done) { "True" } else { "False" });
+    let is_done = says_children && !waits(&spec, &wanted, inputs);
+    let (ready, expected) = (ready(object), if is_done { "True" } else { "False" });
     if ready["status"] != expected {
         let (status, reason, message) = (&ready["status"], &ready["reason"], &ready["message"]);
         return Some(format!("its condition Ready is {status} and not {expected}: {reason}: {message}"));
@@ -74,10 +79,9 @@ fn is_unfinished(kind: &str) -> bool {
 }
 
 /// What is wrong with the children of an object whose plugin says which there shall be.
-fn of_children(snapshot: &Snapshot, inputs: Inputs<'_>) -> Option<String> {
-    let (object, spec) = (inputs.object, Spec::of(inputs.object));
+fn of_children(snapshot: &Snapshot, wanted: &[&ChildSpec], inputs: Inputs<'_>) -> Option<String> {
+    let object = inputs.object;
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let wanted = inputs.version.wanted(&spec);
     let wrong = wanted.iter().find_map(|child| {
         let problem = of_child(snapshot, child, inputs).or_else(|| not_marked(snapshot, child, object))?;
         Some(format!("its child {} {problem}", in_words(object, child)))
@@ -116,10 +120,9 @@ pub(super) fn in_words(object: &Value, child: &ChildSpec) -> String {
 
 /// A child whose owner does not exist.
 fn left_behind(snapshot: &Snapshot) -> Option<(Property, String)> {
-    let exists = |uid: &Value| snapshot.objects.iter().any(|object| object.uid() == *uid);
-    let is_left = |child: &&Value| {
-        controller(child).is_some_and(|owner| Scope::is_reconciled(&owner["kind"]) && !exists(&owner["uid"]))
-    };
+    let exists = |uid: &Value| snapshot.reconciled().any(|object| object.uid() == *uid);
+    let is_left =
+        |child: &&Value| controller(child).is_some_and(|owner| is_reconciled(&owner["kind"]) && !exists(&owner["uid"]));
     let child = snapshot.values().find(is_left)?;
     let what = format!("{}/{} is still there although its owner is gone", child["kind"], child["metadata"]["name"]);
     Some((Property::LeavesNothing, what))

@@ -2,9 +2,11 @@
 //! changes any more, `fresh.rs` compares it with what a fresh object leads to, `ready.rs` looks at every moment. Nothing here changes
 //! anything.
 
+mod app;
 pub mod at_rest;
 pub mod fresh;
 pub mod ready;
+mod reconciled;
 pub mod snapshot;
 mod subset;
 pub mod writes;
@@ -22,6 +24,8 @@ pub enum Property {
     OnlyUnwantedDeleted,
     /// A host deletes children only after it has written those that there shall be.
     DeletesLast,
+    /// A child is written only once those that it waits for are as they shall be, and they go after it.
+    InOrder,
     /// What is left behind on purpose when its owner is deleted is not collected later.
     OrphansStay,
     /// A host writes only while the Lease names it.

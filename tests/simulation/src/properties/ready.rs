@@ -12,7 +12,7 @@ use super::{
     snapshot::{Snapshot, ready},
 };
 use crate::plugin::{
-    decide::{Inputs, decide},
+    decide::{Inputs, is_available, says_children},
     spec::Spec,
     version::Version,
 };
@@ -31,8 +31,12 @@ pub fn patience(latency: u32, lag: u32) -> Duration {
 
 /// Notes which children are wrong now, and forgets those that are right.
 pub fn note(since: &mut WrongSince, snapshot: &Snapshot, version: Version) {
-    let wrong: Vec<_> =
-        snapshot.objects.iter().flat_map(|object| wrong_children(snapshot, &object.value, version)).collect();
+    let apps = snapshot.apps.iter().filter_map(|app| {
+        let problem = super::app::wrong_although_ready(snapshot, &app.value)?;
+        Some((app.uid().to_owned(), format!("{} is ready, and {problem}", app.name())))
+    });
+    let objects = snapshot.objects.iter().flat_map(|object| wrong_children(snapshot, &object.value, version));
+    let wrong: Vec<_> = objects.chain(apps).collect();
     since.retain(|known, _| wrong.contains(known));
     for child in wrong {
         since.entry(child).or_insert_with(Instant::now);
@@ -56,13 +60,17 @@ fn wrong_children(snapshot: &Snapshot, object: &Value, version: Version) -> Vec<
         return Vec::new();
     }
     let (followed, spec) = (snapshot.followed(object), Spec::of(object));
-    let inputs = Inputs { version, object, children: &[], followed: followed.as_deref() };
-    if decide(inputs).children.is_none() {
+    if !says_children(&spec, followed.as_deref()) {
         return Vec::new();
     }
+    let all: Vec<_> = snapshot.values().collect();
+    let inputs = Inputs { version, object, children: &all, followed: followed.as_deref() };
     let uid = metadata["uid"].as_str().unwrap_or_default();
     let wrong = version.wanted(&spec).into_iter().filter_map(|child| {
-        let problem = of_child(snapshot, child, inputs)?;
+        // Where the plugin leaves it to the host, `Ready` speaks of how far the children are as well.
+        let is_unready = || version.leaves_ready() && !is_available(child, inputs);
+        let problem =
+            of_child(snapshot, child, inputs).or_else(|| is_unready().then(|| "is not available".to_owned()))?;
         let name = metadata["name"].as_str().unwrap_or_default();
         Some((uid.to_owned(), format!("{name} is ready, and its child {} {problem}", in_words(object, child))))
     });

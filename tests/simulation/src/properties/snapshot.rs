@@ -10,7 +10,7 @@ use crate::{
     cluster::Cluster,
     kinds,
     plugin::{
-        decide,
+        app, decide,
         scope::{Place, Scope},
         spec::{ChildKind, ChildSpec},
     },
@@ -19,8 +19,10 @@ use crate::{
 /// Everything that is there.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The objects that the plugin reconciles.
+    /// The objects that the plugin of the simulation reconciles.
     pub objects: Vec<Arc<Object>>,
+    /// Those of the reference plugin.
+    pub apps: Vec<Arc<Object>>,
     /// Everything of the kinds of children.
     pub children: Vec<Arc<Object>>,
 }
@@ -30,7 +32,12 @@ impl Snapshot {
     pub fn of(cluster: &Cluster, scope: Scope) -> Self {
         let children = ChildKind::all(scope).iter().flat_map(|kind| cluster.children(*kind));
         let children = children.collect();
-        Self { objects: cluster.objects(kinds::resource(scope)), children }
+        Self { objects: cluster.objects(kinds::resource(scope)), apps: cluster.objects(app::RESOURCE), children }
+    }
+
+    /// The objects of all plugins.
+    pub fn reconciled(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.objects.iter().chain(&self.apps)
     }
 
     /// The children that an object controls.
@@ -72,7 +79,7 @@ impl Snapshot {
 pub fn is_child(object: &Value, child: &ChildSpec, live: &Value) -> bool {
     let metadata = &live["metadata"];
     live["kind"] == child.kind.as_str()
-        && metadata["name"].as_str().is_some_and(|name| name == child.full_name(object))
+        && metadata["name"].as_str().is_some_and(|name| child.is_named(object, name))
         && metadata["namespace"].as_str().unwrap_or_default() == child.namespace(Scope::of(object))
 }
 

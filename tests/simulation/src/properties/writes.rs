@@ -1,5 +1,5 @@
 //! Judges each write of a host when it happens: whether what it touches is its own, whether a delete follows from the latest answer of
-//! the plugin, and whether the host may write at all.
+//! the plugin, whether children come and go in their order, and whether the host may write at all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,11 +8,11 @@ use std::{
 };
 
 use pilothouse_controller::labels;
-use pilothouse_engine::contract::Response;
+use pilothouse_engine::contract::{Child, Response};
 use serde_json::Value;
 
-use super::{Property, Violation, subset::missing};
-use crate::{host_id::HostId, paths::OWN_NAMESPACE, plugin::scope::Scope};
+use super::{Property, Violation, reconciled::is_reconciled, subset::missing};
+use crate::{host_id::HostId, paths::OWN_NAMESPACE};
 
 /// A child by kind, namespace and name. The namespace is empty for one without.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,12 +41,16 @@ pub struct Writes(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The children of the latest answer for each object, by host and UID; none if it leaves them as they are.
-    answers: BTreeMap<(HostId, String), Option<BTreeMap<ChildName, Value>>>,
-    /// Which of the children of the latest answer did not exist since, and not in the host's caches either, by the same.
-    missing: BTreeMap<(HostId, String), BTreeSet<ChildName>>,
+    /// The latest answer for each object, by host and UID.
+    answers: BTreeMap<(HostId, String), Answer>,
     /// The children that exist.
     existing: BTreeSet<ChildName>,
+    /// Those that wait for others: how many are before each in the order of its object's children, and the UID of the object.
+    places: BTreeMap<ChildName, (u64, String)>,
+    /// The UIDs of objects that are being deleted.
+    deleting: BTreeSet<String>,
+    /// Whether it is judged in which order children go.
+    judges_order: bool,
     /// The UIDs of children that garbage collection released from an owner, with the owner's UID.
     released: BTreeSet<(String, String)>,
     /// What users let objects adopt.
@@ -58,26 +62,41 @@ struct Inner {
     violations: Vec<Violation>,
 }
 
+/// An answer of the plugin.
+#[derive(Debug)]
+struct Answer {
+    /// The children; none if it leaves them as they are.
+    children: Option<BTreeMap<ChildName, Wanted>>,
+    /// Which of them did not exist since, and not in the host's caches either.
+    missing: BTreeSet<ChildName>,
+}
+
+/// A child that there shall be.
+#[derive(Debug)]
+struct Wanted {
+    body: Value,
+    /// One that it waits for and that was not as it shall be when the plugin was asked.
+    obstacle: Option<ChildName>,
+}
+
 impl Writes {
+    /// From now on it is judged in which order children go. A host that does not know all of them cannot keep to it.
+    pub fn judge_order(&self) {
+        self.lock().judges_order = true;
+    }
+
     /// A host's plugin answered for an object of which it was shown these children.
     pub fn answered(&self, host: HostId, (object, shown): (&Value, &[Value]), response: &Response) {
         let uid = text(object, "/metadata/uid").to_owned();
         let namespace = text(object, "/metadata/namespace");
-        let children: Option<BTreeMap<ChildName, Value>> = response.children.as_ref().map(|children| {
-            let parsed = children.iter().filter_map(|child| serde_json::from_str::<Value>(&child.object).ok());
-            parsed.map(|child| (ChildName::of(&child).or_in(namespace), child)).collect()
-        });
+        let shown: BTreeMap<_, _> = shown.iter().map(|child| (ChildName::of(child), child)).collect();
+        // Without children they stay as they are: what was wanted before is no longer known, and nothing is unwanted.
+        let children = response.children.as_ref().map(|children| wanted(children, namespace, &shown));
         let mut inner = self.lock();
-        let wanted = children.iter().flat_map(BTreeMap::keys);
-        let shown: BTreeSet<_> = shown.iter().map(ChildName::of).collect();
+        let names = children.iter().flat_map(BTreeMap::keys);
         let missing =
-            wanted.filter(|name| !inner.existing.contains(*name) && !shown.contains(*name)).cloned().collect();
-        inner.missing.insert((host, uid.clone()), missing);
-        match children {
-            Some(children) => drop(inner.answers.insert((host, uid), Some(children))),
-            // The children stay as they are: what was wanted before is no longer known, and nothing is unwanted.
-            None => drop(inner.answers.insert((host, uid), None)),
-        }
+            names.filter(|name| !inner.existing.contains(*name) && !shown.contains_key(*name)).cloned().collect();
+        inner.answers.insert((host, uid), Answer { children, missing });
     }
 
     /// A user lets an object adopt what has this kind and name.
@@ -91,13 +110,15 @@ impl Writes {
         let Some(object) = before.or(after) else { return };
         let (mut inner, name) = (self.lock(), ChildName::of(object));
         match after {
-            Some(_) => {
-                for missing in inner.missing.values_mut() {
-                    missing.remove(&name);
+            Some(after) => {
+                for answer in inner.answers.values_mut() {
+                    answer.missing.remove(&name);
                 }
+                inner.note_order(&name, after);
                 inner.existing.insert(name);
             }
             None => {
+                inner.places.remove(&name);
                 inner.existing.remove(&name);
             }
         }
@@ -122,7 +143,7 @@ impl Writes {
             return;
         }
         let mut inner = self.lock();
-        let found = if Scope::is_reconciled(&object["kind"]) { of_object(write) } else { inner.of_child(write, &name) };
+        let found = if is_reconciled(&object["kind"]) { of_object(write) } else { inner.of_child(write, &name) };
         inner.violations.extend(found);
     }
 
@@ -171,7 +192,7 @@ fn of_object(write: HostWrite<'_>) -> Option<Violation> {
 impl Inner {
     /// Judges a write of anything else.
     fn of_child(&self, write: HostWrite<'_>, name: &ChildName) -> Option<Violation> {
-        let before = write.before?;
+        let Some(before) = write.before else { return self.too_early(write, name) };
         let owner = match self.owner(before, name) {
             Ok(owner) => owner,
             Err(why) => {
@@ -180,17 +201,24 @@ impl Inner {
             }
         };
         if !write.is_delete {
-            return None;
+            return self.too_early(write, name);
         }
-        let of = (write.host, owner.to_owned());
-        let why = match self.answers.get(&of) {
+        let answer = self.answers.get(&(write.host, owner.to_owned()));
+        if self.deleting.contains(owner) {
+            // The host may not know of it yet. Then it deletes what its plugin does not want.
+            let children = answer.and_then(|answer| answer.children.as_ref());
+            return self.out_of_order(write, (name, owner), children.filter(|children| !children.contains_key(name)));
+        }
+        let why = match answer.map(|answer| (answer, &answer.children)) {
             None => "its plugin was never asked about the owner",
-            Some(None) => "the latest answer leaves the children as they are",
-            Some(Some(children)) => match children.get(name) {
-                Some(wanted) if !is_recreated(wanted, before) => "the latest answer holds it",
+            Some((_, None)) => "the latest answer leaves the children as they are",
+            Some((answer, Some(children))) => match children.get(name) {
+                Some(wanted) if !is_recreated(&wanted.body, before) => "the latest answer holds it",
                 Some(_) => return None,
                 None => {
-                    let missing = self.missing.get(&of).and_then(|missing| missing.first())?;
+                    let Some(missing) = answer.missing.first() else {
+                        return self.out_of_order(write, (name, owner), Some(children));
+                    };
                     let what = format!("{} deletes {name} before {missing} exists", write.host);
                     return Some(Violation { property: Property::DeletesLast, what });
                 }
@@ -198,6 +226,47 @@ impl Inner {
         };
         let what = format!("{} deletes {name}, but {why}", write.host);
         Some(Violation { property: Property::OnlyUnwantedDeleted, what })
+    }
+
+    /// Judges whether a child that a host writes had to wait.
+    fn too_early(&self, write: HostWrite<'_>, name: &ChildName) -> Option<Violation> {
+        let owner = self.owner(write.after?, name).ok()?;
+        let answer = self.answers.get(&(write.host, owner.to_owned()))?;
+        let awaited = answer.children.as_ref()?.get(name)?.obstacle.as_ref()?;
+        let what = format!("{} writes {name} before {awaited} is as it shall be", write.host);
+        Some(Violation { property: Property::InOrder, what })
+    }
+
+    /// Judges whether another child had to go before one that a host deletes. Without wanted children all of them go.
+    fn out_of_order(
+        &self,
+        write: HostWrite<'_>,
+        (name, owner): (&ChildName, &str),
+        wanted: Option<&BTreeMap<ChildName, Wanted>>,
+    ) -> Option<Violation> {
+        let place = write.before.and_then(place).unwrap_or_default();
+        let goes = |other: &ChildName| wanted.is_none_or(|wanted| !wanted.contains_key(other));
+        let is_first = |other: &ChildName, at: &(u64, String)| at.0 > place && at.1 == owner && goes(other);
+        let (first, _) = self.places.iter().find(|(other, at)| self.judges_order && is_first(other, at))?;
+        let what = format!("{} deletes {name} before {first} is gone", write.host);
+        Some(Violation { property: Property::InOrder, what })
+    }
+
+    /// Notes the place of a child in the order of its object's children, and which objects are being deleted.
+    fn note_order(&mut self, name: &ChildName, object: &Value) {
+        if is_reconciled(&object["kind"]) {
+            if !object["metadata"]["deletionTimestamp"].is_null() {
+                self.deleting.insert(text(object, "/metadata/uid").to_owned());
+            }
+            return;
+        }
+        let (labels, annotations) = (&object["metadata"]["labels"], &object["metadata"]["annotations"]);
+        let is_known = !labels[labels::PLUGIN].is_null() && annotations[labels::ON_REMOVAL] != labels::KEEP;
+        let owner = place(object).filter(|_| is_known).zip(self.owner(object, name).ok().map(str::to_owned));
+        match owner {
+            Some(at) => drop(self.places.insert(name.clone(), at)),
+            None => drop(self.places.remove(name)),
+        }
     }
 
     /// Judges what garbage collection did.
@@ -227,7 +296,7 @@ impl Inner {
         let annotation = |key: &str| child["metadata"]["annotations"][key].as_str().unwrap_or_default();
         let label = |key: &str| child["metadata"]["labels"][key].as_str();
         match controller {
-            Some(owner) if Scope::is_reconciled(&owner["kind"]) => Ok(owner["uid"].as_str().unwrap_or_default()),
+            Some(owner) if is_reconciled(&owner["kind"]) => Ok(owner["uid"].as_str().unwrap_or_default()),
             Some(owner) => Err(format!("{} '{}' controls", owner["kind"], owner["name"])),
             None if self.adoptable.contains(name) => Ok(label(labels::OWNER_UID).unwrap_or_default()),
             None => {
@@ -238,6 +307,35 @@ impl Inner {
             }
         }
     }
+}
+
+/// How many children are before one in the order of its object's children; none if it waits for no other.
+fn place(child: &Value) -> Option<u64> {
+    child["metadata"]["annotations"][labels::ORDER].as_str()?.parse().ok()
+}
+
+/// The children that an answer asks for, of an object in a namespace, of whose children these were shown.
+fn wanted(children: &[Child], namespace: &str, shown: &BTreeMap<ChildName, &Value>) -> BTreeMap<ChildName, Wanted> {
+    let parsed: Vec<_> = children.iter().map(|child| serde_json::from_str(&child.object).unwrap_or_default()).collect();
+    let names: Vec<_> = parsed.iter().map(|body| ChildName::of(body).or_in(namespace)).collect();
+    let is_as_wanted = |place: usize| {
+        let found = names.get(place).and_then(|name| shown.get(name));
+        found.zip(parsed.get(place)).is_some_and(|(found, body)| is_current(found) && missing(body, found).is_none())
+    };
+    let obstacle = |child: &Child| {
+        let awaited = child.after.iter().filter_map(|place| usize::try_from(*place).ok());
+        awaited.into_iter().find(|place| !is_as_wanted(*place)).and_then(|place| names.get(place)).cloned()
+    };
+    let obstacles: Vec<_> = children.iter().map(obstacle).collect();
+    let wanted = parsed.into_iter().zip(obstacles).map(|(body, obstacle)| Wanted { body, obstacle });
+    names.into_iter().zip(wanted).collect()
+}
+
+/// Whether a child is there to stay, and its controller knows its spec.
+fn is_current(child: &Value) -> bool {
+    let is_observed =
+        child["kind"] != "Deployment" || child["status"]["observedGeneration"] == child["metadata"]["generation"];
+    child["metadata"]["deletionTimestamp"].is_null() && is_observed
 }
 
 /// Whether a wanted child can only be had by creating it anew: a field differs that cannot change.

@@ -1,5 +1,5 @@
 //! What goes on by itself in a cluster: garbage collection, the ends of namespaces and CRDs, and the controller of Deployments, whose
-//! Pods are available as soon as it looks. Each comes a while after the change that it follows.
+//! Pods are all available when it has rolled them out. Each comes a while after the change that it follows.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,33 +8,55 @@ use serde_json::json;
 
 use crate::{api_server::Object, cluster::Cluster, network::Network, paths::KindPath, plugin::spec::ChildKind};
 
-/// How long after a change the controllers act at most, in milliseconds.
+/// How long after a change garbage is collected at most, in milliseconds.
 const DELAY: u32 = 40;
 
-/// Starts all of them.
-pub fn start(cluster: &Arc<Cluster>, network: &Arc<Network>) {
-    tokio::spawn(follow(cluster.clone(), network.clone()));
+/// Starts all of them. A Deployment is rolled out after this many milliseconds at most.
+pub fn start(cluster: &Arc<Cluster>, network: &Arc<Network>, rollout: u32) {
+    tokio::spawn(collect_garbage(cluster.clone(), network.clone()));
+    tokio::spawn(follow_deployments(cluster.clone(), network.clone(), rollout));
 }
 
-async fn follow(cluster: Arc<Cluster>, network: Arc<Network>) {
+async fn collect_garbage(cluster: Arc<Cluster>, network: Arc<Network>) {
     // When there was no garbage.
     let mut idle = 0;
     loop {
         let revision = cluster.revision();
-        let (garbage, deployment) = (cluster.pending_garbage_after(idle), unfinished(&cluster));
+        let garbage = cluster.pending_garbage_after(idle);
         if garbage == 0 {
             idle = revision;
-        }
-        if garbage == 0 && deployment.is_none() {
             cluster.until_changed(revision).await;
-            continue;
-        }
-        tokio::time::sleep(Duration::from_millis(u64::from(network.below(DELAY)) + 1)).await;
-        match deployment {
-            Some(deployment) if garbage == 0 || network.below(2) == 0 => roll_out(&cluster, &deployment),
-            _ => cluster.collect_garbage(network.below(garbage as u32) as usize),
+        } else {
+            pause(&network, DELAY).await;
+            cluster.collect_garbage(network.below(garbage as u32) as usize);
         }
     }
+}
+
+async fn follow_deployments(cluster: Arc<Cluster>, network: Arc<Network>, rollout: u32) {
+    let changes = cluster.signal(ChildKind::Deployment.resource());
+    loop {
+        let revision = changes.get();
+        match unfinished(&cluster) {
+            None => changes.wait_for(|newest| *newest != revision).await,
+            Some(deployment) => {
+                pause(&network, rollout).await;
+                let found = cluster.get(ChildKind::Deployment.resource(), deployment.namespace(), deployment.name());
+                // What has changed meanwhile is another rollout.
+                let is_same = |found: &Object| {
+                    let generation = found.metadata("generation");
+                    found.uid() == deployment.uid() && generation == deployment.metadata("generation")
+                };
+                if found.is_some_and(|found| is_same(&found)) {
+                    roll_out(&cluster, &deployment);
+                }
+            }
+        }
+    }
+}
+
+async fn pause(network: &Network, longest: u32) {
+    tokio::time::sleep(Duration::from_millis(u64::from(network.below(longest)) + 1)).await;
 }
 
 /// A Deployment whose status is about an earlier generation.

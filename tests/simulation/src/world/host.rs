@@ -27,6 +27,7 @@ use crate::{
     network::{Connection, Endpoint, Network},
     paths::OWN_NAMESPACE,
     plugin::{
+        app::{self, AppPlugin},
         manifest::PLUGIN,
         scope::Scope,
         simulated::{Code, Listener, SimulatedPlugin},
@@ -150,6 +151,14 @@ impl HostProcess {
         self.host.install(Arc::new(plugin.computing(self.computes)), PluginSettings::default());
     }
 
+    /// Loads the reference plugin.
+    pub fn install_app(&self) {
+        match AppPlugin::new(self.listener.clone()) {
+            Ok(plugin) => self.host.install(Arc::new(plugin), PluginSettings::default()),
+            Err(error) => tracing::error!("the manifest of the reference plugin cannot be read: {error}"),
+        }
+    }
+
     /// How many objects the host remembers something of.
     pub fn remembered(&self) -> usize {
         self.host.remembered_objects()
@@ -171,7 +180,7 @@ impl HostProcess {
     pub fn kill(&self) {
         self.connection.kill();
         self.task.abort();
-        self.host.remove(PLUGIN);
+        [PLUGIN, app::PLUGIN].into_iter().for_each(|plugin| self.host.remove(plugin));
     }
 }
 
@@ -182,6 +191,7 @@ fn settings(id: HostId) -> Settings {
         identity: id.to_string(),
         duration: Duration::from_secs(15),
         renew_deadline: Duration::from_secs(10),
-        retry_period: Duration::from_secs(2),
+        // Less often than usual: to renew the Lease takes most of the time of such a history.
+        retry_period: Duration::from_secs(5),
     }
 }

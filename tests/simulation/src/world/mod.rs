@@ -40,7 +40,7 @@ use crate::{
 const RESTART: Duration = Duration::from_secs(1);
 
 /// One in so many histories has hosts that ask for their rights. It takes as long as half of a history and touches no object.
-const RIGHTS_CHECKED: u64 = 8;
+const RIGHTS_CHECKED: u64 = 16;
 
 fn rights_check(seed: u64) -> RightsCheck {
     if seed.is_multiple_of(RIGHTS_CHECKED) { RightsCheck::AtStart } else { RightsCheck::Never }
@@ -51,6 +51,14 @@ const COMPUTING: u64 = 5;
 
 fn computes(seed: u64) -> Duration {
     if seed.is_multiple_of(COMPUTING) { Duration::from_millis(20) } else { Duration::ZERO }
+}
+
+/// One in so many histories has Deployments that take a while until they are rolled out.
+const SLOW_ROLLOUTS: u64 = 4;
+
+/// How long a rollout takes at most, in milliseconds.
+fn rollout(seed: u64) -> u32 {
+    if seed % SLOW_ROLLOUTS == 1 { 5_000 } else { 40 }
 }
 
 /// A simulated world.
@@ -76,6 +84,8 @@ struct State {
     /// The last version that was loaded.
     latest: Version,
     slots: Vec<Slot>,
+    /// Whether hosts load the reference plugin as well.
+    apps: bool,
     /// Whether somebody looks at each moment whether `Ready` is true.
     ready_is_watched: bool,
 }
@@ -115,14 +125,15 @@ impl World {
             Hosts::Elected => 2,
         };
         let slots = (0..hosts).map(|_| Slot::default()).collect();
-        let state = State { version: Some(history.version), latest: history.version, slots, ready_is_watched: false };
+        let (version, latest, apps) = (Some(history.version), history.version, history.apps);
+        let state = State { version, latest, slots, apps, ready_is_watched: false };
         let users = Users::new(cluster.clone(), writes.clone(), time, history.scope);
         let patience = patience(history.latency, history.lag);
         let state = Mutex::new(state);
         let world = Arc::new(Self { cluster, network, writes, users, patience, record, surroundings, state });
         tokio::spawn(world.clone().follow_crashes(crashed));
         tokio::spawn(world.clone().follow_ends(ends));
-        controllers::start(&world.cluster, &world.network);
+        controllers::start(&world.cluster, &world.network, rollout(history.seed));
         (0..hosts).for_each(|host| world.start(host));
         world
     }
@@ -220,13 +231,16 @@ impl World {
 
     fn start(&self, host: usize) {
         let mut state = self.lock();
-        let version = state.version;
+        let (version, apps) = (state.version, state.apps);
         let Some(slot) = state.slots.get_mut(host) else { return };
         let id = HostId { host, start: slot.starts };
         slot.starts += 1;
         self.record.note(id, || "starts".to_owned());
         let process = HostProcess::start(&self.surroundings, id);
         version.into_iter().for_each(|version| process.install(version));
+        if apps {
+            process.install_app();
+        }
         slot.process = Some(process);
     }
 

@@ -31,7 +31,7 @@ impl Watched {
     pub(super) async fn look(self, version: impl Fn() -> Option<Version>) {
         let mut since = WrongSince::new();
         while let Some(version) = version() {
-            let revision = self.cluster.revision();
+            let revision = self.cluster.judged().get();
             note(&mut since, &Snapshot::of(&self.cluster, self.scope), version);
             if let Some(violation) = overdue(&since, self.patience) {
                 return self.writes.violated(violation);
@@ -45,7 +45,7 @@ impl Watched {
             };
             select! {
                 biased;
-                () = self.cluster.until_changed(revision) => {}
+                () = self.cluster.judged().wait_for(|newest| *newest != revision) => {}
                 () = until_due => {}
             }
         }

@@ -14,6 +14,7 @@ use crate::{
     kinds::{self, WidgetVersions},
     paths::KindPath,
     plugin::{
+        app::{self, App},
         scope::{API_VERSION, Place, Scope},
         spec::ChildKind,
     },
@@ -41,7 +42,7 @@ pub struct Users {
 impl ChildRef {
     /// The child's name.
     fn full_name(&self) -> String {
-        format!("{}-{}", self.object, self.name)
+        if self.name.is_empty() { self.object.clone() } else { format!("{}-{}", self.object, self.name) }
     }
 
     fn namespace(&self, scope: Scope) -> &'static str {
@@ -86,6 +87,7 @@ impl Users {
             Step::Adopt { child } => self.adopt(child),
             Step::Patch { of, patch } => self.patch(of, patch),
             Step::Followed { value } => self.follow(*value),
+            Step::App { app } => self.ask_for_app(*app),
             _ => self.administer(step),
         }
     }
@@ -105,7 +107,7 @@ impl Users {
                 let body = namespace(place.namespace());
                 cluster.ask("admin", Method::POST, &kinds::namespaces().all(), Some(&body));
             }
-            Step::Admission { kind, refuses } => cluster.refuse(kind.as_str(), *refuses),
+            Step::Admission { kind, refuses, denial } => cluster.refuse(kind.as_str(), refuses.then_some(*denial)),
             _ => {}
         }
     }
@@ -167,6 +169,7 @@ impl Users {
 
     /// Deletes all objects.
     pub fn delete_all(&self) {
+        self.ask_for_app(None);
         for object in self.objects() {
             let path = kinds::objects(self.scope).named(object.name());
             self.cluster.ask("user", Method::DELETE, &path, None);
@@ -205,6 +208,26 @@ impl Users {
         }
     }
 
+    /// Creates the object of the reference plugin, gives it another spec, or deletes it.
+    fn ask_for_app(&self, app: Option<App>) {
+        let (path, name) = (kinds::apps(), app::OBJECT);
+        let is_there = self.cluster.get(app::RESOURCE, Place::Home.namespace(), name).is_some();
+        match app {
+            None if is_there => self.cluster.ask("user", Method::DELETE, &path.named(name), None),
+            None => {}
+            Some(app) if is_there => {
+                let patch = json!({"spec": app.spec()});
+                self.cluster.ask("user", Method::PATCH, &path.named(name), Some(&patch));
+            }
+            Some(app) => {
+                let whole = json!({
+                    "apiVersion": app::API_VERSION, "kind": app::KIND, "metadata": {"name": name}, "spec": app.spec(),
+                });
+                self.cluster.ask("user", Method::POST, &path.all(), Some(&whole));
+            }
+        }
+    }
+
     fn patch(&self, of: &Patched, patch: &Value) {
         let objects = kinds::objects(self.scope);
         let path = match of {
@@ -221,7 +244,8 @@ impl Users {
 
     fn adopt(&self, child: &ChildRef) {
         // A Service that is taken over keeps the ports of others, for the list is merged: what there shall be is not known then.
-        if child.kind == ChildKind::Service {
+        // The children of the reference plugin cannot be created anew with another selector.
+        if child.kind == ChildKind::Service || child.object == app::OBJECT {
             return;
         }
         let (kind, name, namespace) = (child.kind.as_str(), child.full_name(), child.namespace(self.scope));

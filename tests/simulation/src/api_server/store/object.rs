@@ -13,16 +13,16 @@ use crate::api_server::{
 };
 
 /// What an owner reference says of an owner.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectRef {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectRef<'o> {
     /// Group and version.
-    pub api_version: String,
+    pub api_version: &'o str,
     /// The kind.
-    pub kind: String,
+    pub kind: &'o str,
     /// The name.
-    pub name: String,
+    pub name: &'o str,
     /// The UID.
-    pub uid: String,
+    pub uid: &'o str,
     /// Whether a foreground deletion of the owner waits for this object.
     pub blocks: bool,
 }
@@ -86,14 +86,16 @@ impl Object {
     }
 
     /// The owners.
-    pub fn owners(&self) -> impl Iterator<Item = ObjectRef> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        self.metadata("ownerReferences").as_array().into_iter().flatten().map(move |owner| ObjectRef {
-            api_version: text(&owner["apiVersion"]),
-            kind: text(&owner["kind"]),
-            name: text(&owner["name"]),
-            uid: text(&owner["uid"]),
-            blocks: owner["blockOwnerDeletion"] == true,
+    pub fn owners(&self) -> impl Iterator<Item = ObjectRef<'_>> {
+        self.metadata("ownerReferences").as_array().into_iter().flatten().map(|owner| {
+            let text = |field: &str| owner[field].as_str().unwrap_or_default();
+            ObjectRef {
+                api_version: text("apiVersion"),
+                kind: text("kind"),
+                name: text("name"),
+                uid: text("uid"),
+                blocks: owner["blockOwnerDeletion"] == true,
+            }
         })
     }
 

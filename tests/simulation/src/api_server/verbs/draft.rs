@@ -1,5 +1,7 @@
 //! A write under way: the object as it is to be, and what its metadata says of the write.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -173,8 +175,12 @@ pub(super) fn writer<'a>((manager, now): (&'a str, Timestamp), kind: &'a Kind, p
 }
 
 /// An object in the version of a request.
-pub(super) fn in_version(object: &Object, kind: &Kind) -> Value {
-    convert(object.value.clone(), &object.kind, kind)
+pub(super) fn in_version<'o>(object: &'o Object, kind: &Kind) -> Cow<'o, Value> {
+    if object.kind.names.version == kind.names.version {
+        Cow::Borrowed(&object.value)
+    } else {
+        Cow::Owned(convert(object.value.clone(), &object.kind, kind))
+    }
 }
 
 /// An object of one version of a kind in another version.

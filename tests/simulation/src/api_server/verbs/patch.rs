@@ -1,6 +1,6 @@
 //! Patches objects: server-side apply, JSON merge patches and JSON patches.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use http::{Response, header::CONTENT_TYPE};
@@ -76,7 +76,7 @@ impl ApiServer {
         let said = take_apart(&mut applied);
         let manager = call.manager();
         let writer = writer((&manager, call.now), kind, part);
-        let before = live.as_ref().map_or_else(|| kind.empty.clone(), |live| in_version(live, kind));
+        let before = live.as_ref().map_or(Cow::Borrowed(&kind.empty), |live| in_version(live, kind));
         let mut managed = live.as_ref().map(|live| live.managed.clone()).unwrap_or_default();
         if managed.entries().is_empty() && live.is_some() {
             let first = crate::api_server::managed::Writer { manager: "before-first-apply", ..writer };
@@ -92,7 +92,7 @@ impl ApiServer {
             Some(object) => {
                 decode_applied(object, kind).map_err(|error| ApiError::plain(format!("failed to convert: {error}")))?
             }
-            None => before,
+            None => before.into_owned(),
         };
         self.finish_apply(call, (kind, part), live, (&mut value, said, result.managed))
     }
@@ -158,7 +158,7 @@ fn check_options(call: &Call<'_>) -> Result<(), ApiError> {
 
 /// The live object with a patch applied.
 fn patched(patch: &Value, live: &Object, (kind, is_strict): (&Kind, bool)) -> Result<(Value, Said), ApiError> {
-    let mut value = in_version(live, kind);
+    let mut value = in_version(live, kind).into_owned();
     value["metadata"]["resourceVersion"] = live.revision.to_string().into();
     if let Some(managed) = touches_managed(patch).then(|| live.managed.to_value()).flatten() {
         value["metadata"]["managedFields"] = managed;

@@ -29,7 +29,7 @@ impl ApiServer {
             return object.clone();
         }
         let Some(kind) = self.served.by_kind(api_version, &object.kind.names.kind) else { return object.clone() };
-        let value = in_version(object, kind);
+        let value = in_version(object, kind).into_owned();
         let converted = Object::new(kind.clone(), object.key.clone(), value, object.managed.clone());
         Arc::new(converted.at(object.revision))
     }

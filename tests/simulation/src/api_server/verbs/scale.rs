@@ -46,7 +46,7 @@ impl ApiServer {
             }
             _ => return Err(ApiError::method_not_allowed()),
         };
-        let mut value = in_version(&live, kind);
+        let mut value = in_version(&live, kind).into_owned();
         let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or_default();
         let written = match replicas {
             _ if find(&value, &scale.spec).and_then(Value::as_i64).unwrap_or_default() == replicas => Written::Same,

@@ -104,7 +104,7 @@ impl ApiServer {
         if !causes.is_empty() {
             return Err(ApiError::invalid(kind.about_kind(name), causes.into_vec()));
         }
-        let is_same = draft.value == before;
+        let is_same = draft.value == *before;
         let managed = if is_same && draft.managed.is_same_but_for_times(&live.managed) {
             live.managed.clone()
         } else {
