@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
-use pilothouse_control_plane::Part;
+use pilothouse_control_plane::{Part, signal::Signal};
 use pilothouse_tests::{
     artifacts,
     cluster::{HOST_USER, PATIENCE, SECOND_HOST_USER, condition},
@@ -101,7 +101,7 @@ async fn a_leader_that_is_asked_to_end_hands_over(env: &mut TestEnv) -> Result<(
     let (before, during) = names.split_at(5);
     create(before).await?;
     // Created while the first host ends.
-    env.host.signal("TERM").await?;
+    env.host.signal(Signal::Terminate)?;
     create(during).await?;
     ensure!(env.host.ended().await? == Some(0), "the leader did not end well");
     env.host.logged("the Lease is given back").await?;
@@ -138,11 +138,11 @@ async fn a_leader_that_was_stopped_does_not_write_again(env: &mut TestEnv) -> Re
     env.namespace.apply(object("before")).await?;
     reconciled(env, "before").await?;
     let written = work_of(env, HOST_USER).await?;
-    env.host.signal("STOP").await?;
+    env.host.freeze().await?;
     env.namespace.apply(object("during")).await?;
     second.logged("this host leads").await?;
     env.namespace.apply(object("after")).await?;
-    env.host.signal("CONT").await?;
+    env.host.signal(Signal::Continue)?;
     ended_without_its_lease(env, "was not renewed within").await?;
     for name in ["during", "after"] {
         reconciled(env, name).await?;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use pilothouse_control_plane::signal::{self, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -134,7 +135,7 @@ impl Host {
     /// # Errors
     /// If it does not end in time or with another code than 0.
     pub async fn stop(&mut self) -> Result<()> {
-        self.signal("TERM").await?;
+        self.signal(Signal::Terminate)?;
         let code = self.ended().await?;
         ensure!(code == Some(0), "the host ended with {code:?}\n{}", self.log());
         Ok(())
@@ -144,11 +145,17 @@ impl Host {
     ///
     /// # Errors
     /// If it does not run.
-    pub async fn signal(&self, signal: &str) -> Result<()> {
-        let id = self.pid()?.to_string();
-        let sent = Command::new("kill").args(["-s", signal, &id]).status().await?;
-        ensure!(sent.success(), "failed to signal the host");
-        Ok(())
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        signal::send(self.pid()?, signal)
+    }
+
+    /// Freezes the host and waits until all of it stands still.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub async fn freeze(&self) -> Result<()> {
+        self.signal(Signal::Stop)?;
+        signal::stopped(self.pid()?).await
     }
 
     /// Waits until the host exits and returns its exit code; none if a signal ended it.

@@ -59,6 +59,23 @@ async fn was(seen: &Seen<Health>, what: &str, expected: &[Health]) -> Result<()>
     Ok(())
 }
 
+/// Waits until the change has a Pod. If it were taken back before, its Pod might still come, and go, after the Deployment had said that it
+/// is as its spec says.
+async fn a_new_pod_waits(env: &TestEnv) -> Result<()> {
+    eventually(PATIENCE, "a new Pod that waits", async || {
+        let deployments = env.namespace.list("Deployment").await?;
+        let waits = deployments.iter().any(|deployment| {
+            let status = &deployment["status"];
+            let number = |field: &str| status[field].as_i64().unwrap_or_default();
+            status["observedGeneration"] == deployment["metadata"]["generation"]
+                && number("updatedReplicas") > 0
+                && number("unavailableReplicas") > 0
+        });
+        Ok(Look::of(waits, deployments))
+    })
+    .await
+}
+
 /// Creation, a change that takes its time, a mistake, its correction, and the end.
 async fn health_follows_every_kind_through_its_life(env: &mut TestEnv) -> Result<()> {
     env.start(&["ai-llm-model", "llm-model", "llm-deployment", "model-deployment"]).await?;
@@ -74,6 +91,7 @@ async fn health_follows_every_kind_through_its_life(env: &mut TestEnv) -> Result
         let change = async |spec: Value| env.namespace.patch(&kind, &name, json!({"spec": spec})).await;
         change(json!({"podTemplate": {"metadata": {"annotations": {PENDING: ""}}}})).await?;
         was(&seen, &what("with Pods that wait"), &[Health::Current, Health::InProgress]).await?;
+        a_new_pod_waits(env).await?;
         change(json!({"podTemplate": null})).await?;
         was(&seen, &what("with Pods that run"), &[Health::InProgress, Health::Current]).await?;
 

@@ -3,7 +3,7 @@
 
 use crate::layout::Layout;
 use crate::running::Running;
-use crate::signal::{Signal, send};
+use crate::signal::{Signal, send, stopped};
 use crate::state::State;
 use crate::{ADMIN, Assets, Options, Part, kubeconfig, leftovers, probe};
 use anyhow::{Context, Result, bail};
@@ -119,9 +119,11 @@ impl ControlPlane {
         self.running.lock().await.start_part(part).await
     }
 
-    /// Freezes one part: its connections stay open and nothing answers.
+    /// Freezes one part: its connections stay open and nothing answers. Returns once all of it stands still.
     pub async fn pause(&self, part: Part) -> Result<()> {
-        send(self.pid(part).await?, Signal::Stop)
+        let pid = self.pid(part).await?;
+        send(pid, Signal::Stop)?;
+        stopped(pid).await
     }
 
     /// Lets a frozen part go on.

@@ -34,7 +34,7 @@ mod probe;
 mod process;
 mod report;
 mod running;
-mod signal;
+pub mod signal;
 mod stages;
 mod state;
 mod users;
