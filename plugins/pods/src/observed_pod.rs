@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub struct ObservedPod {
     metadata: Metadata,
     #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
     status: Status,
 }
 
@@ -19,7 +21,9 @@ impl Kind for ObservedPod {
         "/metadata/name",
         "/metadata/uid",
         "/metadata/deletionTimestamp",
+        "/metadata/deletionGracePeriodSeconds",
         "/metadata/annotations",
+        "/spec/nodeName",
         "/status/phase",
         "/status/reason",
         "/status/message",
@@ -35,7 +39,14 @@ struct Metadata {
     name: String,
     uid: String,
     deletion_timestamp: Option<String>,
+    deletion_grace_period_seconds: Option<u32>,
     annotations: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -50,13 +61,14 @@ struct Status {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct PodCondition {
     #[serde(rename = "type")]
     condition_type: String,
     status: String,
     reason: String,
     message: String,
+    last_transition_time: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -89,6 +101,8 @@ struct Terminated {
     exit_code: i32,
     reason: String,
     message: String,
+    started_at: Option<String>,
+    finished_at: Option<String>,
 }
 
 /// The phase of a Pod.
@@ -113,6 +127,26 @@ pub struct Cause<'p> {
     pub message: &'p str,
 }
 
+/// How a container ended. Times are as the node wrote them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContainerEnd<'p> {
+    /// Its exit code.
+    pub exit_code: i32,
+    /// When it had been started.
+    pub started_at: Option<&'p str>,
+    /// When it ended.
+    pub finished_at: Option<&'p str>,
+}
+
+/// A deletion that is under way. Times are as the API server wrote them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion<'p> {
+    /// When the grace period ends.
+    pub ends_at: &'p str,
+    /// How many seconds the grace period has.
+    pub grace_period_seconds: u32,
+}
+
 /// What keeps a Pod from being ready, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble<'p> {
@@ -131,6 +165,16 @@ pub struct Trouble<'p> {
 /// Reasons of a waiting container that starts as it should.
 const NORMAL_WAITING_REASONS: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
+impl Terminated {
+    fn end(&self) -> ContainerEnd<'_> {
+        ContainerEnd {
+            exit_code: self.exit_code,
+            started_at: self.started_at.as_deref(),
+            finished_at: self.finished_at.as_deref(),
+        }
+    }
+}
+
 impl ObservedPod {
     /// Its name.
     pub fn name(&self) -> &str {
@@ -145,6 +189,33 @@ impl ObservedPod {
     /// Whether it is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Its deletion, if it is being deleted.
+    pub fn deletion(&self) -> Option<Deletion<'_>> {
+        let ends_at = self.metadata.deletion_timestamp.as_deref()?;
+        let grace_period_seconds = self.metadata.deletion_grace_period_seconds.unwrap_or_default();
+        Some(Deletion { ends_at, grace_period_seconds })
+    }
+
+    /// The node that it is bound to; empty if it is bound to none.
+    pub fn node_name(&self) -> &str {
+        &self.spec.node_name
+    }
+
+    /// Whether it has a condition with a status.
+    pub fn has_condition(&self, condition_type: &str, status: &str) -> bool {
+        self.condition(condition_type).is_some_and(|condition| condition.status == status)
+    }
+
+    /// Since when a condition of it has its status.
+    pub fn condition_since(&self, condition_type: &str) -> Option<&str> {
+        self.condition(condition_type)?.last_transition_time.as_deref()
+    }
+
+    /// The reason of the Pod itself, such as `Evicted`; empty if it has none.
+    pub fn reason(&self) -> &str {
+        &self.status.reason
     }
 
     /// The value of an annotation.
@@ -225,15 +296,30 @@ impl ObservedPod {
 
     /// The exit code of a container that has failed.
     pub fn exit_code(&self, container: &str) -> Option<i32> {
-        let mut statuses = self.status.container_statuses.iter().filter(|status| status.name == container);
-        let terminated = statuses.find_map(|status| status.state.terminated.as_ref())?;
-        Some(terminated.exit_code).filter(|code| *code != 0)
+        self.end(container).map(|end| end.exit_code).filter(|code| *code != 0)
+    }
+
+    /// How a container has ended, if it is not running.
+    pub fn end(&self, container: &str) -> Option<ContainerEnd<'_>> {
+        self.statuses_of(container).find_map(|status| status.state.terminated.as_ref()).map(Terminated::end)
+    }
+
+    /// How a container ended before the kubelet restarted it last.
+    pub fn last_end(&self, container: &str) -> Option<ContainerEnd<'_>> {
+        self.statuses_of(container).find_map(|status| status.last_state.terminated.as_ref()).map(Terminated::end)
     }
 
     /// How often the kubelet has restarted a container.
     pub fn restart_count(&self, container: &str) -> u32 {
-        let statuses = self.status.container_statuses.iter();
-        statuses.filter(|status| status.name == container).map(|status| status.restart_count).sum()
+        self.statuses_of(container).map(|status| status.restart_count).sum()
+    }
+
+    fn statuses_of<'p>(&'p self, container: &str) -> impl Iterator<Item = &'p ContainerStatus> {
+        self.status.container_statuses.iter().filter(move |status| status.name == container)
+    }
+
+    fn condition(&self, condition_type: &str) -> Option<&PodCondition> {
+        self.status.conditions.iter().find(|condition| condition.condition_type == condition_type)
     }
 
     fn containers(&self) -> impl Iterator<Item = &ContainerStatus> {
@@ -251,8 +337,7 @@ impl ObservedPod {
     }
 
     fn unscheduled(&self) -> Option<Cause<'_>> {
-        let is_unscheduled = |c: &&PodCondition| c.condition_type == "PodScheduled" && c.status == "False";
-        let condition = self.status.conditions.iter().find(is_unscheduled)?;
+        let condition = self.condition("PodScheduled").filter(|condition| condition.status == "False")?;
         Some(Cause { reason: &condition.reason, message: &condition.message })
     }
 
