@@ -1,22 +1,26 @@
 //! A job that is neither finished nor suspended: checks what it waits for, creates its Pods, and carries out what is decided
 //! about them.
 
-use crate::api::{Phase, TrainingJobStatus};
+use crate::api::{Phase, RestartScope, TrainingJobStatus};
 use crate::children::config_maps::{self, ConfigMap};
 use crate::children::pod_group::{Admission, admission, pod_group};
 use crate::children::{pod::PodTemplate, service};
-use crate::decision::{CreationDelay, Decision, Finish, Restart, RestartReason, deadline, decide};
+use crate::decision::{
+    CreationDelay, Decision, Finish, Restart, RestartReason, backoff_reset, deadline, decide, disruptions,
+    restart_delay, start_deadline,
+};
 use crate::finished::expiration;
+use crate::incident::Charge;
 use crate::job::Job;
-use crate::job_response::{Children, JobResponse};
-use crate::outcome::is_running;
-use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_precondition};
-use crate::replica_statuses::{summary, update_replica_statuses};
+use crate::job_response::{Children, DesiredChild, JobResponse};
+use crate::outcome::{is_running, runs_fully};
+use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
+use crate::replica_statuses::{Observation, summary};
 use crate::replicas::{ReplicaState, Replicas};
+use crate::termination;
 use crate::time::Time;
 use pilothouse_pods::observed_pod::ObservedPod;
-use pilothouse_sdk::{Condition, Error, Response};
-use serde_json::Value;
+use pilothouse_sdk::{Condition, Error, RefusedChild, Response};
 
 /// How often a running job is reconciled even if nothing changes, in seconds.
 const RESYNC_SECONDS: u32 = 30;
@@ -31,6 +35,8 @@ pub struct ActiveJob<'a> {
     pub pods: &'a [ObservedPod],
     /// Its observed ConfigMaps.
     pub config_maps: &'a [ConfigMap],
+    /// Its children that could not be written.
+    pub refused: &'a [RefusedChild],
     /// The time of this call.
     pub now: Time,
 }
@@ -49,24 +55,26 @@ impl<'a> ActiveJob<'a> {
         match decision {
             Decision::Finish(finish) => Ok(self.finish(&replicas, &finish)),
             Decision::Restart(restart) => Ok(self.restart(&replicas, restart)),
-            Decision::SyncPods(delay) => self.sync_pods(&replicas, delay),
+            Decision::SyncPods { delay, charge } => self.sync_pods(&replicas, delay, charge),
         }
     }
 
-    /// What keeps the job from starting, or from starting again with a changed spec. A job that has started and keeps its spec
-    /// goes on without what it needed for the start.
+    /// What keeps the job from starting, or from starting again. A job that has started and keeps its spec goes on without what it
+    /// needed for the start, but its gang scheduler is asked each time.
     fn unmet_precondition(&self, decision: &Decision) -> Result<Option<UnmetPrecondition>, Error> {
+        // Pods exist only after the scheduler has admitted the PodGroup, which admits all its Pods. So from then on the job
+        // does not wait for an admission again.
+        let has_pods = self.pods.iter().any(|pod| !pod.is_deleting());
         let starts = match decision {
             Decision::Finish(_) => false,
             Decision::Restart(restart) => restart.reason == RestartReason::SpecChanged,
-            Decision::SyncPods(_) => self.old_status.start_time.is_none(),
+            Decision::SyncPods { .. } if self.old_status.start_time.is_none() => true,
+            Decision::SyncPods { delay: None, .. } if !has_pods => return unmet_admission(self.job),
+            Decision::SyncPods { .. } => false,
         };
         if !starts {
             return Ok(None);
         }
-        // Pods exist only after the scheduler has admitted the PodGroup, which admits all its Pods. So from then on the job
-        // does not wait for an admission again.
-        let has_pods = self.pods.iter().any(|pod| !pod.is_deleting());
         Ok(unmet_precondition(self.job)?.filter(|unmet| !(unmet.blocks_only_pods && has_pods)))
     }
 
@@ -85,13 +93,14 @@ impl<'a> ActiveJob<'a> {
     }
 
     fn finish(&self, replicas: &Replicas<'_>, finish: &Finish) -> Response {
-        let mut response = self.unsuspended_response();
-        update_replica_statuses(&mut response.status, self.job, replicas);
-        response.status.phase = Some(finish.phase);
-        response.status.completion_time = Some(self.now.to_rfc3339());
-        response.status.start_time.get_or_insert(self.now.to_rfc3339());
-        response.status.expiration_time = expiration(self.job, &response.status);
-        response.status.retiring_pods.clear();
+        let mut response = self.response_about(replicas);
+        let status = &mut response.status;
+        status.phase = Some(finish.phase);
+        status.completion_time = Some(self.now.to_rfc3339());
+        status.start_time.get_or_insert(self.now.to_rfc3339());
+        status.expiration_time = expiration(self.job, status);
+        status.retiring_pods.clear();
+        (status.starting_since, status.running_since) = (None, None);
         let final_condition = if finish.phase == Phase::Succeeded { "Succeeded" } else { "Failed" };
         response.conditions.set_true(final_condition, finish.reason, &finish.message);
         response.conditions.set_false("Running", finish.reason, &finish.message);
@@ -102,35 +111,52 @@ impl<'a> ActiveJob<'a> {
 
     /// Records which Pods go. The next call, at once, no longer returns them.
     fn restart(&self, replicas: &Replicas<'_>, restart: Restart) -> Response {
-        let mut response = self.unsuspended_response();
-        update_replica_statuses(&mut response.status, self.job, replicas);
+        let mut response = self.response_about(replicas);
         let restarts_all = restart.pods.len() == self.pods.len();
         let keeps_running = !restarts_all && is_running(self.job, replicas);
-        response.status.phase = Some(if keeps_running { Phase::Running } else { Phase::Pending });
-        response.status.restart_count += restart.counted;
-        if restart.counted > 0 {
-            response.status.last_restart_time = Some(self.now.to_rfc3339());
+        let status = &mut response.status;
+        status.phase = Some(if keeps_running { Phase::Running } else { Phase::Pending });
+        self.count(status, restart.charge);
+        if restart.reason == RestartReason::SpecChanged {
+            status.restart_delay_seconds = 0;
+        } else {
+            status.restart_delay_seconds = restart_delay(self.old_status, self.now);
+            status.last_restart_time = Some(self.now.to_rfc3339());
+        }
+        if matches!(restart.reason, RestartReason::Disruption | RestartReason::WorkerLost) {
+            status.disruption_count = disruptions(self.old_status, self.now);
+        }
+        if self.job.restart_scope() == RestartScope::Job {
+            status.running_since = None;
+            status.starting_since.get_or_insert(self.now.to_rfc3339());
         }
         let mut retiring = replicas.still_existing(&self.old_status.retiring_pods);
         let new: Vec<_> = restart.pods.into_iter().filter(|uid| !retiring.contains(uid)).collect();
         retiring.extend(new);
-        response.status.retiring_pods = retiring;
+        status.retiring_pods = retiring;
         response.conditions.set_true("Restarting", restart.reason.as_str(), &restart.message);
         response.conditions.set_false("Running", restart.reason.as_str(), &restart.message);
         response.requeue_within(0);
         response.done()
     }
 
-    fn sync_pods(&self, replicas: &Replicas<'_>, delay: Option<CreationDelay>) -> Result<Response, Error> {
-        let mut response = self.unsuspended_response();
-        update_replica_statuses(&mut response.status, self.job, replicas);
-        response.status.retiring_pods = replicas.still_existing(&self.old_status.retiring_pods);
+    fn sync_pods(
+        &self,
+        replicas: &Replicas<'_>,
+        delay: Option<CreationDelay>,
+        charge: Charge,
+    ) -> Result<Response, Error> {
+        let mut response = self.response_about(replicas);
+        let status = &mut response.status;
+        status.retiring_pods = replicas.still_existing(&self.old_status.retiring_pods);
         if replicas.is_complete() {
-            response.status.start_time.get_or_insert(self.now.to_rfc3339());
+            status.start_time.get_or_insert(self.now.to_rfc3339());
         }
+        self.count(status, charge);
+        self.follow_run(status, runs_fully(self.job, replicas), charge);
         let runs = is_running(self.job, replicas);
-        response.status.phase = Some(if runs { Phase::Running } else { Phase::Pending });
-        let message = summary(&response.status);
+        status.phase = Some(if runs { Phase::Running } else { Phase::Pending });
+        let message = summary(status);
         if runs && replicas.is_complete() {
             response.conditions.end("Restarting", "TrainingJobRunning", &message);
         }
@@ -144,6 +170,33 @@ impl<'a> ActiveJob<'a> {
         Ok(response.done())
     }
 
+    /// Counts restarts. They are counted in the very status that says which failures and restarts of containers are known, so none
+    /// is counted twice.
+    fn count(&self, status: &mut TrainingJobStatus, charge: Charge) {
+        if charge.restarts > 0 {
+            status.restart_count = status.restart_count.saturating_add(charge.restarts);
+            status.last_failure_time = Some(charge.at.unwrap_or(self.now).to_rfc3339());
+        }
+    }
+
+    /// Keeps the time since when all that the job needs runs, or since when it is to run.
+    fn follow_run(&self, status: &mut TrainingJobStatus, runs_fully: bool, charge: Charge) {
+        let now = || self.now.to_rfc3339();
+        if !runs_fully {
+            status.running_since = None;
+            status.starting_since.get_or_insert_with(now);
+            return;
+        }
+        status.starting_since = None;
+        if charge.restarts > 0 {
+            status.running_since = None;
+        }
+        status.running_since.get_or_insert_with(now);
+        if backoff_reset(self.job, status).is_some_and(|reset| self.now >= reset) {
+            (status.restart_count, status.disruption_count) = (0, 0);
+        }
+    }
+
     fn schedule_next_call(&self, response: &mut JobResponse<'_>, delay: Option<CreationDelay>) {
         if response.status.phase == Some(Phase::Running) {
             response.requeue_within(RESYNC_SECONDS);
@@ -151,9 +204,22 @@ impl<'a> ActiveJob<'a> {
         if let Some(CreationDelay::Backoff(seconds)) = delay {
             response.requeue_within(seconds);
         }
-        if let Some(deadline) = deadline(self.job, &response.status) {
-            response.requeue_within(deadline.since(self.now));
+        let status = &response.status;
+        let limits = [deadline(self.job, status), start_deadline(self.job, status), backoff_reset(self.job, status)];
+        let timeout = self.job.termination_timeout_seconds();
+        let deletions = self.pods.iter().filter_map(|pod| termination::next_look(pod, timeout, self.now));
+        let next = limits.into_iter().flatten().map(|limit| limit.since(self.now)).chain(deletions).min();
+        if let Some(seconds) = next {
+            response.requeue_within(seconds);
         }
+    }
+
+    /// A response whose status says how the replicas are.
+    fn response_about(&self, replicas: &Replicas<'_>) -> JobResponse<'a> {
+        let mut response = self.unsuspended_response();
+        let observation = Observation { job: self.job, replicas, refused: self.refused, now: self.now };
+        observation.update(&mut response.status);
+        response
     }
 
     /// A response for a job that is not suspended, or no longer.
@@ -165,34 +231,29 @@ impl<'a> ActiveJob<'a> {
 
     /// The Pods that stay, the Pods that are created now, and all other children.
     fn children(&self, replicas: &Replicas<'_>, delay: Option<CreationDelay>) -> Result<Children, Error> {
-        // Pods of another template version cannot be returned as they are, so all children stay untouched. Nothing has to be
-        // created or removed: otherwise a restart would have been decided.
-        if replicas.has_pods_of_other_template_version {
-            return Ok(Children::Unchanged);
-        }
         let template = PodTemplate::of(self.job);
         let mut list = self.children_without_pods(&template)?;
         let mut staying = 0;
         for replica in &replicas.all {
-            let stays = replica.pod.is_some() && replica.state != ReplicaState::Terminating;
-            let is_created = replica.state == ReplicaState::Missing && delay.is_none();
-            if stays || is_created {
-                list.push(template.pod(replica.id));
+            if replica.has_staying_pod() {
+                list.push(DesiredChild::kept("v1", "Pod", &replica.pod_name));
+                staying += 1;
+            } else if replica.state == ReplicaState::Missing && delay.is_none() {
+                list.push(DesiredChild::created(template.pod(replica.id)));
             }
-            staying += usize::from(stays);
         }
         let existing = self.pods.iter().filter(|pod| !pod.is_deleting()).count();
         Ok(Children::Exactly { list, removes_pods: existing > staying })
     }
 
-    fn children_without_pods(&self, template: &PodTemplate<'_, '_>) -> Result<Vec<Value>, Error> {
-        let mut list = vec![service::service(self.job)];
-        list.extend(config_maps::hyperparameters(self.job));
-        list.extend(template.config_map());
+    fn children_without_pods(&self, template: &PodTemplate<'_, '_>) -> Result<Vec<DesiredChild>, Error> {
+        let mut list = vec![DesiredChild::applied(service::service(self.job))];
+        list.extend(config_maps::hyperparameters(self.job).map(DesiredChild::applied));
+        list.extend(template.config_map().map(DesiredChild::applied));
         list.extend(config_maps::snapshots(self.job, self.config_maps)?);
         // The host could not apply a PodGroup whose kind is gone, and the whole job would fail with it.
         if !matches!(admission(self.job)?, Admission::NotInstalled(_)) {
-            list.extend(pod_group(self.job));
+            list.extend(pod_group(self.job).map(DesiredChild::applied));
         }
         Ok(list)
     }

@@ -1,11 +1,17 @@
 //! The API types of `TrainingJob`, from which its CRD is made. They hold no behaviour.
 
 mod distribution;
+mod failure_policy;
+mod role;
 mod run_policy;
 mod status;
 mod storage;
 
 pub use distribution::{Elastic, Framework, GangScheduler, GangScheduling, SuccessPolicy};
+pub use failure_policy::{
+    ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailurePolicy, PodFailureRule,
+};
+pub use role::{ReplicaType, Role};
 pub use run_policy::{CleanPodPolicy, RestartPolicy, RestartScope, RunPolicy};
 pub use status::{Phase, StatusCondition, TrainingJobStatus, WorkerStatus};
 pub use storage::{Claim, ConfigMapMount, DataVolume};
@@ -139,10 +145,15 @@ pub struct TrainingJobSpec {
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 64)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nproc_per_node: Option<u32>,
-    /// How many parameter servers there are (tensorflow). They run the same image and command, without GPUs.
+    /// How many parameter servers there are (tensorflow). Unless `roles` says otherwise, they run the same image and command,
+    /// without GPUs.
     #[cfg_attr(feature = "crd", schemars(range(max = 100)))]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parameter_servers: u32,
+    /// How roles differ from the workers. A `chief` and an `evaluator` (tensorflow) exist if they are named here.
+    #[cfg_attr(feature = "crd", schemars(length(max = 4)))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
     /// Makes the number of workers elastic (pytorch): workers meet through torchrun's rendezvous and may join and leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elastic: Option<Elastic>,

@@ -87,6 +87,8 @@ fn spec() -> Value {
     fields["checkpointDir"]["x-kubernetes-validations"] = plain_path("");
     add_environment_rules(&mut spec, &RESERVED, "this name tells workers apart and is set for each of them");
     add_resource_rules(&mut spec);
+    spec["properties"]["roles"]["x-kubernetes-list-type"] = json!("map");
+    spec["properties"]["roles"]["x-kubernetes-list-map-keys"] = json!(["name"]);
     spec["x-kubernetes-validations"] = spec_rules();
     spec
 }
@@ -96,6 +98,10 @@ fn spec_rules() -> Value {
         Rule {
             expression: "self.framework == 'tensorflow' || !has(self.parameterServers) || self.parameterServers == 0",
             message: "parameterServers is for framework tensorflow only",
+        },
+        Rule {
+            expression: "self.framework == 'tensorflow' || !has(self.roles) || size(self.roles) == 0",
+            message: "roles is for framework tensorflow only",
         },
         Rule {
             expression: "!has(self.elastic) || self.framework == 'pytorch'",

@@ -1,16 +1,22 @@
 //! What happens next to an active job: a pure function of its replicas, its last status and the time.
 
-use crate::api::{Phase, RestartPolicy, RestartScope, TrainingJobStatus};
+use crate::api::{Phase, RestartScope, TrainingJobStatus};
+use crate::failure::Treatment;
+use crate::incident::{Charge, Incident};
 use crate::job::Job;
-use crate::outcome::{final_failures, list_with_exit_codes, retried_failures, success};
+use crate::outcome::{list_with_exit_codes, runs_fully, success};
 use crate::replicas::{Replica, ReplicaState, Replicas};
+use crate::termination;
 use crate::time::Time;
 
-/// Seconds before the second restart. Each further restart waits twice as long.
+/// Seconds before the second of several restarts in a row. Each further restart waits twice as long.
 const INITIAL_BACKOFF: u32 = 10;
 
 /// The longest backoff, in seconds.
 const MAX_BACKOFF: u32 = 300;
+
+/// A job that has run so many seconds without a failure is well: the next restart is not one of a row.
+const WELL_AFTER: u32 = 600;
 
 /// What happens next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +26,12 @@ pub enum Decision {
     /// Pods are removed, so that new ones can take their places.
     Restart(Restart),
     /// The Pods stay, and missing ones are created: at once, or later if there is a reason to wait.
-    SyncPods(Option<CreationDelay>),
+    SyncPods {
+        /// Why missing Pods are not created yet.
+        delay: Option<CreationDelay>,
+        /// Restarts that the kubelet has made.
+        charge: Charge,
+    },
 }
 
 /// Why missing Pods are not created yet.
@@ -48,8 +59,8 @@ pub struct Finish {
 pub struct Restart {
     /// UIDs of the Pods.
     pub pods: Vec<String>,
-    /// How many restarts it counts as against the backoff limit.
-    pub counted: u32,
+    /// What it counts as against the backoff limit.
+    pub charge: Charge,
     /// Why.
     pub reason: RestartReason,
     /// A sentence.
@@ -61,12 +72,12 @@ pub struct Restart {
 pub enum RestartReason {
     /// Workers have failed.
     Failure,
-    /// The user has changed the spec.
-    SpecChanged,
+    /// The cluster has ended workers.
+    Disruption,
     /// The Pod of a worker is gone, and the others cannot go on without it.
     WorkerLost,
-    /// Pods of another template version would have to be kept beside new ones.
-    PluginChanged,
+    /// The user has changed the spec.
+    SpecChanged,
 }
 
 impl RestartReason {
@@ -74,168 +85,227 @@ impl RestartReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failure => "TrainingJobRestarting",
-            Self::SpecChanged => "SpecChanged",
+            Self::Disruption => "WorkerDisrupted",
             Self::WorkerLost => "WorkerLost",
-            Self::PluginChanged => "PluginChanged",
+            Self::SpecChanged => "SpecChanged",
         }
     }
 }
 
 /// Decides.
 pub fn decide(job: &Job<'_>, replicas: &Replicas<'_>, old_status: &TrainingJobStatus, now: Time) -> Decision {
+    let incident = Incident::of(job, replicas, old_status);
     // What the training itself ended comes before the limits: a job that succeeds at its deadline has succeeded.
-    let finish = ended_by_itself(job, replicas)
+    let finish = succeeded(job, replicas)
+        .or_else(|| failed_for_good(job, &incident))
         .or_else(|| deadline_exceeded(job, old_status, now))
-        .or_else(|| backoff_limit_exceeded(job, replicas, old_status));
+        .or_else(|| backoff_limit_exceeded(job, &incident, old_status))
+        .or_else(|| disruption_limit_exceeded(job, &incident, old_status, now))
+        .or_else(|| start_deadline_exceeded(job, replicas, old_status, now))
+        .or_else(|| termination_timeout_exceeded(job, replicas, now));
     if let Some(finish) = finish {
         return Decision::Finish(finish);
     }
-    let restart = restart_after_failure(job, replicas)
+    let restart = restart_after_failure(job, replicas, &incident)
         .or_else(|| restart_for_changed_spec(replicas))
-        .or_else(|| restart_for_lost_worker(replicas, old_status));
-    if let Some(restart) = restart {
-        return Decision::Restart(restart);
-    }
-    let delay = creation_delay(replicas, old_status, now);
-    match restart_for_template_version(replicas, delay) {
+        .or_else(|| restart_for_lost_worker(replicas, &incident));
+    match restart {
         Some(restart) => Decision::Restart(restart),
-        None => Decision::SyncPods(delay),
+        None => Decision::SyncPods { delay: creation_delay(job, replicas, old_status, now), charge: incident.charge },
     }
 }
 
 /// When the job fails for running too long, if it has a limit and has started.
 pub fn deadline(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time> {
-    let start = status.start_time.as_deref().and_then(Time::parse)?;
-    job.active_deadline_seconds().map(|seconds| start.plus(seconds))
+    after(status.start_time.as_ref(), job.active_deadline_seconds())
 }
 
-fn ended_by_itself(job: &Job<'_>, replicas: &Replicas<'_>) -> Option<Finish> {
-    if let Some(message) = success(job, replicas) {
-        return Some(Finish { phase: Phase::Succeeded, reason: "TrainingJobSucceeded", message });
+/// When the job fails for not getting started, if it has a limit and waits for its Pods.
+pub fn start_deadline(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time> {
+    after(status.starting_since.as_ref(), job.start_deadline_seconds())
+}
+
+/// When restarts no longer count, if the job runs and has had one.
+pub fn backoff_reset(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time> {
+    let has_restarted = status.restart_count > 0;
+    after(status.running_since.as_ref(), job.backoff_reset_seconds()).filter(|_| has_restarted)
+}
+
+/// How many seconds after the begin of a restart its Pods are created: the first one at once, others of a row later and later.
+pub fn restart_delay(old_status: &TrainingJobStatus, now: Time) -> u32 {
+    if old_status.last_restart_time.is_none() || has_been_well(old_status, now) {
+        return 0;
     }
-    let failures = final_failures(job, replicas);
-    if failures.is_empty() {
-        return None;
-    }
-    let message = format!("failed for good: {}", list_with_exit_codes(job, &failures));
-    Some(Finish { phase: Phase::Failed, reason: "TrainingJobFailed", message })
+    old_status.restart_delay_seconds.saturating_mul(2).clamp(INITIAL_BACKOFF, MAX_BACKOFF)
+}
+
+/// How many times in a row the job has been disrupted, with a disruption that happens now.
+pub fn disruptions(old_status: &TrainingJobStatus, now: Time) -> u32 {
+    if has_been_well(old_status, now) { 1 } else { old_status.disruption_count.saturating_add(1) }
+}
+
+fn has_been_well(old_status: &TrainingJobStatus, now: Time) -> bool {
+    after(old_status.running_since.as_ref(), Some(WELL_AFTER)).is_some_and(|well| now >= well)
+}
+
+/// The time so many seconds after another, where both are known.
+fn after(since: Option<&String>, seconds: Option<u32>) -> Option<Time> {
+    Some(Time::parse(since?)?.plus(seconds?))
+}
+
+fn failed(reason: &'static str, message: String) -> Finish {
+    Finish { phase: Phase::Failed, reason, message }
+}
+
+fn succeeded(job: &Job<'_>, replicas: &Replicas<'_>) -> Option<Finish> {
+    let message = success(job, replicas)?;
+    Some(Finish { phase: Phase::Succeeded, reason: "TrainingJobSucceeded", message })
+}
+
+fn failed_for_good(job: &Job<'_>, incident: &Incident<'_, '_>) -> Option<Finish> {
+    let is_final = incident.treatment == Treatment::FailJob;
+    let message = || format!("failed for good: {}", list_with_exit_codes(job, &incident.failed));
+    is_final.then(|| failed("TrainingJobFailed", message()))
 }
 
 fn deadline_exceeded(job: &Job<'_>, old_status: &TrainingJobStatus, now: Time) -> Option<Finish> {
     let limit = job.active_deadline_seconds()?;
     let is_exceeded = deadline(job, old_status).is_some_and(|deadline| now >= deadline);
-    let message = format!("the job ran longer than its activeDeadlineSeconds of {limit}");
-    is_exceeded.then_some(Finish { phase: Phase::Failed, reason: "DeadlineExceeded", message })
+    let message = || format!("the job ran longer than its activeDeadlineSeconds of {limit}");
+    is_exceeded.then(|| failed("DeadlineExceeded", message()))
 }
 
-/// Counts the restarts so far with those that the present failures would need, or with those that the kubelet made by itself.
-fn backoff_limit_exceeded(job: &Job<'_>, replicas: &Replicas<'_>, old_status: &TrainingJobStatus) -> Option<Finish> {
+/// One rule for all restarts: those so far, with those that the kubelet has just made or that the failures ask for, may be as many
+/// as the limit.
+fn backoff_limit_exceeded(
+    job: &Job<'_>,
+    incident: &Incident<'_, '_>,
+    old_status: &TrainingJobStatus,
+) -> Option<Finish> {
     let limit = job.backoff_limit();
-    let failures = retried_failures(job, replicas);
-    let by_failures = !failures.is_empty() && old_status.restart_count + restarts_needed(replicas, &failures) > limit;
-    let container_restarts = container_restarts(job, replicas);
-    // The kubelet has made these restarts already, so the limit is used up when it is reached. A limit of 0 allows none, and
-    // the first one ends the job.
-    let by_kubelet = container_restarts > 0 && old_status.restart_count + container_restarts >= limit.max(1);
-    if !by_failures && !by_kubelet {
+    let restarts = incident.charge.restarts;
+    if restarts == 0 || old_status.restart_count.saturating_add(restarts) <= limit {
         return None;
     }
-    let last = match failures.is_empty() {
+    let last = match incident.failed.is_empty() {
         true => String::new(),
-        false => format!("; last: {}", list_with_exit_codes(job, &failures)),
+        false => format!("; last: {}", list_with_exit_codes(job, &incident.failed)),
     };
-    let message = format!("the backoffLimit of {limit} is used up{last}");
-    Some(Finish { phase: Phase::Failed, reason: "BackoffLimitExceeded", message })
+    Some(failed("BackoffLimitExceeded", format!("the backoffLimit of {limit} is used up{last}")))
 }
 
-/// How many restarts some failures need: one for each, or a single one for the whole job.
-fn restarts_needed(replicas: &Replicas<'_>, failures: &[&Replica<'_>]) -> u32 {
-    let count = u32::try_from(failures.len()).unwrap_or(u32::MAX);
-    if replicas.restart_scope == RestartScope::Job { count.min(1) } else { count }
-}
-
-/// How many times the kubelet has restarted containers within Pods that stay.
-fn container_restarts(job: &Job<'_>, replicas: &Replicas<'_>) -> u32 {
-    if !matches!(job.restart_policy(), RestartPolicy::Always | RestartPolicy::OnFailure) {
-        return 0;
-    }
-    let staying = replicas.all.iter().filter(|replica| replica.state != ReplicaState::Terminating);
-    let pods = staying.filter_map(|replica| replica.pod);
-    pods.map(|pod| pod.restart_count(job.spec.framework.as_str())).sum()
-}
-
-fn restart_after_failure(job: &Job<'_>, replicas: &Replicas<'_>) -> Option<Restart> {
-    let failures = retried_failures(job, replicas);
-    if failures.is_empty() {
+fn disruption_limit_exceeded(
+    job: &Job<'_>,
+    incident: &Incident<'_, '_>,
+    old_status: &TrainingJobStatus,
+    now: Time,
+) -> Option<Finish> {
+    let limit = job.disruption_limit();
+    if !incident.is_disruption() || disruptions(old_status, now) <= limit {
         return None;
     }
-    let failed_pods = || failures.iter().filter_map(|replica| replica.pod).map(|pod| pod.uid().to_owned()).collect();
-    let (pods, consequence) = match replicas.restart_scope {
-        RestartScope::Job => (replicas.all_uids(), "all workers are restarted"),
-        RestartScope::Worker => (failed_pods(), "they are replaced"),
+    let message = format!("workers were lost or disrupted more than {limit} times in a row, the disruptionLimit");
+    Some(failed("DisruptionLimitExceeded", message))
+}
+
+fn start_deadline_exceeded(
+    job: &Job<'_>,
+    replicas: &Replicas<'_>,
+    old_status: &TrainingJobStatus,
+    now: Time,
+) -> Option<Finish> {
+    let limit = job.start_deadline_seconds()?;
+    let is_exceeded = start_deadline(job, old_status).is_some_and(|deadline| now >= deadline);
+    let message = || {
+        let obstacle = old_status.obstacle().map(|obstacle| format!("; {obstacle}")).unwrap_or_default();
+        format!("not all Pods ran within the startDeadlineSeconds of {limit}{obstacle}")
     };
-    Some(Restart {
-        pods,
-        counted: restarts_needed(replicas, &failures),
-        reason: RestartReason::Failure,
-        message: format!("failed: {}; {consequence}", list_with_exit_codes(job, &failures)),
-    })
+    (is_exceeded && !runs_fully(job, replicas)).then(|| failed("StartDeadlineExceeded", message()))
+}
+
+fn termination_timeout_exceeded(job: &Job<'_>, replicas: &Replicas<'_>, now: Time) -> Option<Finish> {
+    let limit = job.termination_timeout_seconds()?;
+    let mut pods = replicas.all.iter().filter_map(|replica| replica.pod);
+    let stuck = pods.find(|pod| termination::seconds_overdue(pod, now).is_some_and(|seconds| seconds >= limit))?;
+    let message = format!("{}; the terminationTimeoutSeconds are {limit}", termination::sentence(stuck));
+    Some(failed("TerminationTimeoutExceeded", message))
+}
+
+fn restart_after_failure(job: &Job<'_>, replicas: &Replicas<'_>, incident: &Incident<'_, '_>) -> Option<Restart> {
+    if incident.failed.is_empty() {
+        return None;
+    }
+    let uid = |replica: &&Replica<'_>| replica.pod.map(|pod| pod.uid().to_owned());
+    let (pods, consequence) = match job.restart_scope() {
+        RestartScope::Job => (replicas.all_uids(), "all workers are restarted"),
+        RestartScope::Worker => (incident.failed.iter().filter_map(uid).collect(), "they are replaced"),
+    };
+    let list = list_with_exit_codes(job, &incident.failed);
+    let (reason, message) = match (incident.treatment, incident.lost) {
+        (Treatment::Ignore, Some(lost)) => {
+            (RestartReason::WorkerLost, format!("{} is gone; then failed: {list}; {consequence}", lost.pod_name))
+        }
+        (Treatment::Ignore, None) => (RestartReason::Disruption, format!("disrupted: {list}; {consequence}")),
+        _ => (RestartReason::Failure, format!("failed: {list}; {consequence}")),
+    };
+    Some(Restart { pods, charge: incident.charge, reason, message })
 }
 
 fn restart_for_changed_spec(replicas: &Replicas<'_>) -> Option<Restart> {
-    let message = "the spec has changed; all Pods are made anew";
-    let is_due = replicas.has_pods_of_other_spec;
-    is_due.then(|| uncounted_restart_of_all(replicas, RestartReason::SpecChanged, message.to_owned()))
+    replicas.has_pods_of_other_spec.then(|| Restart {
+        pods: replicas.all_uids(),
+        charge: Charge::default(),
+        reason: RestartReason::SpecChanged,
+        message: "the spec has changed; all Pods are made anew".to_owned(),
+    })
 }
 
 /// Workers that cannot go on without each other are all restarted when the Pod of one of them is gone.
-fn restart_for_lost_worker(replicas: &Replicas<'_>, old_status: &TrainingJobStatus) -> Option<Restart> {
-    let lost = replicas.all.iter().find(|replica| replica.is_lost)?;
-    let others_are_active = replicas.any(ReplicaState::Pending) || replicas.any(ReplicaState::Running);
-    let is_due = replicas.restart_scope == RestartScope::Job && old_status.start_time.is_some() && others_are_active;
-    let message = || format!("{} is gone; all workers are restarted", lost.pod_name);
-    is_due.then(|| uncounted_restart_of_all(replicas, RestartReason::WorkerLost, message()))
+fn restart_for_lost_worker(replicas: &Replicas<'_>, incident: &Incident<'_, '_>) -> Option<Restart> {
+    let lost = incident.lost?;
+    Some(Restart {
+        pods: replicas.all_uids(),
+        charge: incident.charge,
+        reason: RestartReason::WorkerLost,
+        message: format!("{} is gone; all workers are restarted", lost.pod_name),
+    })
 }
 
-/// Pods of another template version cannot be returned as they are, and whatever is not returned is deleted. So no Pod can be
-/// created or removed beside them: all are replaced.
-fn restart_for_template_version(replicas: &Replicas<'_>, delay: Option<CreationDelay>) -> Option<Restart> {
-    let creates_pods = delay.is_none() && replicas.any(ReplicaState::Missing);
-    let message = "Pods that another version of the plugin made are made anew, for one of them must be";
-    let is_due = replicas.has_pods_of_other_template_version && (creates_pods || replicas.has_surplus_pods);
-    is_due.then(|| uncounted_restart_of_all(replicas, RestartReason::PluginChanged, message.to_owned()))
-}
-
-/// A restart that does not count against the backoff limit, since nothing failed.
-fn uncounted_restart_of_all(replicas: &Replicas<'_>, reason: RestartReason, message: String) -> Restart {
-    Restart { pods: replicas.all_uids(), counted: 0, reason, message }
-}
-
-fn creation_delay(replicas: &Replicas<'_>, old_status: &TrainingJobStatus, now: Time) -> Option<CreationDelay> {
+fn creation_delay(
+    job: &Job<'_>,
+    replicas: &Replicas<'_>,
+    old_status: &TrainingJobStatus,
+    now: Time,
+) -> Option<CreationDelay> {
     // New workers would connect to old ones that are shut down a moment later.
-    if replicas.restart_scope == RestartScope::Job && replicas.any(ReplicaState::Terminating) {
+    if job.restart_scope() == RestartScope::Job && replicas.any(ReplicaState::Terminating) {
         return Some(CreationDelay::UntilOldPodsAreGone);
     }
-    let last_restart = old_status.last_restart_time.as_deref().and_then(Time::parse)?;
-    let seconds_left = last_restart.plus(backoff(old_status.restart_count)).since(now);
+    let begin = after(old_status.last_restart_time.as_ref(), Some(old_status.restart_delay_seconds))?;
+    let seconds_left = begin.since(now);
     (seconds_left > 0).then_some(CreationDelay::Backoff(seconds_left))
-}
-
-/// How many seconds after the begin of a restart its Pods are created.
-fn backoff(restarts: u32) -> u32 {
-    match restarts {
-        0 | 1 => 0,
-        more => INITIAL_BACKOFF.saturating_mul(1 << (more - 2).min(16)).min(MAX_BACKOFF),
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::backoff;
+    use super::{TrainingJobStatus, restart_delay};
+    use crate::time::Time;
 
     #[test]
     fn the_first_restart_is_at_once_and_later_ones_wait_longer() {
-        let backoffs = [0, 1, 2, 3, 4, 5, 6, 7, 8, 100].map(backoff);
-        assert_eq!(backoffs, [0, 0, 10, 20, 40, 80, 160, 300, 300, 300]);
+        let now = Time::parse("2026-01-01T00:20:00Z");
+        let text = |time: &str| Some(time.to_owned());
+        let mut status = TrainingJobStatus::default();
+        let mut delays = Vec::new();
+        for _ in 0..8 {
+            status.restart_delay_seconds = now.map(|now| restart_delay(&status, now)).unwrap_or_default();
+            status.last_restart_time = text("2026-01-01T00:19:00Z");
+            delays.push(status.restart_delay_seconds);
+        }
+        assert_eq!(delays, [0, 10, 20, 40, 80, 160, 300, 300]);
+        for (running_since, expected) in [("2026-01-01T00:10:01Z", 300), ("2026-01-01T00:10:00Z", 0)] {
+            status.running_since = text(running_since);
+            assert_eq!(now.map(|now| restart_delay(&status, now)), Some(expected), "{running_since}");
+        }
     }
 }

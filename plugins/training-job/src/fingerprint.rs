@@ -6,11 +6,7 @@ use crate::restart_policy::pod_restart_policy;
 use pilothouse_pods::hash::{FNV_OFFSET_BASIS, fnv_1a};
 use pilothouse_pods::observed_pod::ObservedPod;
 
-/// The version of the template by which this plugin makes Pods of a spec. Raise it with every change of the template. Pods of
-/// another template version are left alone until something must be replaced anyway.
-pub const TEMPLATE_VERSION: u32 = 1;
-
-/// The annotation of a Pod with its template version and the fingerprint of the spec it was made from.
+/// The annotation of a Pod with the fingerprint of the spec it was made from.
 pub const ANNOTATION: &str = "ml.example.com/template";
 
 /// The fingerprint of those fields of a spec that Pods are made from.
@@ -18,6 +14,10 @@ pub fn fingerprint(spec: &TrainingJobSpec) -> String {
     let mut template = spec.clone();
     template.run_policy = None;
     template.success_policy = None;
+    // The scheduler reads these of the PodGroup, and no Pod has them.
+    if let Some(gang) = &mut template.gang_scheduling {
+        (gang.min_member, gang.queue, gang.schedule_timeout_seconds) = (None, None, None);
+    }
     // Pods of an elastic job do not contain the number of workers, so scaling must not replace them.
     if template.elastic.is_some() {
         template.workers = 0;
@@ -28,42 +28,16 @@ pub fn fingerprint(spec: &TrainingJobSpec) -> String {
     format!("{hash:016x}")
 }
 
-/// How the template of an observed Pod compares with that of the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TemplateMatch {
-    /// The Pod is as this plugin would make it now.
-    Current,
-    /// The Pod was made from the same spec by another template version.
-    OtherTemplateVersion,
-    /// The Pod was made from another spec.
-    OtherSpec,
-}
-
-/// The annotation's value for Pods that are made now.
-pub fn annotation(fingerprint: &str) -> String {
-    format!("{TEMPLATE_VERSION}-{fingerprint}")
-}
-
-/// How the template of an observed Pod compares with that of its job.
-pub fn template_match(pod: &ObservedPod, fingerprint: &str) -> TemplateMatch {
-    compare(pod.annotation(ANNOTATION), fingerprint)
-}
-
-/// Compares the annotation of an observed Pod with the fingerprint of its job.
-fn compare(annotation: Option<&str>, fingerprint: &str) -> TemplateMatch {
-    match annotation.and_then(|annotation| annotation.split_once('-')) {
-        // Somebody removed or damaged the annotation. That alone must not restart the job; the host puts it back.
-        None => TemplateMatch::Current,
-        Some((_, other)) if other != fingerprint => TemplateMatch::OtherSpec,
-        Some((version, _)) if version.parse() == Ok(TEMPLATE_VERSION) => TemplateMatch::Current,
-        Some(_) => TemplateMatch::OtherTemplateVersion,
-    }
+/// Whether a Pod was made from another spec than that of this fingerprint.
+pub fn is_of_other_spec(pod: &ObservedPod, fingerprint: &str) -> bool {
+    // Somebody may have removed the annotation. That alone must not restart the job.
+    pod.annotation(ANNOTATION).is_some_and(|of_pod| of_pod != fingerprint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Elastic, Framework, RestartPolicy, RunPolicy, SuccessPolicy};
+    use crate::api::{Elastic, Framework, GangScheduler, GangScheduling, RestartScope, RunPolicy, SuccessPolicy};
     use std::collections::BTreeMap;
 
     fn spec() -> TrainingJobSpec {
@@ -85,13 +59,13 @@ mod tests {
 
     #[test]
     fn changes_with_every_field_that_pods_are_made_from() {
-        let always = RunPolicy { restart_policy: Some(RestartPolicy::Always), ..RunPolicy::default() };
+        let alone = RunPolicy { restart_scope: Some(RestartScope::Worker), ..RunPolicy::default() };
         let changed = [
             ("image", after(|spec| spec.image.push('2'))),
             ("workers", after(|spec| spec.workers = 5)),
             ("port", after(|spec| spec.port = Some(1))),
             ("hyperparameters", after(|spec| spec.hyperparameters = Some(serde_json::Map::new()))),
-            ("the kubelet's restart policy", after(|spec| spec.run_policy = Some(always))),
+            ("the kubelet's restart policy", after(|spec| spec.run_policy = Some(alone))),
         ];
         for (field, changed) in changed {
             assert_ne!(changed, fingerprint(&spec()), "{field}");
@@ -111,6 +85,22 @@ mod tests {
     }
 
     #[test]
+    fn a_gang_may_change_its_queue_and_size_but_not_its_scheduler() {
+        let gang = |scheduler| GangScheduling {
+            scheduler,
+            scheduler_name: None,
+            min_member: None,
+            queue: None,
+            schedule_timeout_seconds: None,
+        };
+        let of = |gang| after(|spec| spec.gang_scheduling = Some(gang));
+        let volcano = of(gang(GangScheduler::Volcano));
+        assert_eq!(of(GangScheduling { queue: Some("q".to_owned()), ..gang(GangScheduler::Volcano) }), volcano);
+        assert_eq!(of(GangScheduling { min_member: Some(3), ..gang(GangScheduler::Volcano) }), volcano);
+        assert_ne!(of(gang(GangScheduler::SchedulerPlugins)), volcano);
+    }
+
+    #[test]
     fn an_elastic_job_can_be_scaled_without_new_pods() {
         let elastic = Elastic { min_workers: 1, max_workers: 8, max_restarts: None, rendezvous_conf: BTreeMap::new() };
         let of = |workers| fingerprint(&TrainingJobSpec { workers, elastic: Some(elastic.clone()), ..spec() });
@@ -121,21 +111,5 @@ mod tests {
     #[test]
     fn is_the_same_in_every_version_of_the_plugin() {
         assert_eq!(fingerprint(&spec()), "0da2c4ebdd3e131f");
-    }
-
-    #[test]
-    fn tells_other_specs_from_other_template_versions() {
-        let cases = [
-            (None, TemplateMatch::Current),
-            (Some("nonsense"), TemplateMatch::Current),
-            (Some("1-ab"), TemplateMatch::Current),
-            (Some("0-ab"), TemplateMatch::OtherTemplateVersion),
-            (Some("2-ab"), TemplateMatch::OtherTemplateVersion),
-            (Some("1-cd"), TemplateMatch::OtherSpec),
-            (Some("0-cd"), TemplateMatch::OtherSpec),
-        ];
-        for (annotation, expected) in cases {
-            assert_eq!(compare(annotation, "ab"), expected, "{annotation:?}");
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! A job as the rest of the plugin sees it: the spec with its defaults filled in. It reads the object and nothing else.
 
 use crate::api::{
-    CleanPodPolicy, Framework, RestartPolicy, RestartScope, RunPolicy, SuccessPolicy, TrainingJob, TrainingJobSpec,
+    CleanPodPolicy, Framework, PodFailureRule, ReplicaType, RestartPolicy, RestartScope, Role, RunPolicy,
+    SuccessPolicy, TrainingJob, TrainingJobSpec,
 };
 use crate::fingerprint::fingerprint;
 use crate::restart_policy::{pod_restart_policy, restart_policy, restart_scope};
@@ -9,16 +10,10 @@ use crate::restart_policy::{pod_restart_policy, restart_policy, restart_scope};
 /// How many restarts a job may have if its spec does not say it: the default of `batch/v1` Jobs.
 const DEFAULT_BACKOFF_LIMIT: u32 = 6;
 
-/// What a replica does in its job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplicaType {
-    /// It trains.
-    Worker,
-    /// It holds parameters for the workers.
-    ParameterServer,
-}
+/// How many times in a row a job may be disrupted if its spec does not say it. With pauses of five minutes, that takes hours.
+const DEFAULT_DISRUPTION_LIMIT: u32 = 100;
 
-/// One worker or parameter server of a job, whether it has a Pod or not.
+/// One member of a job, whether it has a Pod or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaId {
     /// What it does.
@@ -30,7 +25,7 @@ pub struct ReplicaId {
 /// When a job has succeeded. Unlike the field `successPolicy`, it has a value for elastic jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuccessRule {
-    /// When worker 0 has.
+    /// When the chief has.
     Chief,
     /// When all workers have.
     All,
@@ -58,15 +53,53 @@ impl<'o> Job<'o> {
         Self { name: object.name(), namespace: object.namespace(), spec, fingerprint: fingerprint(spec) }
     }
 
-    /// All replicas: workers by number, then parameter servers.
+    /// All replicas: workers by number, then those of the other roles.
     pub fn replicas(&self) -> impl Iterator<Item = ReplicaId> + use<> {
-        let workers = (0..self.spec.workers).map(ReplicaId::worker);
-        workers.chain((0..self.spec.parameter_servers).map(ReplicaId::parameter_server))
+        let counts = ReplicaType::ALL.map(|replica_type| (replica_type, self.count(replica_type)));
+        let ids = |(replica_type, count)| (0..count).map(move |index| ReplicaId { replica_type, index });
+        counts.into_iter().flat_map(ids)
+    }
+
+    /// How many replicas a role has.
+    pub fn count(&self, replica_type: ReplicaType) -> u32 {
+        match replica_type {
+            ReplicaType::Worker => self.spec.workers,
+            ReplicaType::ParameterServer => self.spec.parameter_servers,
+            ReplicaType::Chief | ReplicaType::Evaluator => u32::from(self.role(replica_type).is_some()),
+        }
     }
 
     /// How many replicas there are.
     pub fn replica_count(&self) -> u32 {
-        self.spec.workers + self.spec.parameter_servers
+        ReplicaType::ALL.into_iter().map(|replica_type| self.count(replica_type)).sum()
+    }
+
+    /// What the spec says of a role.
+    pub fn role(&self, replica_type: ReplicaType) -> Option<&'o Role> {
+        self.spec.roles.iter().find(|role| role.name == replica_type)
+    }
+
+    /// How many GPUs each replica of a role has. Parameter servers compute nothing, nor does a chief that coordinates them.
+    pub fn gpus(&self, replica_type: ReplicaType) -> u32 {
+        let default = match replica_type {
+            ReplicaType::ParameterServer => 0,
+            ReplicaType::Chief if self.spec.parameter_servers > 0 => 0,
+            _ => self.spec.gpu_per_worker,
+        };
+        self.role(replica_type).and_then(|role| role.gpus).unwrap_or(default)
+    }
+
+    /// The replica that leads: the chief, or else worker 0.
+    pub fn chief(&self) -> ReplicaId {
+        let has_chief = self.count(ReplicaType::Chief) > 0;
+        ReplicaId { replica_type: if has_chief { ReplicaType::Chief } else { ReplicaType::Worker }, index: 0 }
+    }
+
+    /// Whether workers go on when one of them is gone for good. Without parameter servers or elastic training, each waits for
+    /// all others; `ChiefWorker` in the spec says that this job does not mind.
+    pub fn tolerates_failed_workers(&self) -> bool {
+        let is_given = self.spec.success_policy == Some(SuccessPolicy::ChiefWorker);
+        self.success_rule() == SuccessRule::Chief && (is_given || self.spec.parameter_servers > 0)
     }
 
     /// The name of a replica's Pod, which is also its host name.
@@ -112,6 +145,32 @@ impl<'o> Job<'o> {
         self.run_policy(|policy| policy.backoff_limit).unwrap_or(DEFAULT_BACKOFF_LIMIT)
     }
 
+    /// The rules for failed Pods that go before the restart policy.
+    pub fn failure_rules(&self) -> &'o [PodFailureRule] {
+        let policy = self.spec.run_policy.as_ref().and_then(|policy| policy.pod_failure_policy.as_ref());
+        policy.map(|policy| policy.rules.as_slice()).unwrap_or_default()
+    }
+
+    /// After how many seconds of undisturbed training restarts no longer count.
+    pub fn backoff_reset_seconds(&self) -> Option<u32> {
+        self.run_policy(|policy| policy.backoff_reset_seconds)
+    }
+
+    /// How many times in a row the job may be disrupted before it fails.
+    pub fn disruption_limit(&self) -> u32 {
+        self.run_policy(|policy| policy.disruption_limit).unwrap_or(DEFAULT_DISRUPTION_LIMIT)
+    }
+
+    /// How many seconds the job may take to start.
+    pub fn start_deadline_seconds(&self) -> Option<u32> {
+        self.run_policy(|policy| policy.start_deadline_seconds)
+    }
+
+    /// How many seconds after its grace period a Pod may still exist.
+    pub fn termination_timeout_seconds(&self) -> Option<u32> {
+        self.run_policy(|policy| policy.termination_timeout_seconds)
+    }
+
     /// How many seconds the job may run.
     pub fn active_deadline_seconds(&self) -> Option<u32> {
         self.run_policy(|policy| policy.active_deadline_seconds)
@@ -146,20 +205,5 @@ impl ReplicaId {
     /// A worker.
     pub fn worker(index: u32) -> Self {
         Self { replica_type: ReplicaType::Worker, index }
-    }
-
-    /// A parameter server.
-    pub fn parameter_server(index: u32) -> Self {
-        Self { replica_type: ReplicaType::ParameterServer, index }
-    }
-}
-
-impl ReplicaType {
-    /// As it is in names and labels, and in `TF_CONFIG`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Worker => "worker",
-            Self::ParameterServer => "ps",
-        }
     }
 }

@@ -11,8 +11,33 @@ use crate::conditions::Conditions;
 use crate::job::Job;
 use crate::replica_statuses::summary;
 use crate::transition::StatusTransition;
-use pilothouse_sdk::{Condition, ConditionStatus, Response};
-use serde_json::Value;
+use pilothouse_sdk::{Condition, ConditionStatus, Handling, Options, Response};
+use serde_json::{Value, json};
+
+/// A child that is to exist, and what the host does with it.
+#[derive(Debug)]
+pub struct DesiredChild {
+    object: Value,
+    handling: Handling,
+}
+
+impl DesiredChild {
+    /// It is created, and repaired when it differs.
+    pub fn applied(object: Value) -> Self {
+        Self { object, handling: Handling::Apply }
+    }
+
+    /// It is created and then left as it is: a Pod cannot change, nor can the copy of a ConfigMap.
+    pub fn created(object: Value) -> Self {
+        Self { object, handling: Handling::Create }
+    }
+
+    /// It exists and stays as it is, whatever this version of the plugin would make of the spec.
+    pub fn kept(api_version: &str, kind: &str, name: &str) -> Self {
+        let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
+        Self { object, handling: Handling::Keep }
+    }
+}
 
 /// The children of a response.
 #[derive(Debug, Default)]
@@ -23,7 +48,7 @@ pub enum Children {
     /// Exactly these should exist; the host removes all others.
     Exactly {
         /// The desired children.
-        list: Vec<Value>,
+        list: Vec<DesiredChild>,
         /// Whether this removes Pods on purpose, so that the host does not hold the removal back.
         removes_pods: bool,
     },
@@ -82,7 +107,10 @@ impl<'a> JobResponse<'a> {
         };
         let mut response = transition.report(response).status(&self.status);
         if let Children::Exactly { list, removes_pods } = self.children {
-            response = list.into_iter().fold(response.no_children(), Response::child);
+            let add = |response: Response, child: DesiredChild| {
+                response.child_with(child.object, Options { handling: child.handling, ..Options::default() })
+            };
+            response = list.into_iter().fold(response.no_children(), add);
             response = if removes_pods { response.removes_many() } else { response };
         }
         if let Some(seconds) = self.requeue_after {
@@ -97,16 +125,26 @@ impl<'a> JobResponse<'a> {
         Some(Condition::new("Stalled", ConditionStatus::IsTrue, &*failed.reason, &*failed.message))
     }
 
-    /// The job is ready while it runs and when it has succeeded.
+    /// The job is ready while all of it runs that it needs, and when it has succeeded.
     fn ready(&self) -> Condition {
         // `Restarting` comes before `Running`: some workers may run while others are restarted.
         let decisive = ["Succeeded", "Failed", "Suspended", "Restarting", "Running"];
-        match decisive.iter().find_map(|condition_type| self.conditions.find_true(condition_type)) {
+        let decisive = decisive.iter().find_map(|condition_type| self.conditions.find_true(condition_type));
+        let not_ready =
+            |reason: &str, message: String| Condition::new("Ready", ConditionStatus::IsFalse, reason, message);
+        match decisive {
+            None => not_ready("TrainingJobPending", summary(&self.status)),
+            Some(running) if running.condition_type == "Running" && self.status.running_since.is_none() => {
+                not_ready("WorkersPending", summary(&self.status))
+            }
+            Some(restarting) if restarting.condition_type == "Restarting" => {
+                let obstacle = self.status.obstacle().map(|obstacle| format!("; {obstacle}")).unwrap_or_default();
+                not_ready(&restarting.reason, format!("{}{obstacle}", restarting.message))
+            }
             Some(decisive) => {
                 let is_ready = matches!(&*decisive.condition_type, "Succeeded" | "Running");
                 Condition::when("Ready", is_ready, &*decisive.reason, &*decisive.message)
             }
-            None => Condition::new("Ready", ConditionStatus::IsFalse, "TrainingJobPending", summary(&self.status)),
         }
     }
 }

@@ -5,8 +5,9 @@
 //! One call goes through these files:
 //!
 //! 1. `reconcile.rs` chooses between a job that is refused, finished (`finished.rs`), suspended (`suspended.rs`) or active.
-//! 2. `active.rs` handles an active job: `replicas.rs` matches the observed Pods with the status, `decision.rs` decides what
-//!    happens next, `preconditions.rs` says what the job still waits for.
+//! 2. `active.rs` handles an active job: `replicas.rs` matches the observed Pods with the status, `incident.rs` says what has
+//!    happened to them and `failure.rs` what becomes of a failure, `decision.rs` decides what happens next, `preconditions.rs`
+//!    says what the job still waits for.
 //! 3. `children/` makes the desired children.
 //! 4. `job_response.rs` puts the response together; `transition.rs` adds the Events and measurements of what is new in the
 //!    status.
@@ -20,9 +21,11 @@ mod conditions;
 #[cfg(feature = "crd")]
 pub mod crd;
 mod decision;
+mod failure;
 mod finalize;
 mod fingerprint;
 mod finished;
+mod incident;
 mod job;
 mod job_response;
 mod outcome;
@@ -32,6 +35,7 @@ mod replica_statuses;
 mod replicas;
 mod restart_policy;
 mod suspended;
+mod termination;
 mod time;
 mod transition;
 mod validate;
@@ -46,7 +50,7 @@ pilothouse_sdk::plugin! {
     reconciles: "ml.example.com/v1alpha1" "TrainingJob",
     children: [
         "v1" "ConfigMap",
-        "v1" "Pod" reads ["/metadata/annotations", "/status"],
+        "v1" "Pod" reads ["/metadata/annotations", "/metadata/deletionGracePeriodSeconds", "/spec/nodeName", "/status"],
         "v1" "Service" reads ["/metadata/uid"],
         "scheduling.volcano.sh/v1beta1" "PodGroup",
         "scheduling.x-k8s.io/v1alpha1" "PodGroup",

@@ -1,42 +1,54 @@
-//! Whether a job has ended by itself: the rules of success, and of failures that are not retried. Pure.
+//! Whether a job runs, and whether it has ended by itself with success. Pure.
 
-use crate::api::RestartPolicy;
-use crate::job::{Job, ReplicaType, SuccessRule};
+use crate::api::ReplicaType;
+use crate::failure::{Treatment, container, is_decisive, treatment};
+use crate::job::{Job, SuccessRule};
 use crate::replicas::{Replica, ReplicaState, Replicas};
-
-/// Exit codes from here on say that a signal killed the container: 128 plus the signal's number.
-const FIRST_SIGNAL_EXIT_CODE: i32 = 128;
 
 /// Why the job has succeeded, if it has.
 pub fn success(job: &Job<'_>, replicas: &Replicas<'_>) -> Option<String> {
     let has_succeeded = |replica: &Replica<'_>| replica.state == ReplicaState::Succeeded;
-    let mut workers = replicas.workers();
+    let trainers = || replicas.all.iter().filter(|replica| is_trainer(replica));
     match job.success_rule() {
-        SuccessRule::Chief if workers.next().is_some_and(has_succeeded) => Some("worker 0 has succeeded".to_owned()),
-        SuccessRule::All if workers.all(has_succeeded) => Some(format!("{} workers have succeeded", job.spec.workers)),
-        SuccessRule::Any => {
-            let first = workers.find(|worker| has_succeeded(worker))?;
-            Some(format!("worker {} has succeeded", first.id.index))
+        SuccessRule::Chief => {
+            let chief = replicas.get(job.chief()).filter(|chief| has_succeeded(chief))?;
+            Some(format!("{} {} has succeeded", chief.id.replica_type.as_str(), chief.id.index))
         }
-        _ => None,
+        SuccessRule::All => {
+            trainers().all(has_succeeded).then(|| format!("{} workers have succeeded", trainers().count()))
+        }
+        SuccessRule::Any => {
+            let first = trainers().find(|worker| has_succeeded(worker))?;
+            Some(format!("{} {} has succeeded", first.id.replica_type.as_str(), first.id.index))
+        }
     }
 }
 
-/// The replicas whose failure is not retried and ends the job.
-pub fn final_failures<'g, 'r>(job: &Job<'_>, replicas: &'g Replicas<'r>) -> Vec<&'g Replica<'r>> {
-    let is_final = |replica: &&Replica<'_>| !is_retried(job, replica) && is_decisive(job, replica);
-    failed(replicas).filter(is_final).collect()
-}
-
-/// The replicas whose failure is retried.
-pub fn retried_failures<'g, 'r>(job: &Job<'_>, replicas: &'g Replicas<'r>) -> Vec<&'g Replica<'r>> {
-    failed(replicas).filter(|replica| is_retried(job, replica)).collect()
-}
-
-/// Whether one of the workers that decide about the job runs.
+/// Whether one of the replicas that decide about the job runs, as the condition `Running` of Kubeflow's operator means it.
 pub fn is_running(job: &Job<'_>, replicas: &Replicas<'_>) -> bool {
-    let deciding = if job.success_rule() == SuccessRule::Chief { 1 } else { usize::MAX };
-    replicas.workers().take(deciding).any(|worker| worker.state == ReplicaState::Running)
+    let is_running = |replica: &Replica<'_>| replica.state == ReplicaState::Running;
+    match job.success_rule() {
+        SuccessRule::Chief => replicas.get(job.chief()).is_some_and(is_running),
+        SuccessRule::All | SuccessRule::Any => replicas.workers().any(is_running),
+    }
+}
+
+/// Whether all replicas run that the job needs to get on. An elastic job needs the smallest number of its workers; failures that are
+/// tolerated are not waited for.
+pub fn runs_fully(job: &Job<'_>, replicas: &Replicas<'_>) -> bool {
+    let is_running_or_done = |replica: &&Replica<'_>| replica.runs() || replica.state == ReplicaState::Succeeded;
+    let has_failed_for_good = |replica: &Replica<'_>| {
+        let is_final = replica.pod.is_some_and(|pod| treatment(job, pod) == Treatment::FailJob);
+        replica.state == ReplicaState::Failed && is_final && !is_decisive(job, replica)
+    };
+    let is_needed = |replica: &&Replica<'_>| !has_failed_for_good(replica);
+    match &job.spec.elastic {
+        Some(elastic) => replicas.workers().filter(is_running_or_done).count() >= elastic.min_workers as usize,
+        None => {
+            let some_run = replicas.all.iter().any(Replica::runs);
+            some_run && replicas.all.iter().filter(is_needed).all(|replica| is_running_or_done(&replica))
+        }
+    }
 }
 
 /// Names of replicas with their exit codes: `mnist-worker-1 (exit code 137), mnist-worker-2 and 3 more`.
@@ -53,27 +65,11 @@ pub fn list_with_exit_codes(job: &Job<'_>, replicas: &[&Replica<'_>]) -> String 
     }
 }
 
-fn failed<'g, 'r>(replicas: &'g Replicas<'r>) -> impl Iterator<Item = &'g Replica<'r>> {
-    replicas.all.iter().filter(|replica| replica.state == ReplicaState::Failed)
-}
-
-/// Whether a failure of this replica ends the job. Where the chief alone decides, other workers may fail. Without a parameter
-/// server, no worker gets on.
-fn is_decisive(job: &Job<'_>, replica: &Replica<'_>) -> bool {
-    replica.id.replica_type == ReplicaType::ParameterServer
-        || replica.id.index == 0
-        || job.success_rule() != SuccessRule::Chief
-}
-
-fn is_retried(job: &Job<'_>, replica: &Replica<'_>) -> bool {
-    match job.restart_policy() {
-        RestartPolicy::Always | RestartPolicy::OnFailure => true,
-        RestartPolicy::Never => false,
-        // A Pod without an exit code did not fail by itself: it was evicted, or its node is gone.
-        RestartPolicy::ExitCode => exit_code(job, replica).is_none_or(|code| code >= FIRST_SIGNAL_EXIT_CODE),
-    }
+/// Whether a replica trains: a worker, or a chief beside workers.
+fn is_trainer(replica: &Replica<'_>) -> bool {
+    matches!(replica.id.replica_type, ReplicaType::Worker | ReplicaType::Chief)
 }
 
 fn exit_code(job: &Job<'_>, replica: &Replica<'_>) -> Option<i32> {
-    replica.pod.and_then(|pod| pod.exit_code(job.spec.framework.as_str()))
+    replica.pod.and_then(|pod| pod.exit_code(container(job)))
 }

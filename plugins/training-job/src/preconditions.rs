@@ -32,7 +32,7 @@ pub fn unmet_precondition(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Er
     if let Some(unmet) = missing_or_too_large_config_maps(job)? {
         return Ok(Some(unmet));
     }
-    missing_admission(job)
+    unmet_admission(job)
 }
 
 fn blocks_everything(reason: &'static str, message: String) -> UnmetPrecondition {
@@ -73,7 +73,11 @@ fn missing_or_too_large_config_maps(job: &Job<'_>) -> Result<Option<UnmetPrecond
     Ok(Some(blocks_everything("ConfigMapsTooLarge", message)))
 }
 
-fn missing_admission(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
+/// Why the gang scheduler keeps a job from starting, if it does.
+///
+/// # Errors
+/// The lookup of the PodGroup fails.
+pub fn unmet_admission(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
     Ok(match admission(job)? {
         Admission::Admitted => None,
         Admission::Pending => Some(UnmetPrecondition {

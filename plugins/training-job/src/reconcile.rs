@@ -28,10 +28,11 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
         return Ok(refuse(&job, old_status, &error));
     }
     if job.is_suspended() {
-        return Ok(suspended::respond(&job, old_status));
+        return suspended::respond(&job, old_status);
     }
     let now = Time::now()?;
-    ActiveJob { job: &job, old_status, pods: &pods, config_maps: &config_maps, now }.respond()
+    let refused = request.refused();
+    ActiveJob { job: &job, old_status, pods: &pods, config_maps: &config_maps, refused, now }.respond()
 }
 
 /// The response for an invalid spec. Pods that run are left alone until the spec is corrected.

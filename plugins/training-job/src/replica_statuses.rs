@@ -1,26 +1,83 @@
 //! The part of the status that is about single replicas, and a sentence about all of them. It says nothing of the job's phase
 //! and conditions.
 
-use crate::api::{TrainingJobStatus, WorkerStatus};
-use crate::job::{Job, ReplicaType};
+use crate::api::{ReplicaType, TrainingJobStatus, WorkerStatus};
+use crate::failure::container;
+use crate::job::Job;
 use crate::replicas::{Replica, ReplicaState, Replicas};
+use crate::termination;
+use crate::time::Time;
 use pilothouse_pods::observed_pod::ObservedPod;
+use pilothouse_sdk::RefusedChild;
 
 /// The most bytes of a Pod's own message that the status repeats.
 const MAX_MESSAGE_BYTES: usize = 256;
 
-/// Updates the status of every replica, and the counts of workers.
-pub fn update_replica_statuses(status: &mut TrainingJobStatus, job: &Job<'_>, replicas: &Replicas<'_>) {
-    let statuses_of = |replica_type| {
-        let of_type = replicas.all.iter().filter(move |replica| replica.id.replica_type == replica_type);
-        of_type.map(|replica| replica_status(job, replica)).collect()
-    };
-    status.worker_statuses = statuses_of(ReplicaType::Worker);
-    status.parameter_server_statuses = statuses_of(ReplicaType::ParameterServer);
-    status.replicas = count(replicas.workers().filter(|worker| has_staying_pod(worker)).count());
-    status.active = count(replicas.count_workers(ReplicaState::Running));
-    status.succeeded = count(replicas.count_workers(ReplicaState::Succeeded));
-    status.failed = count(replicas.count_workers(ReplicaState::Failed));
+/// The reason of a replica whose Pod the API server refuses.
+pub const FAILED_CREATE: &str = "FailedCreatePod";
+
+/// The reason of a replica whose old Pod does not go.
+pub const FAILED_DELETE: &str = "FailedDeletePod";
+
+/// What the statuses of replicas are made from.
+pub struct Observation<'a> {
+    /// The job.
+    pub job: &'a Job<'a>,
+    /// Its replicas.
+    pub replicas: &'a Replicas<'a>,
+    /// The children that could not be written.
+    pub refused: &'a [RefusedChild],
+    /// The time of this call.
+    pub now: Time,
+}
+
+impl Observation<'_> {
+    /// Updates the status of every replica, and the counts of workers.
+    pub fn update(&self, status: &mut TrainingJobStatus) {
+        status.worker_statuses = self.statuses_of(ReplicaType::Worker);
+        status.parameter_server_statuses = self.statuses_of(ReplicaType::ParameterServer);
+        status.chief_statuses = self.statuses_of(ReplicaType::Chief);
+        status.evaluator_statuses = self.statuses_of(ReplicaType::Evaluator);
+        status.replicas = count(self.replicas.workers().filter(|worker| worker.has_staying_pod()).count());
+        status.active = count(self.replicas.count_workers(ReplicaState::Running));
+        status.succeeded = count(self.replicas.count_workers(ReplicaState::Succeeded));
+        status.failed = count(self.replicas.count_workers(ReplicaState::Failed));
+    }
+
+    fn statuses_of(&self, replica_type: ReplicaType) -> Vec<WorkerStatus> {
+        let of_type = self.replicas.all.iter().filter(move |replica| replica.id.replica_type == replica_type);
+        of_type.map(|replica| self.status_of(replica)).collect()
+    }
+
+    fn status_of(&self, replica: &Replica<'_>) -> WorkerStatus {
+        let with_status = |status: &str| WorkerStatus {
+            worker_id: replica.id.index,
+            pod_name: replica.pod_name.clone(),
+            status: status.to_owned(),
+            ..WorkerStatus::default()
+        };
+        match (replica.pod, replica.state) {
+            (Some(pod), ReplicaState::Terminating) => self.with_stuck_deletion(with_status("Terminating"), pod),
+            (Some(pod), _) => with_pod_details(with_status(pod.display_status()), self.job, pod),
+            // Its Pod is garbage-collected; the last status keeps what was known of it.
+            (None, ReplicaState::Succeeded) => replica.last_status.cloned().unwrap_or_else(|| with_status("Succeeded")),
+            (None, _) => self.with_refusal(with_status("Missing")),
+        }
+    }
+
+    fn with_stuck_deletion(&self, status: WorkerStatus, pod: &ObservedPod) -> WorkerStatus {
+        if !termination::is_stuck(pod, self.now) {
+            return status;
+        }
+        WorkerStatus { reason: Some(FAILED_DELETE.to_owned()), message: Some(termination::sentence(pod)), ..status }
+    }
+
+    fn with_refusal(&self, status: WorkerStatus) -> WorkerStatus {
+        let is_its = |refused: &&RefusedChild| refused.kind.kind == "Pod" && refused.name == status.pod_name;
+        let Some(refused) = self.refused.iter().find(is_its) else { return status };
+        let message = cut(&format!("{}: {}", refused.reason, refused.message)).to_owned();
+        WorkerStatus { reason: Some(FAILED_CREATE.to_owned()), message: Some(message), ..status }
+    }
 }
 
 /// How many workers run, and what is wrong with the first replica in trouble.
@@ -32,9 +89,8 @@ pub fn summary(status: &TrainingJobStatus) -> String {
             text.push_str(&format!(", {count} {what}"));
         }
     }
-    if let Some(replica) = status.replica_statuses().find(|replica| replica.reason.is_some()) {
-        text.push_str(&format!("; {}: {}", replica.pod_name, replica.reason.as_deref().unwrap_or_default()));
-        text.push_str(&replica.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default());
+    if let Some(obstacle) = status.obstacle() {
+        text.push_str(&format!("; {obstacle}"));
     }
     text
 }
@@ -43,36 +99,19 @@ fn count(replicas: usize) -> u32 {
     u32::try_from(replicas).unwrap_or(u32::MAX)
 }
 
-fn has_staying_pod(replica: &Replica<'_>) -> bool {
-    replica.pod.is_some() && replica.state != ReplicaState::Terminating
-}
-
-fn replica_status(job: &Job<'_>, replica: &Replica<'_>) -> WorkerStatus {
-    let with_status = |status: &str| WorkerStatus {
-        worker_id: replica.id.index,
-        pod_name: replica.pod_name.clone(),
-        status: status.to_owned(),
-        ..WorkerStatus::default()
-    };
-    match (replica.pod, replica.state) {
-        (Some(_), ReplicaState::Terminating) => with_status("Terminating"),
-        (Some(pod), _) => with_pod_details(with_status(pod.display_status()), job, pod),
-        // Its Pod is garbage-collected; the last status keeps what was known of it.
-        (None, ReplicaState::Succeeded) => replica.last_status.cloned().unwrap_or_else(|| with_status("Succeeded")),
-        (None, _) => with_status("Missing"),
-    }
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)]
 }
 
 fn with_pod_details(status: WorkerStatus, job: &Job<'_>, pod: &ObservedPod) -> WorkerStatus {
-    let container = job.spec.framework.as_str();
     let cause = pod.cause();
-    let cut = |text: &str| text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)].to_owned();
-    let unless_empty = |text: &str| (!text.is_empty()).then(|| cut(text));
+    let unless_empty = |text: &str| (!text.is_empty()).then(|| cut(text).to_owned());
+    let last_exit_code = || pod.last_end(container(job)).map(|end| end.exit_code).filter(|code| *code != 0);
     WorkerStatus {
         reason: unless_empty(cause.reason),
         message: unless_empty(cause.message),
-        exit_code: pod.exit_code(container),
-        restarts: Some(pod.restart_count(container)).filter(|restarts| *restarts > 0),
+        exit_code: pod.exit_code(container(job)).or_else(last_exit_code),
+        restarts: Some(pod.restart_count(container(job))).filter(|restarts| *restarts > 0),
         pod_uid: Some(pod.uid().to_owned()),
         ..status
     }

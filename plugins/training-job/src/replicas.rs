@@ -1,8 +1,8 @@
 //! The replicas of a job as they are: the observed Pods, matched with the last status. It decides nothing.
 
-use crate::api::{RestartScope, TrainingJobStatus, WorkerStatus};
-use crate::fingerprint::{TemplateMatch, template_match};
-use crate::job::{Job, ReplicaId, ReplicaType};
+use crate::api::{ReplicaType, TrainingJobStatus, WorkerStatus};
+use crate::fingerprint::is_of_other_spec;
+use crate::job::{Job, ReplicaId};
 use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub enum ReplicaState {
     Failed,
 }
 
-/// A worker or parameter server.
+/// One member of a job.
 #[derive(Debug)]
 pub struct Replica<'r> {
     /// Which one it is.
@@ -43,18 +43,24 @@ pub struct Replica<'r> {
 /// All replicas of a job, and what matters of Pods that belong to none of them.
 #[derive(Debug)]
 pub struct Replicas<'r> {
-    /// Workers by number, then parameter servers.
+    /// Workers by number, then those of the other roles.
     pub all: Vec<Replica<'r>>,
-    /// What a retry restarts.
-    pub restart_scope: RestartScope,
     /// Whether Pods that stay were made from another spec.
     pub has_pods_of_other_spec: bool,
-    /// Whether Pods that stay were made by another template version.
-    pub has_pods_of_other_template_version: bool,
-    /// Whether Pods exist that belong to no replica, since the job was scaled down.
-    pub has_surplus_pods: bool,
     /// UIDs of all observed Pods.
     uids: BTreeSet<&'r str>,
+}
+
+impl Replica<'_> {
+    /// Whether its Pod runs, and the container in it does.
+    pub fn runs(&self) -> bool {
+        self.state == ReplicaState::Running && self.pod.is_some_and(|pod| pod.display_status() == "Running")
+    }
+
+    /// Whether it has a Pod that stays.
+    pub fn has_staying_pod(&self) -> bool {
+        self.pod.is_some_and(|pod| !pod.is_deleting()) && self.state != ReplicaState::Terminating
+    }
 }
 
 impl<'r> Replicas<'r> {
@@ -62,26 +68,20 @@ impl<'r> Replicas<'r> {
     pub fn observe(job: &Job<'_>, pods: &'r [ObservedPod], old_status: &'r TrainingJobStatus) -> Self {
         let retiring: BTreeSet<&str> = old_status.retiring_pods.iter().map(String::as_str).collect();
         let last_statuses = last_statuses(old_status, &retiring);
-        let mut pods_by_name: BTreeMap<&str, &ObservedPod> = pods.iter().map(|pod| (pod.name(), pod)).collect();
+        let pods_by_name: BTreeMap<&str, &ObservedPod> = pods.iter().map(|pod| (pod.name(), pod)).collect();
         let replica = |id| {
             let pod_name = job.pod_name(id);
-            let pod = pods_by_name.remove(pod_name.as_str());
+            let pod = pods_by_name.get(pod_name.as_str()).copied();
             let last_status = last_statuses.get(pod_name.as_str()).copied();
-            let must_go = |pod: &ObservedPod| {
-                retiring.contains(pod.uid()) || template_match(pod, &job.fingerprint) == TemplateMatch::OtherSpec
-            };
+            let must_go = |pod: &ObservedPod| retiring.contains(pod.uid()) || is_of_other_spec(pod, &job.fingerprint);
             let state = if pod.is_some_and(must_go) { ReplicaState::Terminating } else { state(pod, last_status) };
             Replica { id, pod_name, pod, state, is_lost: is_lost(pod, last_status, state), last_status }
         };
         let all = job.replicas().map(replica).collect();
-        let staying = || pods.iter().filter(|pod| !pod.is_deleting() && !retiring.contains(pod.uid()));
-        let any_staying = |wanted| staying().any(|pod| template_match(pod, &job.fingerprint) == wanted);
+        let mut staying = pods.iter().filter(|pod| !pod.is_deleting() && !retiring.contains(pod.uid()));
         Self {
             all,
-            restart_scope: restart_scope(job, pods),
-            has_pods_of_other_spec: any_staying(TemplateMatch::OtherSpec),
-            has_pods_of_other_template_version: any_staying(TemplateMatch::OtherTemplateVersion),
-            has_surplus_pods: pods_by_name.values().any(|pod| !pod.is_deleting()),
+            has_pods_of_other_spec: staying.any(|pod| is_of_other_spec(pod, &job.fingerprint)),
             uids: pods.iter().map(ObservedPod::uid).collect(),
         }
     }
@@ -89,6 +89,11 @@ impl<'r> Replicas<'r> {
     /// The workers.
     pub fn workers(&self) -> impl Iterator<Item = &Replica<'r>> {
         self.all.iter().filter(|replica| replica.id.replica_type == ReplicaType::Worker)
+    }
+
+    /// One replica.
+    pub fn get(&self, id: ReplicaId) -> Option<&Replica<'r>> {
+        self.all.iter().find(|replica| replica.id == id)
     }
 
     /// How many workers are in a state.
@@ -127,23 +132,24 @@ fn last_statuses<'r>(
     old_status.replica_statuses().filter(counts).map(|status| (status.pod_name.as_str(), status)).collect()
 }
 
-/// What a retry restarts. While Pods of several templates exist, it is always the whole job: the Pods of another template
-/// cannot be returned as they are, so they cannot be kept while one Pod is replaced.
-fn restart_scope(job: &Job<'_>, pods: &[ObservedPod]) -> RestartScope {
-    let is_current = |pod: &ObservedPod| template_match(pod, &job.fingerprint) == TemplateMatch::Current;
-    if pods.iter().all(is_current) { job.restart_scope() } else { RestartScope::Job }
-}
-
 fn state(pod: Option<&ObservedPod>, last_status: Option<&WorkerStatus>) -> ReplicaState {
+    let succeeded = last_status.filter(|last| last.status == "Succeeded");
     match pod {
         // A worker that has succeeded need not run again when its Pod is garbage-collected.
-        None if last_status.is_some_and(|last| last.status == "Succeeded") => ReplicaState::Succeeded,
+        None if succeeded.is_some() => ReplicaState::Succeeded,
         None => ReplicaState::Missing,
+        // A program that writes a checkpoint on SIGTERM and ends with 0 gives its deleted Pod the phase Succeeded. It has left
+        // nevertheless, unless its success was known before.
+        Some(pod) if pod.is_deleting() => {
+            match succeeded.is_some_and(|last| last.pod_uid.as_deref() == Some(pod.uid())) {
+                true => ReplicaState::Succeeded,
+                false => ReplicaState::Terminating,
+            }
+        }
         Some(pod) => match pod.phase() {
-            PodPhase::Succeeded => ReplicaState::Succeeded,
-            _ if pod.is_deleting() => ReplicaState::Terminating,
             PodPhase::Pending => ReplicaState::Pending,
             PodPhase::Running => ReplicaState::Running,
+            PodPhase::Succeeded => ReplicaState::Succeeded,
             PodPhase::Failed => ReplicaState::Failed,
         },
     }

@@ -3,10 +3,14 @@
 use crate::api::{Phase, TrainingJobStatus};
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
-use pilothouse_sdk::Response;
+use crate::time::Time;
+use pilothouse_sdk::{Error, Response};
 
 /// The response. The status says that the job is suspended before its Pods go.
-pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus) -> Response {
+///
+/// # Errors
+/// The clock cannot be read.
+pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus) -> Result<Response, Error> {
     const REASON: &str = "TrainingJobSuspended";
     let message = "spec.runPolicy.suspend is set";
     let mut response = JobResponse::new(job, old_status);
@@ -15,6 +19,8 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus) -> Response {
         phase: Some(Phase::Pending),
         selector: response.status.selector,
         restart_count: old_status.restart_count,
+        last_failure_time: old_status.last_failure_time.clone(),
+        elapsed_seconds: elapsed_seconds(old_status)?,
         ..TrainingJobStatus::default()
     };
     response.conditions.set_true("Suspended", REASON, message);
@@ -25,5 +31,12 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus) -> Response {
     } else {
         response.requeue_within(0);
     }
-    response.done()
+    Ok(response.done())
+}
+
+/// How many seconds the job has been active, with those before earlier suspensions.
+fn elapsed_seconds(old_status: &TrainingJobStatus) -> Result<u32, Error> {
+    let start = old_status.start_time.as_deref().and_then(Time::parse);
+    let active = start.map(|start| Time::now().map(|now| now.since(start))).transpose()?;
+    Ok(old_status.elapsed_seconds.saturating_add(active.unwrap_or_default()))
 }

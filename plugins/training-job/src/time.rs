@@ -35,6 +35,11 @@ impl Time {
         Self(self.0 + i64::from(seconds))
     }
 
+    /// The time so many seconds earlier.
+    pub fn minus(self, seconds: u32) -> Self {
+        Self(self.0 - i64::from(seconds))
+    }
+
     /// How many seconds it is after another time; zero if it is before.
     pub fn since(self, other: Self) -> u32 {
         u32::try_from((self.0 - other.0).max(0)).unwrap_or(u32::MAX)

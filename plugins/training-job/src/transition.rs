@@ -78,14 +78,15 @@ impl StatusTransition<'_> {
             new.map(|status| status.pod_name.clone()).collect()
         };
         let workers = created(&self.new.worker_statuses);
-        let servers = created(&self.new.parameter_server_statuses);
+        let of_others = self.new.other_statuses().cloned().collect::<Vec<_>>();
+        let others = created(&of_others);
         let all_workers = self.has_just_started() || workers.len() == self.new.worker_statuses.len();
         let mut events = Vec::new();
         if all_workers {
             let message = format!("Created {} worker pods", self.job.spec.workers);
             events.push(Event::normal("WorkersCreated", message));
         }
-        let others: Vec<_> = if all_workers { servers } else { workers.into_iter().chain(servers).collect() };
+        let others: Vec<_> = if all_workers { others } else { workers.into_iter().chain(others).collect() };
         events.extend(list_names("Created", &others).map(|message| Event::normal("SuccessfulCreatePod", message)));
         events
     }
@@ -98,21 +99,22 @@ impl StatusTransition<'_> {
         list_names("Deleted", &names).map(|message| Event::normal("SuccessfulDeletePod", message))
     }
 
-    /// One Event for each exit code of containers that have failed.
+    /// One Event for each exit code of containers that have failed, and of those that the kubelet has restarted since.
     fn failed_containers(&self) -> Vec<Event> {
-        let with_exit_code = self.old.replica_statuses().filter(|status| status.exit_code.is_some());
-        let reported: BTreeSet<_> = with_exit_code.map(pod_uid).collect();
-        let mut names_by_code = BTreeMap::<i32, Vec<String>>::new();
-        for status in self.new.replica_statuses() {
-            let is_new = status.status == "Failed" && !reported.contains(&pod_uid(status));
-            if let Some(code) = status.exit_code.filter(|_| is_new) {
+        let known: BTreeSet<_> =
+            self.old.replica_statuses().filter(|status| status.exit_code.is_some()).map(failure_of).collect();
+        let mut names_by_code = BTreeMap::<(i32, bool), Vec<String>>::new();
+        for status in self.new.replica_statuses().filter(|status| !known.contains(&failure_of(status))) {
+            let is_restarted = status.status != "Failed";
+            if let Some(code) = status.exit_code.filter(|_| !is_restarted || status.restarts.is_some()) {
                 let name = format!("{}.{}", self.job.namespace, status.pod_name);
-                names_by_code.entry(code).or_default().push(name);
+                names_by_code.entry((code, is_restarted)).or_default().push(name);
             }
         }
-        let event = |(code, names): (i32, Vec<String>)| {
+        let event = |((code, is_restarted), names): ((i32, bool), Vec<String>)| {
             let pods = list_names("Pod", &names)?;
-            Some(Event::warning("ExitedWithCode", format!("{pods} exited with code {code}")))
+            let and_then = if is_restarted { " and runs again in its place" } else { "" };
+            Some(Event::warning("ExitedWithCode", format!("{pods} exited with code {code}{and_then}")))
         };
         names_by_code.into_iter().filter_map(event).collect()
     }
@@ -166,8 +168,13 @@ impl StatusTransition<'_> {
     fn duration(&self) -> Option<f64> {
         let start = Time::parse(self.new.start_time.as_deref()?)?;
         let end = Time::parse(self.new.completion_time.as_deref()?)?;
-        Some(f64::from(end.since(start)))
+        Some(f64::from(end.since(start)) + f64::from(self.new.elapsed_seconds))
     }
+}
+
+/// Which failure of which Pod a status tells of.
+fn failure_of(status: &WorkerStatus) -> (Option<&str>, Option<u32>, bool) {
+    (pod_uid(status), status.restarts, status.status == "Failed")
 }
 
 fn pod_uid(status: &WorkerStatus) -> Option<&str> {

@@ -67,6 +67,14 @@ fn distribution(spec: &TrainingJobSpec) -> Validation {
     refuse_if(spec.framework != Framework::Tensorflow && spec.parameter_servers > 0, || {
         ValidationError::ParameterServersNotSupported
     })?;
+    refuse_if(spec.framework != Framework::Tensorflow && !spec.roles.is_empty(), || {
+        ValidationError::RolesNotSupported
+    })?;
+    let mut roles = BTreeSet::new();
+    for role in &spec.roles {
+        let is_new = roles.insert(role.name);
+        refuse_if(!is_new, || ValidationError::DuplicateRole(role.name.as_str()))?;
+    }
     let Some(elastic) = &spec.elastic else { return Ok(()) };
     refuse_if(spec.framework != Framework::Pytorch, || ValidationError::ElasticNotSupported)?;
     let (workers, min, max) = (spec.workers, elastic.min_workers, elastic.max_workers);

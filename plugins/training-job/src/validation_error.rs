@@ -32,6 +32,10 @@ pub enum ValidationError {
     GpusGivenTwice(String),
     #[error("spec.parameterServers is for framework tensorflow only; remove it")]
     ParameterServersNotSupported,
+    #[error("spec.roles is for framework tensorflow only; remove it")]
+    RolesNotSupported,
+    #[error("spec.roles names {0} twice; keep one")]
+    DuplicateRole(&'static str),
     #[error("spec.elastic is for framework pytorch only; remove it")]
     ElasticNotSupported,
     #[error("spec.elastic.minWorkers must be at least 1 and at most spec.elastic.maxWorkers")]

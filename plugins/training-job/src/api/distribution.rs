@@ -29,7 +29,7 @@ impl Framework {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum SuccessPolicy {
-    /// When worker 0 has succeeded, whatever happens to the others.
+    /// When the chief, or else worker 0, has succeeded, whatever happens to the other workers.
     ChiefWorker,
     /// When all workers have succeeded.
     AllWorkers,

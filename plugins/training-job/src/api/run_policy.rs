@@ -1,5 +1,6 @@
 //! How failures are retried, how long a job may run, and what is cleaned up at its end.
 
+use super::PodFailurePolicy;
 use serde::{Deserialize, Serialize};
 
 /// How failures are retried, how long the job may run, and what is cleaned up at its end.
@@ -10,14 +11,37 @@ pub struct RunPolicy {
     /// Which failures are retried. Default: `OnFailure` for pytorch, `Never` for tensorflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
-    /// What a retry restarts. Default: `Job` for pytorch, whose workers cannot go on without each other; `Worker` for
-    /// tensorflow and for elastic jobs.
+    /// What becomes of a Pod that has failed, by its exit code, its reason and its conditions. The first rule that fits counts;
+    /// where none fits, `restartPolicy` does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_failure_policy: Option<PodFailurePolicy>,
+    /// What a retry restarts. Default: `Job`, for workers cannot go on without each other; `Worker` for elastic jobs and for
+    /// tensorflow with parameter servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_scope: Option<RestartScope>,
-    /// How many restarts the job may have before it fails. Default: 6.
+    /// How many restarts after failures the job may have before it fails. What fails together counts once. Default: 6.
     #[cfg_attr(feature = "crd", schemars(range(max = 1000000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff_limit: Option<u32>,
+    /// Restarts no longer count once the job has run for so many seconds without another. Default: they always count.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff_reset_seconds: Option<u32>,
+    /// How many times in a row workers may be lost or disrupted by the cluster, without ten minutes of training in between,
+    /// before the job fails. Default: 100.
+    #[cfg_attr(feature = "crd", schemars(range(max = 1000000)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disruption_limit: Option<u32>,
+    /// The job fails if not all Pods that it needs run so many seconds after they were to start, or to start again. Its Pods go
+    /// then, with their GPUs. Default: it waits.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_deadline_seconds: Option<u32>,
+    /// The job fails if a Pod that is being deleted still exists so many seconds after its grace period, as on a node that is
+    /// lost. Default: it waits, and says so.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub termination_timeout_seconds: Option<u32>,
     /// The job fails if it still runs so many seconds after it started or was resumed.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +66,7 @@ pub struct RunPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum RestartPolicy {
-    /// All. Containers that end with success are restarted as well.
+    /// All. Where workers restart alone, containers that end with success are restarted as well.
     Always,
     /// All.
     OnFailure,
@@ -66,7 +90,7 @@ pub enum RestartScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 pub enum CleanPodPolicy {
-    /// No Pod. If the deadline or the backoff limit stopped the job: Pods that still run or wait.
+    /// No Pod. If a limit or a deadline stopped the job: Pods that still run or wait.
     None,
     /// Pods that still run or wait.
     Running,

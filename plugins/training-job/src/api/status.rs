@@ -1,5 +1,6 @@
 //! The status of a job: what the plugin reports, and all that it knows of earlier calls.
 
+use super::is_zero;
 use serde::{Deserialize, Serialize};
 
 /// The state of the job, and what the next call must know of this one. The host adds `observedGeneration` and `conditions`.
@@ -10,7 +11,7 @@ pub struct TrainingJobStatus {
     /// The phase of the job. A suspended job is `Pending` and has the condition `Suspended`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// When all Pods had been created. It is set anew when the job is resumed.
+    /// When all Pods had been created. It is set anew when the job is resumed; `elapsedSeconds` has the time before.
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<String>,
@@ -28,6 +29,12 @@ pub struct TrainingJobStatus {
     /// The state of each parameter server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameter_server_statuses: Vec<WorkerStatus>,
+    /// The state of the chief, if it has a Pod of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chief_statuses: Vec<WorkerStatus>,
+    /// The state of the evaluator.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evaluator_statuses: Vec<WorkerStatus>,
     /// How many workers have a Pod.
     pub replicas: u32,
     /// How many workers run.
@@ -38,12 +45,33 @@ pub struct TrainingJobStatus {
     pub failed: u32,
     /// The label selector of the workers, for autoscalers.
     pub selector: String,
-    /// How many restarts were counted against the backoff limit, without those that the kubelet makes within a Pod.
+    /// How many restarts were counted against the backoff limit, with those that the kubelet made within Pods.
     pub restart_count: u32,
-    /// When the last counted restart began.
+    /// How many times in a row workers were lost or disrupted by the cluster, without ten minutes of training in between.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub disruption_count: u32,
+    /// When the last counted failure happened. What ran at that time and fails soon after is counted with it.
+    #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure_time: Option<String>,
+    /// When Pods were removed last because of a failure or a loss.
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_restart_time: Option<String>,
+    /// How many seconds after that new Pods are created.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub restart_delay_seconds: u32,
+    /// Since when all Pods that the job needs are to run, and do not.
+    #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starting_since: Option<String>,
+    /// Since when all Pods that the job needs run without a failure.
+    #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_since: Option<String>,
+    /// How many seconds the job had been active before it was suspended.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub elapsed_seconds: u32,
     /// UIDs of Pods that are being removed for a restart. Their failures are counted already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retiring_pods: Vec<String>,
@@ -79,13 +107,14 @@ pub struct WorkerStatus {
     /// The phase of its Pod, or why its container cannot start, such as `ImagePullBackOff`. `Missing` if it has no Pod,
     /// `Terminating` if its Pod is being removed.
     pub status: String,
-    /// Why it does not run, in one word such as `Unschedulable`, `OOMKilled` or `Evicted`.
+    /// Why it does not run, in one word such as `Unschedulable`, `OOMKilled` or `Evicted`; `FailedCreatePod` if its Pod is
+    /// refused, `FailedDeletePod` if its Pod does not go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The same in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The exit code of a container that failed.
+    /// The exit code with which its container failed last, also where the kubelet has restarted it since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// How many times the kubelet has restarted its container.
@@ -127,8 +156,23 @@ impl TrainingJobStatus {
         matches!(self.phase, Some(Phase::Succeeded | Phase::Failed))
     }
 
-    /// The statuses of all replicas: workers, then parameter servers.
+    /// What is wrong with the first replica in trouble: its Pod, one word and a sentence. A Pod that cannot be made or does not go
+    /// comes first, for others wait for it.
+    pub fn obstacle(&self) -> Option<String> {
+        let troubled = || self.replica_statuses().filter(|replica| replica.reason.is_some());
+        let blocks = |replica: &&WorkerStatus| matches!(replica.status.as_str(), "Missing" | "Terminating");
+        let first = troubled().find(blocks).or_else(|| troubled().next())?;
+        let message = first.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+        Some(format!("{}: {}{message}", first.pod_name, first.reason.as_deref().unwrap_or_default()))
+    }
+
+    /// The statuses of all replicas: workers, then all others.
     pub fn replica_statuses(&self) -> impl Iterator<Item = &WorkerStatus> {
-        self.worker_statuses.iter().chain(&self.parameter_server_statuses)
+        self.worker_statuses.iter().chain(self.other_statuses())
+    }
+
+    /// The statuses of all replicas but the workers.
+    pub fn other_statuses(&self) -> impl Iterator<Item = &WorkerStatus> {
+        self.parameter_server_statuses.iter().chain(&self.chief_statuses).chain(&self.evaluator_statuses)
     }
 }

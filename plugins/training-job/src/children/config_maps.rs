@@ -3,6 +3,7 @@
 
 use super::labels;
 use crate::job::Job;
+use crate::job_response::DesiredChild;
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -32,6 +33,11 @@ struct Metadata {
 }
 
 impl ConfigMap {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
     /// How many bytes its values have.
     pub fn size(&self) -> usize {
         let values = self.data.values().chain(self.binary_data.values());
@@ -90,31 +96,21 @@ pub fn references<'j>(job: &Job<'j>) -> Vec<Reference<'j>> {
     is_optional_by_name.into_iter().map(|(name, is_optional)| Reference { name, is_optional }).collect()
 }
 
-/// The snapshots that exist, unchanged.
-pub fn existing_snapshots(job: &Job<'_>, observed: &[ConfigMap]) -> Vec<Value> {
-    let names = references(job).into_iter().map(|reference| snapshot_name(job, reference.name));
-    names.filter_map(|name| find(observed, &name).map(|existing| snapshot(job, &name, existing))).collect()
-}
-
-/// The desired snapshots: those that exist unchanged, and missing ones with the present content of the user's ConfigMap.
+/// The desired snapshots: those that exist as they are, and missing ones with the present content of the user's ConfigMap.
 ///
 /// # Errors
 /// A lookup fails.
-pub fn snapshots(job: &Job<'_>, observed: &[ConfigMap]) -> Result<Vec<Value>, Error> {
+pub fn snapshots(job: &Job<'_>, observed: &[ConfigMap]) -> Result<Vec<DesiredChild>, Error> {
     let mut snapshots = Vec::new();
     for Reference { name, .. } in references(job) {
         let snapshot_name = snapshot_name(job, name);
-        let source = match find(observed, &snapshot_name) {
-            Some(existing) => Some(existing.clone()),
-            None => lookup::get::<ConfigMap>(None, name)?,
-        };
-        snapshots.extend(source.map(|source| snapshot(job, &snapshot_name, &source)));
+        if observed.iter().any(|config_map| config_map.name() == snapshot_name) {
+            snapshots.push(DesiredChild::kept("v1", "ConfigMap", &snapshot_name));
+        } else if let Some(source) = lookup::get::<ConfigMap>(None, name)? {
+            snapshots.push(DesiredChild::created(snapshot(job, &snapshot_name, &source)));
+        }
     }
     Ok(snapshots)
-}
-
-fn find<'m>(observed: &'m [ConfigMap], name: &str) -> Option<&'m ConfigMap> {
-    observed.iter().find(|config_map| config_map.metadata.name == name)
 }
 
 fn snapshot(job: &Job<'_>, name: &str, source: &ConfigMap) -> Value {

@@ -1,6 +1,7 @@
 //! The labels of a job's children, and the selector that finds its workers. The host adds labels of its own.
 
-use crate::job::{Job, ReplicaId, ReplicaType};
+use crate::api::ReplicaType;
+use crate::job::{Job, ReplicaId};
 use serde_json::{Value, json};
 
 /// The label with the name of the job.

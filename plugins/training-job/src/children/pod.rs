@@ -1,10 +1,9 @@
-//! The Pod of a replica. Raise [`crate::fingerprint::TEMPLATE_VERSION`] with every change of what it makes of a spec: Pods of a
-//! running job cannot change, so they are returned exactly as they were created, or not at all.
+//! The Pod of a replica as it is created. Pods of a running job are kept as they are, so another version of this file changes none.
 
 use super::{environment, environment::Environment, labels, volumes};
-use crate::api::GangScheduler;
-use crate::fingerprint::{ANNOTATION, annotation};
-use crate::job::{Job, ReplicaId, ReplicaType};
+use crate::api::{GangScheduler, ReplicaType};
+use crate::fingerprint::ANNOTATION;
+use crate::job::{Job, ReplicaId};
 use pilothouse_pods::api::SecurityContext;
 use pilothouse_pods::fields::set_unless_empty;
 use pilothouse_pods::security::{self, Capabilities};
@@ -25,14 +24,13 @@ pub struct PodTemplate<'j, 'o> {
     job: &'j Job<'o>,
     environment: Environment,
     volumes: Volumes,
-    annotation: String,
 }
 
 impl<'j, 'o> PodTemplate<'j, 'o> {
     /// The template of a job.
     pub fn of(job: &'j Job<'o>) -> Self {
         let (environment, volumes) = (Environment::of(job), volumes::of(job));
-        Self { job, environment, volumes, annotation: annotation(&job.fingerprint) }
+        Self { job, environment, volumes }
     }
 
     /// The ConfigMap that the environment of the Pods refers to, if it needs one.
@@ -49,7 +47,7 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
             "metadata": {
                 "name": name,
                 "labels": labels::of_pod(job, replica),
-                "annotations": { ANNOTATION: self.annotation },
+                "annotations": { ANNOTATION: job.fingerprint },
             },
             "spec": {
                 "hostname": name,
@@ -70,10 +68,11 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
     fn container(&self, replica: ReplicaId) -> Value {
         let (job, spec) = (self.job, self.job.spec);
         let name = spec.framework.as_str();
+        let program = Program::of(job, replica.replica_type);
         let mut container = json!({
             "name": name,
-            "image": spec.image,
-            "command": spec.command,
+            "image": program.image,
+            "command": program.command,
             "env": self.environment.variables(job, replica),
             "ports": [{ "name": name, "containerPort": job.port(), "protocol": "TCP" }],
             "volumeMounts": self.volumes.mounts,
@@ -81,7 +80,7 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
             // The last log lines of a failed container become its termination message, which the job's status repeats.
             "terminationMessagePolicy": "FallbackToLogsOnError",
         });
-        set_unless_empty(&mut container, "args", json!(spec.args));
+        set_unless_empty(&mut container, "args", json!(program.args));
         set_unless_empty(&mut container, "envFrom", json!(environment::env_from(job)));
         set_unless_empty(&mut container, "imagePullPolicy", json!(spec.image_pull_policy));
         set_unless_empty(&mut container, "resources", resources(job, replica.replica_type));
@@ -89,20 +88,39 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
     }
 }
 
-/// The compute resources of one replica's container. Parameter servers get no GPUs.
-pub fn resources(job: &Job<'_>, replica_type: ReplicaType) -> Value {
-    let mut resources = json!(job.spec.resources.clone().unwrap_or_default());
-    let gpu_name = gpu_resource(job);
-    match replica_type {
-        ReplicaType::Worker if job.spec.gpu_per_worker > 0 => {
-            resources["limits"][gpu_name] = json!(job.spec.gpu_per_worker.to_string());
+/// What a replica runs.
+struct Program<'j> {
+    image: &'j str,
+    command: &'j [String],
+    args: &'j [String],
+}
+
+impl<'j> Program<'j> {
+    /// That of its role, where the spec gives one, or else that of the workers.
+    fn of(job: &Job<'j>, replica_type: ReplicaType) -> Self {
+        let (spec, role) = (job.spec, job.role(replica_type));
+        let own_command = role.map(|role| role.command.as_slice()).filter(|command| !command.is_empty());
+        let own_args = role.map(|role| role.args.as_slice()).filter(|args| !args.is_empty() || own_command.is_some());
+        Self {
+            image: role.and_then(|role| role.image.as_deref()).unwrap_or(&spec.image),
+            command: own_command.unwrap_or(&spec.command),
+            args: own_args.unwrap_or(&spec.args),
         }
-        ReplicaType::Worker => {}
-        ReplicaType::ParameterServer => {
-            for field in ["limits", "requests"] {
-                if let Some(quantities) = resources.get_mut(field).and_then(Value::as_object_mut) {
-                    quantities.remove(gpu_name);
-                }
+    }
+}
+
+/// The compute resources of one replica's container.
+pub fn resources(job: &Job<'_>, replica_type: ReplicaType) -> Value {
+    let own = job.role(replica_type).and_then(|role| role.resources.as_ref());
+    let mut resources = json!(own.or(job.spec.resources.as_ref()).cloned().unwrap_or_default());
+    let gpu_name = gpu_resource(job);
+    let gpus = job.gpus(replica_type);
+    if gpus > 0 {
+        resources["limits"][gpu_name] = json!(gpus.to_string());
+    } else if own.is_none() && replica_type != ReplicaType::Worker {
+        for field in ["limits", "requests"] {
+            if let Some(quantities) = resources.get_mut(field).and_then(Value::as_object_mut) {
+                quantities.remove(gpu_name);
             }
         }
     }
@@ -129,7 +147,9 @@ fn set_scheduling_fields(job: &Job<'_>, replica_type: ReplicaType, pod_spec: &mu
 
 fn tolerations(job: &Job<'_>, replica_type: ReplicaType) -> Vec<Value> {
     let mut tolerations: Vec<_> = job.spec.tolerations.iter().map(|toleration| json!(toleration)).collect();
-    if replica_type == ReplicaType::Worker && job.spec.gpu_per_worker > 0 {
+    // A replica without GPUs that is selected onto nodes with GPUs must tolerate what keeps others away from them.
+    let shares_nodes = job.spec.gpu_per_worker > 0 && !job.spec.node_selector.is_empty();
+    if job.gpus(replica_type) > 0 || shares_nodes {
         tolerations.push(gpu::toleration(gpu_resource(job)));
     }
     if tolerations.is_empty() {

@@ -2,12 +2,13 @@
 //! where that kind is installed.
 
 use super::{labels, pod, quantity::multiply};
-use crate::api::{GangScheduler, GangScheduling};
-use crate::job::{Job, ReplicaType};
+use crate::api::{GangScheduler, GangScheduling, ReplicaType};
+use crate::job::Job;
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A PodGroup of Volcano: the field that says whether it is admitted.
 #[derive(Debug, Default, Deserialize)]
@@ -117,21 +118,32 @@ fn look_up<K: Kind + DeserializeOwned>(job: &Job<'_>) -> Result<PodGroup<K>, Err
 
 fn min_member(job: &Job<'_>, gang: &GangScheduling) -> u32 {
     let elastic = job.spec.elastic.as_ref();
-    let default = elastic.map_or(job.replica_count(), |elastic| elastic.min_workers + job.spec.parameter_servers);
+    let default = elastic.map_or(job.replica_count(), |elastic| elastic.min_workers);
     gang.min_member.unwrap_or(default).min(job.replica_count())
 }
 
-/// The resources that so many replicas need together. Resources that parameter servers do not have, as GPUs, count for workers
-/// only.
+/// The resources that so many replicas need together: the workers first, then those of the other roles. A resource of which roles
+/// need different amounts is left out, for quantities in different units do not add up; the scheduler sees it on the Pods.
 fn min_resources(job: &Job<'_>, replicas: u32) -> Map<String, Value> {
-    let of_worker = effective_requests(job, ReplicaType::Worker);
-    let of_server = effective_requests(job, ReplicaType::ParameterServer);
-    let total = of_worker.into_iter().map(|(name, quantity)| {
-        let count = if of_server.contains_key(&name) { replicas } else { replicas.min(job.spec.workers) };
-        let quantity = multiply(&quantity, count);
-        (name, quantity)
-    });
-    total.collect()
+    let mut left = replicas;
+    let mut total = BTreeMap::<String, (Value, u32)>::new();
+    let mut unequal = BTreeSet::new();
+    for replica_type in ReplicaType::ALL {
+        let count = job.count(replica_type).min(left);
+        left -= count;
+        if count == 0 {
+            continue;
+        }
+        for (name, quantity) in effective_requests(job, replica_type) {
+            let (of_others, sum) = total.entry(name.clone()).or_insert_with(|| (quantity.clone(), 0));
+            *sum += count;
+            if *of_others != quantity {
+                unequal.insert(name);
+            }
+        }
+    }
+    let equal = total.into_iter().filter(|(name, _)| !unequal.contains(name));
+    equal.map(|(name, (quantity, count))| (name, multiply(&quantity, count))).collect()
 }
 
 /// The requests of one replica, with its limits for resources without a request, as the API server fills them in.

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub fn variables(job: &Job<'_>, index: u32) -> Vec<Value> {
     match &job.spec.elastic {
         None => fixed_ranks(job, index),
-        Some(elastic) => rendezvous(job, elastic),
+        Some(elastic) => rendezvous(job, elastic, index),
     }
 }
 
@@ -30,9 +30,15 @@ fn fixed_ranks(job: &Job<'_>, index: u32) -> Vec<Value> {
     ]
 }
 
-/// All workers have the same variables. torchrun gives ranks to those that meet.
-fn rendezvous(job: &Job<'_>, elastic: &Elastic) -> Vec<Value> {
-    let conf: Vec<_> = elastic.rendezvous_conf.iter().map(|(key, value)| format!("{key}={value}")).collect();
+/// The setting by which a worker knows whether it is the one at which all meet. By itself torchrun compares the address with its
+/// host name, and before PyTorch 2 a name with a dot in it is nobody's.
+const IS_HOST: &str = "is_host";
+
+/// All workers have the same variables, but for who is the host. torchrun gives ranks to those that meet.
+fn rendezvous(job: &Job<'_>, elastic: &Elastic, index: u32) -> Vec<Value> {
+    let mut conf = elastic.rendezvous_conf.clone();
+    conf.entry(IS_HOST.to_owned()).or_insert_with(|| (index == 0).to_string());
+    let conf: Vec<_> = conf.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let mut variables = vec![
         variable("PET_RDZV_BACKEND", "c10d"),
         variable("PET_RDZV_ENDPOINT", &format!("{}:{}", master_address(job), job.port())),
@@ -43,9 +49,7 @@ fn rendezvous(job: &Job<'_>, elastic: &Elastic) -> Vec<Value> {
     if let Some(restarts) = elastic.max_restarts {
         variables.push(variable("PET_MAX_RESTARTS", &restarts.to_string()));
     }
-    if !conf.is_empty() {
-        variables.push(variable("PET_RDZV_CONF", &conf.join(",")));
-    }
+    variables.push(variable("PET_RDZV_CONF", &conf.join(",")));
     variables
 }
 

@@ -1,8 +1,8 @@
 //! The environment variables of a TensorFlow replica: `TF_CONFIG`, which lists all replicas and says which one this is.
 
 use super::labels;
-use crate::api::Framework;
-use crate::job::{Job, ReplicaId, ReplicaType};
+use crate::api::{Framework, ReplicaType};
+use crate::job::{Job, ReplicaId};
 use pilothouse_pods::variable::variable;
 use serde_json::{Value, json};
 
@@ -30,8 +30,11 @@ impl ClusterSpec {
             replicas.map(|replica| address(job, replica)).collect()
         };
         let mut cluster = json!({ "worker": addresses_of(ReplicaType::Worker) });
-        if job.spec.parameter_servers > 0 {
-            cluster["ps"] = json!(addresses_of(ReplicaType::ParameterServer));
+        // The evaluator stands beside the cluster: the others do not know of it.
+        for replica_type in [ReplicaType::ParameterServer, ReplicaType::Chief] {
+            if job.count(replica_type) > 0 {
+                cluster[replica_type.as_str()] = json!(addresses_of(replica_type));
+            }
         }
         Some(Self(cluster.to_string()))
     }

@@ -76,35 +76,50 @@ fn only_an_elastic_job_keeps_its_pods_when_it_is_scaled() -> Result<(), Error> {
 /// Something that happens to a job.
 type Incident = fn(&mut SimulatedCluster);
 
-/// More of the spec of a job with three workers, and an incident for which a Pod must be created or removed.
-const INCIDENTS: &[(&str, Incident)] = &[
-    ("runPolicy: {restartScope: Worker}", |cluster| cluster.delete_pod("mnist-worker-1")),
-    ("elastic: {minWorkers: 1, maxWorkers: 4}", |cluster| cluster.job["spec"]["workers"] = json!(4)),
-    ("elastic: {minWorkers: 1, maxWorkers: 4}", |cluster| cluster.job["spec"]["workers"] = json!(2)),
+/// More of the spec of a job with three workers, an incident for which a Pod must be created or removed, and how many Pods stay.
+const INCIDENTS: &[(&str, Incident, usize)] = &[
+    ("runPolicy: {restartScope: Worker}", |cluster| cluster.delete_pod("mnist-worker-1"), 2),
+    ("elastic: {minWorkers: 1, maxWorkers: 4}", |cluster| cluster.job["spec"]["workers"] = json!(4), 3),
+    ("elastic: {minWorkers: 1, maxWorkers: 4}", |cluster| cluster.job["spec"]["workers"] = json!(2), 2),
 ];
 
 #[test]
-fn pods_of_an_older_plugin_are_kept_until_one_must_be_replaced() -> Result<(), Error> {
-    for (spec, incident) in INCIDENTS {
+fn pods_that_another_version_of_the_plugin_made_stay_as_they_are() -> Result<(), Error> {
+    const OF_OTHER_VERSION: &str = "set-by-another-version";
+    for (spec, incident, staying) in INCIDENTS {
         let mut cluster = SimulatedCluster::running(&format!("workers: 3, {spec}"))?;
         for index in 0..3 {
             let pod = cluster.child_mut("Pod", &format!("mnist-worker-{index}"))?;
-            let annotation = &mut pod["metadata"]["annotations"]["ml.example.com/template"];
-            let (_, fingerprint) = annotation.as_str().and_then(|text| text.split_once('-')).unwrap_or_default();
-            *annotation = json!(format!("0-{fingerprint}"));
-            pod["spec"]["hostname"] = json!("set-by-the-older-plugin");
+            pod["spec"]["hostname"] = json!(OF_OTHER_VERSION);
         }
         let before = cluster.children.clone();
         cluster.advance_clock(30);
         cluster.reconcile_until_stable()?;
-        assert_eq!(cluster.children, before, "{spec}: the Pods are kept");
+        assert!(cluster.children == before, "{spec}: the Pods are kept");
         incident(&mut cluster);
         cluster.reconcile_until_stable()?;
         assert_eq!(cluster.job["spec"]["workers"], json!(cluster.pod_names().len()), "{spec}");
-        for name in cluster.pod_names() {
-            assert_eq!(cluster.child("Pod", name)?["spec"]["hostname"], name, "{spec}: all Pods are replaced");
-        }
+        let pods = cluster.children.values().filter(|child| child["kind"] == "Pod");
+        let kept = pods.filter(|pod| pod["spec"]["hostname"] == OF_OTHER_VERSION).count();
+        assert_eq!(kept, *staying, "{spec}");
         assert_eq!(cluster.status()?.restart_count, 0, "{spec}");
     }
+    Ok(())
+}
+
+#[test]
+fn another_queue_or_size_of_the_gang_restarts_nothing() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 3, gangScheduling: {scheduler: scheduler-plugins}")?;
+    cluster.scheduler_plugins_is_installed = true;
+    cluster.reconcile_until_stable()?;
+    let before: Vec<_> =
+        (0..3).map(|index| cluster.pod_uid(&format!("mnist-worker-{index}")).map(str::to_owned)).collect();
+    cluster.job["spec"]["gangScheduling"] =
+        json!({ "scheduler": "scheduler-plugins", "minMember": 2, "queue": "research", "scheduleTimeoutSeconds": 5 });
+    cluster.reconcile_until_stable()?;
+    for (index, uid) in before.into_iter().enumerate() {
+        assert_eq!(cluster.pod_uid(&format!("mnist-worker-{index}"))?, uid?);
+    }
+    assert_eq!(cluster.child("PodGroup", "mnist")?["spec"]["minMember"], 2);
     Ok(())
 }

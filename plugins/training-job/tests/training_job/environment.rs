@@ -90,19 +90,58 @@ fn an_elastic_worker_knows_the_rendezvous_and_not_the_number_of_workers() -> Res
         ("PET_NNODES", "2:8"),
         ("PET_NPROC_PER_NODE", "2"),
         ("PET_RDZV_BACKEND", "c10d"),
-        ("PET_RDZV_CONF", "join_timeout=60,last_call_timeout=5"),
         ("PET_RDZV_ENDPOINT", "mnist-worker-0.mnist:4000"),
         ("PET_RDZV_ID", "mnist"),
         ("PYTHONUNBUFFERED", "1"),
     ];
-    let expected: BTreeMap<_, _> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    for worker in 0..3 {
-        assert_eq!(
-            environment(&cluster, &format!("mnist-worker-{worker}"))?,
-            expected,
-            "all workers have the same variables"
-        );
+    for (worker, is_host) in [(0, true), (1, false), (2, false)] {
+        let conf = format!("is_host={is_host},join_timeout=60,last_call_timeout=5");
+        let expected: BTreeMap<_, _> = expected
+            .into_iter()
+            .chain([("PET_RDZV_CONF", conf.as_str())])
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        assert_eq!(environment(&cluster, &format!("mnist-worker-{worker}"))?, expected, "worker {worker}");
     }
+    Ok(())
+}
+
+#[test]
+fn who_is_the_host_of_the_rendezvous_can_be_left_to_torchrun() -> Result<(), Error> {
+    let spec = "workers: 2, elastic: {minWorkers: 2, maxWorkers: 2, rendezvousConf: {is_host: 'false'}}";
+    let cluster = with_pods(spec)?;
+    assert_eq!(environment(&cluster, "mnist-worker-0")?["PET_RDZV_CONF"], "is_host=false");
+    Ok(())
+}
+
+#[test]
+fn a_tensorflow_job_may_have_a_chief_and_an_evaluator() -> Result<(), Error> {
+    let spec = "framework: tensorflow, workers: 2, parameterServers: 1, gpuPerWorker: 1, roles: [\
+                {name: chief, command: [python, coordinate.py]}, {name: evaluator, gpus: 0, image: small}, \
+                {name: ps, resources: {requests: {memory: 8Gi}}}]";
+    let cluster = with_pods(spec)?;
+    let address = |name: &str| format!("mnist-{name}.mnist.ml.svc:2222");
+    let expected = json!({
+        "worker": [address("worker-0"), address("worker-1")], "ps": [address("ps-0")], "chief": [address("chief-0")],
+    });
+    let roles = [
+        ("worker-1", "worker", 1, "image", "train.py", Some("1")),
+        ("ps-0", "ps", 0, "image", "train.py", None),
+        ("chief-0", "chief", 0, "image", "coordinate.py", None),
+        ("evaluator-0", "evaluator", 0, "small", "train.py", None),
+    ];
+    for (name, role, index, image, program, gpus) in roles {
+        let pod = format!("mnist-{name}");
+        let config: Value = serde_json::from_str(&environment(&cluster, &pod)?["TF_CONFIG"])
+            .map_err(|error| Error::Test(error.to_string()))?;
+        assert_eq!(config["cluster"], expected, "{name}: the others do not know of the evaluator");
+        assert_eq!(config["task"], json!({ "type": role, "index": index }), "{name}");
+        let container = &cluster.child("Pod", &pod)?["spec"]["containers"][0];
+        assert_eq!((&container["image"], &container["command"][1]), (&json!(image), &json!(program)), "{name}");
+        assert_eq!(container["resources"]["limits"]["nvidia.com/gpu"].as_str(), gpus, "{name}");
+    }
+    let memory = &cluster.child("Pod", "mnist-ps-0")?["spec"]["containers"][0]["resources"]["requests"]["memory"];
+    assert_eq!(memory, "8Gi");
     Ok(())
 }
 

@@ -41,6 +41,26 @@ const DELETED_PODS_GO: Step = |cluster| {
     Ok(())
 };
 
+/// Programs that write a checkpoint on SIGTERM end with 0, and their Pods get the phase Succeeded before they go.
+const DELETED_PODS_END: Step = |cluster| {
+    cluster.end_deleted_pods(0);
+    Ok(())
+};
+
+const A_NODE_IS_DRAINED: Step = |cluster| cluster.evict("mnist-worker-1", "EvictionByEvictionAPI");
+
+const A_NODE_SHUTS_DOWN: Step = |cluster| {
+    cluster.disrupt("mnist-worker-1", "TerminationByKubelet")?;
+    cluster.fail_pod("mnist-worker-1", 1)
+};
+
+const ALL_FALL_IN_PLACE: Step = |cluster| {
+    for index in 0..3 {
+        cluster.restart_container(&format!("mnist-worker-{index}"), 1)?;
+    }
+    Ok(())
+};
+
 const POD_IS_LOST: Step = |cluster| {
     cluster.delete_pod("mnist-worker-1");
     Ok(())
@@ -84,10 +104,12 @@ const WORKERS_FAIL_TWICE: &[Step] =
 const WORKERS_FAIL_TWICE_AND_ARE_DELETED_GRACEFULLY: &[Step] = &[
     PODS_RUN,
     ONE_WORKER_FAILS,
+    DELETED_PODS_END,
     DELETED_PODS_GO,
     PODS_RUN,
     A_MINUTE_PASSES,
     TWO_WORKERS_FAIL,
+    DELETED_PODS_END,
     DELETED_PODS_GO,
     A_MINUTE_PASSES,
     PODS_RUN,
@@ -148,13 +170,53 @@ const SCENARIOS: &[Scenario] = &[
         name: "changed spec",
         spec: "runPolicy: {}",
         graceful_deletion: true,
-        steps: &[PODS_RUN, SPEC_CHANGES, DELETED_PODS_GO, PODS_RUN, PODS_SUCCEED],
+        steps: &[PODS_RUN, SPEC_CHANGES, DELETED_PODS_END, DELETED_PODS_GO, PODS_RUN, PODS_SUCCEED],
     },
     Scenario {
         name: "suspended and resumed",
         spec: "runPolicy: {}",
         graceful_deletion: true,
-        steps: &[PODS_RUN, SUSPEND, DELETED_PODS_GO, A_MINUTE_PASSES, RESUME, PODS_RUN, A_MINUTE_PASSES, PODS_SUCCEED],
+        steps: &[
+            PODS_RUN,
+            SUSPEND,
+            DELETED_PODS_END,
+            DELETED_PODS_GO,
+            A_MINUTE_PASSES,
+            RESUME,
+            PODS_RUN,
+            A_MINUTE_PASSES,
+            PODS_SUCCEED,
+        ],
+    },
+    Scenario {
+        name: "suspended and resumed while the Pods end",
+        spec: "runPolicy: {}",
+        graceful_deletion: true,
+        steps: &[PODS_RUN, SUSPEND, DELETED_PODS_END, RESUME, DELETED_PODS_GO, PODS_RUN, PODS_SUCCEED],
+    },
+    Scenario {
+        name: "a node is drained",
+        spec: "runPolicy: {restartPolicy: Never}",
+        graceful_deletion: true,
+        steps: &[PODS_RUN, A_NODE_IS_DRAINED, DELETED_PODS_END, DELETED_PODS_GO, PODS_RUN, PODS_SUCCEED],
+    },
+    Scenario {
+        name: "a node of an elastic job is drained",
+        spec: "elastic: {minWorkers: 1, maxWorkers: 5}",
+        graceful_deletion: true,
+        steps: &[PODS_RUN, A_NODE_IS_DRAINED, DELETED_PODS_END, DELETED_PODS_GO, PODS_RUN, PODS_SUCCEED],
+    },
+    Scenario {
+        name: "a node shuts down",
+        spec: "runPolicy: {restartPolicy: Never, restartScope: Worker}",
+        graceful_deletion: true,
+        steps: &[PODS_RUN, A_NODE_SHUTS_DOWN, DELETED_PODS_GO, PODS_RUN, PODS_SUCCEED],
+    },
+    Scenario {
+        name: "containers are restarted in place",
+        spec: "elastic: {minWorkers: 1, maxWorkers: 5}",
+        graceful_deletion: true,
+        steps: &[PODS_RUN, A_MINUTE_PASSES, ALL_FALL_IN_PLACE, A_MINUTE_PASSES, ALL_FALL_IN_PLACE, PODS_SUCCEED],
     },
     Scenario {
         name: "a lost worker is replaced",
@@ -171,8 +233,18 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "an elastic job is scaled",
         spec: "elastic: {minWorkers: 1, maxWorkers: 5}",
-        graceful_deletion: false,
-        steps: &[PODS_RUN, SCALE_UP, PODS_RUN, SCALE_DOWN, PODS_RUN, PODS_SUCCEED],
+        graceful_deletion: true,
+        steps: &[
+            PODS_RUN,
+            SCALE_UP,
+            PODS_RUN,
+            SCALE_DOWN,
+            DELETED_PODS_END,
+            SCALE_UP,
+            DELETED_PODS_GO,
+            PODS_RUN,
+            PODS_SUCCEED,
+        ],
     },
     Scenario {
         name: "parameter servers",

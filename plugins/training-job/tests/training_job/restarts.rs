@@ -39,7 +39,7 @@ const POD_RESTART_POLICIES: &[(&str, &str, &str)] = &[
     ("", "", "Never"),
     ("restartPolicy: OnFailure", "restartScope: Job", "Never"),
     ("restartPolicy: OnFailure", "restartScope: Worker", "OnFailure"),
-    ("restartPolicy: Always", "restartScope: Job", "Always"),
+    ("restartPolicy: Always", "restartScope: Job", "Never"),
     ("restartPolicy: Always", "restartScope: Worker", "Always"),
     ("restartPolicy: Never", "restartScope: Worker", "Never"),
     ("restartPolicy: ExitCode", "restartScope: Worker", "Never"),
@@ -62,7 +62,8 @@ const SCOPES: &[(&str, &[usize])] = &[
     ("framework: pytorch", &[0, 1, 2]),
     ("framework: pytorch, runPolicy: {restartScope: Worker}", &[1]),
     ("framework: pytorch, elastic: {minWorkers: 1, maxWorkers: 3}", &[1]),
-    ("framework: tensorflow, runPolicy: {restartPolicy: OnFailure}", &[1]),
+    ("framework: tensorflow, runPolicy: {restartPolicy: OnFailure}", &[0, 1, 2]),
+    ("framework: tensorflow, parameterServers: 1, runPolicy: {restartPolicy: OnFailure}", &[1]),
     ("framework: tensorflow, runPolicy: {restartPolicy: OnFailure, restartScope: Job}", &[0, 1, 2]),
 ];
 
@@ -87,14 +88,15 @@ fn the_scope_says_whether_one_worker_or_all_are_replaced() -> Result<(), Error> 
 fn no_new_worker_starts_before_the_last_old_one_is_gone() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::running("workers: 3")?;
     cluster.graceful_deletion = true;
+    let before = uids(&cluster)?;
     cluster.fail_pod("mnist-worker-1", 1)?;
     cluster.reconcile_until_stable()?;
-    let before = uids(&cluster)?;
     assert!(cluster.removes_many, "the host must know that the removal is meant");
     assert_eq!(cluster.condition("Restarting")?, "True TrainingJobRestarting");
-    cluster.delete_pod("mnist-worker-1");
-    cluster.reconcile_until_stable()?;
     assert_eq!(cluster.pod_names(), ["mnist-worker-0", "mnist-worker-2"], "two are still being deleted");
+    cluster.end_deleted_pods(0);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 2, "their volumes take their time");
     cluster.finish_deletions();
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.pod_names().len(), 3);
@@ -111,16 +113,12 @@ fn no_new_worker_starts_before_the_last_old_one_is_gone() -> Result<(), Error> {
 #[test]
 fn a_single_worker_is_replaced_while_another_is_still_being_deleted() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::running("workers: 3, runPolicy: {restartScope: Worker}")?;
-    cluster.graceful_deletion = true;
+    cluster.begin_deletion("mnist-worker-2")?;
     cluster.fail_pod("mnist-worker-1", 1)?;
-    cluster.fail_pod("mnist-worker-2", 1)?;
-    cluster.reconcile_until_stable()?;
-    cluster.delete_pod("mnist-worker-1");
-    cluster.advance_clock(10);
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.child("Pod", "mnist-worker-1")?["status"]["phase"], "Pending");
     assert!(cluster.child("Pod", "mnist-worker-2")?.pointer("/metadata/deletionTimestamp").is_some());
-    assert_eq!(cluster.status()?.restart_count, 2);
+    assert_eq!(cluster.status()?.restart_count, 1);
     assert_eq!(cluster.phase()?, Some(Phase::Running), "worker 0 has been running all the time");
     Ok(())
 }
@@ -153,38 +151,102 @@ fn a_job_fails_when_the_backoff_limit_is_exceeded() -> Result<(), Error> {
     Ok(())
 }
 
-/// How many times the kubelet has restarted the containers of two workers, and whether the job fails for it.
-struct ContainerRestarts {
-    restart_policy: &'static str,
-    restart_counts: [u32; 2],
-    backoff_limit: u32,
-    job_fails: bool,
+#[test]
+fn the_budget_is_used_up_by_the_same_rule_in_place_and_otherwise() -> Result<(), Error> {
+    for limit in 0..3 {
+        for scope in ["Job", "Worker"] {
+            let in_place = scope == "Worker";
+            let spec = format!("workers: 2, runPolicy: {{restartScope: {scope}, backoffLimit: {limit}}}");
+            let mut cluster = SimulatedCluster::running(&spec)?;
+            for incident in 0..=limit {
+                assert_ne!(cluster.phase()?, Some(Phase::Failed), "{scope} {limit}: before incident {incident}");
+                cluster.advance_clock(1000);
+                match in_place {
+                    true => cluster.restart_container("mnist-worker-1", 1)?,
+                    false => cluster.fail_pod("mnist-worker-1", 1)?,
+                }
+                cluster.reconcile_until_stable()?;
+                if !in_place && incident < limit {
+                    cluster.advance_clock(1000);
+                    cluster.reconcile_until_stable()?;
+                    cluster.set_phase_of_all_pods("Running");
+                    cluster.reconcile_until_stable()?;
+                }
+            }
+            assert_eq!(cluster.condition("Failed")?, "True BackoffLimitExceeded", "{scope} {limit}");
+            assert_eq!(cluster.status()?.restart_count, limit, "{scope}");
+        }
+    }
+    Ok(())
 }
 
-#[rustfmt::skip]
-const CONTAINER_RESTARTS: &[ContainerRestarts] = &[
-    ContainerRestarts { restart_policy: "OnFailure", restart_counts: [0, 0], backoff_limit: 0, job_fails: false },
-    ContainerRestarts { restart_policy: "OnFailure", restart_counts: [1, 0], backoff_limit: 0, job_fails: true },
-    ContainerRestarts { restart_policy: "OnFailure", restart_counts: [1, 1], backoff_limit: 3, job_fails: false },
-    ContainerRestarts { restart_policy: "OnFailure", restart_counts: [2, 1], backoff_limit: 3, job_fails: true },
-    ContainerRestarts { restart_policy: "Always", restart_counts: [2, 1], backoff_limit: 3, job_fails: true },
-    ContainerRestarts { restart_policy: "ExitCode", restart_counts: [2, 2], backoff_limit: 3, job_fails: false },
+/// Jobs whose containers the kubelet restarts.
+const RESTARTED_IN_PLACE: &[&str] = &[
+    "workers: 8, elastic: {minWorkers: 2, maxWorkers: 8}, runPolicy: {backoffLimit: 1}",
+    "framework: tensorflow, workers: 6, parameterServers: 2, runPolicy: {restartPolicy: OnFailure, backoffLimit: 1}",
+    "workers: 8, runPolicy: {restartScope: Worker, backoffLimit: 1}",
 ];
 
 #[test]
-fn restarts_by_the_kubelet_count_against_the_backoff_limit() -> Result<(), Error> {
-    for ContainerRestarts { restart_policy, restart_counts, backoff_limit, job_fails } in CONTAINER_RESTARTS {
-        let mut cluster = SimulatedCluster::running(&format!(
-            "workers: 2, runPolicy: \
-             {{restartPolicy: {restart_policy}, restartScope: Worker, backoffLimit: {backoff_limit}}}"
-        ))?;
-        for (index, count) in restart_counts.iter().enumerate() {
-            let status = format!("phase: Running, containerStatuses: [{{name: pytorch, restartCount: {count}}}]");
-            cluster.set_pod_status(&format!("mnist-worker-{index}"), &status)?;
+fn an_incident_is_charged_once_and_not_once_per_member() -> Result<(), Error> {
+    for spec in RESTARTED_IN_PLACE {
+        let mut cluster = SimulatedCluster::running(spec)?;
+        cluster.advance_clock(3600);
+        // The peers of the first notice one after the other.
+        for pod in cluster.pod_names().iter().map(|&name| name.to_owned()).collect::<Vec<_>>() {
+            cluster.restart_container(&pod, 1)?;
+            cluster.reconcile_until_stable()?;
+            cluster.advance_clock(20);
         }
+        assert_eq!((cluster.status()?.restart_count, cluster.phase()?), (1, Some(Phase::Running)), "{spec}");
+        assert_eq!(cluster.measured("training_jobs_restarted_total"), 1.0, "{spec}");
+        cluster.restart_container("mnist-worker-0", 1)?;
         cluster.reconcile_until_stable()?;
-        let has_failed = cluster.phase()? == Some(Phase::Failed);
-        assert_eq!(has_failed, *job_fails, "{restart_policy} {restart_counts:?} {backoff_limit}");
+        assert_eq!(cluster.condition("Failed")?, "True BackoffLimitExceeded", "{spec}: it falls again");
+    }
+    Ok(())
+}
+
+#[test]
+fn restarts_that_the_host_has_not_seen_are_charged() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {restartScope: Worker}")?;
+    for _ in 0..3 {
+        cluster.advance_clock(60);
+        cluster.restart_container("mnist-worker-1", 137)?;
+    }
+    cluster.reconcile_until_stable()?;
+    let status = cluster.status()?;
+    assert_eq!((status.restart_count, status.worker_statuses[1].exit_code), (3, Some(137)));
+    assert_eq!(cluster.event_count("ExitedWithCode"), 1);
+    Ok(())
+}
+
+#[test]
+fn a_container_that_is_to_run_always_has_not_failed_when_it_ends_well() -> Result<(), Error> {
+    let spec = "workers: 2, runPolicy: {restartPolicy: Always, restartScope: Worker, backoffLimit: 0}";
+    let mut cluster = SimulatedCluster::running(spec)?;
+    cluster.restart_container("mnist-worker-1", 0)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.status()?.restart_count, cluster.phase()?), (0, Some(Phase::Running)));
+    Ok(())
+}
+
+#[test]
+fn a_job_that_has_trained_long_enough_has_its_budget_back() -> Result<(), Error> {
+    let spec = "workers: 2, runPolicy: {backoffLimit: 1, backoffResetSeconds: 3600}";
+    let mut cluster = SimulatedCluster::running(spec)?;
+    for (trained, expected) in [(0, 1), (3600, 1), (3599, 2)] {
+        cluster.advance_clock(trained);
+        cluster.reconcile_until_stable()?;
+        cluster.fail_pod("mnist-worker-0", 1)?;
+        cluster.reconcile_until_stable()?;
+        let has_failed = cluster.is_condition_true("Failed")?;
+        assert_eq!(has_failed, expected > 1, "after {trained} s");
+        assert_eq!(cluster.status()?.restart_count, 1, "after {trained} s");
+        cluster.advance_clock(400);
+        cluster.reconcile_until_stable()?;
+        cluster.set_phase_of_all_pods("Running");
+        cluster.reconcile_until_stable()?;
     }
     Ok(())
 }

@@ -2,10 +2,11 @@
 //! host does, down to the order of its writes. It can stop before any write, as a host does that is killed.
 
 mod host;
+mod kubelet;
 
 pub use host::ReconcileEnd;
 use pilothouse_sdk::testing::{Answer, Case};
-use pilothouse_sdk::{Error, Kind, Verdict};
+use pilothouse_sdk::{Error, Kind, RefusedChild, Verdict};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use training_job::api::{Phase, TrainingJobStatus};
@@ -30,8 +31,13 @@ pub struct SimulatedCluster {
     pub scheduler_plugins_is_installed: bool,
     /// The time, in seconds since 1970.
     pub now: i64,
-    /// Whether deleted Pods exist on with a `deletionTimestamp`, until [`Self::finish_deletions`].
+    /// Whether deleted Pods exist on with a `deletionTimestamp`, until [`Self::finish_deletions`]. Pods that have ended go at once
+    /// nevertheless, as from a real API server.
     pub graceful_deletion: bool,
+    /// Pods that the API server refuses to create, with its words.
+    pub refused_pods: BTreeMap<String, String>,
+    /// What the host knows to be refused.
+    refused: Vec<RefusedChild>,
     /// How many writes the host makes before it stops; none if it does not stop.
     pub writes_left: Option<usize>,
     pub events: Vec<ReportedEvent>,
@@ -99,6 +105,8 @@ impl SimulatedCluster {
             scheduler_plugins_is_installed: false,
             now: START,
             graceful_deletion: false,
+            refused_pods: BTreeMap::new(),
+            refused: Vec::new(),
             writes_left: None,
             events: Vec::new(),
             measurements: BTreeMap::new(),
@@ -125,6 +133,7 @@ impl SimulatedCluster {
             case = case.child(child).found(child);
         }
         case = self.other_objects.iter().fold(case, Case::found);
+        case = self.refused.iter().cloned().fold(case, Case::refused);
         case = if self.volcano_is_installed { case } else { case.not_installed::<VolcanoPodGroup>() };
         case = match self.scheduler_plugins_is_installed {
             true => case,
@@ -161,39 +170,6 @@ impl SimulatedCluster {
     /// Lets time pass.
     pub fn advance_clock(&mut self, seconds: i64) {
         self.now += seconds;
-    }
-
-    /// Sets the status of a Pod, in YAML's flow form.
-    pub fn set_pod_status(&mut self, pod: &str, status: &str) -> Result<(), Error> {
-        self.child_mut("Pod", pod)?["status"] = parse(&format!("{{{status}}}"))?;
-        Ok(())
-    }
-
-    /// Sets the phase of all Pods.
-    pub fn set_phase_of_all_pods(&mut self, phase: &str) {
-        for (_, pod) in self.children.iter_mut().filter(|(key, _)| key.kind == "Pod") {
-            pod["status"] = json!({ "phase": phase });
-        }
-    }
-
-    /// Lets the container of a Pod fail with an exit code.
-    pub fn fail_pod(&mut self, pod: &str, exit_code: i32) -> Result<(), Error> {
-        let container = self.job["spec"]["framework"].as_str().unwrap_or_default().to_owned();
-        let status = format!(
-            "phase: Failed, containerStatuses: \
-             [{{name: {container}, state: {{terminated: {{exitCode: {exit_code}}}}}}}]"
-        );
-        self.set_pod_status(pod, &status)
-    }
-
-    /// Deletes a Pod at once, as somebody other than the host.
-    pub fn delete_pod(&mut self, pod: &str) {
-        self.children.remove(&ChildKey { kind: "Pod".to_owned(), name: pod.to_owned() });
-    }
-
-    /// Removes all Pods that have a `deletionTimestamp`.
-    pub fn finish_deletions(&mut self) {
-        self.children.retain(|_, child| !is_deleting(child));
     }
 
     /// The names of the Pods, with those that are being deleted.

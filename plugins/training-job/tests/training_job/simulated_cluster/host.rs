@@ -1,9 +1,10 @@
 //! What the host does with a response: it writes children until none differs, then it writes the status and takes the Events
 //! and measurements that come with it. It counts creations, deletions and status writes, and can stop before any of them.
 
+use super::kubelet::{GRACE_PERIOD, has_ended, mark_deleted};
 use super::{ChildKey, ReportedEvent, SimulatedCluster, is_deleting};
-use pilothouse_sdk::raw::{Child, Condition, Response};
-use pilothouse_sdk::{ConditionStatus, Error, Verdict};
+use pilothouse_sdk::raw::{Child, Condition, KindRef, Response};
+use pilothouse_sdk::{ConditionStatus, Error, Handling, RefusedChild, Verdict};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -56,15 +57,21 @@ impl SimulatedCluster {
         let Some(returned) = &response.children else { return Ok(0) };
         let desired = by_key(returned)?;
         let mut writes = 0;
-        for (key, child) in &desired {
-            match self.children.get(key) {
-                None => {
-                    self.begin_write()?;
-                    self.create(key, child);
-                    writes += 1;
+        for (key, (child, handling)) in &desired {
+            match (self.children.get(key), handling) {
+                (None, Handling::Keep) => {}
+                (None, Handling::Apply | Handling::Create) => match self.refused_pods.get(&key.name) {
+                    Some(words) if key.kind == "Pod" => writes += self.refuse(key, &words.clone()),
+                    _ => {
+                        self.begin_write()?;
+                        self.create(key, child);
+                        writes += 1;
+                    }
+                },
+                (Some(observed), Handling::Apply) if !is_deleting(observed) => {
+                    writes += self.update(key, child, &observed.clone())?;
                 }
-                Some(observed) if is_deleting(observed) => {}
-                Some(observed) => writes += self.update(key, child, &observed.clone())?,
+                (Some(_), _) => {}
             }
         }
         let surplus =
@@ -78,10 +85,27 @@ impl SimulatedCluster {
         Ok(writes)
     }
 
+    /// Remembers a refused write, to tell the plugin. Returns 1 if that is news to it.
+    fn refuse(&mut self, key: &ChildKey, words: &str) -> usize {
+        if self.refused.iter().any(|refused| refused.name == key.name) {
+            return 0;
+        }
+        self.refused.push(RefusedChild {
+            kind: KindRef { api_version: "v1".to_owned(), kind: key.kind.clone() },
+            namespace: Some("ml".to_owned()),
+            name: key.name.clone(),
+            reason: "AdmissionDenied".to_owned(),
+            message: words.to_owned(),
+        });
+        1
+    }
+
     fn create(&mut self, key: &ChildKey, child: &Value) {
         self.created_children += 1;
         let mut created = child.clone();
         created["metadata"]["uid"] = json!(format!("uid-{}", self.created_children));
+        created["metadata"]["creationTimestamp"] = json!(self.time_after(0));
+        self.refused.retain(|refused| refused.name != key.name);
         if key.kind == "Pod" {
             created["status"] = json!({ "phase": "Pending" });
         }
@@ -110,11 +134,9 @@ impl SimulatedCluster {
     }
 
     fn delete(&mut self, key: &ChildKey) {
-        let time = self.time_after(0);
+        let ends_at = self.time_after(GRACE_PERIOD);
         match self.children.get_mut(key) {
-            Some(pod) if self.graceful_deletion && key.kind == "Pod" => {
-                pod["metadata"]["deletionTimestamp"] = json!(time);
-            }
+            Some(pod) if self.graceful_deletion && key.kind == "Pod" && !has_ended(pod) => mark_deleted(pod, &ends_at),
             _ => drop(self.children.remove(key)),
         }
     }
@@ -158,13 +180,13 @@ impl SimulatedCluster {
     }
 }
 
-fn by_key(children: &[Child]) -> Result<BTreeMap<ChildKey, Value>, Error> {
+fn by_key(children: &[Child]) -> Result<BTreeMap<ChildKey, (Value, Handling)>, Error> {
     let mut by_key = BTreeMap::new();
-    for Child { object, .. } in children {
+    for Child { object, handling, .. } in children {
         let child: Value = read(object)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let key = ChildKey { kind: text(&child["kind"]), name: text(&child["metadata"]["name"]) };
-        if by_key.insert(key, child).is_some() {
+        if by_key.insert(key, (child, *handling)).is_some() {
             return Err(Error::Test(format!("the response has a child twice: {object}")));
         }
     }

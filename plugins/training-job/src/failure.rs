@@ -1,0 +1,117 @@
+//! What becomes of one failed replica: the rules of the job, then the cluster's own doing, then the restart policy. Pure.
+
+use crate::api::{
+    ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailureRule, ReplicaType, RestartPolicy,
+};
+use crate::job::{Job, SuccessRule};
+use crate::replicas::Replica;
+use crate::time::Time;
+use pilothouse_pods::observed_pod::ObservedPod;
+
+/// Exit codes from here on say that a signal killed the container: 128 plus the signal's number.
+const FIRST_SIGNAL_EXIT_CODE: i32 = 128;
+
+/// The condition that the API server, the scheduler, the kubelet and the controllers of taints and of garbage give a Pod before they
+/// end it.
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+/// Reasons of Pods that the cluster ended, or never let run, from components that set no condition.
+const DISRUPTION_REASONS: [&str; 8] = [
+    "Evicted",
+    "NodeAffinity",
+    "NodeLost",
+    "NodeShutdown",
+    "Preempting",
+    "Shutdown",
+    "Terminated",
+    "UnexpectedAdmissionError",
+];
+
+/// Reasons of the kubelet for a Pod that another one left no room for: `OutOfcpu`, `OutOfnvidia.com/gpu`.
+const OUT_OF: &str = "OutOf";
+
+/// What becomes of a failure. Later ones are more severe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Treatment {
+    /// A restart that does not count against the backoff limit.
+    Ignore,
+    /// A restart that counts.
+    Count,
+    /// The job fails.
+    FailJob,
+}
+
+/// What becomes of the failure of a replica.
+pub fn treatment(job: &Job<'_>, pod: &ObservedPod) -> Treatment {
+    let container = container(job);
+    if let Some(rule) = job.failure_rules().iter().find(|rule| fits(rule, pod, container)) {
+        return match rule.action {
+            PodFailureAction::FailJob => Treatment::FailJob,
+            PodFailureAction::Ignore => Treatment::Ignore,
+            PodFailureAction::Count => Treatment::Count,
+        };
+    }
+    if is_disrupted(pod) {
+        return Treatment::Ignore;
+    }
+    let is_retried = match job.restart_policy() {
+        RestartPolicy::Always | RestartPolicy::OnFailure => true,
+        RestartPolicy::Never => false,
+        // A Pod without an exit code did not fail by itself.
+        RestartPolicy::ExitCode => pod.exit_code(container).is_none_or(|code| code >= FIRST_SIGNAL_EXIT_CODE),
+    };
+    if is_retried { Treatment::Count } else { Treatment::FailJob }
+}
+
+/// Whether a failure that is not retried ends the job. Where the chief alone decides, other workers may fail, and an evaluator
+/// may anywhere. Without a parameter server, no worker gets on.
+pub fn is_decisive(job: &Job<'_>, replica: &Replica<'_>) -> bool {
+    match replica.id.replica_type {
+        ReplicaType::ParameterServer | ReplicaType::Chief => true,
+        ReplicaType::Evaluator => false,
+        ReplicaType::Worker => {
+            (job.chief() == replica.id && job.success_rule() == SuccessRule::Chief) || !job.tolerates_failed_workers()
+        }
+    }
+}
+
+/// Whether the cluster ended a Pod: it was evicted or preempted, its node was tainted or shut down.
+pub fn is_disrupted(pod: &ObservedPod) -> bool {
+    let reason = pod.reason();
+    pod.has_condition(DISRUPTION_TARGET, "True") || DISRUPTION_REASONS.contains(&reason) || reason.starts_with(OUT_OF)
+}
+
+/// When a Pod failed or began to go, by the clocks of the cluster: the earliest of its marks.
+pub fn time_of_end(job: &Job<'_>, pod: &ObservedPod) -> Option<Time> {
+    let disrupted = Some(DISRUPTION_TARGET).filter(|_| is_disrupted(pod)).and_then(|it| pod.condition_since(it));
+    let ended = pod.end(container(job)).and_then(|end| end.finished_at);
+    let deleted = pod.deletion().and_then(|it| Some(Time::parse(it.ends_at)?.minus(it.grace_period_seconds)));
+    [disrupted, ended].into_iter().flatten().filter_map(Time::parse).chain(deleted).min()
+}
+
+/// The name of the container that trains.
+pub fn container(job: &Job<'_>) -> &'static str {
+    job.spec.framework.as_str()
+}
+
+/// Whether a Pod fits everything that a rule gives. A rule that gives nothing fits no Pod.
+fn fits(rule: &PodFailureRule, pod: &ObservedPod, container: &str) -> bool {
+    let exit_codes = rule.on_exit_codes.as_ref().map(|codes| has_exit_code(codes, pod.exit_code(container)));
+    let reasons = (!rule.on_reasons.is_empty()).then(|| rule.on_reasons.iter().any(|reason| has_reason(pod, reason)));
+    let conditions = rule.on_pod_conditions.as_slice();
+    let conditions = (!conditions.is_empty()).then(|| conditions.iter().any(|condition| has_condition(pod, condition)));
+    let parts = [exit_codes, reasons, conditions];
+    parts.iter().any(Option::is_some) && parts.iter().flatten().all(|fits| *fits)
+}
+
+fn has_exit_code(codes: &OnExitCodes, exit_code: Option<i32>) -> bool {
+    exit_code.is_some_and(|code| codes.values.contains(&code) == (codes.operator == ExitCodeOperator::In))
+}
+
+fn has_reason(pod: &ObservedPod, reason: &str) -> bool {
+    pod.reason() == reason || pod.cause().reason == reason
+}
+
+fn has_condition(pod: &ObservedPod, condition: &OnPodCondition) -> bool {
+    pod.has_condition(&condition.condition_type, condition.status.as_deref().unwrap_or("True"))
+}

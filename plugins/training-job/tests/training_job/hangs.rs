@@ -1,0 +1,164 @@
+//! Jobs that do not get on: they say why, and have limits for it.
+
+use crate::simulated_cluster::SimulatedCluster;
+use pilothouse_sdk::Error;
+use serde_json::json;
+
+#[test]
+fn a_job_is_ready_only_when_all_of_it_runs() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 10")?;
+    cluster.reconcile_until_stable()?;
+    cluster.set_pod_status("mnist-worker-0", "phase: Running")?;
+    for index in 1..10 {
+        let status = "phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, \
+                      message: 0/3 nodes}]";
+        cluster.set_pod_status(&format!("mnist-worker-{index}"), status)?;
+    }
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Running")?, "True TrainingJobRunning", "as Kubeflow's operator means it");
+    assert_eq!(cluster.condition("Ready")?, "False WorkersPending");
+    let message = cluster.condition_message("Ready")?;
+    assert_eq!(message, "1 of 10 workers run; mnist-worker-1: Unschedulable: 0/3 nodes");
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Ready")?, "True TrainingJobRunning");
+    Ok(())
+}
+
+#[test]
+fn a_worker_that_crashes_again_and_again_does_not_run() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {restartScope: Worker}")?;
+    let status = "phase: Running, containerStatuses: [{name: pytorch, restartCount: 1, \
+                  state: {waiting: {reason: CrashLoopBackOff}}}]";
+    cluster.set_pod_status("mnist-worker-1", status)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Ready")?, "False WorkersPending");
+    Ok(())
+}
+
+#[test]
+fn a_pod_that_stays_terminating_is_told_with_its_node_and_since_when() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    cluster.graceful_deletion = true;
+    cluster.child_mut("Pod", "mnist-worker-1")?["spec"]["nodeName"] = json!("node-7");
+    cluster.begin_deletion("mnist-worker-1")?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.requeue_after, Some(90), "a minute after the grace period");
+    assert_eq!(cluster.event_count("FailedDeletePod"), 0);
+    cluster.advance_clock(90);
+    // The other one goes as it should.
+    cluster.delete_pod("mnist-worker-0");
+    cluster.reconcile_until_stable()?;
+    let message = cluster.condition_message("Ready")?;
+    for part in ["mnist-worker-1", "node 'node-7'", "2026-01-01T00:00:30Z", "--grace-period=0 --force"] {
+        assert!(message.contains(part), "{part} is not in {message}");
+    }
+    assert_eq!(cluster.event_count("FailedDeletePod"), 1);
+    cluster.advance_clock(3600);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.event_count("FailedDeletePod"), 1, "once");
+    cluster.finish_deletions();
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 2);
+    Ok(())
+}
+
+#[test]
+fn a_job_fails_when_a_pod_does_not_go_for_longer_than_it_says() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {terminationTimeoutSeconds: 600}")?;
+    cluster.graceful_deletion = true;
+    cluster.begin_deletion("mnist-worker-1")?;
+    cluster.reconcile_until_stable()?;
+    cluster.advance_clock(629);
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.is_condition_true("Failed")?, cluster.requeue_after), (false, Some(1)));
+    cluster.advance_clock(1);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Failed")?, "True TerminationTimeoutExceeded");
+    Ok(())
+}
+
+#[test]
+fn a_job_that_is_only_partly_made_says_so_and_lets_its_pods_go_in_time() -> Result<(), Error> {
+    const WORDS: &str = "pods \"mnist-worker-2\" is forbidden: exceeded quota: gpus";
+    let mut cluster = SimulatedCluster::new("workers: 3, runPolicy: {startDeadlineSeconds: 900}")?;
+    cluster.refused_pods.insert("mnist-worker-2".to_owned(), WORDS.to_owned());
+    cluster.reconcile_until_stable()?;
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    let message = cluster.condition_message("Ready")?;
+    assert!(message.contains(&format!("mnist-worker-2: FailedCreatePod: AdmissionDenied: {WORDS}")), "{message}");
+    assert_eq!(cluster.event_count("FailedCreatePod"), 1);
+    assert_eq!(cluster.status()?.start_time, None, "not all Pods exist");
+    cluster.advance_clock(900);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Failed")?, "True StartDeadlineExceeded");
+    assert!(cluster.condition_message("Failed")?.contains(WORDS));
+    assert_eq!(cluster.pod_names(), Vec::<&str>::new(), "they held GPUs for nothing");
+    Ok(())
+}
+
+#[test]
+fn a_job_that_starts_in_time_has_no_start_deadline_until_it_starts_again() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {startDeadlineSeconds: 900}")?;
+    cluster.advance_clock(10_000);
+    cluster.reconcile_until_stable()?;
+    assert!(cluster.is_condition_true("Running")?);
+    cluster.fail_pod("mnist-worker-0", 1)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.requeue_after, Some(900));
+    cluster.advance_clock(900);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Failed")?, "True StartDeadlineExceeded");
+    Ok(())
+}
+
+#[test]
+fn a_refused_pod_is_made_once_the_cluster_lets_it() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 2")?;
+    cluster.refused_pods.insert("mnist-worker-1".to_owned(), "no".to_owned());
+    cluster.reconcile_until_stable()?;
+    cluster.refused_pods.clear();
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 2);
+    assert_eq!(cluster.status()?.worker_statuses[1].reason, None);
+    Ok(())
+}
+
+#[test]
+fn a_gang_is_admitted_anew_before_it_starts_again() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 2, gangScheduling: {scheduler: volcano}")?;
+    cluster.volcano_is_installed = true;
+    cluster.reconcile_until_stable()?;
+    cluster.child_mut("PodGroup", "mnist")?["status"] = json!({ "phase": "Running" });
+    cluster.reconcile_until_stable()?;
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    cluster.graceful_deletion = true;
+    cluster.fail_pod("mnist-worker-0", 1)?;
+    cluster.reconcile_until_stable()?;
+    cluster.child_mut("PodGroup", "mnist")?["status"] = json!({ "phase": "Pending" });
+    cluster.finish_deletions();
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.condition("Ready")?.as_str(), cluster.pod_names().len()), ("False WaitingForPodGroup", 0));
+    cluster.child_mut("PodGroup", "mnist")?["status"] = json!({ "phase": "Inqueue" });
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 2);
+    Ok(())
+}
+
+#[test]
+fn the_duration_of_a_job_has_the_time_before_a_suspension() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    cluster.advance_clock(100);
+    cluster.job["spec"]["runPolicy"] = json!({ "suspend": true });
+    cluster.reconcile_until_stable()?;
+    cluster.advance_clock(10_000);
+    cluster.job["spec"]["runPolicy"] = json!({});
+    cluster.reconcile_until_stable()?;
+    cluster.advance_clock(50);
+    cluster.set_phase_of_all_pods("Succeeded");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.measured("training_job_duration_seconds"), 150.0);
+    Ok(())
+}
