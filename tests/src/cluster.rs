@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 46] = [
+const KINDS: [(&str, &str, &str); 47] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -58,6 +58,7 @@ const KINDS: [(&str, &str, &str); 46] = [
     ("v1", "Secret", "secrets"),
     ("v1", "ServiceAccount", "serviceaccounts"),
     ("v1", "Pod", "pods"),
+    ("v1", "ResourceQuota", "resourcequotas"),
     ("v1", "Node", "nodes"),
     ("v1", "PersistentVolume", "persistentvolumes"),
     ("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),

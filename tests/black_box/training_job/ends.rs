@@ -24,7 +24,9 @@ pub fn register(suite: &mut Suite) {
 async fn the_policy_says_which_pods_stay(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     for (name, policy) in [("none", "None"), ("running", "Running"), ("all", "All")] {
-        let spec = json!({"framework": "tensorflow", "workers": 3, "runPolicy": {"cleanPodPolicy": policy}});
+        let spec = json!({
+            "framework": "tensorflow", "workers": 3, "successPolicy": "ChiefWorker", "runPolicy": {"cleanPodPolicy": policy},
+        });
         env.namespace.apply(named(name, spec)).await?;
     }
     for name in ["none", "running", "all"] {

@@ -9,7 +9,7 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, job, pods, runs, waits};
+use super::words::{JOB, exit, job, only_pods, pods, runs, waits};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -50,6 +50,13 @@ async fn a_gang_waits_for_its_scheduler_and_then_for_admission(env: &mut TestEnv
         let group = &pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"];
         ensure!(*group == JOB && pod["spec"]["schedulerName"] == "default-scheduler", "{pod}");
     }
+    // The place in the queue is asked for again before each start.
+    phase(env, "Pending").await?;
+    exit(env, "mnist-worker-1", 1).await?;
+    waits(env, JOB, "WaitingForPodGroup").await?;
+    only_pods(env, &[]).await?;
+    phase(env, "Inqueue").await?;
+    runs(env, JOB).await?;
     env.namespace.delete("TrainingJob", JOB).await?;
     env.namespace.until_gone("TrainingJob", JOB).await?;
     ensure!(env.namespace.get("PodGroup", JOB).await?.is_none(), "the PodGroup is left");

@@ -1,10 +1,12 @@
 //! The plugin `training-job` on a real API server. A simulated node starts, ends and fails the Pods.
 
 mod deletion;
+mod disruptions;
 mod ends;
 mod failures;
 mod gang;
 mod group_restart;
+mod hangs;
 mod hundred;
 mod managed;
 mod parameter_servers;
@@ -24,6 +26,8 @@ pub fn register(suite: &mut Suite) {
     sample::register(suite);
     replacement::register(suite);
     failures::register(suite);
+    disruptions::register(suite);
+    hangs::register(suite);
     group_restart::register(suite);
     suspension::register(suite);
     deletion::register(suite);

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{DynamicObject, EvictParams, Patch, PatchParams},
 };
-use pilothouse_control_plane::EXIT;
+use pilothouse_control_plane::{EXIT, SIGTERM};
 use pilothouse_tests::{
     cluster::{self, PATIENCE, condition},
     wait::{Look, eventually},
@@ -123,6 +124,43 @@ pub fn environment(pod: &Value) -> BTreeMap<&str, &str> {
 pub async fn exit(env: &TestEnv, pod: &str, code: u8) -> Result<()> {
     env.namespace.patch("Pod", pod, json!({"metadata": {"annotations": {EXIT: code.to_string()}}})).await?;
     Ok(())
+}
+
+/// Says with which exit code a Pod's processes end when it is deleted.
+pub async fn ends_on_sigterm(env: &TestEnv, pod: &str, code: u8) -> Result<()> {
+    annotate(env, pod, SIGTERM, &code.to_string()).await
+}
+
+/// Sets an annotation of a Pod.
+pub async fn annotate(env: &TestEnv, pod: &str, annotation: &str, value: &str) -> Result<()> {
+    env.namespace.patch("Pod", pod, json!({"metadata": {"annotations": {annotation: value}}})).await?;
+    Ok(())
+}
+
+/// Removes an annotation of a Pod.
+pub async fn clear(env: &TestEnv, pod: &str, annotation: &str) -> Result<()> {
+    env.namespace.patch("Pod", pod, json!({"metadata": {"annotations": {annotation: null}}})).await?;
+    Ok(())
+}
+
+/// Evicts a Pod as `kubectl drain` does: the API server marks it as disrupted and deletes it.
+pub async fn evict(env: &TestEnv, pod: &str) -> Result<()> {
+    let pods = Api::<Pod>::namespaced(env.namespace.client(), &env.namespace.name);
+    pods.evict(pod, &EvictParams::default()).await?;
+    Ok(())
+}
+
+/// Changes the status of a Pod as its node does.
+pub async fn pod_status(env: &TestEnv, pod: &str, status: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"status": status}));
+    env.namespace.api("Pod")?.patch_status(pod, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// Waits until a Pod is another one than that of this UID.
+pub async fn is_replaced(env: &TestEnv, pod: &str, before: &Value) -> Result<Value> {
+    let uid = &before["metadata"]["uid"];
+    env.namespace.until("Pod", pod, "to be made anew", |pod| pod["metadata"]["uid"] != *uid).await
 }
 
 /// Ends all Pods of the namespace with success.

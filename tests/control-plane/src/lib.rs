@@ -3,7 +3,8 @@
 //! It is a test tool: nothing of the operator host depends on it, and it never guards anything worth stealing
 //! (etcd listens without a password on the loopback interface).
 //!
-//! What a Pod does on the simulated node is told by its annotations: [`EXIT`], [`HOLD`], [`PENDING`].
+//! What a Pod does on the simulated node is told by its annotations: [`EXIT`], [`HOLD`], [`PENDING`], and,
+//! once it is deleted, [`SIGTERM`], [`LINGER`], [`LOST`].
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -48,6 +49,6 @@ pub use node::NODE_NAME;
 pub use options::Options;
 pub use part::{Part, Parts};
 pub use report::{Report, silent, to_stderr};
-pub use stages::{EXIT, HOLD, PENDING};
+pub use stages::{EXIT, HOLD, LINGER, LOST, PENDING, SIGTERM};
 pub use users::{ADMIN, RESTRICTED, User};
 pub use versions::{ETCD, KUBERNETES, KWOK};

@@ -11,11 +11,18 @@ pub const EXIT: &str = "test.pilothouse.dev/exit";
 pub const HOLD: &str = "test.pilothouse.dev/hold";
 /// Annotation, with any value, that keeps a Pod Pending, as if its image could not be pulled.
 pub const PENDING: &str = "test.pilothouse.dev/pending";
+/// Annotation with the exit code with which the processes of a deleted Pod end on SIGTERM.
+pub const SIGTERM: &str = "test.pilothouse.dev/sigterm";
+/// Annotation, with any value, that keeps a deleted Pod whose processes have ended, as if its volumes took their time.
+pub const LINGER: &str = "test.pilothouse.dev/linger";
+/// Annotation, with any value, by which nothing happens to a deleted Pod, as if its node did not answer.
+pub const LOST: &str = "test.pilothouse.dev/lost";
 
-const STAGES: [(&str, &str); 4] = [
+const STAGES: [(&str, &str); 5] = [
     ("node-ready.yaml", include_str!("../stages/node-ready.yaml")),
     ("pod-running.yaml", include_str!("../stages/pod-running.yaml")),
     ("pod-exit.yaml", include_str!("../stages/pod-exit.yaml")),
+    ("pod-stop.yaml", include_str!("../stages/pod-stop.yaml")),
     ("pod-delete.yaml", include_str!("../stages/pod-delete.yaml")),
 ];
 
@@ -33,7 +40,7 @@ mod tests {
 
     #[test]
     fn stages_use_the_published_annotations() {
-        for annotation in [EXIT, HOLD, PENDING] {
+        for annotation in [EXIT, HOLD, PENDING, SIGTERM, LINGER, LOST] {
             assert!(STAGES.iter().any(|(_, text)| text.contains(&format!("annotations[\"{annotation}\"]"))));
         }
     }
