@@ -11,6 +11,7 @@ pub mod hash;
 pub mod name;
 pub mod observed_pod;
 pub mod security;
+pub mod strategic_merge;
 pub mod transition;
 pub mod variable;
 pub mod volumes;

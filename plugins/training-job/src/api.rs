@@ -137,6 +137,13 @@ pub struct TrainingJobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_grace_period_seconds: Option<u32>,
 
+    /// More fields of the Pods: `metadata` with labels and annotations, and `spec`. They are merged over what the job makes, as a
+    /// strategic merge patch is: the container has the name of the framework. What would break names, addresses or restarts is
+    /// refused.
+    #[cfg_attr(feature = "crd", schemars(schema_with = "schema::free_form"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_template: Option<Map<String, Value>>,
+
     /// The port on which workers meet. Default: 29500 for pytorch, 2222 for tensorflow.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 65535)))]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ pub mod environment;
 pub mod labels;
 pub mod pod;
 pub mod pod_group;
+pub mod pod_template;
 mod pytorch;
 mod quantity;
 pub mod service;

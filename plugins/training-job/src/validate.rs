@@ -2,7 +2,7 @@
 //! what a schema cannot express. Pure.
 
 use crate::api::{Framework, TrainingJobSpec};
-use crate::children::{environment::RESERVED, pod, volumes};
+use crate::children::{environment::RESERVED, pod, pod_template, volumes};
 use crate::job::Job;
 use crate::validation_error::{MAX_NAME_LENGTH, ValidationError};
 use std::collections::BTreeSet;
@@ -19,6 +19,7 @@ pub fn validate(job: &Job<'_>) -> Validation {
     numbers(job.spec)?;
     container(job)?;
     distribution(job.spec)?;
+    pod_template::forbidden_field(job).map_or(Ok(()), |field| Err(ValidationError::OwnField(field)))?;
     storage(job)
 }
 

@@ -32,6 +32,8 @@ pub enum ValidationError {
     GpusGivenTwice(String),
     #[error("spec.parameterServers is for framework tensorflow only; remove it")]
     ParameterServersNotSupported,
+    #[error("spec.{0} is set by the job itself, which finds its Pods and tells them apart by it; remove it")]
+    OwnField(String),
     #[error("spec.roles is for framework tensorflow only; remove it")]
     RolesNotSupported,
     #[error("spec.roles names {0} twice; keep one")]

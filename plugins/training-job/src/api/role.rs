@@ -1,7 +1,10 @@
 //! What the replicas of a job do, and how a role differs from the workers.
 
+#[cfg(feature = "crd")]
+use pilothouse_pods::api::schema;
 use pilothouse_pods::api::Resources;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// What a replica does in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -47,6 +50,10 @@ pub struct Role {
     #[cfg_attr(feature = "crd", schemars(range(max = 8)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<u32>,
+    /// More fields of the Pods of this role, merged over `podTemplate` of the job.
+    #[cfg_attr(feature = "crd", schemars(schema_with = "schema::free_form"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_template: Option<Map<String, Value>>,
 }
 
 impl ReplicaType {

@@ -1,6 +1,6 @@
 //! The Pod of a replica as it is created. Pods of a running job are kept as they are, so another version of this file changes none.
 
-use super::{environment, environment::Environment, labels, volumes};
+use super::{environment, environment::Environment, labels, pod_template, volumes};
 use crate::api::{GangScheduler, ReplicaType};
 use crate::fingerprint::ANNOTATION;
 use crate::job::{Job, ReplicaId};
@@ -62,6 +62,7 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
         });
         set_scheduling_fields(job, replica.replica_type, &mut pod["spec"]);
         add_to_pod_group(job, &mut pod);
+        pod_template::apply(job, replica, &mut pod);
         pod
     }
 

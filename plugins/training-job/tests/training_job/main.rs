@@ -14,6 +14,7 @@ mod hangs;
 mod host_stops;
 mod manifest;
 mod phases;
+mod pod_template;
 mod preconditions;
 mod refusals;
 mod restarts;

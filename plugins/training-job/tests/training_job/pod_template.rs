@@ -1,0 +1,74 @@
+//! The user's own fields of Pods: what they add, and what is refused.
+
+use crate::simulated_cluster::SimulatedCluster;
+use pilothouse_sdk::{Error, Verdict};
+use serde_json::json;
+
+#[test]
+fn fields_of_the_template_are_merged_over_those_of_the_job() -> Result<(), Error> {
+    let template = "{metadata: {labels: {team: vision}, annotations: {net: rdma0}}, spec: {\
+                    hostNetwork: true, runtimeClassName: nvidia, \
+                    initContainers: [{name: fetch, image: fetch}], \
+                    resourceClaims: [{name: nic, resourceClaimTemplateName: rdma}], \
+                    volumes: [{name: scratch, emptyDir: {}}, {name: shm, emptyDir: {sizeLimit: 64Gi}}], \
+                    tolerations: [{key: spot, operator: Exists}], \
+                    containers: [{name: sidecar, image: logs}, {name: pytorch, \
+                      securityContext: {capabilities: {add: [IPC_LOCK]}}, \
+                      resources: {claims: [{name: nic}]}, \
+                      env: [{name: NCCL_DEBUG, value: INFO}], \
+                      volumeMounts: [{name: scratch, mountPath: /scratch}]}]}}";
+    let mut cluster = SimulatedCluster::new(&format!("workers: 2, gpuPerWorker: 1, podTemplate: {template}"))?;
+    cluster.reconcile_until_stable()?;
+    let pod = cluster.child("Pod", "mnist-worker-1")?;
+    assert_eq!(pod["metadata"]["labels"]["team"], "vision");
+    assert_eq!(pod["metadata"]["labels"]["ml.example.com/job-name"], "mnist", "the job's own stay");
+    assert_eq!(pod["metadata"]["annotations"]["net"], "rdma0");
+    let spec = &pod["spec"];
+    assert_eq!((&spec["runtimeClassName"], &spec["dnsPolicy"]), (&json!("nvidia"), &json!("ClusterFirstWithHostNet")));
+    assert_eq!(spec["hostname"], "mnist-worker-1");
+    assert_eq!(spec["volumes"][0]["emptyDir"], json!({ "medium": "Memory", "sizeLimit": "64Gi" }));
+    assert_eq!(spec["tolerations"].as_array().map(Vec::len), Some(4), "that of the GPU stays: {}", spec["tolerations"]);
+    let trains = &spec["containers"][0];
+    assert_eq!((&trains["name"], &trains["image"]), (&json!("pytorch"), &json!("image")));
+    assert_eq!(trains["securityContext"]["capabilities"]["add"], json!(["IPC_LOCK"]));
+    assert_eq!(trains["resources"], json!({ "limits": { "nvidia.com/gpu": "1" }, "claims": [{ "name": "nic" }] }));
+    let variables: Vec<_> = trains["env"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
+    assert!(variables.contains(&"NCCL_DEBUG") && variables.contains(&"RANK"), "{variables:?}");
+    assert_eq!(spec["containers"][1]["name"], "sidecar");
+    Ok(())
+}
+
+#[test]
+fn a_role_may_have_fields_of_its_own() -> Result<(), Error> {
+    let spec = "framework: tensorflow, workers: 1, parameterServers: 1, podTemplate: {spec: {runtimeClassName: a}}, \
+                roles: [{name: ps, podTemplate: {spec: {runtimeClassName: b}}}]";
+    let mut cluster = SimulatedCluster::new(spec)?;
+    cluster.reconcile_until_stable()?;
+    for (pod, expected) in [("mnist-worker-0", "a"), ("mnist-ps-0", "b")] {
+        assert_eq!(cluster.child("Pod", pod)?["spec"]["runtimeClassName"], expected, "{pod}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_would_break_the_job_is_refused_and_named() -> Result<(), Error> {
+    for (template, field) in [
+        ("metadata: {name: a}", "podTemplate.metadata.name"),
+        ("metadata: {labels: {ml.example.com/job-name: a}}", "podTemplate.metadata.labels.ml.example.com/job-name"),
+        ("metadata: {annotations: {pilothouse.dev/a: b}}", "podTemplate.metadata.annotations.pilothouse.dev/a"),
+        ("spec: {restartPolicy: Always}", "podTemplate.spec.restartPolicy"),
+        ("spec: {hostname: a}", "podTemplate.spec.hostname"),
+        ("spec: {subdomain: a}", "podTemplate.spec.subdomain"),
+        ("spec: {containers: [{name: pytorch, env: [{name: RANK}]}]}", "podTemplate.spec.containers[pytorch].env[RANK]"),
+        ("status: {}", "podTemplate.status"),
+    ] {
+        let mut cluster = SimulatedCluster::new(&format!("workers: 1, podTemplate: {{{template}}}"))?;
+        cluster.reconcile_until_stable()?;
+        let Verdict::Invalid(message) = &cluster.verdict else {
+            return Err(Error::Test(format!("{template} is not refused")));
+        };
+        assert!(message.contains(field), "{message}");
+        assert!(cluster.children.is_empty());
+    }
+    Ok(())
+}
