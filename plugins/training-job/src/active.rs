@@ -15,6 +15,7 @@ use crate::job::Job;
 use crate::job_response::{Children, DesiredChild, JobResponse};
 use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
+use crate::progress;
 use crate::replica_statuses::{Observation, summary};
 use crate::replicas::{ReplicaState, Replicas};
 use crate::termination;
@@ -126,7 +127,7 @@ impl<'a> ActiveJob<'a> {
         if matches!(restart.reason, RestartReason::Disruption | RestartReason::WorkerLost) {
             status.disruption_count = disruptions(self.old_status, self.now);
         }
-        if self.job.restart_scope() == RestartScope::Job {
+        if self.job.restart_scope() == RestartScope::Job || restart.reason == RestartReason::Hang {
             status.running_since = None;
             status.starting_since.get_or_insert(self.now.to_rfc3339());
         }
@@ -166,6 +167,7 @@ impl<'a> ActiveJob<'a> {
             response.conditions.set(Condition::when("Running", runs, reason, &message));
         }
         response.children = self.children(replicas, delay)?;
+        response.hang = progress::hang(self.job, &response.status, self.now);
         self.schedule_next_call(&mut response, delay);
         Ok(response.done())
     }
@@ -205,7 +207,12 @@ impl<'a> ActiveJob<'a> {
             response.requeue_within(seconds);
         }
         let status = &response.status;
-        let limits = [deadline(self.job, status), start_deadline(self.job, status), backoff_reset(self.job, status)];
+        let limits = [
+            deadline(self.job, status),
+            start_deadline(self.job, status),
+            backoff_reset(self.job, status),
+            progress::deadline(self.job, status).filter(|deadline| *deadline > self.now),
+        ];
         let timeout = self.job.termination_timeout_seconds();
         let deletions = self.pods.iter().filter_map(|pod| termination::next_look(pod, timeout, self.now));
         let next = limits.into_iter().flatten().map(|limit| limit.since(self.now)).chain(deletions).min();
@@ -219,6 +226,7 @@ impl<'a> ActiveJob<'a> {
         let mut response = self.unsuspended_response();
         let observation = Observation { job: self.job, replicas, refused: self.refused, now: self.now };
         observation.update(&mut response.status);
+        response.status.progress = progress::progress(self.job, replicas, self.old_status, self.now);
         response
     }
 

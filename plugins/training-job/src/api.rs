@@ -12,8 +12,8 @@ pub use failure_policy::{
     ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailurePolicy, PodFailureRule,
 };
 pub use role::{ReplicaType, Role};
-pub use run_policy::{CleanPodPolicy, RestartPolicy, RestartScope, RunPolicy};
-pub use status::{Phase, StatusCondition, TrainingJobStatus, WorkerStatus};
+pub use run_policy::{CleanPodPolicy, HangAction, RestartPolicy, RestartScope, RunPolicy};
+pub use status::{Phase, Progress, StatusCondition, TrainingJobStatus, WorkerStatus};
 pub use storage::{Claim, ConfigMapMount, DataVolume};
 
 #[cfg(feature = "crd")]

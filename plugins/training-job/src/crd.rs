@@ -58,6 +58,7 @@ pub fn crd() -> Value {
             Column { name: "Framework", value_type: "string", json_path: ".spec.framework" },
             Column { name: "Workers", value_type: "integer", json_path: ".spec.workers" },
             Column { name: "Phase", value_type: "string", json_path: ".status.phase" },
+            Column { name: "Progress", value_type: "string", json_path: ".status.progress.summary" },
             Column { name: "Age", value_type: "date", json_path: ".metadata.creationTimestamp" },
         ],
         wide_columns: &[],

@@ -5,6 +5,7 @@ use crate::failure::Treatment;
 use crate::incident::{Charge, Incident};
 use crate::job::Job;
 use crate::outcome::{list_with_exit_codes, runs_fully, success};
+use crate::progress;
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
 use crate::time::Time;
@@ -76,6 +77,8 @@ pub enum RestartReason {
     Disruption,
     /// The Pod of a worker is gone, and the others cannot go on without it.
     WorkerLost,
+    /// The training makes no progress.
+    Hang,
     /// The user has changed the spec.
     SpecChanged,
 }
@@ -87,6 +90,7 @@ impl RestartReason {
             Self::Failure => "TrainingJobRestarting",
             Self::Disruption => "WorkerDisrupted",
             Self::WorkerLost => "WorkerLost",
+            Self::Hang => "ProgressDeadlineExceeded",
             Self::SpecChanged => "SpecChanged",
         }
     }
@@ -100,6 +104,7 @@ pub fn decide(job: &Job<'_>, replicas: &Replicas<'_>, old_status: &TrainingJobSt
         .or_else(|| failed_for_good(job, &incident))
         .or_else(|| deadline_exceeded(job, old_status, now))
         .or_else(|| backoff_limit_exceeded(job, &incident, old_status))
+        .or_else(|| hangs_too_often(job, old_status, now))
         .or_else(|| disruption_limit_exceeded(job, &incident, old_status, now))
         .or_else(|| start_deadline_exceeded(job, replicas, old_status, now))
         .or_else(|| termination_timeout_exceeded(job, replicas, now));
@@ -108,7 +113,8 @@ pub fn decide(job: &Job<'_>, replicas: &Replicas<'_>, old_status: &TrainingJobSt
     }
     let restart = restart_after_failure(job, replicas, &incident)
         .or_else(|| restart_for_changed_spec(replicas))
-        .or_else(|| restart_for_lost_worker(replicas, &incident));
+        .or_else(|| restart_for_lost_worker(replicas, &incident))
+        .or_else(|| restart_after_hang(job, replicas, old_status, now));
     match restart {
         Some(restart) => Decision::Restart(restart),
         None => Decision::SyncPods { delay: creation_delay(job, replicas, old_status, now), charge: incident.charge },
@@ -258,6 +264,25 @@ fn restart_for_changed_spec(replicas: &Replicas<'_>) -> Option<Restart> {
         reason: RestartReason::SpecChanged,
         message: "the spec has changed; all Pods are made anew".to_owned(),
     })
+}
+
+/// A hang is charged as a failure is.
+fn restart_after_hang(
+    job: &Job<'_>,
+    replicas: &Replicas<'_>,
+    old_status: &TrainingJobStatus,
+    now: Time,
+) -> Option<Restart> {
+    let message = progress::hang(job, old_status, now).filter(|_| progress::restarts_on_hang(job))?;
+    let charge = Charge { restarts: 1, at: Some(now) };
+    Some(Restart { pods: replicas.all_uids(), charge, reason: RestartReason::Hang, message })
+}
+
+fn hangs_too_often(job: &Job<'_>, old_status: &TrainingJobStatus, now: Time) -> Option<Finish> {
+    let message = progress::hang(job, old_status, now).filter(|_| progress::restarts_on_hang(job))?;
+    let limit = job.backoff_limit();
+    let is_exceeded = old_status.restart_count >= limit;
+    is_exceeded.then(|| failed("BackoffLimitExceeded", format!("the backoffLimit of {limit} is used up; {message}")))
 }
 
 /// Workers that cannot go on without each other are all restarted when the Pod of one of them is gone.

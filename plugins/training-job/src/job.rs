@@ -1,7 +1,7 @@
 //! A job as the rest of the plugin sees it: the spec with its defaults filled in. It reads the object and nothing else.
 
 use crate::api::{
-    CleanPodPolicy, Framework, PodFailureRule, ReplicaType, RestartPolicy, RestartScope, Role, RunPolicy,
+    CleanPodPolicy, Framework, HangAction, PodFailureRule, ReplicaType, RestartPolicy, RestartScope, Role, RunPolicy,
     SuccessPolicy, TrainingJob, TrainingJobSpec,
 };
 use crate::fingerprint::fingerprint;
@@ -169,6 +169,16 @@ impl<'o> Job<'o> {
     /// How many seconds after its grace period a Pod may still exist.
     pub fn termination_timeout_seconds(&self) -> Option<u32> {
         self.run_policy(|policy| policy.termination_timeout_seconds)
+    }
+
+    /// After how many seconds without progress the training hangs.
+    pub fn progress_deadline_seconds(&self) -> Option<u32> {
+        self.run_policy(|policy| policy.progress_deadline_seconds)
+    }
+
+    /// What becomes of a training that hangs.
+    pub fn on_hang(&self) -> HangAction {
+        self.run_policy(|policy| policy.on_hang).unwrap_or(HangAction::Report)
     }
 
     /// How many seconds the job may run.

@@ -9,6 +9,7 @@ use crate::api::{Phase, TrainingJobStatus};
 use crate::children::labels::worker_selector;
 use crate::conditions::Conditions;
 use crate::job::Job;
+use crate::progress::HANG;
 use crate::replica_statuses::summary;
 use crate::transition::StatusTransition;
 use pilothouse_sdk::{Condition, ConditionStatus, Handling, Options, Response};
@@ -64,6 +65,8 @@ pub struct JobResponse<'a> {
     pub conditions: Conditions,
     /// The children.
     pub children: Children,
+    /// Why the training hangs, if it does.
+    pub hang: Option<String>,
     /// After how many seconds the plugin is called again at the latest.
     pub requeue_after: Option<u32>,
 }
@@ -78,7 +81,7 @@ impl<'a> JobResponse<'a> {
         let mut status = old_status.clone();
         status.phase.get_or_insert(Phase::Pending);
         status.selector = worker_selector(job);
-        Self { job, old_status, status, conditions, children: Children::Unchanged, requeue_after: None }
+        Self { job, old_status, status, conditions, children: Children::Unchanged, hang: None, requeue_after: None }
     }
 
     /// Asks for another call within so many seconds. The earliest of several requests counts.
@@ -100,6 +103,7 @@ impl<'a> JobResponse<'a> {
 
     fn respond(self, response: Response) -> Response {
         let transition = StatusTransition {
+            hang: self.hang.as_deref(),
             job: self.job,
             old: self.old_status,
             new: &self.status,
@@ -136,6 +140,9 @@ impl<'a> JobResponse<'a> {
             None => not_ready("TrainingJobPending", summary(&self.status)),
             Some(running) if running.condition_type == "Running" && self.status.running_since.is_none() => {
                 not_ready("WorkersPending", summary(&self.status))
+            }
+            Some(running) if running.condition_type == "Running" && self.hang.is_some() => {
+                not_ready(HANG, self.hang.clone().unwrap_or_default())
             }
             Some(restarting) if restarting.condition_type == "Restarting" => {
                 let obstacle = self.status.obstacle().map(|obstacle| format!("; {obstacle}")).unwrap_or_default();

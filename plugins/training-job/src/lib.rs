@@ -30,6 +30,7 @@ mod job;
 mod job_response;
 mod outcome;
 mod preconditions;
+mod progress;
 mod reconcile;
 mod replica_statuses;
 mod replicas;

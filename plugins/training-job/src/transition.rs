@@ -4,6 +4,7 @@
 use crate::api::{Phase, TrainingJobStatus, WorkerStatus};
 use crate::conditions::Conditions;
 use crate::job::Job;
+use crate::progress::HANG;
 use crate::time::Time;
 use pilothouse_sdk::{Event, Measurement, Response};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,8 @@ pub struct StatusTransition<'t> {
     pub new: &'t TrainingJobStatus,
     /// The conditions that belong to the new status.
     pub new_conditions: &'t Conditions,
+    /// Why the training hangs, if it does.
+    pub hang: Option<&'t str>,
 }
 
 impl StatusTransition<'_> {
@@ -41,6 +44,8 @@ impl StatusTransition<'_> {
         events.extend(self.created_pods());
         events.extend(self.failed_containers());
         events.extend(self.new_pod_problems());
+        let hung = self.old.condition("Ready").is_some_and(|ready| ready.reason == HANG);
+        events.extend(self.hang.filter(|_| !hung).map(|message| Event::warning(HANG, message)));
         if self.has_new_retiring_pods() {
             let restarting = self.new_conditions.find_true("Restarting");
             let message = restarting.map(|condition| condition.message.as_str()).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! What the replicas of a job do, and how a role differs from the workers.
 
+use pilothouse_pods::api::Resources;
 #[cfg(feature = "crd")]
 use pilothouse_pods::api::schema;
-use pilothouse_pods::api::Resources;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -46,6 +46,13 @@ pub struct RunPolicy {
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_deadline_seconds: Option<u32>,
+    /// The training hangs if it runs for so many seconds without a change of its progress. Default: nobody looks.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress_deadline_seconds: Option<u32>,
+    /// What becomes of a training that hangs. Default: `Report`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_hang: Option<HangAction>,
     /// The job is deleted so many seconds after its end, with everything that it created.
     #[cfg_attr(feature = "crd", schemars(range(max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,6 +91,16 @@ pub enum RestartScope {
     Worker,
     /// All workers. No new one starts before the last old one is gone.
     Job,
+}
+
+/// What becomes of a training that makes no progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+pub enum HangAction {
+    /// The job is not ready, and says so.
+    Report,
+    /// All workers are restarted, which counts against the backoff limit.
+    Restart,
 }
 
 /// Which Pods are removed when the job has ended.

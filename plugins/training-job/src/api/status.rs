@@ -72,6 +72,9 @@ pub struct TrainingJobStatus {
     /// How many seconds the job had been active before it was suspended.
     #[serde(skip_serializing_if = "is_zero")]
     pub elapsed_seconds: u32,
+    /// How far the training is, as the program itself reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     /// UIDs of Pods that are being removed for a restart. Their failures are counted already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retiring_pods: Vec<String>,
@@ -79,6 +82,30 @@ pub struct TrainingJobStatus {
     #[cfg_attr(feature = "crd", schemars(skip))]
     #[serde(skip_serializing)]
     pub conditions: Vec<StatusCondition>,
+}
+
+/// How far the training is: what the program writes into the annotation `ml.example.com/progress` of its Pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct Progress {
+    /// All of it in a few words: `step 120/1000, loss 0.31, 5m left`.
+    pub summary: String,
+    /// The step that the training has reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+    /// How many steps there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_steps: Option<u64>,
+    /// The loss, as the program writes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<String>,
+    /// How many seconds the training still takes, as the program guesses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_remaining_seconds: Option<u64>,
+    /// When it changed last.
+    #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
+    pub last_update_time: String,
 }
 
 /// The phase of a job.

@@ -32,6 +32,7 @@ fn names_columns_and_subresources_stay_the_same() {
         { "name": "Framework", "type": "string", "jsonPath": ".spec.framework" },
         { "name": "Workers", "type": "integer", "jsonPath": ".spec.workers" },
         { "name": "Phase", "type": "string", "jsonPath": ".status.phase" },
+        { "name": "Progress", "type": "string", "jsonPath": ".status.progress.summary" },
         { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
     ]);
     assert_eq!(version["additionalPrinterColumns"], columns);

@@ -16,6 +16,7 @@ mod manifest;
 mod phases;
 mod pod_template;
 mod preconditions;
+mod progress;
 mod refusals;
 mod restarts;
 mod simulated_cluster;

@@ -32,7 +32,8 @@ fn fields_of_the_template_are_merged_over_those_of_the_job() -> Result<(), Error
     assert_eq!((&trains["name"], &trains["image"]), (&json!("pytorch"), &json!("image")));
     assert_eq!(trains["securityContext"]["capabilities"]["add"], json!(["IPC_LOCK"]));
     assert_eq!(trains["resources"], json!({ "limits": { "nvidia.com/gpu": "1" }, "claims": [{ "name": "nic" }] }));
-    let variables: Vec<_> = trains["env"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
+    let variables: Vec<_> =
+        trains["env"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
     assert!(variables.contains(&"NCCL_DEBUG") && variables.contains(&"RANK"), "{variables:?}");
     assert_eq!(spec["containers"][1]["name"], "sidecar");
     Ok(())
@@ -59,7 +60,10 @@ fn what_would_break_the_job_is_refused_and_named() -> Result<(), Error> {
         ("spec: {restartPolicy: Always}", "podTemplate.spec.restartPolicy"),
         ("spec: {hostname: a}", "podTemplate.spec.hostname"),
         ("spec: {subdomain: a}", "podTemplate.spec.subdomain"),
-        ("spec: {containers: [{name: pytorch, env: [{name: RANK}]}]}", "podTemplate.spec.containers[pytorch].env[RANK]"),
+        (
+            "spec: {containers: [{name: pytorch, env: [{name: RANK}]}]}",
+            "podTemplate.spec.containers[pytorch].env[RANK]",
+        ),
         ("status: {}", "podTemplate.status"),
     ] {
         let mut cluster = SimulatedCluster::new(&format!("workers: 1, podTemplate: {{{template}}}"))?;

@@ -1,0 +1,104 @@
+//! How far the training is, as the program reports it in an annotation of the leading Pod, and whether it hangs. Pure.
+
+use crate::api::{HangAction, Progress, TrainingJobStatus};
+use crate::job::Job;
+use crate::replicas::Replicas;
+use crate::time::Time;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The annotation in which a program reports its progress, as JSON.
+pub const ANNOTATION: &str = "ml.example.com/progress";
+
+/// The reason of a job whose training hangs.
+pub const HANG: &str = "ProgressDeadlineExceeded";
+
+/// What a program reports. Everything may be left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Report {
+    step: Option<u64>,
+    total_steps: Option<u64>,
+    loss: Option<Value>,
+    estimated_remaining_seconds: Option<u64>,
+}
+
+/// The progress of a job: the last one, unless the leading Pod reports another.
+pub fn progress(job: &Job<'_>, replicas: &Replicas<'_>, old: &TrainingJobStatus, now: Time) -> Option<Progress> {
+    let chief = replicas.get(job.chief()).filter(|chief| chief.has_staying_pod());
+    let text = chief.and_then(|chief| chief.pod?.annotation(ANNOTATION));
+    let new = text.map(|text| of_report(serde_json::from_str(text), now));
+    match (new, &old.progress) {
+        (Some(new), Some(old)) if is_same(&new, old) => Some(old.clone()),
+        (Some(new), _) => Some(new),
+        (None, old) => old.clone(),
+    }
+}
+
+/// When the training hangs unless it makes progress, if the job has a limit for that and runs.
+pub fn deadline(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time> {
+    let seconds = job.progress_deadline_seconds()?;
+    let running = status.running_since.as_deref().and_then(Time::parse)?;
+    let changed = status.progress.as_ref().and_then(|progress| Time::parse(&progress.last_update_time));
+    Some(changed.map_or(running, |changed| changed.max(running)).plus(seconds))
+}
+
+/// Why the job hangs, if it does.
+pub fn hang(job: &Job<'_>, status: &TrainingJobStatus, now: Time) -> Option<String> {
+    let is_over = deadline(job, status).is_some_and(|deadline| now >= deadline);
+    let at = status.progress.as_ref().map_or("no progress", |progress| progress.summary.as_str());
+    is_over.then(|| {
+        let limit = job.progress_deadline_seconds().unwrap_or_default();
+        format!("the training has not got on for the progressDeadlineSeconds of {limit}; last: {at}")
+    })
+}
+
+/// Whether a hang restarts the job.
+pub fn restarts_on_hang(job: &Job<'_>) -> bool {
+    job.on_hang() == HangAction::Restart
+}
+
+fn of_report(report: Result<Report, serde_json::Error>, now: Time) -> Progress {
+    let last_update_time = now.to_rfc3339();
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => {
+            let summary = format!("the annotation {ANNOTATION} cannot be read: {error}");
+            return Progress { summary, last_update_time, ..Progress::default() };
+        }
+    };
+    let loss = report.loss.map(|loss| loss.as_str().map_or_else(|| loss.to_string(), str::to_owned));
+    Progress {
+        summary: summary(&report.step, &report.total_steps, &loss, &report.estimated_remaining_seconds),
+        step: report.step,
+        total_steps: report.total_steps,
+        loss,
+        estimated_remaining_seconds: report.estimated_remaining_seconds,
+        last_update_time,
+    }
+}
+
+fn summary(step: &Option<u64>, total: &Option<u64>, loss: &Option<String>, seconds: &Option<u64>) -> String {
+    let step = step.map(|step| match total {
+        Some(total) => format!("step {step}/{total}"),
+        None => format!("step {step}"),
+    });
+    let loss = loss.as_ref().map(|loss| format!("loss {loss}"));
+    let left = seconds.map(|seconds| format!("{} left", duration(seconds)));
+    [step, loss, left].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// A duration as kubectl writes ages: its two greatest units.
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+fn is_same(new: &Progress, old: &Progress) -> bool {
+    Progress { last_update_time: String::new(), ..new.clone() }
+        == Progress { last_update_time: String::new(), ..old.clone() }
+}

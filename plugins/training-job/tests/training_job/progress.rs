@@ -1,0 +1,83 @@
+//! The progress that a program reports, and trainings that hang.
+
+use crate::simulated_cluster::SimulatedCluster;
+use pilothouse_sdk::Error;
+use serde_json::json;
+use training_job::api::Phase;
+
+const ANNOTATION: &str = "ml.example.com/progress";
+
+fn report(cluster: &mut SimulatedCluster, text: &str) -> Result<(), Error> {
+    cluster.child_mut("Pod", "mnist-worker-0")?["metadata"]["annotations"][ANNOTATION] = json!(text);
+    cluster.reconcile_until_stable()
+}
+
+#[test]
+fn the_status_has_what_worker_0_reports() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    for (text, summary) in [
+        (r#"{"step": 1}"#, "step 1"),
+        (
+            r#"{"step": 120, "totalSteps": 1000, "loss": 0.31, "estimatedRemainingSeconds": 330}"#,
+            "step 120/1000, loss 0.31, 5m30s left",
+        ),
+        (r#"{"step": 999, "loss": "nan", "estimatedRemainingSeconds": 90000}"#, "step 999, loss nan, 1d1h left"),
+    ] {
+        report(&mut cluster, text)?;
+        assert_eq!(cluster.status()?.progress.map(|progress| progress.summary).as_deref(), Some(summary), "{text}");
+    }
+    report(&mut cluster, "half way")?;
+    let unread = cluster.status()?.progress.map(|progress| progress.summary).unwrap_or_default();
+    assert!(unread.contains(ANNOTATION), "{unread}");
+    Ok(())
+}
+
+#[test]
+fn the_progress_outlives_the_pod_that_reported_it() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    report(&mut cluster, r#"{"step": 7}"#)?;
+    cluster.fail_pod("mnist-worker-1", 1)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.status()?.progress.and_then(|progress| progress.step), Some(7));
+    Ok(())
+}
+
+#[test]
+fn a_training_without_progress_is_told() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {progressDeadlineSeconds: 20}")?;
+    assert_eq!(cluster.requeue_after, Some(20));
+    cluster.advance_clock(19);
+    report(&mut cluster, r#"{"step": 7}"#)?;
+    assert_eq!((cluster.condition("Ready")?.as_str(), cluster.requeue_after), ("True TrainingJobRunning", Some(20)));
+    cluster.advance_clock(20);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Ready")?, "False ProgressDeadlineExceeded");
+    assert!(cluster.condition_message("Ready")?.contains("last: step 7"));
+    assert_eq!(cluster.phase()?, Some(Phase::Running), "nothing is restarted");
+    cluster.advance_clock(20);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.event_count("ProgressDeadlineExceeded"), 1);
+    report(&mut cluster, r#"{"step": 8}"#)?;
+    assert_eq!(cluster.condition("Ready")?, "True TrainingJobRunning");
+    Ok(())
+}
+
+#[test]
+fn a_training_that_hangs_is_restarted_if_asked_and_that_counts() -> Result<(), Error> {
+    for scope in ["Job", "Worker"] {
+        let policy = format!("progressDeadlineSeconds: 20, onHang: Restart, backoffLimit: 1, restartScope: {scope}");
+        let mut cluster = SimulatedCluster::running(&format!("workers: 2, runPolicy: {{{policy}}}"))?;
+        let before = cluster.pod_uid("mnist-worker-1")?.to_owned();
+        cluster.advance_clock(20);
+        cluster.reconcile_until_stable()?;
+        assert_ne!(cluster.pod_uid("mnist-worker-1")?, before, "{scope}");
+        assert_eq!(cluster.status()?.restart_count, 1, "{scope}");
+        cluster.set_phase_of_all_pods("Running");
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.condition("Running")?, "True TrainingJobRunning", "{scope}: the time counts anew");
+        cluster.advance_clock(20);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.condition("Failed")?, "True BackoffLimitExceeded", "{scope}");
+    }
+    Ok(())
+}
