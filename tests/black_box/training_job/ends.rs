@@ -52,13 +52,15 @@ async fn the_policy_says_which_pods_stay(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
+/// Also where its Pods did not get to run until then.
 async fn a_job_fails_at_its_deadline(env: &mut TestEnv) -> Result<()> {
     const LIMIT: i64 = 3;
-    start_running(env, json!({"runPolicy": {"activeDeadlineSeconds": LIMIT}})).await?;
+    env.start(&["training-job"]).await?;
+    env.namespace.apply(job(json!({"runPolicy": {"activeDeadlineSeconds": LIMIT}}))).await?;
     let job = has(env, JOB, "Failed", "DeadlineExceeded").await?;
     let took = seconds(&job, "completionTime")? - seconds(&job, "startTime")?;
-    // On a busy machine it may be late, but never early.
-    ensure!((LIMIT..LIMIT + 3).contains(&took), "it failed after {took} s");
+    eprintln!("a job with {LIMIT} s failed after {took} s");
+    ensure!(took >= LIMIT, "it failed after {took} s");
     only_pods(env, &[]).await?;
     ensure!(metric(env, "training_jobs_failed_total").await? == 1.0, "not counted");
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io::Write,
     net::TcpListener,
     path::PathBuf,
     process::{Output, Stdio},
@@ -22,14 +23,21 @@ use crate::{
 
 const WORKERS: usize = 4;
 
-/// The sum that workers with the ranks from 0 to 3 compute.
-const SUM: usize = 0b1111;
+/// The workers of an elastic job.
+const ELASTIC_WORKERS: usize = 2;
+
+/// Puts the file `$0` in the place of the names of hosts, and becomes the program `$@`.
+const OWN_HOSTS: &str = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
 
 /// The time limit for the workers to find each other and to end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, real_workers_meet_by_the_environment_of_their_pods);
+    heavy!(
+        suite,
+        real_workers_meet_by_the_environment_of_their_pods,
+        real_workers_of_an_elastic_job_meet_where_the_first_one_is_the_host
+    );
 }
 
 async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -> Result<()> {
@@ -50,7 +58,7 @@ async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -
         let workers = pods.iter().map(|pod| worker(&python, &arguments, pod, &pods));
         let ended = try_join_all(workers).await.with_context(|| format!("by {way}"))?;
         eprintln!("{WORKERS} PyTorch workers met by {way} and ended after {:?}", began.elapsed());
-        all_joined(&ended).with_context(|| format!("by {way}"))?;
+        all_joined(&ended, WORKERS).with_context(|| format!("by {way}"))?;
     }
     // The Pods end as the processes did, so the job succeeds.
     for number in 0..WORKERS {
@@ -58,6 +66,44 @@ async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -
     }
     has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
     Ok(())
+}
+
+/// Before PyTorch 2, torchrun does not know itself by the name that its Pod has in the cluster; so nobody would be the host, and all
+/// would wait for one.
+async fn real_workers_of_an_elastic_job_meet_where_the_first_one_is_the_host(env: &mut TestEnv) -> Result<()> {
+    let Some(python) = artifacts::torch() else {
+        eprintln!("skipped: there is no PyTorch in target/torch; scripts/torch.sh gets one");
+        return Ok(());
+    };
+    let elastic = json!({"minWorkers": ELASTIC_WORKERS, "maxWorkers": ELASTIC_WORKERS});
+    start_running(env, json!({"workers": ELASTIC_WORKERS, "elastic": elastic, "port": free_port()?})).await?;
+    let pods: Vec<Value> = pods(env).await?.into_values().collect();
+    let hosts = hosts(&pods)?;
+    if !Command::new("unshare").args(["--map-root-user", "--mount", "true"]).status().await?.success() {
+        eprintln!("skipped: this machine lets nobody have names of hosts of their own");
+        return Ok(());
+    }
+    let program = artifacts::repository().join("tests/black_box/training_job/all_reduce.py");
+    let workers = pods.iter().map(|pod| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", OWN_HOSTS]).arg(hosts.path()).arg(&python);
+        command.args("-m torch.distributed.run --redirects 2 --tee 2".split(' ')).arg(&program);
+        command.env_clear().envs(environment(pod));
+        to_its_end(command)
+    });
+    let began = Instant::now();
+    let ended = try_join_all(workers).await?;
+    eprintln!("{ELASTIC_WORKERS} elastic PyTorch workers met by name and ended after {:?}", began.elapsed());
+    all_joined(&ended, ELASTIC_WORKERS)
+}
+
+/// A file in which the names of Pods, and that of this machine, are names of the loopback interface.
+fn hosts(pods: &[Value]) -> Result<tempfile::NamedTempFile> {
+    let own = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
+    let names: Vec<_> = pods.iter().map(address).chain([own.trim().to_owned(), "localhost".to_owned()]).collect();
+    let mut file = tempfile::NamedTempFile::new()?;
+    writeln!(file, "127.0.0.1 {}", names.join(" "))?;
+    Ok(file)
 }
 
 fn free_port() -> Result<u16> {
@@ -68,6 +114,10 @@ fn free_port() -> Result<u16> {
 async fn worker(python: &PathBuf, arguments: &[String], pod: &Value, pods: &[Value]) -> Result<Output> {
     let mut command = Command::new(python);
     command.args(arguments).env_clear().envs(mapped(environment(pod), pods));
+    to_its_end(command).await
+}
+
+async fn to_its_end(mut command: Command) -> Result<Output> {
     // One thread for each worker, and only the loopback interface.
     command.env("OMP_NUM_THREADS", "1").env("GLOO_SOCKET_IFNAME", "lo").env("PATH", "/usr/bin:/bin");
     let scratch = tempfile::tempdir()?;
@@ -90,7 +140,7 @@ fn address(pod: &Value) -> String {
     format!("{}.{}", word("hostname"), word("subdomain"))
 }
 
-fn all_joined(ended: &[Output]) -> Result<()> {
+fn all_joined(ended: &[Output], workers: usize) -> Result<()> {
     let mut said = Vec::new();
     for Output { status, stdout, stderr } in ended {
         let (out, err) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
@@ -98,7 +148,9 @@ fn all_joined(ended: &[Output]) -> Result<()> {
         said.extend(out.lines().filter(|line| line.starts_with("rank ")).map(str::to_owned));
     }
     said.sort();
-    let expected: Vec<_> = (0..WORKERS).map(|rank| format!("rank {rank} of {WORKERS} sums up to {SUM}")).collect();
+    // Every rank brings another power of two.
+    let sum = (1 << workers) - 1;
+    let expected: Vec<_> = (0..workers).map(|rank| format!("rank {rank} of {workers} sums up to {sum}")).collect();
     ensure!(said == expected, "the workers said {said:?}");
     Ok(())
 }

@@ -52,7 +52,7 @@ pub struct Role {
     pub gpus: Option<u32>,
     /// More fields of the Pods of this role, merged over `podTemplate` of the job.
     #[cfg_attr(feature = "crd", schemars(schema_with = "schema::free_form"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_template: Option<Map<String, Value>>,
 }
 
