@@ -45,9 +45,14 @@ async fn a_hundred_workers_are_created_in_time(env: &mut TestEnv) -> Result<()> 
     let (last, _) = pods.iter().max_by_key(|(at, _)| at).context("no Pod was made")?;
     let made = Duration::try_from(last.duration_since(asked))?;
     let (shown, written) = (shown(env, &running).await?, status_writes(env).await?);
+    let calls = env.metrics_at_rest().await?;
+    let of_calls =
+        |what: &str| calls.sum(&format!("pilothouse_plugin_call_seconds_{what}"), &[("plugin", "training-job")]);
+    let mean = Duration::from_secs_f64(of_calls("sum") / of_calls("count"));
     eprintln!(
         "{WORKERS} workers: all made after {made:?}, all reported as running after {ran:?}, with {written} status writes; the \
-         plugin is shown {shown} bytes"
+         plugin is shown {shown} bytes, and answers within {mean:?}, the mean of {} calls",
+        of_calls("count")
     );
     ensure!(made < MADE, "it took {made:?}");
     ensure!(shown < REQUEST, "{shown} bytes cross to the plugin");
