@@ -85,6 +85,8 @@ impl<'a> ActiveJob<'a> {
             let list = self.children_without_pods(&PodTemplate::of(self.job))?;
             response.children = Children::Exactly { list, removes_pods: false };
         }
+        // What it waits for is not its own affair, and may take its time.
+        response.status.starting_since = None;
         if self.old_status.start_time.is_none() {
             response.status.phase = Some(Phase::Pending);
             response.conditions.set_false("Running", unmet.reason, &unmet.message);
@@ -167,7 +169,7 @@ impl<'a> ActiveJob<'a> {
             response.conditions.set(Condition::when("Running", runs, reason, &message));
         }
         response.children = self.children(replicas, delay)?;
-        response.hang = progress::hang(self.job, &response.status, self.now);
+        response.hang = progress::hang(self.job, &response.status, response.status.progress.as_ref(), self.now);
         self.schedule_next_call(&mut response, delay);
         Ok(response.done())
     }
@@ -211,7 +213,7 @@ impl<'a> ActiveJob<'a> {
             deadline(self.job, status),
             start_deadline(self.job, status),
             backoff_reset(self.job, status),
-            progress::deadline(self.job, status).filter(|deadline| *deadline > self.now),
+            progress::deadline(self.job, status, status.progress.as_ref()).filter(|deadline| *deadline > self.now),
         ];
         let timeout = self.job.termination_timeout_seconds();
         let deletions = self.pods.iter().filter_map(|pod| termination::next_look(pod, timeout, self.now));

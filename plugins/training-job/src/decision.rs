@@ -1,8 +1,8 @@
 //! What happens next to an active job: a pure function of its replicas, its last status and the time.
 
-use crate::api::{Phase, RestartScope, TrainingJobStatus};
+use crate::api::{HangAction, Phase, RestartScope, TrainingJobStatus};
 use crate::failure::Treatment;
-use crate::incident::{Charge, Incident};
+use crate::incident::{Charge, Incident, is_evaluator};
 use crate::job::Job;
 use crate::outcome::{list_with_exit_codes, runs_fully, success};
 use crate::progress;
@@ -99,12 +99,14 @@ impl RestartReason {
 /// Decides.
 pub fn decide(job: &Job<'_>, replicas: &Replicas<'_>, old_status: &TrainingJobStatus, now: Time) -> Decision {
     let incident = Incident::of(job, replicas, old_status);
+    let hang = progress::hang(job, old_status, progress::progress(job, replicas, old_status, now).as_ref(), now);
+    let hang = hang.filter(|_| job.on_hang() == HangAction::Restart);
     // What the training itself ended comes before the limits: a job that succeeds at its deadline has succeeded.
     let finish = succeeded(job, replicas)
         .or_else(|| failed_for_good(job, &incident))
         .or_else(|| deadline_exceeded(job, old_status, now))
         .or_else(|| backoff_limit_exceeded(job, &incident, old_status))
-        .or_else(|| hangs_too_often(job, old_status, now))
+        .or_else(|| hangs_too_often(job, hang.as_deref(), old_status))
         .or_else(|| disruption_limit_exceeded(job, &incident, old_status, now))
         .or_else(|| start_deadline_exceeded(job, replicas, old_status, now))
         .or_else(|| termination_timeout_exceeded(job, replicas, now));
@@ -114,7 +116,7 @@ pub fn decide(job: &Job<'_>, replicas: &Replicas<'_>, old_status: &TrainingJobSt
     let restart = restart_after_failure(job, replicas, &incident)
         .or_else(|| restart_for_changed_spec(replicas))
         .or_else(|| restart_for_lost_worker(replicas, &incident))
-        .or_else(|| restart_after_hang(job, replicas, old_status, now));
+        .or_else(|| restart_after_hang(replicas, hang, now));
     match restart {
         Some(restart) => Decision::Restart(restart),
         None => Decision::SyncPods { delay: creation_delay(job, replicas, old_status, now), charge: incident.charge },
@@ -242,9 +244,10 @@ fn restart_after_failure(job: &Job<'_>, replicas: &Replicas<'_>, incident: &Inci
         return None;
     }
     let uid = |replica: &&Replica<'_>| replica.pod.map(|pod| pod.uid().to_owned());
+    let is_alone = incident.failed.iter().all(|replica| is_evaluator(replica));
     let (pods, consequence) = match job.restart_scope() {
-        RestartScope::Job => (replicas.all_uids(), "all workers are restarted"),
-        RestartScope::Worker => (incident.failed.iter().filter_map(uid).collect(), "they are replaced"),
+        RestartScope::Job if !is_alone => (replicas.all_uids(), "all workers are restarted"),
+        _ => (incident.failed.iter().filter_map(uid).collect(), "they are replaced"),
     };
     let list = list_with_exit_codes(job, &incident.failed);
     let (reason, message) = match (incident.treatment, incident.lost) {
@@ -267,22 +270,15 @@ fn restart_for_changed_spec(replicas: &Replicas<'_>) -> Option<Restart> {
 }
 
 /// A hang is charged as a failure is.
-fn restart_after_hang(
-    job: &Job<'_>,
-    replicas: &Replicas<'_>,
-    old_status: &TrainingJobStatus,
-    now: Time,
-) -> Option<Restart> {
-    let message = progress::hang(job, old_status, now).filter(|_| progress::restarts_on_hang(job))?;
+fn restart_after_hang(replicas: &Replicas<'_>, hang: Option<String>, now: Time) -> Option<Restart> {
     let charge = Charge { restarts: 1, at: Some(now) };
-    Some(Restart { pods: replicas.all_uids(), charge, reason: RestartReason::Hang, message })
+    Some(Restart { pods: replicas.all_uids(), charge, reason: RestartReason::Hang, message: hang? })
 }
 
-fn hangs_too_often(job: &Job<'_>, old_status: &TrainingJobStatus, now: Time) -> Option<Finish> {
-    let message = progress::hang(job, old_status, now).filter(|_| progress::restarts_on_hang(job))?;
-    let limit = job.backoff_limit();
+fn hangs_too_often(job: &Job<'_>, hang: Option<&str>, old_status: &TrainingJobStatus) -> Option<Finish> {
+    let (hang, limit) = (hang?, job.backoff_limit());
     let is_exceeded = old_status.restart_count >= limit;
-    is_exceeded.then(|| failed("BackoffLimitExceeded", format!("the backoffLimit of {limit} is used up; {message}")))
+    is_exceeded.then(|| failed("BackoffLimitExceeded", format!("the backoffLimit of {limit} is used up; {hang}")))
 }
 
 /// Workers that cannot go on without each other are all restarted when the Pod of one of them is gone.

@@ -1,7 +1,7 @@
 //! Incidents: failures and losses that belong together. One member of a job falls, and its peers fall with it; so the first decides what
 //! becomes of all, and an incident is charged once. Pure.
 
-use crate::api::{RestartScope, TrainingJobStatus};
+use crate::api::{ReplicaType, RestartScope, TrainingJobStatus};
 use crate::failure::{Treatment, container, is_decisive, time_of_end, treatment};
 use crate::job::Job;
 use crate::replicas::{Replica, ReplicaState, Replicas};
@@ -38,7 +38,8 @@ impl<'g, 'r> Incident<'g, 'r> {
     /// What has happened.
     pub fn of(job: &Job<'_>, replicas: &'g Replicas<'r>, old_status: &TrainingJobStatus) -> Self {
         let mut failed = failed(job, replicas);
-        failed.sort_by_key(|(_, treatment, at)| (*at, *treatment));
+        // An evaluator stands beside the training: nobody falls with it.
+        failed.sort_by_key(|(replica, treatment, at)| (is_evaluator(replica), *at, *treatment));
         let lost = lost(job, replicas, old_status);
         // Who left without a trace of when is taken to have left first.
         let left_first = lost.is_some_and(|lost| {
@@ -80,7 +81,12 @@ fn lost<'g, 'r>(job: &Job<'_>, replicas: &'g Replicas<'r>, old_status: &Training
     if job.restart_scope() != RestartScope::Job || old_status.start_time.is_none() {
         return None;
     }
-    replicas.all.iter().find(|replica| replica.is_lost)
+    replicas.all.iter().find(|replica| replica.is_lost && !is_evaluator(replica))
+}
+
+/// Whether a replica evaluates checkpoints beside the training.
+pub fn is_evaluator(replica: &Replica<'_>) -> bool {
+    replica.id.replica_type == ReplicaType::Evaluator
 }
 
 /// A container that fell: how often since the last look, and how the last time.

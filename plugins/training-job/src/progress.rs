@@ -1,6 +1,6 @@
 //! How far the training is, as the program reports it in an annotation of the leading Pod, and whether it hangs. Pure.
 
-use crate::api::{HangAction, Progress, TrainingJobStatus};
+use crate::api::{Progress, TrainingJobStatus};
 use crate::job::Job;
 use crate::replicas::Replicas;
 use crate::time::Time;
@@ -35,27 +35,20 @@ pub fn progress(job: &Job<'_>, replicas: &Replicas<'_>, old: &TrainingJobStatus,
     }
 }
 
-/// When the training hangs unless it makes progress, if the job has a limit for that and runs.
-pub fn deadline(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time> {
+/// When the training hangs unless it makes progress, if the job has a limit for that and has been running.
+pub fn deadline(job: &Job<'_>, status: &TrainingJobStatus, progress: Option<&Progress>) -> Option<Time> {
     let seconds = job.progress_deadline_seconds()?;
     let running = status.running_since.as_deref().and_then(Time::parse)?;
-    let changed = status.progress.as_ref().and_then(|progress| Time::parse(&progress.last_update_time));
+    let changed = progress.and_then(|progress| Time::parse(&progress.last_update_time));
     Some(changed.map_or(running, |changed| changed.max(running)).plus(seconds))
 }
 
 /// Why the job hangs, if it does.
-pub fn hang(job: &Job<'_>, status: &TrainingJobStatus, now: Time) -> Option<String> {
-    let is_over = deadline(job, status).is_some_and(|deadline| now >= deadline);
-    let at = status.progress.as_ref().map_or("no progress", |progress| progress.summary.as_str());
-    is_over.then(|| {
-        let limit = job.progress_deadline_seconds().unwrap_or_default();
-        format!("the training has not got on for the progressDeadlineSeconds of {limit}; last: {at}")
-    })
-}
-
-/// Whether a hang restarts the job.
-pub fn restarts_on_hang(job: &Job<'_>) -> bool {
-    job.on_hang() == HangAction::Restart
+pub fn hang(job: &Job<'_>, status: &TrainingJobStatus, progress: Option<&Progress>, now: Time) -> Option<String> {
+    let limit = job.progress_deadline_seconds()?;
+    let last = progress.map_or("no progress", |progress| progress.summary.as_str());
+    let message = format!("the training has not got on for the progressDeadlineSeconds of {limit}; last: {last}");
+    deadline(job, status, progress).filter(|deadline| now >= *deadline).map(|_| message)
 }
 
 fn of_report(report: Result<Report, serde_json::Error>, now: Time) -> Progress {

@@ -20,6 +20,7 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus) -> Result<Response
         selector: response.status.selector,
         restart_count: old_status.restart_count,
         last_failure_time: old_status.last_failure_time.clone(),
+        progress: old_status.progress.clone(),
         elapsed_seconds: elapsed_seconds(old_status)?,
         ..TrainingJobStatus::default()
     };

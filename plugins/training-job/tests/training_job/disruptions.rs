@@ -348,3 +348,30 @@ fn a_chief_of_its_own_decides_and_an_evaluator_never_does() -> Result<(), Error>
     }
     Ok(())
 }
+
+/// Without parameter servers, workers restart together; but nobody waits for the evaluator.
+#[test]
+fn an_evaluator_is_replaced_alone() -> Result<(), Error> {
+    type Incident = fn(&mut SimulatedCluster) -> Result<(), Error>;
+    const INCIDENTS: [Incident; 2] = [
+        |cluster| cluster.fail_pod("mnist-evaluator-0", 1),
+        |cluster| {
+            cluster.delete_pod("mnist-evaluator-0");
+            Ok(())
+        },
+    ];
+    let spec = "framework: tensorflow, workers: 2, roles: [{name: evaluator}], runPolicy: {restartPolicy: OnFailure}";
+    for incident in INCIDENTS {
+        let mut cluster = SimulatedCluster::running(spec)?;
+        let uids = |cluster: &SimulatedCluster| -> Result<[String; 2], Error> {
+            Ok([cluster.pod_uid("mnist-worker-0")?.to_owned(), cluster.pod_uid("mnist-evaluator-0")?.to_owned()])
+        };
+        let before = uids(&cluster)?;
+        incident(&mut cluster)?;
+        cluster.reconcile_until_stable()?;
+        let after = uids(&cluster)?;
+        assert_eq!(before[0], after[0], "the workers go on");
+        assert_ne!(before[1], after[1]);
+    }
+    Ok(())
+}

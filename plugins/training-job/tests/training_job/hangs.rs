@@ -127,7 +127,8 @@ fn a_refused_pod_is_made_once_the_cluster_lets_it() -> Result<(), Error> {
 
 #[test]
 fn a_gang_is_admitted_anew_before_it_starts_again() -> Result<(), Error> {
-    let mut cluster = SimulatedCluster::new("workers: 2, gangScheduling: {scheduler: volcano}")?;
+    let spec = "workers: 2, gangScheduling: {scheduler: volcano}, runPolicy: {startDeadlineSeconds: 60}";
+    let mut cluster = SimulatedCluster::new(spec)?;
     cluster.volcano_is_installed = true;
     cluster.reconcile_until_stable()?;
     cluster.child_mut("PodGroup", "mnist")?["status"] = json!({ "phase": "Running" });
@@ -140,7 +141,10 @@ fn a_gang_is_admitted_anew_before_it_starts_again() -> Result<(), Error> {
     cluster.child_mut("PodGroup", "mnist")?["status"] = json!({ "phase": "Pending" });
     cluster.finish_deletions();
     cluster.reconcile_until_stable()?;
-    assert_eq!((cluster.condition("Ready")?.as_str(), cluster.pod_names().len()), ("False WaitingForPodGroup", 0));
+    cluster.advance_clock(600);
+    cluster.reconcile_until_stable()?;
+    let waits = (cluster.condition("Ready")?, cluster.pod_names().len());
+    assert_eq!(waits, ("False WaitingForPodGroup".to_owned(), 0), "and the queue may take its time");
     cluster.child_mut("PodGroup", "mnist")?["status"] = json!({ "phase": "Inqueue" });
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.pod_names().len(), 2);

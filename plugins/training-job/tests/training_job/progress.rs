@@ -63,6 +63,16 @@ fn a_training_without_progress_is_told() -> Result<(), Error> {
 }
 
 #[test]
+fn progress_that_is_seen_late_is_no_hang() -> Result<(), Error> {
+    let mut cluster =
+        SimulatedCluster::running("workers: 2, runPolicy: {progressDeadlineSeconds: 20, onHang: Restart}")?;
+    cluster.advance_clock(60);
+    report(&mut cluster, r#"{"step": 1}"#)?;
+    assert_eq!((cluster.status()?.restart_count, cluster.condition("Ready")?.as_str()), (0, "True TrainingJobRunning"));
+    Ok(())
+}
+
+#[test]
 fn a_training_that_hangs_is_restarted_if_asked_and_that_counts() -> Result<(), Error> {
     for scope in ["Job", "Worker"] {
         let policy = format!("progressDeadlineSeconds: 20, onHang: Restart, backoffLimit: 1, restartScope: {scope}");
