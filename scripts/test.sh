@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=9
+phases=10
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.
@@ -37,10 +37,12 @@ example() {
 }
 
 phase "the example's own tests" example
-# Without it, the test of real workers is skipped and says so.
+# Without them, the tests of real workers are skipped and say so.
 pytorch() { scripts/torch.sh || echo "there is none for this machine"; }
+tensorflow() { scripts/tensorflow.sh || echo "there is none for this machine"; }
 
 phase "PyTorch" pytorch
+phase "TensorFlow" tensorflow
 phase "control plane programs" "$target/debug/control-plane" fetch
 phase "unit, documentation and black-box tests" cargo test --locked --workspace --no-fail-fast
 echo "=== all $phases phases ok, $SECONDS s"

@@ -19,6 +19,7 @@ mod replacement;
 mod sample;
 mod snapshots;
 mod suspension;
+mod tensorflow;
 pub mod words;
 
 use crate::suite::Suite;
@@ -43,4 +44,5 @@ pub fn register(suite: &mut Suite) {
     managed::register(suite);
     snapshots::register(suite);
     rendezvous::register(suite);
+    tensorflow::register(suite);
 }
