@@ -2,17 +2,17 @@
 //! about them.
 
 use crate::api::{Phase, RestartScope, TrainingJobStatus};
+use crate::backoff::{disruptions, restart_delay};
 use crate::children::config_maps::{self, ConfigMap};
 use crate::children::pod_group::{Admission, admission, pod_group};
 use crate::children::{pod::PodTemplate, service};
-use crate::decision::{
-    CreationDelay, Decision, Finish, Restart, RestartReason, backoff_reset, deadline, decide, disruptions,
-    restart_delay, start_deadline,
-};
+use crate::decision::{CreationDelay, Decision, Restart, RestartReason, decide};
+use crate::finish::Finish;
 use crate::finished::expiration;
 use crate::incident::Charge;
 use crate::job::Job;
 use crate::job_response::{Children, DesiredChild, JobResponse};
+use crate::limits::{backoff_reset, deadline, start_deadline};
 use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
 use crate::progress;

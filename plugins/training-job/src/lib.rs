@@ -6,8 +6,8 @@
 //!
 //! 1. `reconcile.rs` chooses between a job that is refused, finished (`finished.rs`), suspended (`suspended.rs`) or active.
 //! 2. `active.rs` handles an active job: `replicas.rs` matches the observed Pods with the status, `incident.rs` says what has
-//!    happened to them and `failure.rs` what becomes of a failure, `decision.rs` decides what happens next, `preconditions.rs`
-//!    says what the job still waits for.
+//!    happened to them and `failure.rs` what becomes of a failure, `decision.rs` decides what happens next within the limits of
+//!    `limits.rs`, `preconditions.rs` says what the job still waits for.
 //! 3. `children/` makes the desired children.
 //! 4. `job_response.rs` puts the response together; `transition.rs` adds the Events and measurements of what is new in the
 //!    status.
@@ -16,6 +16,7 @@
 
 mod active;
 pub mod api;
+mod backoff;
 mod children;
 mod conditions;
 #[cfg(feature = "crd")]
@@ -24,10 +25,12 @@ mod decision;
 mod failure;
 mod finalize;
 mod fingerprint;
+mod finish;
 mod finished;
 mod incident;
 mod job;
 mod job_response;
+mod limits;
 mod outcome;
 mod preconditions;
 mod progress;

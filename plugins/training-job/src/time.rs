@@ -53,6 +53,11 @@ impl Time {
     }
 }
 
+/// The time so many seconds after another, where both are known.
+pub fn after(since: Option<&String>, seconds: Option<u32>) -> Option<Time> {
+    Some(Time::parse(since?)?.plus(seconds?))
+}
+
 fn numbers(text: &str, separator: char) -> Option<[i64; 3]> {
     let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten();
     let numbers: Option<Vec<i64>> = text.split(separator).map(number).collect();

@@ -224,3 +224,31 @@ fn fields_of_the_spec_reach_the_pod() -> Result<(), Error> {
     assert_eq!(pod.pointer(preferred), Some(&json!("topology.kubernetes.io/zone")));
     Ok(())
 }
+
+/// Nodes with GPUs are tainted. A parameter server keeps away from them, unless the spec leads it there.
+#[test]
+fn parameter_servers_tolerate_what_their_node_selector_leads_to() -> Result<(), Error> {
+    for (node_selector, tolerates) in [("", false), (", nodeSelector: {pool: gpus}", true)] {
+        let spec = format!("framework: tensorflow, workers: 1, parameterServers: 1, gpuPerWorker: 1{node_selector}");
+        let cluster = with_children(&spec)?;
+        let tolerations = &cluster.child("Pod", "mnist-ps-0")?["spec"]["tolerations"];
+        let keys: Vec<_> = tolerations.as_array().into_iter().flatten().map(|it| it["key"].clone()).collect();
+        assert_eq!(keys.contains(&json!("nvidia.com/gpu")), tolerates, "{node_selector}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pod_group_asks_for_what_its_roles_need() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new(
+        "framework: tensorflow, workers: 3, parameterServers: 2, gpuPerWorker: 1, resources: {requests: {cpu: 1, memory: 1Gi}}, \
+         roles: [{name: ps, resources: {requests: {cpu: 1, memory: 8Gi}}}, {name: chief}], \
+         gangScheduling: {scheduler: scheduler-plugins}",
+    )?;
+    cluster.scheduler_plugins_is_installed = true;
+    cluster.reconcile_until_stable()?;
+    let spec = &cluster.child("PodGroup", "mnist")?["spec"];
+    // Of memory, roles need different amounts.
+    assert_eq!(*spec, json!({ "minMember": 6, "minResources": { "cpu": "6", "nvidia.com/gpu": "3" } }));
+    Ok(())
+}
