@@ -49,6 +49,7 @@ mod pruning;
 mod quiet;
 mod reads;
 mod refused_writes;
+mod registries;
 mod render;
 mod revisions;
 mod rollout;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
     deletion::register(&mut suite);
     finalizer::register(&mut suite);
     plugin_accounts::register(&mut suite);
+    registries::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
     mass_deletion::register(&mut suite);

@@ -30,6 +30,7 @@ pub fn register(suite: &mut Suite) {
         a_component_with_another_digest_is_not_loaded,
         a_half_applied_update_is_not_loaded,
         a_change_of_the_configuration_reconciles,
+        a_plugin_has_the_limits_of_its_object,
         a_suspended_plugin_does_nothing,
         a_deleted_plugin_leaves_its_objects_and_its_place_to_another,
         a_plugin_waits_for_the_kind_that_it_reconciles,
@@ -167,6 +168,31 @@ async fn a_change_of_the_configuration_reconciles(env: &mut TestEnv) -> Result<(
     env.namespace.until("ConfigMap", "object", "to show the new configuration", shows("green")).await.map(drop)
 }
 
+/// What the limits are is in the messages about them. Taken away, they are those of every plugin again.
+async fn a_plugin_has_the_limits_of_its_object(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    store(env, "web", &[&std::fs::read(artifacts::guest("misbehaver")?)?]).await?;
+    let limits = json!({
+        "memoryMebibytes": 16, "cpuMilliseconds": 50, "timeoutSeconds": 5, "outputKibibytes": 8, "concurrency": 1,
+    });
+    let spec = |limits: &Value| json!({"source": {"configMap": {"name": "web"}}, "limits": limits});
+    env.namespace.apply(plugin_object("web", spec(&limits))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    for (act, words) in [("allocate", "16 MiB"), ("loop", "50ms"), ("huge-status", "8 KiB")] {
+        env.namespace.apply(crate::test_env::misbehaver(act, act)).await?;
+        let tells = |object: &Value| text(&condition(object, "Ready")["message"]).contains(words);
+        env.namespace.until("Misbehaver", act, &format!("to tell its limit, {words}"), tells).await?;
+    }
+    let at_once = env.metrics().await?.sum("controller_runtime_max_concurrent_reconciles", &[]);
+    ensure!(at_once == 1.0, "{at_once} reconciles at once");
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    let tells = |object: &Value| text(&condition(object, "Ready")["message"]).contains("128 MiB");
+    env.namespace.until("Misbehaver", "allocate", "to tell the usual limit", tells).await?;
+    let too_much = env.namespace.apply(plugin_object("web", spec(&json!({"memoryMebibytes": 129})))).await;
+    ensure!(too_much.is_err_and(|error| error.to_string().contains("memoryMebibytes")), "129 MiB are accepted");
+    Ok(())
+}
+
 async fn a_suspended_plugin_does_nothing(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
     install(env).await?;
@@ -260,7 +286,7 @@ async fn install_by_command(env: &TestEnv, plugin: &std::path::Path, more: &[&st
 }
 
 /// Moves to an API server of its own, for `Plugin`s belong to the whole cluster, and starts a host without a plugin.
-async fn start(env: &mut TestEnv) -> Result<()> {
+pub async fn start(env: &mut TestEnv) -> Result<()> {
     let crds = ["plugins.pilothouse.dev", "appservices.apps.example.com"].map(|name| format!("crds/{name}.yaml"));
     let crds: Vec<_> = crds.iter().map(String::as_str).chain(["tests/guests/misbehaver/crd.yaml"]).collect();
     env.move_to_api_server_with(&crds).await?;

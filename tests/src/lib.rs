@@ -22,6 +22,7 @@ pub mod metrics_api;
 mod pages;
 pub mod pod;
 pub mod proxy;
+pub mod registry;
 #[cfg(test)]
 mod structure;
 pub mod third_party;

@@ -77,6 +77,17 @@ pub const LWS_CONTROLLER: Program = Program { module: LWS, package: "./cmd", nam
 const LWS: Module =
     Module { path: "sigs.k8s.io/lws", version: "v0.9.0", sum: "h1:DcJCgxjjoGOx//QHZkeKpyiblxYq70aCRZNYSfykWyI=" };
 
+/// The registry of the distribution project.
+pub const REGISTRY: Program = Program {
+    module: Module {
+        path: "github.com/distribution/distribution/v3",
+        version: "v3.1.2",
+        sum: "h1:/Bv2YIqqSR00HiO49FT93hovy6r9IlrzwUDsJjCN5qg=",
+    },
+    package: "./cmd/registry",
+    name: "registry",
+};
+
 /// The Gateway API's HTTPRoute.
 pub const HTTP_ROUTE: File = File {
     module: Module {

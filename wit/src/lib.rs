@@ -3,6 +3,7 @@
 
 mod child_reads;
 mod contract_series;
+mod interfaces;
 mod kind;
 mod lookup;
 mod manifest;
@@ -10,6 +11,7 @@ mod measurement;
 
 pub use child_reads::ChildReads;
 pub use contract_series::{CONTRACT_VERSION, ContractSeries};
+pub use interfaces::Interfaces;
 pub use kind::KindRef;
 pub use lookup::Lookup;
 pub use manifest::{Manifest, ManifestError, SECTION, is_json_pointer};

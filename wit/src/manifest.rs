@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::{CONTRACT_VERSION, ChildReads, ContractSeries, KindRef, Lookup, Measurement};
+use crate::{CONTRACT_VERSION, ChildReads, ContractSeries, Interfaces, KindRef, Lookup, Measurement};
 
 /// Name of the custom section that holds the manifest, in the component or in a core module inside it.
 pub const SECTION: &str = "pilothouse:manifest";
@@ -285,15 +285,11 @@ fn scan(bytes: &[u8]) -> Result<Found, ManifestError> {
             Payload::CustomSection(section) if section.name() == SECTION => {
                 found.manifests.insert(section.data().to_vec());
             }
-            Payload::ComponentExportSection(exports) if depth == 0 => {
-                for export in exports {
-                    let name = export.map_err(ManifestError::NotWasm)?.name.name;
-                    found.interfaces.extend(name.strip_prefix(PACKAGE).map(str::to_owned));
-                }
-            }
             _ => {}
         }
     }
+    let exports = Interfaces::read(bytes).map_err(ManifestError::NotWasm)?.exports;
+    found.interfaces = exports.iter().filter_map(|name| name.strip_prefix(PACKAGE).map(str::to_owned)).collect();
     Ok(found)
 }
 

@@ -13,7 +13,9 @@ mod list;
 mod logging;
 mod pack;
 mod plugin_file;
+mod push;
 mod rbac;
+mod registry;
 mod render;
 mod run;
 mod table;
@@ -51,6 +53,7 @@ enum Command {
     Rbac(rbac::Rbac),
     Render(render::Render),
     Pack(pack::Pack),
+    Push(push::Push),
     #[command(hide = true)]
     Compile(compile::Compile),
 }
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Rbac(command) => command.execute(),
         Command::Render(command) => command.execute(),
         Command::Pack(command) => command.execute(),
+        Command::Push(command) => command.execute(),
         Command::Compile(command) => command.execute(),
     };
     match result {

@@ -111,7 +111,8 @@ impl Run {
         let addresses = server::serve(&host, level, requested).await?;
         let loader = Loader::new(engine, host.clone());
         let directory = self.plugins.as_deref().map(|path| Directory::open(path, loader.clone())).transpose()?;
-        let objects = self.plugin_objects.then(|| PluginObjects::new(client, &own_namespace, loader));
+        let kept = self.cache_dir.path()?.join("components");
+        let objects = self.plugin_objects.then(|| PluginObjects::new(client, &own_namespace, loader, kept));
         let plugins = self.plugins.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
         tracing::info!(
             api_server = %config.cluster_url, plugins, plugin_objects = self.plugin_objects, health = %addresses.health,

@@ -198,8 +198,9 @@ impl Host {
                 objects = plugin.objects.store().len(),
                 "plugin at work"
             );
-            host.metrics.plugin_started(manifest, host.config.concurrency);
-            host.queue.open(&manifest.name);
+            let concurrency = plugin.concurrency;
+            host.metrics.plugin_started(manifest, concurrency.unwrap_or(host.config.concurrency));
+            host.queue.open(&manifest.name, concurrency);
             // One lock for all steps: `not_ready` would otherwise find a moment at which the plugin is neither starting nor active.
             let mut starting = host.starting();
             let plugin = host.plugins.start(plugin);

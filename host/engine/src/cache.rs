@@ -75,7 +75,7 @@ impl Cache {
 
     /// A temporary directory in the cache, for code before [`Cache::commit`]. On the same file system, a rename is atomic.
     pub(crate) fn scratch(&self) -> io::Result<tempfile::TempDir> {
-        tempfile::Builder::new().prefix(".compiling-").tempdir_in(&self.directory)
+        tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&self.directory)
     }
 
     /// Moves finished code to its file, atomically.
@@ -84,16 +84,21 @@ impl Cache {
     }
 }
 
+/// What the names of temporary directories begin with.
+const SCRATCH: &str = ".compiling-";
+
 /// Removes what nobody has used for long.
 fn prune(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let (path, metadata) = (entry.path(), entry.metadata()?);
         let is_old = metadata.modified()?.elapsed().is_ok_and(|age| age > KEPT_FOR);
+        let is_scratch = entry.file_name().to_string_lossy().starts_with(SCRATCH);
         let removed = match (is_old, metadata.is_dir()) {
-            (false, _) => continue,
-            (true, true) => std::fs::remove_dir_all(&path),
+            (true, true) if is_scratch => std::fs::remove_dir_all(&path),
             (true, false) => std::fs::remove_file(&path),
+            // Another directory is not the cache's own.
+            _ => continue,
         };
         if let Err(error) = removed {
             tracing::warn!("failed to remove '{}', which nobody has used for long: {error}", path.display());

@@ -165,6 +165,19 @@ impl Engine {
     /// # Errors
     /// [`LoadError`], which says what is wrong with the plugin and what to do.
     pub async fn load(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Plugin, LoadError> {
+        self.load_within(bytes, self.limits.clone()).await
+    }
+
+    /// The limits of calls, where a plugin has none of its own.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Loads a plugin whose calls have limits of their own. Its memory stays below the limit of the engine all the same.
+    ///
+    /// # Errors
+    /// As [`Engine::load`].
+    pub async fn load_within(&self, bytes: impl Into<Arc<[u8]>>, limits: Limits) -> Result<Plugin, LoadError> {
         let (started, bytes) = (Instant::now(), bytes.into());
         let (manifest, digest) = {
             let bytes = bytes.clone();
@@ -180,7 +193,7 @@ impl Engine {
             contract,
             finalize: export(&component, contract, ("finalizer", "finalize")),
             imports_wasi: imports_wasi(&component, &self.shared.wasmtime),
-            limits: self.limits.clone(),
+            limits: Limits { memory_bytes: limits.memory_bytes.min(self.limits.memory_bytes), ..limits },
             pre,
             reconcile,
             need: Need::default(),

@@ -50,7 +50,7 @@ impl Component {
         };
         let pieces: Vec<_> = packed.chunks(PIECE).enumerate().map(piece).collect();
         let source = ConfigMapSource { name: prefix, key: None, pieces: u32::try_from(pieces.len()).ok() };
-        Ok(Self { pieces, source: Source { config_map: source }, digest: format!("sha256:{digest}") })
+        Ok(Self { pieces, source: Source { config_map: Some(source), oci: None }, digest: format!("sha256:{digest}") })
     }
 
     /// The `Plugin` with this component.
@@ -59,6 +59,8 @@ impl Component {
         let spec = PluginSpec {
             source: self.source.clone(),
             digest: Some(self.digest.clone()),
+            verification: settings.verification.clone(),
+            limits: settings.limits.clone(),
             config: settings.config.clone(),
             suspended: settings.suspended,
             grants: settings.grants.clone(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use pilothouse_controller::{
-    api::{Grants, NamespaceSelector, PluginSpec, ServiceAccountNamespace},
+    api::{Grants, LimitsSpec, NamespaceSelector, PluginSpec, ServiceAccountNamespace, VerificationSpec},
     plugin::{self, is_privileged, is_secret},
 };
 use pilothouse_engine::{Manifest, contract::KindRef};
@@ -70,6 +70,10 @@ fn label(text: &str) -> anyhow::Result<(String, String)> {
 
 /// What an installation says of a plugin beside its component.
 pub struct Settings {
+    /// Who must have signed it.
+    pub verification: Option<VerificationSpec>,
+    /// What it may use.
+    pub limits: Option<LimitsSpec>,
     /// Its configuration.
     pub config: Option<Value>,
     /// What it may do at most: exactly what its manifest asks for.
@@ -91,6 +95,8 @@ impl SettingsArguments {
         self.check_grants(manifest, before.map(|before| &before.grants))?;
         let config = self.config.as_deref().map(yaml::read_one).transpose()?;
         Ok(Settings {
+            verification: before.and_then(|before| before.verification.clone()),
+            limits: before.and_then(|before| before.limits.clone()),
             config: config.or_else(|| before?.config.clone()),
             grants: plugin::Grants::of_manifest(manifest),
             account: self.account(&manifest.name, before),

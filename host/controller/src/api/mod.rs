@@ -6,7 +6,8 @@ mod plugin;
 pub use self::{
     condition::Condition,
     plugin::{
-        ConfigMapSource, Grants, KindGrant, KindName, LookupGrant, NamespaceSelector, ObjectCounts, Plugin, PluginSpec,
-        PluginStatus, SelectorOperator, SelectorRequirement, ServiceAccountNamespace, Source,
+        ConfigMapSource, Grants, IdentitySpec, KindGrant, KindName, LimitsSpec, LookupGrant, NamespaceSelector,
+        ObjectCounts, OciSource, Plugin, PluginSpec, PluginStatus, SelectorOperator, SelectorRequirement,
+        ServiceAccountNamespace, Source, TransparencyLog, VerificationSpec,
     },
 };

@@ -28,7 +28,7 @@ use super::condition::Condition;
     printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.source.configMap.pieces) || has(self.digest)")
+#[x_kube(validation = Rule::new("!has(self.source.configMap) || !has(self.source.configMap.pieces) || has(self.digest)")
     .message("a plugin in pieces needs a digest: without it, nobody could tell whether all pieces are of one version"))]
 pub struct PluginSpec {
     /// Where the component comes from.
@@ -38,6 +38,9 @@ pub struct PluginSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
+    /// Who must have signed the component. Default: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<VerificationSpec>,
     /// The plugin's configuration: any JSON, handed to it with every request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_json")]
@@ -49,6 +52,9 @@ pub struct PluginSpec {
     /// the kinds that have to be granted by name: those that give rights or take part in admission, and Secrets as lookups.
     #[serde(default)]
     pub grants: Grants,
+    /// What the plugin may use. Default: what every plugin may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsSpec>,
     /// The service account with whose rights the children are written, and the lookups made. Default: the host's own rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
@@ -96,6 +102,32 @@ pub struct LookupGrant {
     /// Whether an object may lead to lookups in other namespaces than its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all_namespaces: bool,
+}
+
+/// What a plugin may use.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitsSpec {
+    /// The memory of a call, in MiB. Default: 128, which is the most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 128))]
+    pub memory_mebibytes: Option<u32>,
+    /// The computing time of a call, in ms. Default: 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 5, max = 30000))]
+    pub cpu_milliseconds: Option<u32>,
+    /// The time of a call with all that it waits for, in s. Default: 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 60))]
+    pub timeout_seconds: Option<u32>,
+    /// The size of an answer, in KiB. Default: 1024.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 8192))]
+    pub output_kibibytes: Option<u32>,
+    /// How many of its objects are reconciled at once. Default: what --concurrency says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub concurrency: Option<u32>,
 }
 
 /// Where the service account of a plugin is.
@@ -146,12 +178,91 @@ pub enum SelectorOperator {
     DoesNotExist,
 }
 
-/// Where a component comes from.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Where a component comes from: one of these.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.configMap) != has(self.oci)").message("name one source: configMap or oci"))]
 pub struct Source {
     /// ConfigMaps in the host's namespace.
-    pub config_map: ConfigMapSource,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ConfigMapSource>,
+    /// An artifact in a registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci: Option<OciSource>,
+}
+
+/// A component in an OCI registry, in the form that the CNCF's working group on WebAssembly describes: one layer of type
+/// `application/wasm`. Signatures are those that cosign puts beside it.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OciSource {
+    /// Registry, repository, and a tag or the digest of the artifact's manifest. A tag is looked up again from time to time.
+    #[schemars(length(min = 1, max = 1024))]
+    pub image: String,
+    /// A Secret of type `kubernetes.io/dockerconfigjson` in the host's namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub pull_secret_name: Option<String>,
+    /// A ConfigMap in the host's namespace with certificate authorities to trust beside those of the system, as `ca.crt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub ca_config_map_name: Option<String>,
+    /// Speaks to the registry without TLS. With a digest or a verification nobody can slip in another component all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plain_http: bool,
+    /// After how many seconds a tag is looked up again.
+    #[serde(default = "poll_seconds")]
+    #[schemars(range(min = 1, max = 86400))]
+    pub poll_seconds: u32,
+}
+
+fn poll_seconds() -> u32 {
+    60
+}
+
+/// Who must have signed a component. One of them is enough.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("size(self.keys) + size(self.identities) > 0").message("name a key or an identity that must have signed"))]
+pub struct VerificationSpec {
+    /// Public keys as PEM.
+    #[serde(default)]
+    #[schemars(length(max = 32))]
+    pub keys: Vec<String>,
+    /// People and programs that sign with short-lived certificates for who they are.
+    #[serde(default)]
+    #[schemars(length(max = 32))]
+    pub identities: Vec<IdentitySpec>,
+    /// A ConfigMap in the host's namespace with a trusted root of Sigstore, as `trusted_root.json`. Default: that of the public Sigstore
+    /// when the host was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub trusted_root_config_map_name: Option<String>,
+    /// Whether a transparency log must know the signature of a key. That of an identity must always be known to one.
+    #[serde(default)]
+    pub transparency_log: TransparencyLog,
+}
+
+/// Somebody who signs with short-lived certificates for who he is.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IdentitySpec {
+    /// Who says who it is, such as `https://token.actions.githubusercontent.com`.
+    #[schemars(length(min = 1, max = 1024))]
+    pub issuer: String,
+    /// Who it is, an e-mail address or a URI, as a regular expression for the whole of it.
+    #[schemars(length(min = 1, max = 1024))]
+    pub subject: String,
+}
+
+/// Whether a transparency log must know a signature.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TransparencyLog {
+    /// It must.
+    #[default]
+    Require,
+    /// It need not: for keys of one's own that nobody publishes.
+    Ignore,
 }
 
 /// A component in ConfigMaps, as it is or compressed by gzip or zstd.

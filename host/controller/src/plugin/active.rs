@@ -45,6 +45,8 @@ pub struct ActivePlugin {
     pub lookups: BTreeMap<KindRef, LookedUpKind>,
     /// The account that it works with; none for the host's own.
     pub account: Option<Account>,
+    /// How many of its objects are reconciled at once; none for what the host says.
+    pub concurrency: Option<usize>,
     /// The namespaces that it works in; none for all.
     pub namespaces: Option<Arc<ServedNamespaces>>,
 }
@@ -52,7 +54,7 @@ pub struct ActivePlugin {
 impl ActivePlugin {
     /// Starts the informers that a plugin needs, or shares those that run already.
     pub fn new(reconciler: Arc<dyn Reconciler>, settings: PluginSettings, caches: &Caches) -> Self {
-        let PluginSettings { config, grants: _, account, namespaces } = settings;
+        let PluginSettings { config, grants: _, account, limits, namespaces } = settings;
         let manifest = reconciler.manifest();
         let start_all = |kinds: &[KindRef], scope| {
             kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope))).collect::<BTreeMap<_, _>>()
@@ -73,6 +75,7 @@ impl ActivePlugin {
             new_version: NewVersionWindow::begin([]),
             lookups: manifest.lookups.iter().map(looked_up).collect(),
             account,
+            concurrency: limits.concurrency,
             namespaces: namespaces.map(|selector| Arc::new(ServedNamespaces::follow(selector, caches))),
             reconciler,
         }

@@ -36,6 +36,6 @@ pub use self::{
     new_version::{FEW_OBJECTS, NewVersionVerdict, NewVersionWindow},
     registry::Registry,
     self_check::SelfCheck,
-    settings::PluginSettings,
+    settings::{PluginLimits, PluginSettings},
     starting::StartingPlugins,
 };

@@ -84,8 +84,8 @@ impl Queue {
     }
 
     /// Includes a plugin in the statistics from now on, even before its first key.
-    pub fn open(&self, plugin: &str) {
-        self.lock().open(plugin);
+    pub fn open(&self, plugin: &str, concurrency: Option<usize>) {
+        self.lock().open(plugin, concurrency);
     }
 
     /// Adds a key. A key that waits already only has its priority raised.

@@ -16,6 +16,8 @@ pub(super) struct PluginQueue {
     /// Live keys that have overtaken bulk keys since the last bulk key.
     live_in_a_row: usize,
     pub(super) processing: usize,
+    /// How many keys it reconciles at once; none for what the queue says.
+    pub(super) concurrency: Option<usize>,
     pub(super) stats: QueueStats,
 }
 

@@ -38,9 +38,9 @@ pub(super) struct QueueState {
 }
 
 impl QueueState {
-    /// Includes a plugin in the statistics from now on.
-    pub(super) fn open(&mut self, plugin: &str) {
-        self.plugins.entry(plugin.into()).or_default();
+    /// Includes a plugin in the statistics from now on. It reconciles so many keys at once; none for what the queue says.
+    pub(super) fn open(&mut self, plugin: &str, concurrency: Option<usize>) {
+        self.plugins.entry(plugin.into()).or_default().concurrency = concurrency;
     }
 
     /// Adds a key, or raises the priority of a key that waits already.
@@ -87,6 +87,7 @@ impl QueueState {
         for _ in 0..self.round_robin.len() {
             let plugin = self.round_robin.pop_front()?;
             let queue = self.plugins.get_mut(&plugin)?;
+            let concurrency = queue.concurrency.unwrap_or(concurrency).max(1);
             let key = if queue.processing < concurrency { queue.pop(&self.key_states) } else { None };
             if !queue.is_empty() {
                 self.round_robin.push_back(plugin);

@@ -55,6 +55,19 @@ pub struct LoadedPlugin {
     settings: PluginSettings,
 }
 
+/// A component that is ready to be installed.
+pub struct Prepared {
+    plugin: pilothouse_engine::Plugin,
+    loaded: LoadedPlugin,
+}
+
+impl Prepared {
+    /// The kind that it reconciles.
+    pub fn kind(&self) -> &KindRef {
+        &self.loaded.kind
+    }
+}
+
 /// Why a component was not loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum NotLoaded {
@@ -76,12 +89,14 @@ pub enum NotLoaded {
         source_id: SourceId,
     },
     /// Another plugin reconciles its kind.
-    #[error("{kind} is reconciled by plugin '{plugin}' already; remove one")]
+    #[error("{kind} is reconciled by plugin '{plugin}' already, from {source_id}; remove one")]
     KindTaken {
         /// The kind.
         kind: KindRef,
         /// The other plugin.
         plugin: String,
+        /// Where the other one comes from.
+        source_id: SourceId,
     },
 }
 
@@ -103,6 +118,14 @@ impl NotLoaded {
     /// Whether it may help to try again: the machine was in the way, and not the component.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Load(LoadError::Code(_) | LoadError::Compile(CompileError::Io { .. })))
+    }
+
+    /// Where the plugin comes from that has the name or the kind.
+    pub fn in_the_way(&self) -> Option<&SourceId> {
+        match self {
+            Self::NameTaken { source_id, .. } | Self::KindTaken { source_id, .. } => Some(source_id),
+            _ => None,
+        }
     }
 
     /// Whether another plugin is in the way, so that it helps if that one goes.
@@ -131,51 +154,71 @@ impl Loader {
     ///
     /// # Errors
     /// [`NotLoaded`]. What the source had before goes on.
-    pub async fn load(
-        &self,
-        id: &SourceId,
-        bytes: Vec<u8>,
-        settings: PluginSettings,
-    ) -> Result<LoadedPlugin, NotLoaded> {
-        let result = self.try_load(id, bytes, settings).await;
+    pub async fn load(&self, id: &SourceId, bytes: Vec<u8>, settings: PluginSettings) -> Result<(), NotLoaded> {
+        let result = match self.prepare(bytes, settings).await {
+            Ok(prepared) => self.install(id, prepared),
+            Err(why) => Err(why),
+        };
         if let Err(why) = &result {
-            self.host.metrics().plugins.load_failed();
-            let goes_on = if self.loaded(id).is_some() { "; the version that works goes on" } else { "" };
-            tracing::error!(source = %id, "the plugin was not loaded{goes_on}: {why}");
+            self.refused(id, why);
         }
         result
     }
 
-    async fn try_load(
-        &self,
-        id: &SourceId,
-        bytes: Vec<u8>,
-        settings: PluginSettings,
-    ) -> Result<LoadedPlugin, NotLoaded> {
+    /// Judges and compiles a component. It is not at work yet.
+    ///
+    /// # Errors
+    /// [`NotLoaded`].
+    pub async fn prepare(&self, bytes: Vec<u8>, settings: PluginSettings) -> Result<Prepared, NotLoaded> {
         // Before it is compiled: what is not granted costs nothing.
         settings.grants.check(&Manifest::read(&bytes).map_err(LoadError::Manifest)?)?;
-        let plugin = self.engine.load(bytes).await?;
+        let limits = settings.limits.of_calls(self.engine.limits().clone());
+        let plugin = self.engine.load_within(bytes, limits).await?;
         let manifest = plugin.manifest();
         let loaded = LoadedPlugin {
             name: manifest.name.clone(),
             kind: manifest.reconciles.clone(),
             digest: plugin.digest().to_owned(),
-            settings: settings.clone(),
+            settings,
         };
+        Ok(Prepared { plugin, loaded })
+    }
+
+    /// Installs what is prepared in the place of what the source had before.
+    ///
+    /// # Errors
+    /// [`NotLoaded`]: another plugin is in the way. What the source had before goes on.
+    pub fn install(&self, id: &SourceId, prepared: Prepared) -> Result<(), NotLoaded> {
+        let Prepared { plugin, loaded } = prepared;
         self.check_conflicts(id, &loaded)?;
+        let manifest = plugin.manifest();
         self.host.metrics().measurements.reserve(manifest)?;
         self.host.metrics().plugins.loaded(&manifest.name, &plugin.stats);
         tracing::info!(
             source = %id, plugin = manifest.name, version = manifest.version, kind = %manifest.reconciles,
             cached = plugin.stats.compiling.is_none(), took = ?plugin.stats.duration, "plugin loaded"
         );
-        let before = self.lock().insert(id.clone(), loaded.clone());
+        let settings = loaded.settings.clone();
+        let name = loaded.name.clone();
+        let before = self.lock().insert(id.clone(), loaded);
         self.changes.fetch_add(1, Ordering::AcqRel);
-        if let Some(before) = before.filter(|before| before.name != loaded.name) {
+        if let Some(before) = before.filter(|before| before.name != name) {
             self.host.remove(&before.name);
         }
         self.host.install(Arc::new(plugin), settings);
-        Ok(loaded)
+        Ok(())
+    }
+
+    /// Counts and tells that a component was not loaded.
+    pub fn refused(&self, id: &SourceId, why: &NotLoaded) {
+        self.host.metrics().plugins.load_failed();
+        let goes_on = if self.loaded(id).is_some() { "; the version that works goes on" } else { "" };
+        tracing::error!(source = %id, "the plugin was not loaded{goes_on}: {why}");
+    }
+
+    /// The conflict of what is prepared with what is at work, if there is one.
+    pub fn conflict(&self, id: &SourceId, prepared: &Prepared) -> Option<NotLoaded> {
+        self.check_conflicts(id, &prepared.loaded).err()
     }
 
     /// Whether this component with these settings is what the source has loaded.
@@ -204,7 +247,8 @@ impl Loader {
                 return Err(NotLoaded::NameTaken { name: theirs.name.clone(), source_id: other.clone() });
             }
             if theirs.kind.is_same_kind(&loaded.kind) {
-                return Err(NotLoaded::KindTaken { kind: loaded.kind.clone(), plugin: theirs.name.clone() });
+                let (kind, plugin) = (loaded.kind.clone(), theirs.name.clone());
+                return Err(NotLoaded::KindTaken { kind, plugin, source_id: other.clone() });
             }
         }
         Ok(())

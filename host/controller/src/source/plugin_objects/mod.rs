@@ -3,13 +3,16 @@
 //!
 //! # Flow
 //!
-//! A watch of `Plugin`s and one of the ConfigMaps' metadata say which plugins to look at. [`PluginObjects`] looks at each anew: reads the
-//! component (`content.rs`), has it loaded if it differs from what is at work, and writes the status (`status.rs`) if that differs.
+//! A watch of `Plugin`s and one of the ConfigMaps' metadata say which plugins to look at; tags in registries are looked up from time to
+//! time. A look (`look.rs`) reads the component (`content/`) and compiles it if it differs from what is at work. Many go on at once: one
+//! that takes its time delays no other. What it found is installed here, in one place, and the status (`status.rs`) is written if it
+//! differs.
 //!
 //! # Guarantees
 //!
 //! - The version at work goes on, whatever becomes of its source, until the `Plugin` is deleted or suspended.
 //! - A `Plugin` that names a digest never leads to another component.
+//! - Of several `Plugin`s for one kind the oldest is at work, on every host and in whatever order they load.
 //! - A host that may not write loads plugins like any other, to take over at once. It writes no status.
 //!
 //! # Caveats
@@ -17,12 +20,14 @@
 //! Without the CRD of `Plugin` there are none. The watch waits for it.
 
 mod content;
+mod look;
 mod status;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures::{Stream, StreamExt, stream::BoxStream};
@@ -38,12 +43,13 @@ use pilothouse_engine::contract::KindRef;
 use serde_json::{Value, json};
 
 use self::{
-    content::{Component, ContentError},
+    content::{Component, ContentError, Contents, KeptComponents},
+    look::{Found, Look, Looked, Looker, Looks},
     status::{AtWork, Load, Standing, status},
 };
-use super::loader::{Loader, NotLoaded, SourceId};
+use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
-    api::{KindName, ObjectCounts, Plugin, PluginSpec, PluginStatus, ServiceAccountNamespace},
+    api::{KindName, LimitsSpec, ObjectCounts, Plugin, PluginSpec, PluginStatus, ServiceAccountNamespace},
     cache::WatchState,
     errors::chain,
     host::Loading,
@@ -53,7 +59,7 @@ use crate::{
         conditions::{READY, STALLED},
         lifecycle::finalizer,
     },
-    plugin::{ActivePlugin, Grants, PluginSettings},
+    plugin::{ActivePlugin, Grants, PluginLimits, PluginSettings},
     readiness::is_true,
     selector::Selector,
 };
@@ -65,12 +71,20 @@ const PERIOD: Duration = Duration::from_secs(5);
 pub struct PluginObjects {
     client: Client,
     namespace: String,
-    loader: Arc<Loader>,
-    /// Until those that exist already are loaded.
-    loading: Option<Loading>,
+    looker: Looker,
+    looks: Looks,
     plugins: BTreeMap<String, Arc<Plugin>>,
     /// What was found when a plugin was looked at last.
     known: BTreeMap<String, Known>,
+    /// Until those that exist already have been looked at.
+    starting: Option<Starting>,
+}
+
+/// The plugins that existed when the host started.
+struct Starting {
+    _loading: Loading,
+    /// Those that have not been looked at yet; none before they are listed.
+    left: Option<BTreeSet<String>>,
 }
 
 /// What was found when a plugin was looked at last.
@@ -78,11 +92,18 @@ struct Known {
     load: Load,
     /// The loader's changes at that time, if another plugin was in the way.
     blocked_at: Option<u64>,
+    /// The digest of its manifest in a registry, and when its tag was looked up.
+    tag: Option<(String, Instant)>,
 }
 
 impl Known {
     fn new(load: Load) -> Self {
-        Self { load, blocked_at: None }
+        Self { load, blocked_at: None, tag: None }
+    }
+
+    fn loaded(manifest_digest: Option<String>) -> Self {
+        let tag = manifest_digest.map(|digest| (digest, Instant::now()));
+        Self { tag, ..Self::new(Load::Loaded) }
     }
 }
 
@@ -101,18 +122,37 @@ enum Change {
 }
 
 impl PluginObjects {
-    /// Follows the `Plugin`s of the cluster whose ConfigMaps are in this namespace.
-    pub fn new(client: Client, namespace: &str, loader: Arc<Loader>) -> Self {
-        let loading = Some(loader.host().begin_loading());
-        let (plugins, known) = (BTreeMap::new(), BTreeMap::new());
-        Self { client, namespace: namespace.to_owned(), loader, loading, plugins, known }
+    /// Follows the `Plugin`s of the cluster whose ConfigMaps are in this namespace. Components that were loaded are kept in a directory.
+    pub fn new(client: Client, namespace: &str, loader: Arc<Loader>, kept: PathBuf) -> Self {
+        let starting = Some(Starting { _loading: loader.host().begin_loading(), left: None });
+        let contents = Contents::new(&client, namespace, KeptComponents::new(kept));
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+            looker: Looker { contents, loader },
+            looks: Looks::default(),
+            plugins: BTreeMap::new(),
+            known: BTreeMap::new(),
+            starting,
+        }
     }
 
     /// Follows them for ever.
     pub async fn follow(mut self) {
         let mut changes = self.changes();
-        while let Some(change) = changes.next().await {
-            self.take(change).await;
+        loop {
+            tokio::select! {
+                change = changes.next() => match change {
+                    Some(change) => self.take(change).await,
+                    None => return,
+                },
+                (name, looked, is_followed) = self.looks.next() => {
+                    self.finish(&name, looked).await;
+                    if is_followed {
+                        self.look_at(&name);
+                    }
+                }
+            }
         }
     }
 
@@ -135,51 +175,67 @@ impl PluginObjects {
     async fn take(&mut self, change: Change) {
         match change {
             Change::Applied(plugin) => self.apply(plugin).await,
-            Change::Deleted(name) => self.remove(&name).await,
-            Change::All(plugins) => {
-                let found: BTreeSet<_> = plugins.iter().map(|plugin| plugin.name_any()).collect();
-                let gone: Vec<_> = self.plugins.keys().filter(|name| !found.contains(*name)).cloned().collect();
-                for name in gone {
-                    self.remove(&name).await;
-                }
-                for plugin in plugins {
-                    self.apply(plugin).await;
-                }
-                self.loading = None;
-            }
+            Change::Deleted(name) => self.remove(&name),
+            Change::All(plugins) => self.replace(plugins).await,
             Change::ConfigMap(name) => {
-                let uses = |plugin: &&Arc<Plugin>| content::names(&plugin.spec.source.config_map).contains(&name);
+                let uses = |plugin: &&Arc<Plugin>| content::uses(&plugin.spec.source.config_map, &name);
                 let users: Vec<_> = self.plugins.values().filter(uses).map(|plugin| plugin.name_any()).collect();
                 for plugin in users {
-                    self.look_at(&plugin).await;
+                    self.look_at(&plugin);
                 }
             }
             Change::Tick => self.tick().await,
         }
     }
 
+    /// Takes the list of all `Plugin`s.
+    async fn replace(&mut self, plugins: Vec<Arc<Plugin>>) {
+        let found: BTreeSet<_> = plugins.iter().map(|plugin| plugin.name_any()).collect();
+        let gone: Vec<_> = self.plugins.keys().filter(|name| !found.contains(*name)).cloned().collect();
+        for name in gone {
+            self.remove(&name);
+        }
+        if let Some(starting) = &mut self.starting {
+            starting.left.get_or_insert(found);
+        }
+        // All are known before the first is looked at: which of two is older counts.
+        let names: Vec<_> = plugins.iter().map(|plugin| plugin.name_any()).collect();
+        for plugin in &plugins {
+            self.plugins.entry(plugin.name_any()).or_insert_with(|| plugin.clone());
+        }
+        for (name, plugin) in names.iter().zip(plugins) {
+            match self.known.contains_key(name) {
+                true => self.apply(plugin).await,
+                false => self.look_at(name),
+            }
+        }
+        self.has_started();
+    }
+
     /// A `Plugin` came or changed. One whose spec is the same asks for nothing new: most changes are our own of its status.
     async fn apply(&mut self, plugin: Arc<Plugin>) {
         let name = plugin.name_any();
         let before = self.plugins.insert(name.clone(), plugin.clone());
-        match before.is_some_and(|before| before.spec == plugin.spec && before.uid() == plugin.uid()) {
+        match before.is_some_and(|before| asks_for_the_same(&before, &plugin)) {
             true => self.report(&name).await,
-            false => self.look_at(&name).await,
+            false => self.look_at(&name),
         }
     }
 
     /// A `Plugin` is gone, and with it its plugin. That may have been in the way of others.
-    async fn remove(&mut self, name: &str) {
+    fn remove(&mut self, name: &str) {
         self.plugins.remove(name);
         self.known.remove(name);
-        if self.loader.remove(&SourceId::Object(name.to_owned())) {
-            self.look_again().await;
+        self.looked_at(name);
+        if self.looker.loader.remove(&SourceId::Object(name.to_owned())) {
+            self.look_again();
         }
     }
 
-    /// Tries again what may have passed, and brings the status of all others up to date.
+    /// Tries again what may have passed, looks tags up, and brings the status of all up to date.
     async fn tick(&mut self) {
-        self.look_again().await;
+        self.look_again();
+        self.look_tags_up();
         let names: Vec<_> = self.plugins.keys().cloned().collect();
         for name in names {
             self.report(&name).await;
@@ -187,8 +243,8 @@ impl PluginObjects {
     }
 
     /// Looks again at what failed for a reason that may have passed, and at those for which another plugin may have made room.
-    async fn look_again(&mut self) {
-        let changes = self.loader.changes();
+    fn look_again(&mut self) {
+        let changes = self.looker.loader.changes();
         let is_worth_it = |known: &Known| {
             let is_passing = matches!(known.load, Load::Failed { is_passing: true, .. });
             is_passing || known.blocked_at.is_some_and(|blocked_at| blocked_at != changes)
@@ -196,39 +252,118 @@ impl PluginObjects {
         let known = self.known.iter().filter(|(_, known)| is_worth_it(known));
         let again: Vec<_> = known.map(|(name, _)| name.clone()).collect();
         for name in again {
-            self.look_at(&name).await;
+            self.look_at(&name);
         }
     }
 
-    /// Does what a `Plugin` asks for, and reports it.
-    async fn look_at(&mut self, name: &str) {
-        let Some(plugin) = self.plugins.get(name).cloned() else { return };
-        let known = self.load(&plugin).await;
-        self.known.insert(name.to_owned(), known);
-        self.report(name).await;
-    }
-
-    async fn load(&self, plugin: &Plugin) -> Known {
-        let id = SourceId::Object(plugin.name_any());
-        if plugin.spec.suspended {
-            self.loader.remove(&id);
-            return Known::new(Load::Suspended);
-        }
-        let api = Api::namespaced(self.client.clone(), &self.namespace);
-        let Component { bytes, digest } = match content::read(&api, &plugin.spec).await {
-            Ok(component) => component,
-            Err(error) => return of_content(&error),
+    /// Looks at those whose tag was looked up long enough ago.
+    fn look_tags_up(&mut self) {
+        let is_due = |(name, known): &(&String, &Known)| {
+            let oci = self.plugins.get(*name).and_then(|plugin| plugin.spec.source.oci.as_ref());
+            let period = oci.map(|oci| Duration::from_secs(oci.poll_seconds.into()));
+            known.tag.as_ref().zip(period).is_some_and(|((_, since), period)| since.elapsed() >= period)
         };
-        let settings = self.settings(&plugin.spec);
-        if self.loader.has(&id, &digest, &settings) {
-            return Known::new(Load::Loaded);
+        let due: Vec<_> = self.known.iter().filter(is_due).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            self.look_at(&name);
         }
-        // Before the load: what goes during it may be what is in the way.
-        let changes = self.loader.changes();
-        match self.loader.load(&id, bytes, settings).await {
-            Ok(_) => Known::new(Load::Loaded),
-            Err(error) => of_load(&error, changes),
+    }
+
+    /// Begins to do what a `Plugin` asks for.
+    fn look_at(&mut self, name: &str) {
+        let Some(plugin) = self.plugins.get(name).cloned() else { return };
+        if plugin.spec.suspended {
+            // At once, whatever a look finds that goes on.
+            self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         }
+        let (settings, tag) = (self.settings(&plugin.spec), self.known.get(name).and_then(|known| known.tag.clone()));
+        self.looks
+            .begin(&self.looker, Look { name: name.to_owned(), plugin, settings, tag: tag.map(|(digest, _)| digest) });
+    }
+
+    /// Does what a look is for: installs what it found, and reports it.
+    async fn finish(&mut self, name: &str, looked: Looked) {
+        self.looked_at(name);
+        // Meanwhile it may have gone, or ask for something else.
+        let Some(plugin) = self.plugins.get(name).cloned() else { return };
+        if !asks_for_the_same(&looked.plugin, &plugin) {
+            return self.look_at(name);
+        }
+        let known = match looked.found {
+            Found::Suspended => Known::new(Load::Suspended),
+            Found::Same { manifest_digest } => Known::loaded(manifest_digest),
+            Found::Prepared { prepared, component } => self.install(&plugin, *prepared, &component),
+            Found::NoComponent(error) => of_content(&error),
+            Found::NotLoaded(error) => self.not_loaded(name, &error),
+        };
+        let tag = known.tag.or_else(|| self.known.remove(name).and_then(|before| before.tag));
+        self.known.insert(name.to_owned(), Known { tag, ..known });
+        self.report(name).await;
+        self.look_again();
+    }
+
+    /// Installs a component, unless an older `Plugin` has its kind or its name, or is about to have it. A younger one makes room.
+    fn install(&mut self, plugin: &Plugin, prepared: Prepared, component: &Component) -> Known {
+        let (name, loader) = (plugin.name_any(), self.looker.loader.clone());
+        let id = SourceId::Object(name.clone());
+        if let Some(elder) = self.elder_to_come(plugin, prepared.kind()) {
+            let (kind, plugin) = (prepared.kind().clone(), elder.clone());
+            return self.not_loaded(&name, &NotLoaded::KindTaken { kind, plugin, source_id: SourceId::Object(elder) });
+        }
+        while let Some(SourceId::Object(other)) =
+            loader.conflict(&id, &prepared).as_ref().and_then(NotLoaded::in_the_way)
+        {
+            let is_younger = self.plugins.get(other).is_none_or(|other| is_older(plugin, other));
+            if !is_younger {
+                break;
+            }
+            loader.remove(&SourceId::Object(other.clone()));
+            self.look_at(other);
+        }
+        match loader.install(&id, prepared) {
+            Ok(()) => {
+                self.looker.contents.keep(component);
+                Known::loaded(component.manifest_digest.clone())
+            }
+            Err(error) => self.not_loaded(&name, &error),
+        }
+    }
+
+    /// An older `Plugin` that had this kind before this host started, and has not been looked at yet.
+    fn elder_to_come(&self, plugin: &Plugin, kind: &KindRef) -> Option<String> {
+        let had = |other: &&Arc<Plugin>| {
+            let before = other.status.as_ref().and_then(|status| status.reconciles.as_ref());
+            before.is_some_and(|before| KindRef::new(&before.api_version, &before.kind).is_same_kind(kind))
+        };
+        let is_to_come = |other: &&Arc<Plugin>| {
+            let name = other.name_any();
+            !self.known.contains_key(&name) && self.looks.is_under_way(&name) && is_older(other, plugin)
+        };
+        self.plugins.values().filter(had).find(is_to_come).map(|other| other.name_any())
+    }
+
+    fn not_loaded(&self, name: &str, error: &NotLoaded) -> Known {
+        self.looker.loader.refused(&SourceId::Object(name.to_owned()), error);
+        let load = Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() };
+        Known { blocked_at: error.is_conflict().then(|| self.looker.loader.changes()), ..Known::new(load) }
+    }
+
+    /// One of those that existed when the host started has been looked at, or is gone.
+    fn looked_at(&mut self, name: &str) {
+        if let Some(left) = self.starting.as_mut().and_then(|starting| starting.left.as_mut()) {
+            left.remove(name);
+        }
+        self.has_started();
+    }
+
+    /// Once all are looked at, the host is ready, and what nobody asks for is no longer kept.
+    fn has_started(&mut self) {
+        if !self.starting.as_ref().and_then(|starting| starting.left.as_ref()).is_some_and(BTreeSet::is_empty) {
+            return;
+        }
+        self.starting = None;
+        let digests = self.plugins.values().filter_map(|plugin| plugin.spec.digest.as_deref()?.strip_prefix("sha256:"));
+        self.looker.contents.forget_all_but(&digests.map(str::to_owned).collect());
     }
 
     fn settings(&self, spec: &PluginSpec) -> PluginSettings {
@@ -243,6 +378,7 @@ impl PluginObjects {
             config: spec.config.as_ref().map(|config| Arc::from(config.to_string())),
             grants: Grants::Granted(spec.grants.clone()),
             account,
+            limits: spec.limits.as_ref().map(limits).unwrap_or_default(),
             namespaces: spec.namespaces.as_ref().map(Selector::from),
         }
     }
@@ -250,7 +386,7 @@ impl PluginObjects {
     /// Writes the status of a `Plugin` if it differs.
     async fn report(&mut self, name: &str) {
         let (Some(plugin), Some(known)) = (self.plugins.get(name), self.known.get(name)) else { return };
-        if !self.loader.host().may_write() {
+        if !self.looker.loader.host().may_write() {
             return;
         }
         let standing = Standing { load: known.load.clone(), at_work: self.at_work(name) };
@@ -284,8 +420,8 @@ impl PluginObjects {
 
     /// The version of a `Plugin` at work.
     fn at_work(&self, name: &str) -> Option<AtWork> {
-        let loaded = self.loader.loaded(&SourceId::Object(name.to_owned()))?;
-        self.loader.host().active_plugin(&loaded.name).map(|active| at_work(&active))
+        let loaded = self.looker.loader.loaded(&SourceId::Object(name.to_owned()))?;
+        self.looker.loader.host().active_plugin(&loaded.name).map(|active| at_work(&active))
     }
 }
 
@@ -294,9 +430,28 @@ fn of_content(error: &ContentError) -> Known {
     Known::new(load)
 }
 
-fn of_load(error: &NotLoaded, changes: u64) -> Known {
-    let load = Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() };
-    Known { blocked_at: error.is_conflict().then_some(changes), ..Known::new(load) }
+/// What a `Plugin` says that its plugin may use.
+fn limits(spec: &LimitsSpec) -> PluginLimits {
+    let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    PluginLimits {
+        memory_bytes: spec.memory_mebibytes.map(|mebibytes| number(mebibytes) << 20),
+        cpu: spec.cpu_milliseconds.map(|milliseconds| Duration::from_millis(milliseconds.into())),
+        wall: spec.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into())),
+        output_bytes: spec.output_kibibytes.map(|kibibytes| number(kibibytes) << 10),
+        concurrency: spec.concurrency.map(number),
+    }
+}
+
+/// Whether two states of a `Plugin` ask for the same.
+fn asks_for_the_same(one: &Plugin, other: &Plugin) -> bool {
+    one.spec == other.spec && one.uid() == other.uid()
+}
+
+/// Whether one `Plugin` is older than another, so that it has what both want. As for objects of the Gateway API: by their creation, then
+/// by their names.
+fn is_older(one: &Plugin, other: &Plugin) -> bool {
+    let age = |plugin: &Plugin| (plugin.creation_timestamp().map(|time| time.0), plugin.name_any());
+    age(one) < age(other)
 }
 
 fn at_work(active: &ActivePlugin) -> AtWork {

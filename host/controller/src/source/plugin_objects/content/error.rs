@@ -1,0 +1,140 @@
+//! Why there is no component, in words that say what to do.
+
+use pilothouse_artifact::{ImageError, NotVerified, PolicyError, RegistryError};
+
+use super::component::MAX_BYTES;
+
+/// Why there is no component.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// It does not name one source.
+    #[error("spec.source names {0} sources; name one: configMap or oci")]
+    NotOneSource(usize),
+    /// A ConfigMap is not there.
+    #[error("the ConfigMap '{0}' does not exist in the host's namespace")]
+    NoConfigMap(String),
+    /// A Secret is not there.
+    #[error("the Secret '{0}' does not exist in the host's namespace")]
+    NoSecret(String),
+    /// The API server does not say what is in it.
+    #[error("failed to read the {what} '{name}': {why}")]
+    Unreadable {
+        /// What it is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// It has no such key.
+    #[error("the ConfigMap '{name}' has no key '{key}' in binaryData")]
+    NoKey {
+        /// The ConfigMap.
+        name: String,
+        /// The key.
+        key: String,
+    },
+    /// It does not have exactly one key, and none is named.
+    #[error(
+        "the ConfigMap '{name}' has {found} keys in binaryData; put one component into it, or name the key in \
+         spec.source.configMap.key"
+    )]
+    NotOneKey {
+        /// The ConfigMap.
+        name: String,
+        /// How many it has.
+        found: usize,
+    },
+    /// A key that is needed beside the component is missing.
+    #[error("the {what} '{name}' has no key '{key}'")]
+    NoDataKey {
+        /// What it is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// It cannot be unpacked.
+    #[error("failed to unpack it: {0}")]
+    Packing(String),
+    /// It is too large when it is unpacked.
+    #[error("unpacked it has more than {} MiB", MAX_BYTES >> 20)]
+    TooLarge,
+    /// It has another digest than the `Plugin` wants.
+    #[error("its digest is sha256:{found}, but spec.digest is {wanted}")]
+    Digest {
+        /// Its digest.
+        found: String,
+        /// The digest that is wanted.
+        wanted: String,
+    },
+    /// The image has no such name.
+    #[error("spec.source.oci.image: {0}")]
+    Image(#[from] ImageError),
+    /// The pull secret has no credentials in it.
+    #[error("the Secret '{name}': {why}")]
+    Credentials {
+        /// The Secret.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// The registry does not give it.
+    #[error("'{image}': {why}")]
+    Registry {
+        /// The image.
+        image: String,
+        /// Why.
+        why: RegistryError,
+    },
+    /// It cannot be said who must have signed.
+    #[error("spec.verification: {0}")]
+    Policy(#[from] PolicyError),
+    /// Nobody has signed who counts.
+    #[error("spec.verification: {0}")]
+    NotVerified(#[from] NotVerified),
+}
+
+impl ContentError {
+    /// The CamelCase word for conditions.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NotOneSource(_) => "SourceInvalid",
+            Self::NoConfigMap(_) => "ConfigMapMissing",
+            Self::NoSecret(_) => "SecretMissing",
+            Self::Unreadable { what, .. } if *what == "Secret" => "SecretUnreadable",
+            Self::Unreadable { .. } => "ConfigMapUnreadable",
+            Self::NoKey { .. } | Self::NotOneKey { .. } | Self::NoDataKey { .. } => "KeyMissing",
+            Self::Packing(_) => "PackingDamaged",
+            Self::TooLarge => "TooLarge",
+            Self::Digest { .. } => "DigestMismatch",
+            Self::Image(_) => "ImageInvalid",
+            Self::Credentials { .. } => "CredentialsInvalid",
+            Self::Registry { why, .. } => of_registry(why),
+            Self::Policy(_) => "VerificationInvalid",
+            Self::NotVerified(_) => "NotVerified",
+        }
+    }
+
+    /// Whether it may pass without a change of the `Plugin` or the ConfigMaps. A signature may still come.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreadable { .. } | Self::NoSecret(_) => true,
+            Self::Registry { why, .. } => why.is_passing(),
+            Self::NotVerified(_) => true,
+            _ => false,
+        }
+    }
+}
+
+fn of_registry(why: &RegistryError) -> &'static str {
+    match why {
+        RegistryError::Unauthorized(_) => "RegistryUnauthorized",
+        RegistryError::NotFound(_) => "ImageMissing",
+        RegistryError::Unavailable(_) | RegistryError::TimedOut(_) | RegistryError::Client(_) => "RegistryUnavailable",
+        RegistryError::NotComponent(_) => "NoPlugin",
+        RegistryError::TooLarge(_) => "TooLarge",
+        RegistryError::Damaged(_) => "ImageDamaged",
+    }
+}

@@ -1,0 +1,103 @@
+//! The component that a `Plugin` asks for: finds it, and judges its size, its digest and its signature, in this order. Runs nothing of it.
+
+mod component;
+mod config_map;
+mod error;
+mod host_namespace;
+mod kept;
+mod packing;
+mod registry;
+mod verification;
+
+use std::collections::BTreeSet;
+
+use kube::Client;
+use pilothouse_engine::digest;
+
+pub use self::{component::Component, error::ContentError, kept::KeptComponents};
+use self::{
+    component::{Fetched, Origin},
+    host_namespace::HostNamespace,
+};
+use crate::api::{ConfigMapSource, PluginSpec, Source};
+
+/// Finds components.
+#[derive(Clone)]
+pub struct Contents {
+    namespace: HostNamespace,
+    kept: KeptComponents,
+}
+
+impl Contents {
+    /// Finds components in the host's namespace and in registries. Those that were good are kept.
+    pub fn new(client: &Client, namespace: &str, kept: KeptComponents) -> Self {
+        Self { namespace: HostNamespace::new(client, namespace), kept }
+    }
+
+    /// The component that a `Plugin` asks for, from its source.
+    ///
+    /// # Errors
+    /// [`ContentError`].
+    pub async fn read(&self, spec: &PluginSpec) -> Result<Component, ContentError> {
+        self.judge(spec, self.fetch(&spec.source, spec.verification.is_some()).await?).await
+    }
+
+    /// The component that a `Plugin` names by its digest, if it is kept and still counts: neither its ConfigMap nor its registry has to
+    /// be there.
+    pub async fn read_kept(&self, spec: &PluginSpec) -> Option<Component> {
+        let kept = self.kept.get(spec.digest.as_deref()?)?;
+        self.judge(spec, kept).await.ok()
+    }
+
+    async fn judge(&self, spec: &PluginSpec, fetched: Fetched) -> Result<Component, ContentError> {
+        let found = digest(&fetched.bytes);
+        if let Some(wanted) = spec.digest.as_ref().filter(|wanted| **wanted != format!("sha256:{found}")) {
+            return Err(ContentError::Digest { found, wanted: wanted.clone() });
+        }
+        if let Some(verification) = &spec.verification {
+            verification::verify(&self.namespace, verification, &fetched, &found).await?;
+        }
+        let manifest_digest = match fetched.origin {
+            Origin::Bytes => None,
+            Origin::Manifest(digest) => Some(digest),
+        };
+        Ok(Component { bytes: fetched.bytes, digest: found, manifest_digest, evidence: fetched.evidence })
+    }
+
+    /// The digest of the manifest that the image of a source stands for at the moment; none if it is no image, or one that is named by its
+    /// digest.
+    ///
+    /// # Errors
+    /// [`ContentError`].
+    pub async fn resolve(&self, source: &Source) -> Result<Option<String>, ContentError> {
+        match &source.oci {
+            Some(source) => registry::resolve(&self.namespace, source).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Keeps a component that was loaded, for the time when its source is away.
+    pub fn keep(&self, component: &Component) {
+        self.kept.put(component);
+    }
+
+    /// Keeps only these, by their digests as hexadecimal digits.
+    pub fn forget_all_but(&self, digests: &BTreeSet<String>) {
+        self.kept.retain(digests);
+    }
+
+    async fn fetch(&self, source: &Source, with_signatures: bool) -> Result<Fetched, ContentError> {
+        match (&source.config_map, &source.oci) {
+            (Some(source), None) => config_map::fetch(&self.namespace, source).await,
+            (None, Some(source)) => registry::fetch(&self.namespace, source, with_signatures).await,
+            (config_map, oci) => {
+                Err(ContentError::NotOneSource(usize::from(config_map.is_some()) + usize::from(oci.is_some())))
+            }
+        }
+    }
+}
+
+/// Whether a source reads this ConfigMap.
+pub fn uses(source: &Option<ConfigMapSource>, config_map: &str) -> bool {
+    source.as_ref().is_some_and(|source| config_map::names(source).iter().any(|name| name == config_map))
+}

@@ -1,0 +1,156 @@
+//! One look at a `Plugin`: finds its component, judges it and compiles it. Installs nothing and writes nothing, so that many looks can go
+//! on at once and what they find can be thrown away.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::task::{Id, JoinSet};
+
+use super::content::{Component, ContentError, Contents};
+use crate::{
+    api::Plugin,
+    plugin::PluginSettings,
+    source::loader::{Loader, NotLoaded, Prepared, SourceId},
+};
+
+/// A look that is asked for.
+pub struct Look {
+    /// The name of the `Plugin`.
+    pub name: String,
+    /// The `Plugin`.
+    pub plugin: Arc<Plugin>,
+    /// What it says beside its component.
+    pub settings: PluginSettings,
+    /// The digest of the manifest that its tag stood for at the last look.
+    pub tag: Option<String>,
+}
+
+/// What a look found.
+pub enum Found {
+    /// It is suspended.
+    Suspended,
+    /// What is at work is what the `Plugin` asks for.
+    Same {
+        /// The digest of its manifest in a registry.
+        manifest_digest: Option<String>,
+    },
+    /// Another component, or the same one with other settings.
+    Prepared {
+        /// What is ready to be installed.
+        prepared: Box<Prepared>,
+        /// The component, to be kept once it is installed.
+        component: Component,
+    },
+    /// No component.
+    NoComponent(ContentError),
+    /// A component that does not load.
+    NotLoaded(NotLoaded),
+}
+
+/// A look that has ended.
+pub struct Looked {
+    /// The `Plugin` as it was looked at.
+    pub plugin: Arc<Plugin>,
+    /// What was found.
+    pub found: Found,
+}
+
+/// The looks that go on, one for a `Plugin` at most.
+#[derive(Default)]
+pub struct Looks {
+    tasks: JoinSet<(String, Looked)>,
+    under_way: BTreeMap<String, UnderWay>,
+}
+
+/// A look that goes on.
+struct UnderWay {
+    task: Id,
+    /// Whether another look follows.
+    is_followed: bool,
+}
+
+/// What a look needs.
+#[derive(Clone)]
+pub struct Looker {
+    /// Where components come from.
+    pub contents: Contents,
+    /// What compiles them.
+    pub loader: Arc<Loader>,
+}
+
+impl Looks {
+    /// Begins a look, or has one follow the one that goes on.
+    pub fn begin(&mut self, looker: &Looker, look: Look) {
+        if let Some(under_way) = self.under_way.get_mut(&look.name) {
+            under_way.is_followed = true;
+            return;
+        }
+        let (looker, name) = (looker.clone(), look.name.clone());
+        let task = self.tasks.spawn(async move {
+            let found = looker.look(&look).await;
+            (look.name, Looked { plugin: look.plugin, found })
+        });
+        self.under_way.insert(name, UnderWay { task: task.id(), is_followed: false });
+    }
+
+    /// Whether one goes on.
+    pub fn is_under_way(&self, name: &str) -> bool {
+        self.under_way.contains_key(name)
+    }
+
+    /// The next look that ends, and whether another one was asked for meanwhile. Waits for ever while none goes on.
+    pub async fn next(&mut self) -> (String, Looked, bool) {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Ok((name, looked))) => {
+                    let is_followed = self.under_way.remove(&name).is_some_and(|it| it.is_followed);
+                    return (name, looked, is_followed);
+                }
+                // A panic. The Plugin is looked at again with the next change of it.
+                Some(Err(error)) => {
+                    tracing::error!("a look at a Plugin ended without a result: {error}");
+                    self.under_way.retain(|_, it| it.task != error.id());
+                }
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+impl Looker {
+    async fn look(&self, look: &Look) -> Found {
+        let spec = &look.plugin.spec;
+        if spec.suspended {
+            return Found::Suspended;
+        }
+        let id = SourceId::Object(look.name.clone());
+        // A tag that stands for what it stood for before needs no second pull.
+        if let (Some(tag), Some(loaded)) = (&look.tag, self.loader.loaded(&id)) {
+            match self.contents.resolve(&spec.source).await {
+                Ok(Some(now)) if now == *tag && self.loader.has(&id, &loaded.digest, &look.settings) => {
+                    return Found::Same { manifest_digest: Some(now) };
+                }
+                Ok(_) => {}
+                Err(error) => return Found::NoComponent(error),
+            }
+        }
+        // A host that starts does not wait for sources. Later on they are asked, to tell what is wrong with them.
+        let kept = match self.loader.loaded(&id) {
+            None => self.contents.read_kept(spec).await,
+            Some(_) => None,
+        };
+        let component = match kept {
+            Some(component) => component,
+            None => match self.contents.read(spec).await {
+                Ok(component) => component,
+                Err(error) => return Found::NoComponent(error),
+            },
+        };
+        if self.loader.has(&id, &component.digest, &look.settings) {
+            return Found::Same { manifest_digest: component.manifest_digest };
+        }
+        match self.loader.prepare(component.bytes.clone(), look.settings.clone()).await {
+            Ok(prepared) => Found::Prepared { prepared: Box::new(prepared), component },
+            Err(error) => Found::NotLoaded(error),
+        }
+    }
+}
