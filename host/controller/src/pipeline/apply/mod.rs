@@ -40,13 +40,14 @@ pub use self::{
     refused_children::RefusedChildren,
 };
 use self::{
+    delete::Precondition,
     failure::FailedChild,
     ownership::ensure_object_exists,
     refused::{RefusedWrite, WriteId},
     target::Target,
     write::{WriteOutcome, write},
 };
-use super::plan::{Delete, Plan, Write, WriteCause};
+use super::plan::{Delete, DeleteCause, Plan, Write, WriteCause};
 use crate::object::{Object, describe};
 
 /// The most concurrent writes for one object.
@@ -97,13 +98,22 @@ pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
     applied
 }
 
+/// What must still be true of a child that is deleted. One of an object that is being deleted may have been released by garbage collection
+/// (`--cascade=orphan`), which this host's cache does not know yet: only the state that was looked at is deleted.
+fn precondition(cause: DeleteCause) -> Precondition {
+    match cause {
+        DeleteCause::OwnerDeleted => Precondition::SameState,
+        DeleteCause::NotReturned | DeleteCause::KindNotDeclared | DeleteCause::Recreate => Precondition::SameObject,
+    }
+}
+
 async fn delete_child(applier: &Applier<'_>, delete: Delete) -> Result<Delete, Failure> {
     let Delete { kind, live, .. } = &delete;
     let what = describe(kind, &live.name);
     let target = Target::of(applier, kind, &live.name)?;
     // Logged here and not with the plan: a failed write keeps all deletes of the plan back.
     tracing::info!(child = what, cause = %delete.cause, "Deleting {}: no longer wanted.", kind.kind);
-    match target.delete(live).await {
+    match target.delete(live, precondition(delete.cause)).await {
         Ok(()) => Ok(delete),
         Err(error) => Err(Failure::of_delete(&error, &what)),
     }

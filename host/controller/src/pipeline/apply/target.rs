@@ -66,9 +66,10 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Deletes exactly this object and updates the cache. An object that is gone or replaced already is no error.
-    pub(super) async fn delete(&self, live: &Object) -> Result<(), kube::Error> {
-        match delete_exact(&self.api, &self.installed.resource, live, Precondition::SameObject).await {
+    /// Deletes exactly this object and updates the cache. An object that is gone, replaced or not as the precondition wants it is no error:
+    /// the cache has it as it is then, for another look.
+    pub(super) async fn delete(&self, live: &Object, precondition: Precondition) -> Result<(), kube::Error> {
+        match delete_exact(&self.api, &self.installed.resource, live, precondition).await {
             Ok(Some(terminating)) => {
                 self.store.record_write(terminating);
                 Ok(())
