@@ -32,7 +32,7 @@ async fn a_second_plugin_for_another_version_of_a_kind_is_refused(env: &mut Test
     env.namespace.apply(scripted("web", returning([config_map("web", json!({}))]))).await?;
     env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
     env.host.install(beta().await?.path(), "scripted-beta.wasm")?;
-    env.host.logged("is reconciled by plugin 'scripted' already; remove one").await?;
+    env.host.logged("is reconciled by plugin 'scripted' already, from").await?;
     touch_often(env, "scripted").await?;
     is_created_once(env).await
 }
@@ -42,7 +42,7 @@ async fn of_two_plugins_for_two_versions_of_a_kind_one_is_active(env: &mut TestE
     env.install("scripted")?;
     env.host.install(beta().await?.path(), "scripted-beta.wasm")?;
     env.host.resume().await?;
-    env.host.logged("already; remove one").await?;
+    env.host.logged("already, from").await?;
     let log = env.host.log();
     let at_work = if log.contains("reconciled by plugin 'scripted' already") { "scripted" } else { "scripted-beta" };
     env.namespace.apply(scripted("web", returning([config_map("web", json!({}))]))).await?;

@@ -151,7 +151,7 @@ fn text(value: &Value) -> &str {
 }
 
 /// Fields that the API server or a clock sets, the digest, which covers a UID, the UID of a model, and the annotation of a touch.
-const IGNORED_FIELDS: [&str; 15] = [
+const IGNORED_FIELDS: [&str; 18] = [
     "resourceVersion",
     "generation",
     "observedGeneration",
@@ -163,8 +163,11 @@ const IGNORED_FIELDS: [&str; 15] = [
     "podUid",
     "observedModel",
     "startTime",
+    "startingSince",
+    "runningSince",
     "completionTime",
     "lastRestartTime",
+    "lastFailureTime",
     "pilothouse.dev/applied",
     "tests.pilothouse.dev/touched",
 ];

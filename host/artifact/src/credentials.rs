@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use oci_client::secrets::RegistryAuth;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::Image;
 
@@ -29,11 +29,23 @@ pub enum Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// It is not the JSON that it should be.
-    #[error("not a docker config file, which has an object 'auths': {0}")]
-    Malformed(#[source] serde_json::Error),
+    #[error("not a docker config file, a JSON object with an object 'auths': wrong in line {line}, column {column}")]
+    Malformed {
+        /// The line where it is wrong, from 1.
+        line: usize,
+        /// The column in this line.
+        column: usize,
+    },
     /// The `auth` of a registry is not `USER:PASSWORD` in base64.
     #[error("the 'auth' of '{0}' is not USER:PASSWORD in base64")]
     Auth(String),
+}
+
+/// Where, and not what: the parser's words quote the value that it did not expect, which may be a password.
+impl From<serde_json::Error> for CredentialsError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Malformed { line: error.line(), column: error.column() }
+    }
 }
 
 /// A docker config file, the part of it that counts here.
@@ -62,7 +74,9 @@ impl Credentials {
     /// # Errors
     /// The file cannot be read.
     pub fn of_docker_config(config: &[u8], image: &Image) -> Result<Self, CredentialsError> {
-        let config: DockerConfig = serde_json::from_slice(config).map_err(CredentialsError::Malformed)?;
+        // An object, before it is read as one: a derived struct takes a list, too.
+        let _: BTreeMap<String, IgnoredAny> = serde_json::from_slice(config)?;
+        let config: DockerConfig = serde_json::from_slice(config)?;
         let name = image.to_string();
         let matches = |key: &str| {
             let prefix = location(key);
@@ -151,7 +165,12 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_told_without_its_secrets() {
-        for config in ["", "[]", r#"{"auths": {"localhost:5000": {"auth": "c2VjcmV0"}}}"#] {
+        for config in [
+            "",
+            "[]",
+            r#"{"auths": {"localhost:5000": "c2VjcmV0"}}"#,
+            r#"{"auths": {"localhost:5000": {"auth": "c2VjcmV0"}}}"#,
+        ] {
             let error = of(config, "localhost:5000/web");
             assert!(
                 error.as_ref().is_err_and(|error| !error.contains("c2VjcmV0") && !error.contains("secret")),

@@ -48,7 +48,12 @@ impl FromStr for Image {
 
     fn from_str(text: &str) -> Result<Self, ImageError> {
         let error = |why: String| ImageError { text: text.to_owned(), why };
-        text.parse().map(Self).map_err(|parse: oci_client::ParseError| error(parse.to_string()))
+        let reference: Reference = text.parse().map_err(|parse: oci_client::ParseError| error(parse.to_string()))?;
+        // The client's expression takes the first part of such a name for a part of the path, with upper case letters.
+        if reference.repository().contains(|letter: char| letter.is_ascii_uppercase()) {
+            return Err(error("a repository is written in lower case".to_owned()));
+        }
+        Ok(Self(reference))
     }
 }
 

@@ -212,17 +212,20 @@ impl Run {
             ("ModelDeployment", Some(object)) if is_ready(&object, "False") => {
                 self.act_for_workload("StatefulSet", NAME).await
             }
-            ("TrainingJob", Some(job)) => self.act_for_node(&job).await,
+            ("TrainingJob", Some(job)) => self.act_for_nodes(&job).await,
             _ => Ok(()),
         }
     }
 
-    /// Does the work of the node of the first worker.
-    async fn act_for_node(&self, job: &Value) -> Result<()> {
-        let first = &job["status"]["workerStatuses"][0];
-        let Some(name) = first["podName"].as_str() else { return Ok(()) };
+    /// Does the work of the nodes: worker after worker, each once the host reports that the one before runs.
+    async fn act_for_nodes(&self, job: &Value) -> Result<()> {
+        let workers = job["status"]["workerStatuses"].as_array();
+        let Some(next) = workers.into_iter().flatten().find(|worker| worker["status"] != "Running") else {
+            return Ok(());
+        };
+        let Some(name) = next["podName"].as_str() else { return Ok(()) };
         let Some(pod) = self.env.namespace.get("Pod", name).await? else { return Ok(()) };
-        if first["podUid"] == pod["metadata"]["uid"] && pod["status"]["phase"] == "Pending" {
+        if next["podUid"] == pod["metadata"]["uid"] && pod["status"]["phase"] == "Pending" {
             let status = Patch::Merge(json!({"status": {"phase": "Running"}}));
             self.env.namespace.api("Pod")?.patch_status(name, &PatchParams::default(), &status).await?;
         }

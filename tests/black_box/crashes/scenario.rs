@@ -365,7 +365,7 @@ fn first_sextet() -> Value {
     sextet(NAME)
 }
 
-/// Worker 0 decides about the success of the job. The other worker never runs.
+/// Worker 0 decides about the success of the job. The other worker runs on until it is cleaned up.
 fn training_job() -> Value {
     words::named(
         NAME,

@@ -59,19 +59,20 @@ async fn was(seen: &Seen<Health>, what: &str, expected: &[Health]) -> Result<()>
     Ok(())
 }
 
-/// Waits until the change has a Pod. If it were taken back before, its Pod might still come, and go, after the Deployment had said that it
+/// Waits until the change has a Pod. If it were taken back before, its Pod might still come, and go, after the workload had said that it
 /// is as its spec says.
 async fn a_new_pod_waits(env: &TestEnv) -> Result<()> {
     eventually(PATIENCE, "a new Pod that waits", async || {
-        let deployments = env.namespace.list("Deployment").await?;
-        let waits = deployments.iter().any(|deployment| {
-            let status = &deployment["status"];
+        let mut workloads = env.namespace.list("Deployment").await?;
+        workloads.extend(env.namespace.list("StatefulSet").await?);
+        let waits = workloads.iter().any(|workload| {
+            let status = &workload["status"];
             let number = |field: &str| status[field].as_i64().unwrap_or_default();
-            status["observedGeneration"] == deployment["metadata"]["generation"]
+            status["observedGeneration"] == workload["metadata"]["generation"]
                 && number("updatedReplicas") > 0
-                && number("unavailableReplicas") > 0
+                && number("availableReplicas") < number("replicas")
         });
-        Ok(Look::of(waits, deployments))
+        Ok(Look::of(waits, workloads))
     })
     .await
 }
