@@ -110,6 +110,10 @@ const CRDS: [&str; 12] = [
 /// The controllers that garbage collection needs.
 const QUIET_CONTROLLERS: [&str; 2] = ["garbage-collector-controller", "serviceaccount-controller"];
 
+/// The same, and the one that ends namespaces.
+const COLLECTING_CONTROLLERS: [&str; 3] =
+    ["garbage-collector-controller", "namespace-controller", "serviceaccount-controller"];
+
 /// The shared control plane with the CRDs of the repository and of the tests.
 pub struct Cluster {
     /// The control plane.
@@ -153,6 +157,22 @@ impl Cluster {
         let cluster = Self::set_up(Parts::Controllers, |options| options.controllers(&QUIET_CONTROLLERS)).await?;
         cluster.install_crds().await?;
         Ok(cluster)
+    }
+
+    /// Starts a separate control plane whose only controllers are those of garbage and of namespaces, without the CRDs.
+    ///
+    /// # Errors
+    /// If a part does not start.
+    pub async fn collecting() -> Result<Self> {
+        Self::set_up(Parts::Controllers, |options| options.controllers(&COLLECTING_CONTROLLERS)).await
+    }
+
+    /// Starts a separate API server that forgets what it was asked to change as soon as it can, without the CRDs.
+    ///
+    /// # Errors
+    /// If a part does not start.
+    pub async fn forgetful() -> Result<Self> {
+        Self::set_up(Parts::Api, |options| options.api_arg("--etcd-compaction-interval=1s")).await
     }
 
     async fn set_up(parts: Parts, change: impl FnOnce(Options) -> Options) -> Result<Self> {

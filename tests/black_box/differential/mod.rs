@@ -4,7 +4,13 @@
 //! `PILOTHOUSE_DIFFERENTIAL=REQUESTS` sends more requests than the suite does, `PILOTHOUSE_SEED=SEED` other ones.
 //! `PILOTHOUSE_SCRIPT=NUMBER` runs one of the scripts alone. With `PILOTHOUSE_SHRINK=0` a mismatch is shown as it was found, which is much quicker when there are many.
 
+mod both;
+mod collection;
+mod definitions;
+mod documents;
+mod expiry;
 mod kinds;
+mod policies;
 mod run;
 mod same;
 mod script;
@@ -15,9 +21,9 @@ mod watches;
 use std::{env, sync::Arc};
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future, stream};
 use pilothouse_control_plane::Parts;
-use pilothouse_simulation::api_server::Catalog;
+use pilothouse_simulation::api_server::{Catalog, Denial};
 use pilothouse_tests::{
     artifacts,
     cluster::{Cluster, install_crd},
@@ -38,6 +44,10 @@ const REQUESTS: usize = 2_000;
 /// The scripts at once.
 const PARALLEL: usize = 6;
 
+/// The scripts about garbage collection and about definitions.
+const COLLECTION_SCRIPTS: u64 = 6;
+const DEFINITION_SCRIPTS: u64 = 6;
+
 /// The most mismatches that are shown.
 const SHOWN: usize = 40;
 
@@ -46,7 +56,15 @@ const CRDS: [&str; 3] =
     ["tests/black_box/differential/crd.json", "tests/guests/scripted/crd.yaml", "tests/guests/scripted/child-crd.yaml"];
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, the_simulated_api_server_answers_as_the_real_one);
+    heavy!(
+        suite,
+        the_simulated_api_server_answers_as_the_real_one,
+        garbage_goes_as_in_a_real_cluster,
+        definitions_come_and_go_as_in_a_real_cluster,
+        policies_refuse_as_in_a_real_cluster,
+        what_is_compacted_is_refused_as_by_the_real_one,
+        the_kept_documents_are_those_of_the_real_one,
+    );
 }
 
 async fn the_simulated_api_server_answers_as_the_real_one(env: &mut TestEnv) -> Result<()> {
@@ -76,6 +94,45 @@ async fn the_simulated_api_server_answers_as_the_real_one(env: &mut TestEnv) -> 
         }
     }
     ensure!(found.is_empty(), "{} scripts differ:\n\n{}", found.len(), found.join("\n\n"));
+    Ok(())
+}
+
+async fn garbage_goes_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::collecting().await?).await?;
+    let client = env.cluster.plane.client().await?;
+    each_seed(COLLECTION_SCRIPTS, |seed| collection::run(client.clone(), seed)).await
+}
+
+async fn definitions_come_and_go_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    let client = env.cluster.plane.client().await?;
+    each_seed(DEFINITION_SCRIPTS, |seed| definitions::run(client.clone(), seed)).await
+}
+
+async fn policies_refuse_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    for denial in Denial::ALL {
+        policies::run(env.cluster.plane.client().await?, denial).await?;
+    }
+    Ok(())
+}
+
+async fn what_is_compacted_is_refused_as_by_the_real_one(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::forgetful().await?).await?;
+    expiry::run(env.cluster.plane.client().await?).await
+}
+
+async fn the_kept_documents_are_those_of_the_real_one(env: &mut TestEnv) -> Result<()> {
+    documents::run(env.cluster.plane.client().await?).await
+}
+
+/// Runs the scripts of as many seeds, some at once.
+async fn each_seed<F: Future<Output = Result<()>>>(scripts: u64, run: impl Fn(u64) -> F) -> Result<()> {
+    let first = number("PILOTHOUSE_SEED", 1)? as u64;
+    let results = stream::iter(first..first + scripts).map(run).buffer_unordered(PARALLEL);
+    let failed = results.filter_map(|result| future::ready(result.err().map(|error| format!("{error:#}"))));
+    let failed: Vec<_> = failed.collect().await;
+    ensure!(failed.is_empty(), "{} scripts differ:\n\n{}", failed.len(), failed.join("\n\n"));
     Ok(())
 }
 

@@ -189,14 +189,7 @@ fn level(step: &Step, body: &mut Value) {
 }
 
 fn create_namespace(name: &str) -> Step {
-    Step {
-        method: "POST",
-        uri: "/api/v1/namespaces".to_owned(),
-        content_type: "application/json",
-        body: json!({"metadata": {"name": name}}),
-        begins_as: Beginning::Nothing,
-        object: ("namespaces".to_owned(), name.to_owned()),
-    }
+    Step::with("POST", "/api/v1/namespaces", json!({"metadata": {"name": name}})).about("namespaces", name)
 }
 
 fn describe((seed, index): (u64, usize), steps: &[Step], mismatch: &Mismatch) -> String {

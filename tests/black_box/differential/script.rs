@@ -32,6 +32,27 @@ pub struct Step {
     pub object: (String, String),
 }
 
+impl Step {
+    /// A request whose body is JSON.
+    pub fn with(method: &'static str, uri: &str, body: Value) -> Self {
+        Self {
+            method,
+            uri: uri.to_owned(),
+            content_type: "application/json",
+            body,
+            begins_as: Beginning::Nothing,
+            object: Default::default(),
+        }
+    }
+
+    /// The same about an object, by its plural and its name.
+    #[must_use]
+    pub fn about(mut self, plural: &str, name: &str) -> Self {
+        self.object = (plural.to_owned(), name.to_owned());
+        self
+    }
+}
+
 /// What a body begins as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
