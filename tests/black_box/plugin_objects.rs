@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    command::{Ended, pilothouse},
+    command::{Ended, pilothouse, repacked},
     suite::{Suite, tests},
     swaps::of_contract,
     test_env::{TestEnv, app, is_ready},
@@ -33,6 +33,9 @@ pub fn register(suite: &mut Suite) {
         a_plugin_has_the_limits_of_its_object,
         a_suspended_plugin_does_nothing,
         a_deleted_plugin_leaves_its_objects_and_its_place_to_another,
+        an_older_plugin_that_cannot_load_leaves_a_younger_one_at_work,
+        a_manifest_reconciles_no_kind_that_is_not_granted,
+        a_configuration_that_nobody_can_parse_keeps_nobody_else_from_work,
         a_plugin_waits_for_the_kind_that_it_reconciles,
         a_plugin_is_installed_and_replaced_by_a_command,
         a_command_says_why_a_plugin_does_not_come_to_work,
@@ -225,6 +228,73 @@ async fn a_deleted_plugin_leaves_its_objects_and_its_place_to_another(env: &mut 
     let is_next = |child: &Value| child["metadata"]["annotations"]["apps.example.com/revision"] == "2";
     let after = env.namespace.until("Deployment", "shop", "to have the marks of the other version", is_next).await?;
     ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it is another one");
+    Ok(())
+}
+
+/// The second one has the name of the first and the kind of the third, which is at work all the time.
+async fn an_older_plugin_that_cannot_load_leaves_a_younger_one_at_work(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let misbehaver = artifacts::guest("misbehaver")?;
+    let namesake = repacked(&misbehaver, |manifest| manifest["name"] = "app-service".into()).await?;
+    for (name, bytes) in [("a", plugin()?), ("b", std::fs::read(namesake.path())?), ("c", std::fs::read(&misbehaver)?)]
+    {
+        store(env, name, &[&bytes]).await?;
+        env.namespace.apply(plugin_object(name, json!({"source": {"configMap": {"name": name}}}))).await?;
+        let reason = if name == "b" { "NameTaken" } else { "Loaded" };
+        let is_reported = |object: &Value| condition(object, "Loaded")["reason"] == reason;
+        env.namespace.until("Plugin", name, &format!("to be {reason}"), is_reported).await?;
+    }
+    env.namespace.until("Plugin", "c", "to be ready", is_ready).await?;
+    works(env, "shop").await?;
+    let log = env.host.log();
+    let loaded = log.lines().filter(|line| line.contains("plugin loaded") && line.contains("the Plugin 'c'"));
+    ensure!(loaded.count() == 1, "it was loaded more than once:\n{log}");
+    Ok(())
+}
+
+/// Who may change the ConfigMap does not get at objects that the host can see for another plugin.
+async fn a_manifest_reconciles_no_kind_that_is_not_granted(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let of_secrets = repacked(&artifacts::plugin("app-service")?, |manifest| {
+        manifest["reconciles"] = json!({"apiVersion": "v1", "kind": "Secret"});
+    })
+    .await?;
+    store(env, "web", &[&std::fs::read(of_secrets.path())?]).await?;
+    let spec = |grants: Value| json!({"source": {"configMap": {"name": "web"}}, "grants": grants});
+    let listed = |group: &str, kind: &str| json!({"reconciles": [{"group": group, "kind": kind}]});
+    for grants in [json!({}), listed("apps.example.com", "AppService")] {
+        env.namespace.apply(plugin_object("web", spec(grants))).await?;
+        let object = stalled(env, "NotGranted").await?;
+        let message = text(&condition(&object, "Loaded")["message"]);
+        ensure!(message.contains("add {group: \"\", kind: Secret} to spec.grants.reconciles"), "{message}");
+    }
+    env.namespace.apply(plugin_object("web", spec(listed("", "Secret")))).await?;
+    let is_loaded = |object: &Value| condition(object, "Loaded")["status"] == "True";
+    env.namespace.until("Plugin", "web", "to be loaded", is_loaded).await?;
+    store(env, "web", &[&plugin()?]).await?;
+    stalled(env, "NotGranted").await.map(drop)
+}
+
+/// The API server notes the owner of each level of it, so that not even the `Plugin` as such can be parsed.
+async fn a_configuration_that_nobody_can_parse_keeps_nobody_else_from_work(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let nested = (0..90).fold(json!(1), |inner, _| json!({"a": inner}));
+    let spec = json!({"source": {"configMap": {"name": "deep"}}, "config": nested});
+    env.namespace.apply(plugin_object("deep", spec)).await?;
+    let nested = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));
+    let patch = format!(r#"{{"spec":{{"config":{nested}}}}}"#);
+    let client = env.cluster.plane.client().await?;
+    let request = http::Request::patch("/apis/pilothouse.dev/v1alpha1/plugins/deep?fieldManager=deep");
+    let request = request.header("content-type", "application/merge-patch+json").body(patch.into_bytes())?;
+    client.request_text(request).await?;
+    install(env).await?;
+    env.host.kill().await?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    works(env, "shop").await?;
+    let kubeconfig = env.namespace.setup().kubeconfig;
+    let listed = pilothouse(["list".as_ref(), "--kubeconfig".as_ref(), kubeconfig.as_os_str()]).await?.succeeded()?;
+    ensure!(listed.contains("deep") && listed.contains("web"), "{listed}");
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use tokio::{io::AsyncReadExt, net::TcpListener};
 
 use crate::{
-    command::{Ended, pilothouse},
+    command::{Ended, pilothouse, repacked},
     plugin_objects::{next, plugin, plugin_object, resume, sha256, stalled, start, store, text, works},
     suite::{Suite, tests},
     test_env::{TestEnv, is_ready},
@@ -27,6 +27,8 @@ pub fn register(suite: &mut Suite) {
         a_plugin_from_a_registry_goes_to_work,
         a_tag_that_moves_leads_to_its_new_version,
         a_tag_that_moves_leads_nowhere_where_a_digest_is_named,
+        a_tag_is_looked_up_again_after_what_it_stood_for_did_not_load,
+        what_is_demanded_later_counts_for_what_a_tag_stands_for_already,
         a_registry_with_users_is_asked_with_the_pull_secret,
         what_a_registry_does_not_give_is_reported_in_words_that_help,
         a_registry_that_hangs_delays_nobody_else,
@@ -73,6 +75,40 @@ async fn a_tag_that_moves_leads_nowhere_where_a_digest_is_named(env: &mut TestEn
     let object = stalled(env, "DigestMismatch").await?;
     ensure!(object["status"]["version"] == "0.1.0", "the other one is at work: {object}");
     works(env, "shop").await
+}
+
+async fn a_tag_is_looked_up_again_after_what_it_stood_for_did_not_load(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let registry = Registry::start(false).await?;
+    let other = artifacts::plugin("app-service")?;
+    let not_granted = repacked(&other, |manifest| {
+        manifest["reconciles"] = json!({"apiVersion": "v1", "kind": "Secret"});
+    })
+    .await?;
+    push(&registry, not_granted.path(), "web:latest").await?;
+    env.namespace.apply(plugin_object("web", source(&registry, "web:latest"))).await?;
+    stalled(env, "NotGranted").await?;
+    push(&registry, &other, "web:latest").await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
+}
+
+async fn what_is_demanded_later_counts_for_what_a_tag_stands_for_already(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let registry = Registry::start(false).await?;
+    push(&registry, &artifacts::plugin("app-service")?, "web:latest").await?;
+    env.namespace.apply(plugin_object("web", source(&registry, "web:latest"))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    let demand = async |field: &str, value: Value| {
+        let mut spec = source(&registry, "web:latest");
+        spec[field] = value;
+        env.namespace.apply(plugin_object("web", spec)).await
+    };
+    demand("verification", json!({"keys": [KeyPair::generate()?.public_key_pem()]})).await?;
+    reported(env, "NotVerified", "it has no signature").await?;
+    demand("digest", sha256(b"other").into()).await?;
+    stalled(env, "DigestMismatch").await?;
+    demand("digest", sha256(&plugin()?).into()).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
 }
 
 async fn a_registry_with_users_is_asked_with_the_pull_secret(env: &mut TestEnv) -> Result<()> {

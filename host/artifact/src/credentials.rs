@@ -25,6 +25,9 @@ pub enum Credentials {
     Token(String),
 }
 
+/// The names of Docker Hub in docker config files and in names of images.
+const DOCKER_HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
+
 /// Why a file has no credentials in it.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
@@ -80,10 +83,9 @@ impl Credentials {
         let name = image.to_string();
         let matches = |key: &str| {
             let prefix = location(key);
-            let is_docker = prefix.ends_with("index.docker.io") || prefix == "docker.io";
             let is_prefix =
                 name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(['/', ':', '@']) || rest.is_empty());
-            is_prefix || (is_docker && image.registry().ends_with("docker.io"))
+            is_prefix || (DOCKER_HUB.contains(&prefix) && DOCKER_HUB.contains(&image.registry()))
         };
         let found = config.auths.iter().filter(|(key, _)| matches(key));
         let longest = found.max_by_key(|(key, _)| location(key).len());
@@ -157,6 +159,8 @@ mod tests {
             ("registry.example.com/other:1", basic("all", "1")),
             ("registry.example.com.evil.org/team/web", Credentials::Anonymous),
             ("docker.io/library/web", Credentials::Token("t".to_owned())),
+            ("evildocker.io/library/web", Credentials::Anonymous),
+            ("evil.index.docker.io/library/web", Credentials::Anonymous),
             ("localhost:5000/web", Credentials::Anonymous),
         ] {
             assert_eq!(of(config, image), Ok(expected), "{image}");

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use kube::Api;
-use pilothouse_controller::api::Plugin;
+use pilothouse_controller::api::find_plugin;
 use pilothouse_engine::digest;
 use serde_json::Value;
 
@@ -64,14 +63,12 @@ impl Inspect {
     }
 
     async fn installed(&self, name: &str) -> anyhow::Result<Value> {
-        let plugins = Api::<Plugin>::all(self.cluster.client().await?);
-        let found = plugins.get_opt(name).await;
+        let found = find_plugin(self.cluster.client().await?, name).await;
         let found =
             found.with_context(|| format!("there is no file '{name}', and failed to look for such a Plugin"))?;
-        let Some(mut plugin) = found else {
+        let Some(plugin) = found else {
             bail!("there is neither a file nor a Plugin '{name}'; `pilothouse list` shows the installed ones");
         };
-        plugin.metadata.managed_fields = None;
         Ok(serde_json::to_value(plugin)?)
     }
 }

@@ -3,9 +3,9 @@
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use kube::{Api, ResourceExt, api::ListParams};
-use pilothouse_controller::api::{Condition, Plugin};
-use serde_json::json;
+use kube::ResourceExt;
+use pilothouse_controller::api::{Condition, Plugin, list_plugins};
+use serde::Serialize;
 
 use crate::{
     age::age,
@@ -39,21 +39,33 @@ impl List {
     /// If the cluster does not answer, or has no `Plugin`s.
     pub fn execute(&self) -> anyhow::Result<()> {
         let plugins = block_on(async {
-            let plugins = Api::<Plugin>::all(self.cluster.client().await?).list(&ListParams::default()).await;
+            let plugins = list_plugins(self.cluster.client().await?).await;
             plugins.context("failed to list the Plugins; is their CRD there? `pilothouse crd | kubectl apply -f -`")
         })?;
         match self.output {
-            Output::Json => println!("{}", json!({"apiVersion": "v1", "kind": "List", "items": plugins.items})),
-            Output::Table if plugins.items.is_empty() => {
+            Output::Json => {
+                let list = Items { api_version: "v1", kind: "List", items: &plugins };
+                println!("{}", serde_json::to_string(&list)?);
+            }
+            Output::Table if plugins.is_empty() => {
                 eprintln!("no plugins; `pilothouse install FILE.wasm` installs one");
             }
             Output::Table => {
                 let header = ["NAME", "KIND", "VERSION", "DIGEST", "OBJECTS", "READY", "FAILING", "AGE", "STATE"];
-                table::print(header, &plugins.items.iter().map(row).collect::<Vec<_>>());
+                table::print(header, &plugins.iter().map(row).collect::<Vec<_>>());
             }
         }
         Ok(())
     }
+}
+
+/// A list as kubectl prints it. Not made of JSON values: those are not nested as deeply as a `config` may be.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Items<'p> {
+    api_version: &'static str,
+    kind: &'static str,
+    items: &'p [Plugin],
 }
 
 fn row(plugin: &Plugin) -> [String; 9] {

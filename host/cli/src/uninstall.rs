@@ -19,7 +19,7 @@ use kube::{
     discovery,
 };
 use pilothouse_controller::{
-    api::{KindName, Plugin},
+    api::{KindName, Plugin, find_plugin},
     labels::COMPONENT_OF,
 };
 use serde_json::json;
@@ -69,7 +69,7 @@ impl Uninstall {
     async fn uninstall(&self) -> anyhow::Result<()> {
         let (client, name) = (self.cluster.client().await?, &self.name);
         let plugins = Api::<Plugin>::all(client.clone());
-        let Some(plugin) = plugins.get_opt(name).await.context("failed to look for the Plugin")? else {
+        let Some(plugin) = find_plugin(client.clone(), name).await.context("failed to look for the Plugin")? else {
             bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
         };
         let status = plugin.status.clone().unwrap_or_default();

@@ -15,7 +15,7 @@ use kube::{
     core::GroupVersionKind,
 };
 use pilothouse_controller::{
-    api::{Condition, Plugin, ServiceAccountNamespace},
+    api::{Condition, Plugin, ServiceAccountNamespace, find_plugin},
     labels::COMPONENT_OF,
     plugin::rights::{self, Writer},
 };
@@ -31,7 +31,7 @@ use crate::{
     duration::duration,
     plugin_file::PluginFile,
     rbac::{Grantee, objects::account_role, plurals::Plurals},
-    yaml,
+    table, yaml,
 };
 
 /// The field manager of everything that this command writes.
@@ -92,7 +92,7 @@ impl Install {
         let (client, name) = (self.cluster.client().await?, &file.manifest.name);
         let plugins = Api::<Plugin>::all(client.clone());
         let help = "failed to look for the Plugin; is its CRD there? `pilothouse crd | kubectl apply -f -`";
-        let before = plugins.get_opt(name).await.context(help)?;
+        let before = find_plugin(client.clone(), name).await.context(help)?;
         let settings = self.settings.settings(&file.manifest, before.as_ref().map(|before| &before.spec))?;
         let (maps, pieces) =
             (Api::<ConfigMap>::namespaced(client.clone(), &self.grantee.host().namespace), &component.pieces);
@@ -106,17 +106,18 @@ impl Install {
         }
         let plugin = component.plugin(name, &settings);
         let applied = plugins.patch(name, &applying(), &Patch::Apply(&plugin)).await;
-        self.until_ready(&plugins, &applied.context("failed to apply the Plugin")?).await?;
+        self.until_ready(&client, &applied.context("failed to apply the Plugin")?).await?;
         tell_about_accounts(name, &settings);
         remove_former_pieces(&maps, name, pieces).await
     }
 
     /// Waits until the plugin is at work, and says what happens meanwhile.
-    async fn until_ready(&self, plugins: &Api<Plugin>, applied: &Plugin) -> anyhow::Result<()> {
+    async fn until_ready(&self, client: &Client, applied: &Plugin) -> anyhow::Result<()> {
         let (name, generation) = (applied.name_any(), applied.metadata.generation.unwrap_or_default());
         let (end, mut told) = (Instant::now() + self.timeout, String::new());
         loop {
-            let plugin = plugins.get(&name).await.context("failed to look at the Plugin")?;
+            let plugin = find_plugin(client.clone(), &name).await.context("failed to look at the Plugin")?;
+            let Some(plugin) = plugin else { bail!("somebody has deleted the Plugin meanwhile") };
             let status = plugin.status.unwrap_or_default();
             // What is said of an earlier generation says nothing about this one.
             let condition = |kind: &str| {
@@ -136,7 +137,7 @@ impl Install {
                 bail!("the plugin does not come to work: {}", words(stalled));
             }
             if now != told {
-                eprintln!("{name}: {now}");
+                eprintln!("{name}: {}", table::printable(&now));
                 told = now;
             }
             if Instant::now() > end {

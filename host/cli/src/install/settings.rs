@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use pilothouse_controller::{
-    api::{Grants, LimitsSpec, NamespaceSelector, PluginSpec, ServiceAccountNamespace, VerificationSpec},
+    api::{Grants, JsonText, LimitsSpec, NamespaceSelector, PluginSpec, ServiceAccountNamespace, VerificationSpec},
     plugin::{self, is_privileged, is_secret},
 };
 use pilothouse_engine::{Manifest, contract::KindRef};
@@ -75,7 +75,7 @@ pub struct Settings {
     /// What it may use.
     pub limits: Option<LimitsSpec>,
     /// Its configuration.
-    pub config: Option<Value>,
+    pub config: Option<JsonText>,
     /// What it may do at most: exactly what its manifest asks for.
     pub grants: Grants,
     /// Its account; none for the host's own.
@@ -93,11 +93,11 @@ impl SettingsArguments {
     /// If the manifest asks for a kind that has to be granted by name and is not, or the configuration cannot be read.
     pub fn settings(&self, manifest: &Manifest, before: Option<&PluginSpec>) -> anyhow::Result<Settings> {
         self.check_grants(manifest, before.map(|before| &before.grants))?;
-        let config = self.config.as_deref().map(yaml::read_one).transpose()?;
+        let config: Option<Value> = self.config.as_deref().map(yaml::read_one).transpose()?;
         Ok(Settings {
             verification: before.and_then(|before| before.verification.clone()),
             limits: before.and_then(|before| before.limits.clone()),
-            config: config.or_else(|| before?.config.clone()),
+            config: config.as_ref().map(JsonText::from).or_else(|| before?.config.clone()),
             grants: plugin::Grants::of_manifest(manifest),
             account: self.account(&manifest.name, before),
             namespaces: self.namespaces().or_else(|| before?.namespaces.clone()),
@@ -150,7 +150,7 @@ impl SettingsArguments {
 }
 
 fn is_granted(before: Option<&Grants>, kind: &KindRef) -> bool {
-    let Some(Grants { children, lookups }) = before else { return false };
+    let Some(Grants { reconciles: _, children, lookups }) = before else { return false };
     let is = |group: &str, name: &str| group == kind.group() && name == kind.kind;
     children.iter().flatten().any(|granted| is(&granted.group, &granted.kind))
         || lookups.iter().flatten().any(|granted| is(&granted.group, &granted.kind))

@@ -9,7 +9,7 @@ use kube::{
     discovery::{self, Discovery, Scope},
 };
 use pilothouse_controller::{
-    api::{KindName, Plugin},
+    api::{KindName, Plugin, list_plugins},
     labels,
     object::{Incoming, Object},
 };
@@ -96,8 +96,8 @@ async fn find_kind(client: &Client, named: &Named) -> anyhow::Result<(ApiResourc
 
 /// The `Plugin` that reconciles a kind. A cluster without `Plugin`s, or whose `Plugin`s the user may not see, has none.
 async fn plugin_of(client: &Client, kind: &KindRef) -> Option<Plugin> {
-    let plugins = Api::<Plugin>::all(client.clone()).list(&ListParams::default()).await.ok()?;
-    plugins.items.into_iter().find(|plugin| {
+    let plugins = list_plugins(client.clone()).await.ok()?;
+    plugins.into_iter().find(|plugin| {
         let reconciles = plugin.status.as_ref().and_then(|status| status.reconciles.as_ref());
         reconciles.is_some_and(|it| KindRef::new(it.api_version.clone(), it.kind.clone()).is_same_kind(kind))
     })

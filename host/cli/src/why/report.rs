@@ -97,7 +97,7 @@ impl Report {
             None => ", not reconciled yet".to_owned(),
         };
         println!("{}: {} old, generation {}{observed}", self.object, self.age, self.generation);
-        println!("plugin: {}\n", self.plugin);
+        println!("plugin: {}\n", table::printable(&self.plugin));
         let conditions = self.conditions.iter();
         let conditions =
             conditions.map(|it| [&it.r#type, &it.status, &it.age, &it.reason, &it.message].map(Clone::clone));
@@ -113,7 +113,7 @@ impl Report {
         });
         table::print(["EVENT", "TYPE", "REASON", "COUNT", "MESSAGE"], &events.collect::<Vec<_>>());
         for next in &self.next {
-            println!("\n{next}");
+            println!("\n{}", table::printable(next));
         }
     }
 }

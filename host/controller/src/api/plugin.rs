@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use kube::{CustomResource, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::condition::Condition;
+use super::{condition::Condition, json_text::JsonText};
 
 /// What to load and how.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +43,7 @@ pub struct PluginSpec {
     /// The plugin's configuration: any JSON, handed to it with every request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_json")]
-    pub config: Option<Value>,
+    pub config: Option<JsonText>,
     /// Takes the plugin from work. Its objects and their children stay as they are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
@@ -57,7 +56,7 @@ pub struct PluginSpec {
     pub limits: Option<LimitsSpec>,
     /// The service account with whose rights the children are written, and the lookups made. Default: the host's own rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub service_account_name: Option<String>,
     /// Where that account is.
     #[serde(default)]
@@ -71,6 +70,10 @@ pub struct PluginSpec {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Grants {
+    /// The kinds that its manifest may reconcile. Without the list: any custom kind, but none of Kubernetes' own, whose objects hold
+    /// what others have put there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconciles: Option<Vec<KindGrant>>,
     /// The kinds of children that it may have, and no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<Vec<KindGrant>>,
@@ -201,11 +204,11 @@ pub struct OciSource {
     pub image: String,
     /// A Secret of type `kubernetes.io/dockerconfigjson` in the host's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub pull_secret_name: Option<String>,
     /// A ConfigMap in the host's namespace with certificate authorities to trust beside those of the system, as `ca.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub ca_config_map_name: Option<String>,
     /// Speaks to the registry without TLS. With a digest or a verification nobody can slip in another component all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -236,7 +239,7 @@ pub struct VerificationSpec {
     /// A ConfigMap in the host's namespace with a trusted root of Sigstore, as `trusted_root.json`. Default: that of the public Sigstore
     /// when the host was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub trusted_root_config_map_name: Option<String>,
     /// Whether a transparency log must know the signature of a key. That of an identity must always be known to one.
     #[serde(default)]
@@ -270,7 +273,7 @@ pub enum TransparencyLog {
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapSource {
     /// The name of the ConfigMap. In pieces it is what their names begin with: `NAME-0`, `NAME-1` and so on.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub name: String,
     /// The key in `binaryData`. Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -304,7 +307,7 @@ pub struct PluginStatus {
     /// The version of the contract that it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
-    /// The kind that it reconciles.
+    /// The kind that it reconciles; while nothing is at work, the one that was reconciled last. So are the next two fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconciles: Option<KindName>,
     /// The kinds of children that it may have.

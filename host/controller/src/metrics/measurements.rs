@@ -126,9 +126,17 @@ impl Measurements {
     /// [`Collision`] if a name belongs to the host, or to a different metric of another plugin.
     pub fn reserve(&self, manifest: &Manifest) -> Result<(), Collision> {
         let mut state = self.state();
-        manifest.measurements.iter().try_for_each(|measurement| state.collision(&manifest.name, measurement))?;
+        state.check(manifest, &[&manifest.name])?;
         state.declared.insert(manifest.name.clone(), manifest.measurements.clone());
         Ok(())
+    }
+
+    /// Whether a plugin's metrics could be reserved if these plugins had none.
+    ///
+    /// # Errors
+    /// As [`reserve`](Self::reserve).
+    pub fn check(&self, manifest: &Manifest, without: &[&str]) -> Result<(), Collision> {
+        self.state().check(manifest, without)
     }
 
     /// Records the measurements of a response that passed the checks.
@@ -152,12 +160,16 @@ impl Measurements {
 }
 
 impl MetricsByName {
-    fn collision(&self, plugin: &str, measurement: &Measurement) -> Result<(), Collision> {
+    fn check(&self, manifest: &Manifest, without: &[&str]) -> Result<(), Collision> {
+        manifest.measurements.iter().try_for_each(|measurement| self.collision(measurement, without))
+    }
+
+    fn collision(&self, measurement: &Measurement, without: &[&str]) -> Result<(), Collision> {
         let name = || measurement.name.clone();
         if OWN_PREFIXES.iter().any(|prefix| measurement.name.starts_with(prefix)) {
             return Err(Collision::Host { name: name() });
         }
-        let others = self.declared.iter().filter(|(other, _)| *other != plugin);
+        let others = self.declared.iter().filter(|(other, _)| !without.contains(&other.as_str()));
         for (other, theirs) in others.flat_map(|(other, all)| all.iter().map(move |theirs| (other, theirs))) {
             if family(theirs) == family(measurement) && !is_same(theirs, measurement) {
                 return Err(Collision::Plugin { name: name(), other: other.clone() });

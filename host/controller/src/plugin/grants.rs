@@ -29,6 +29,16 @@ pub enum Grants {
 /// What a manifest asks for and is not granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotGranted {
+    /// The kind that it reconciles.
+    #[error("its manifest reconciles {kind}, {}; to grant it, add {grant} to spec.grants.reconciles", why(*.is_listed))]
+    Reconciles {
+        /// The kind.
+        kind: KindRef,
+        /// The missing element of the list.
+        grant: String,
+        /// Whether the `Plugin` has a list.
+        is_listed: bool,
+    },
     /// A kind of children.
     #[error("its manifest asks for children of {kind}, {}; to grant it, add {grant} to spec.grants.children", why(*.is_listed))]
     Child {
@@ -64,14 +74,17 @@ impl Grants {
     /// # Errors
     /// [`NotGranted`] for the first kind that is not.
     pub fn check(&self, manifest: &Manifest) -> Result<(), NotGranted> {
-        let Self::Granted(GrantsSpec { children, lookups }) = self else { return Ok(()) };
-        let is_granted = |kind: &KindRef| match children {
-            Some(granted) => granted.iter().any(|grant| is_child(grant, kind)),
-            None => !is_privileged(kind),
-        };
-        if let Some(kind) = manifest.children.iter().find(|kind| !is_granted(kind)) {
-            let grant = format!("{{group: \"{}\", kind: {}}}", kind.group(), kind.kind);
-            return Err(NotGranted::Child { kind: kind.clone(), grant, is_listed: children.is_some() });
+        let Self::Granted(GrantsSpec { reconciles, children, lookups }) = self else { return Ok(()) };
+        let grant_of = |kind: &KindRef| format!("{{group: \"{}\", kind: {}}}", kind.group(), kind.kind);
+        let kind = &manifest.reconciles;
+        if !is_granted(reconciles.as_deref(), kind, !is_of_kubernetes(kind) && !is_privileged(kind)) {
+            let (kind, grant) = (kind.clone(), grant_of(kind));
+            return Err(NotGranted::Reconciles { kind, grant, is_listed: reconciles.is_some() });
+        }
+        let is_child = |kind: &&KindRef| is_granted(children.as_deref(), kind, !is_privileged(kind));
+        if let Some(kind) = manifest.children.iter().find(|kind| !is_child(kind)) {
+            let (kind, grant) = (kind.clone(), grant_of(kind));
+            return Err(NotGranted::Child { kind, grant, is_listed: children.is_some() });
         }
         let is_granted = |lookup: &Lookup| match lookups {
             Some(granted) => granted.iter().any(|grant| is_lookup(grant, lookup)),
@@ -89,14 +102,15 @@ impl Grants {
 
     /// The grants that are exactly what a manifest asks for.
     pub fn of_manifest(manifest: &Manifest) -> GrantsSpec {
-        let child = |kind: &KindRef| KindGrant { group: kind.group().to_owned(), kind: kind.kind.clone() };
+        let kind = |kind: &KindRef| KindGrant { group: kind.group().to_owned(), kind: kind.kind.clone() };
         let lookup = |Lookup { kind, all_namespaces }: &Lookup| LookupGrant {
             group: kind.group().to_owned(),
             kind: kind.kind.clone(),
             all_namespaces: *all_namespaces,
         };
         GrantsSpec {
-            children: Some(manifest.children.iter().map(child).collect()),
+            reconciles: Some(vec![kind(&manifest.reconciles)]),
+            children: Some(manifest.children.iter().map(kind).collect()),
             lookups: Some(manifest.lookups.iter().map(lookup).collect()),
         }
     }
@@ -112,8 +126,15 @@ pub fn is_secret(kind: &KindRef) -> bool {
     kind.group().is_empty() && kind.kind == "Secret"
 }
 
-fn is_child(grant: &KindGrant, kind: &KindRef) -> bool {
-    grant.group == kind.group() && grant.kind == kind.kind
+/// Whether a kind is one of Kubernetes' own. The groups of custom kinds have a domain; of domains, `k8s.io` is Kubernetes'.
+fn is_of_kubernetes(kind: &KindRef) -> bool {
+    !kind.group().contains('.') || kind.group().ends_with(".k8s.io")
+}
+
+/// Whether a kind is in a list of grants; `otherwise` if there is no list.
+fn is_granted(granted: Option<&[KindGrant]>, kind: &KindRef, otherwise: bool) -> bool {
+    let is_it = |grant: &KindGrant| grant.group == kind.group() && grant.kind == kind.kind;
+    granted.map_or(otherwise, |granted| granted.iter().any(is_it))
 }
 
 fn is_lookup(grant: &LookupGrant, lookup: &Lookup) -> bool {
@@ -138,7 +159,7 @@ mod tests {
 
     fn children(granted: &[(&str, &str)]) -> Grants {
         let grant = |(group, kind): &(&str, &str)| KindGrant { group: (*group).to_owned(), kind: (*kind).to_owned() };
-        Grants::Granted(GrantsSpec { children: Some(granted.iter().map(grant).collect()), lookups: None })
+        Grants::Granted(GrantsSpec { children: Some(granted.iter().map(grant).collect()), ..GrantsSpec::default() })
     }
 
     fn lookups(granted: &[(&str, bool)]) -> Grants {
@@ -147,7 +168,7 @@ mod tests {
             kind: (*kind).to_owned(),
             all_namespaces: *all_namespaces,
         };
-        Grants::Granted(GrantsSpec { children: None, lookups: Some(granted.iter().map(grant).collect()) })
+        Grants::Granted(GrantsSpec { lookups: Some(granted.iter().map(grant).collect()), ..GrantsSpec::default() })
     }
 
     #[test]

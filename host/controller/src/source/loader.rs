@@ -216,9 +216,22 @@ impl Loader {
         tracing::error!(source = %id, "the plugin was not loaded{goes_on}: {why}");
     }
 
-    /// The conflict of what is prepared with what is at work, if there is one.
-    pub fn conflict(&self, id: &SourceId, prepared: &Prepared) -> Option<NotLoaded> {
-        self.check_conflicts(id, &prepared.loaded).err()
+    /// All conflicts of what is prepared with what is at work. A metric counts if its owner is not in the way already.
+    pub fn conflicts(&self, id: &SourceId, prepared: &Prepared) -> Vec<NotLoaded> {
+        let loaded = self.lock();
+        let others = loaded.iter().filter(|(other, _)| *other != id);
+        let (mut conflicts, mut in_the_way) = (Vec::new(), Vec::new());
+        for (other, theirs) in others {
+            if let Some(conflict) = conflict(&prepared.loaded, other, theirs) {
+                conflicts.push(conflict);
+                in_the_way.push(theirs.name.as_str());
+            }
+        }
+        let own = loaded.get(id).map(|before| before.name.as_str());
+        let without: Vec<_> = in_the_way.into_iter().chain(own).collect();
+        let metrics = self.host.metrics().measurements.check(prepared.plugin.manifest(), &without);
+        conflicts.extend(metrics.err().map(NotLoaded::Metric));
+        conflicts
     }
 
     /// Whether this component with these settings is what the source has loaded.
@@ -242,19 +255,22 @@ impl Loader {
 
     /// Allows one plugin per name, and one per group and kind: two would fight over the same children.
     fn check_conflicts(&self, id: &SourceId, loaded: &LoadedPlugin) -> Result<(), NotLoaded> {
-        for (other, theirs) in self.lock().iter().filter(|(other, _)| *other != id) {
-            if theirs.name == loaded.name {
-                return Err(NotLoaded::NameTaken { name: theirs.name.clone(), source_id: other.clone() });
-            }
-            if theirs.kind.is_same_kind(&loaded.kind) {
-                let (kind, plugin) = (loaded.kind.clone(), theirs.name.clone());
-                return Err(NotLoaded::KindTaken { kind, plugin, source_id: other.clone() });
-            }
-        }
-        Ok(())
+        let all = self.lock();
+        let mut others = all.iter().filter(|(other, _)| *other != id);
+        others.find_map(|(other, theirs)| conflict(loaded, other, theirs)).map_or(Ok(()), Err)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SourceId, LoadedPlugin>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is in the way of a plugin: another one of its name or for its kind.
+fn conflict(loaded: &LoadedPlugin, other: &SourceId, theirs: &LoadedPlugin) -> Option<NotLoaded> {
+    let source_id = other.clone();
+    if theirs.name == loaded.name {
+        return Some(NotLoaded::NameTaken { name: theirs.name.clone(), source_id });
+    }
+    let (kind, plugin) = (loaded.kind.clone(), theirs.name.clone());
+    theirs.kind.is_same_kind(&loaded.kind).then_some(NotLoaded::KindTaken { kind, plugin, source_id })
 }

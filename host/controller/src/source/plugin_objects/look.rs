@@ -20,19 +20,24 @@ pub struct Look {
     pub plugin: Arc<Plugin>,
     /// What it says beside its component.
     pub settings: PluginSettings,
-    /// The digest of the manifest that its tag stood for at the last look.
+    /// The digest of the manifest that its tag stood for at the last look, if nothing but the tag is worth a look.
     pub tag: Option<String>,
+}
+
+impl Look {
+    fn id(&self) -> SourceId {
+        SourceId::Object(self.name.clone())
+    }
 }
 
 /// What a look found.
 pub enum Found {
     /// It is suspended.
     Suspended,
+    /// Its tag stands for what it stood for at the last look.
+    Unchanged,
     /// What is at work is what the `Plugin` asks for.
-    Same {
-        /// The digest of its manifest in a registry.
-        manifest_digest: Option<String>,
-    },
+    Same,
     /// Another component, or the same one with other settings.
     Prepared {
         /// What is ready to be installed.
@@ -50,6 +55,8 @@ pub enum Found {
 pub struct Looked {
     /// The `Plugin` as it was looked at.
     pub plugin: Arc<Plugin>,
+    /// The digest of the manifest that its tag stands for; none if it has no tag, or if that is not known.
+    pub tag: Option<String>,
     /// What was found.
     pub found: Found,
 }
@@ -86,8 +93,8 @@ impl Looks {
         }
         let (looker, name) = (looker.clone(), look.name.clone());
         let task = self.tasks.spawn(async move {
-            let found = looker.look(&look).await;
-            (look.name, Looked { plugin: look.plugin, found })
+            let (tag, found) = looker.look(&look).await;
+            (look.name, Looked { plugin: look.plugin, tag, found })
         });
         self.under_way.insert(name, UnderWay { task: task.id(), is_followed: false });
     }
@@ -117,36 +124,36 @@ impl Looks {
 }
 
 impl Looker {
-    async fn look(&self, look: &Look) -> Found {
+    /// What is found, and what the tag stands for.
+    async fn look(&self, look: &Look) -> (Option<String>, Found) {
         let spec = &look.plugin.spec;
         if spec.suspended {
-            return Found::Suspended;
-        }
-        let id = SourceId::Object(look.name.clone());
-        // A tag that stands for what it stood for before needs no second pull.
-        if let (Some(tag), Some(loaded)) = (&look.tag, self.loader.loaded(&id)) {
-            match self.contents.resolve(&spec.source).await {
-                Ok(Some(now)) if now == *tag && self.loader.has(&id, &loaded.digest, &look.settings) => {
-                    return Found::Same { manifest_digest: Some(now) };
-                }
-                Ok(_) => {}
-                Err(error) => return Found::NoComponent(error),
-            }
+            return (None, Found::Suspended);
         }
         // A host that starts does not wait for sources. Later on they are asked, to tell what is wrong with them.
-        let kept = match self.loader.loaded(&id) {
-            None => self.contents.read_kept(spec).await,
-            Some(_) => None,
+        if self.loader.loaded(&look.id()).is_none()
+            && let Some(component) = self.contents.read_kept(spec).await
+        {
+            return (None, self.load(look, component).await);
+        }
+        // Before the component is read: if the tag moves meanwhile, the next look finds that it stands for something else.
+        let tag = match self.contents.resolve(&spec.source).await {
+            Ok(tag) => tag,
+            Err(error) => return (None, Found::NoComponent(error)),
         };
-        let component = match kept {
-            Some(component) => component,
-            None => match self.contents.read(spec).await {
-                Ok(component) => component,
-                Err(error) => return Found::NoComponent(error),
-            },
+        if tag.is_some() && tag == look.tag {
+            return (tag, Found::Unchanged);
+        }
+        let found = match self.contents.read(spec).await {
+            Ok(component) => self.load(look, component).await,
+            Err(error) => Found::NoComponent(error),
         };
-        if self.loader.has(&id, &component.digest, &look.settings) {
-            return Found::Same { manifest_digest: component.manifest_digest };
+        (tag, found)
+    }
+
+    async fn load(&self, look: &Look, component: Component) -> Found {
+        if self.loader.has(&look.id(), &component.digest, &look.settings) {
+            return Found::Same;
         }
         match self.loader.prepare(component.bytes.clone(), look.settings.clone()).await {
             Ok(prepared) => Found::Prepared { prepared: Box::new(prepared), component },

@@ -20,6 +20,7 @@
 //! Without the CRD of `Plugin` there are none. The watch waits for it.
 
 mod content;
+mod known;
 mod look;
 mod status;
 
@@ -44,17 +45,19 @@ use serde_json::{Value, json};
 
 use self::{
     content::{Component, ContentError, Contents, KeptComponents},
+    known::{Due, Known},
     look::{Found, Look, Looked, Looker, Looks},
     status::{AtWork, Load, Standing, status},
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
-    api::{KindName, LimitsSpec, ObjectCounts, Plugin, PluginSpec, PluginStatus, ServiceAccountNamespace},
+    api::{self, KindName, LimitsSpec, ObjectCounts, Plugin, PluginSpec, PluginStatus, ServiceAccountNamespace},
     cache::WatchState,
     errors::chain,
     host::Loading,
     identity::{Account, AccountNamespace},
     labels,
+    object::Incoming,
     pipeline::{
         conditions::{READY, STALLED},
         lifecycle::finalizer,
@@ -76,6 +79,8 @@ pub struct PluginObjects {
     plugins: BTreeMap<String, Arc<Plugin>>,
     /// What was found when a plugin was looked at last.
     known: BTreeMap<String, Known>,
+    /// How many of them were looked at for the first time: an older one for which others waited may have come to nothing.
+    first_looks: u64,
     /// Until those that exist already have been looked at.
     starting: Option<Starting>,
 }
@@ -85,26 +90,6 @@ struct Starting {
     _loading: Loading,
     /// Those that have not been looked at yet; none before they are listed.
     left: Option<BTreeSet<String>>,
-}
-
-/// What was found when a plugin was looked at last.
-struct Known {
-    load: Load,
-    /// The loader's changes at that time, if another plugin was in the way.
-    blocked_at: Option<u64>,
-    /// The digest of its manifest in a registry, and when its tag was looked up.
-    tag: Option<(String, Instant)>,
-}
-
-impl Known {
-    fn new(load: Load) -> Self {
-        Self { load, blocked_at: None, tag: None }
-    }
-
-    fn loaded(manifest_digest: Option<String>) -> Self {
-        let tag = manifest_digest.map(|digest| (digest, Instant::now()));
-        Self { tag, ..Self::new(Load::Loaded) }
-    }
 }
 
 /// A change to look at.
@@ -133,6 +118,7 @@ impl PluginObjects {
             looks: Looks::default(),
             plugins: BTreeMap::new(),
             known: BTreeMap::new(),
+            first_looks: 0,
             starting,
         }
     }
@@ -149,7 +135,7 @@ impl PluginObjects {
                 (name, looked, is_followed) = self.looks.next() => {
                     self.finish(&name, looked).await;
                     if is_followed {
-                        self.look_at(&name);
+                        self.look_at(&name, Due::Source);
                     }
                 }
             }
@@ -157,7 +143,7 @@ impl PluginObjects {
     }
 
     fn changes(&self) -> BoxStream<'static, Change> {
-        let plugins = watcher(Api::<Plugin>::all(self.client.clone()), watcher::Config::default());
+        let plugins = watcher(api::plugins(self.client.clone()), watcher::Config::default());
         let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.client.clone(), &self.namespace);
         let maps = watcher(maps, watcher::Config::default());
         let ticks = futures::stream::unfold((), |()| async {
@@ -178,10 +164,10 @@ impl PluginObjects {
             Change::Deleted(name) => self.remove(&name),
             Change::All(plugins) => self.replace(plugins).await,
             Change::ConfigMap(name) => {
-                let uses = |plugin: &&Arc<Plugin>| content::uses(&plugin.spec.source.config_map, &name);
+                let uses = |plugin: &&Arc<Plugin>| content::uses(&plugin.spec, &name);
                 let users: Vec<_> = self.plugins.values().filter(uses).map(|plugin| plugin.name_any()).collect();
                 for plugin in users {
-                    self.look_at(&plugin);
+                    self.look_anew(&plugin);
                 }
             }
             Change::Tick => self.tick().await,
@@ -206,7 +192,7 @@ impl PluginObjects {
         for (name, plugin) in names.iter().zip(plugins) {
             match self.known.contains_key(name) {
                 true => self.apply(plugin).await,
-                false => self.look_at(name),
+                false => self.look_at(name, Due::Source),
             }
         }
         self.has_started();
@@ -218,7 +204,7 @@ impl PluginObjects {
         let before = self.plugins.insert(name.clone(), plugin.clone());
         match before.is_some_and(|before| asks_for_the_same(&before, &plugin)) {
             true => self.report(&name).await,
-            false => self.look_at(&name),
+            false => self.look_anew(&name),
         }
     }
 
@@ -227,58 +213,63 @@ impl PluginObjects {
         self.plugins.remove(name);
         self.known.remove(name);
         self.looked_at(name);
-        if self.looker.loader.remove(&SourceId::Object(name.to_owned())) {
-            self.look_again();
-        }
+        self.looker.loader.remove(&SourceId::Object(name.to_owned()));
+        self.look_at_freed();
     }
 
     /// Tries again what may have passed, looks tags up, and brings the status of all up to date.
     async fn tick(&mut self) {
-        self.look_again();
-        self.look_tags_up();
+        self.look_at_due();
         let names: Vec<_> = self.plugins.keys().cloned().collect();
         for name in names {
             self.report(&name).await;
         }
     }
 
-    /// Looks again at what failed for a reason that may have passed, and at those for which another plugin may have made room.
-    fn look_again(&mut self) {
-        let changes = self.looker.loader.changes();
-        let is_worth_it = |known: &Known| {
-            let is_passing = matches!(known.load, Load::Failed { is_passing: true, .. });
-            is_passing || known.blocked_at.is_some_and(|blocked_at| blocked_at != changes)
-        };
-        let known = self.known.iter().filter(|(_, known)| is_worth_it(known));
-        let again: Vec<_> = known.map(|(name, _)| name.clone()).collect();
-        for name in again {
-            self.look_at(&name);
+    /// What is another number once something has changed for those who wait for another plugin.
+    fn changes_so_far(&self) -> u64 {
+        self.looker.loader.changes() + self.first_looks
+    }
+
+    /// Looks again at those for which another plugin may have made room.
+    fn look_at_freed(&mut self) {
+        let changes = self.changes_so_far();
+        let freed = self.known.iter().filter(|(_, known)| known.is_freed(changes));
+        let freed: Vec<_> = freed.map(|(name, _)| name.clone()).collect();
+        for name in freed {
+            self.look_at(&name, Due::Source);
         }
     }
 
-    /// Looks at those whose tag was looked up long enough ago.
-    fn look_tags_up(&mut self) {
-        let is_due = |(name, known): &(&String, &Known)| {
-            let oci = self.plugins.get(*name).and_then(|plugin| plugin.spec.source.oci.as_ref());
-            let period = oci.map(|oci| Duration::from_secs(oci.poll_seconds.into()));
-            known.tag.as_ref().zip(period).is_some_and(|((_, since), period)| since.elapsed() >= period)
-        };
-        let due: Vec<_> = self.known.iter().filter(is_due).map(|(name, _)| name.clone()).collect();
-        for name in due {
-            self.look_at(&name);
+    /// Looks at what failed for a reason that may have passed by now, and at tags that were looked up long enough ago.
+    fn look_at_due(&mut self) {
+        let now = Instant::now();
+        let due = self.known.iter().filter(|(name, _)| !self.looks.is_under_way(name)).filter_map(|(name, known)| {
+            let period = self.plugins.get(name).and_then(|plugin| content::tag_period(&plugin.spec.source));
+            Some((name.clone(), known.is_due(now, period)?))
+        });
+        let due: Vec<_> = due.collect();
+        for (name, due) in due {
+            self.look_at(&name, due);
         }
+    }
+
+    /// Begins to do what a `Plugin` asks for since a change.
+    fn look_anew(&mut self, name: &str) {
+        self.known.entry(name.to_owned()).and_modify(Known::asked_anew);
+        self.look_at(name, Due::Source);
     }
 
     /// Begins to do what a `Plugin` asks for.
-    fn look_at(&mut self, name: &str) {
+    fn look_at(&mut self, name: &str, due: Due) {
         let Some(plugin) = self.plugins.get(name).cloned() else { return };
         if plugin.spec.suspended {
             // At once, whatever a look finds that goes on.
             self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         }
-        let (settings, tag) = (self.settings(&plugin.spec), self.known.get(name).and_then(|known| known.tag.clone()));
-        self.looks
-            .begin(&self.looker, Look { name: name.to_owned(), plugin, settings, tag: tag.map(|(digest, _)| digest) });
+        let known = self.known.get(name).filter(|_| due == Due::Tag);
+        let (settings, tag) = (self.settings(&plugin.spec), known.and_then(|known| known.tag.clone()));
+        self.looks.begin(&self.looker, Look { name: name.to_owned(), plugin, settings, tag });
     }
 
     /// Does what a look is for: installs what it found, and reports it.
@@ -287,46 +278,73 @@ impl PluginObjects {
         // Meanwhile it may have gone, or ask for something else.
         let Some(plugin) = self.plugins.get(name).cloned() else { return };
         if !asks_for_the_same(&looked.plugin, &plugin) {
-            return self.look_at(name);
+            return self.look_at(name, Due::Source);
         }
-        let known = match looked.found {
-            Found::Suspended => Known::new(Load::Suspended),
-            Found::Same { manifest_digest } => Known::loaded(manifest_digest),
-            Found::Prepared { prepared, component } => self.install(&plugin, *prepared, &component),
+        let now = Instant::now();
+        let mut blocked_at = None;
+        // Before it is known who is in whose way: its own first look frees others, and not itself.
+        self.first_looks += u64::from(!self.known.contains_key(name));
+        let load = match looked.found {
+            // The tag is what it was, and so is what became of it.
+            Found::Unchanged => {
+                self.known.entry(name.to_owned()).and_modify(|known| known.found_again(now));
+                return self.report(name).await;
+            }
+            Found::Suspended => Load::Suspended,
+            Found::Same => Load::Loaded,
+            Found::Prepared { prepared, component } => match self.install(&plugin, *prepared, &component) {
+                Ok(()) => Load::Loaded,
+                Err(error) => {
+                    blocked_at = error.is_conflict().then(|| self.changes_so_far());
+                    self.not_loaded(name, &error)
+                }
+            },
             Found::NoComponent(error) => of_content(&error),
             Found::NotLoaded(error) => self.not_loaded(name, &error),
         };
-        let tag = known.tag.or_else(|| self.known.remove(name).and_then(|before| before.tag));
-        self.known.insert(name.to_owned(), Known { tag, ..known });
+        let mut known = Known::new(load, now, self.known.get(name));
+        (known.tag, known.blocked_at) = (looked.tag, blocked_at);
+        self.known.insert(name.to_owned(), known);
         self.report(name).await;
-        self.look_again();
+        self.look_at_freed();
     }
 
-    /// Installs a component, unless an older `Plugin` has its kind or its name, or is about to have it. A younger one makes room.
-    fn install(&mut self, plugin: &Plugin, prepared: Prepared, component: &Component) -> Known {
-        let (name, loader) = (plugin.name_any(), self.looker.loader.clone());
-        let id = SourceId::Object(name.clone());
+    /// Installs a component, unless an older `Plugin` has its kind or its name, or is about to have it. Younger ones make room, if nothing
+    /// else is in its way.
+    fn install(&mut self, plugin: &Plugin, prepared: Prepared, component: &Component) -> Result<(), NotLoaded> {
+        let loader = self.looker.loader.clone();
+        let id = SourceId::Object(plugin.name_any());
         if let Some(elder) = self.elder_to_come(plugin, prepared.kind()) {
             let (kind, plugin) = (prepared.kind().clone(), elder.clone());
-            return self.not_loaded(&name, &NotLoaded::KindTaken { kind, plugin, source_id: SourceId::Object(elder) });
+            return Err(NotLoaded::KindTaken { kind, plugin, source_id: SourceId::Object(elder) });
         }
-        while let Some(SourceId::Object(other)) =
-            loader.conflict(&id, &prepared).as_ref().and_then(NotLoaded::in_the_way)
-        {
-            let is_younger = self.plugins.get(other).is_none_or(|other| is_older(plugin, other));
-            if !is_younger {
-                break;
-            }
+        let younger = self.younger_in_the_way(plugin, loader.conflicts(&id, &prepared))?;
+        for other in younger {
             loader.remove(&SourceId::Object(other.clone()));
-            self.look_at(other);
+            self.look_at(&other, Due::Source);
         }
-        match loader.install(&id, prepared) {
-            Ok(()) => {
-                self.looker.contents.keep(component);
-                Known::loaded(component.manifest_digest.clone())
+        loader.install(&id, prepared)?;
+        // Without a digest nobody could say that it is still what is asked for.
+        if plugin.spec.digest.is_some() {
+            self.looker.contents.keep(component);
+        }
+        Ok(())
+    }
+
+    /// The `Plugin`s that have to make room for an older one; the first conflict with anybody else.
+    fn younger_in_the_way(&self, plugin: &Plugin, conflicts: Vec<NotLoaded>) -> Result<BTreeSet<String>, NotLoaded> {
+        let mut younger = BTreeSet::new();
+        for conflict in conflicts {
+            match conflict.in_the_way() {
+                Some(SourceId::Object(other))
+                    if self.plugins.get(other).is_none_or(|other| is_older(plugin, other)) =>
+                {
+                    younger.insert(other.clone());
+                }
+                _ => return Err(conflict),
             }
-            Err(error) => self.not_loaded(&name, &error),
         }
+        Ok(younger)
     }
 
     /// An older `Plugin` that had this kind before this host started, and has not been looked at yet.
@@ -342,10 +360,9 @@ impl PluginObjects {
         self.plugins.values().filter(had).find(is_to_come).map(|other| other.name_any())
     }
 
-    fn not_loaded(&self, name: &str, error: &NotLoaded) -> Known {
+    fn not_loaded(&self, name: &str, error: &NotLoaded) -> Load {
         self.looker.loader.refused(&SourceId::Object(name.to_owned()), error);
-        let load = Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() };
-        Known { blocked_at: error.is_conflict().then(|| self.looker.loader.changes()), ..Known::new(load) }
+        Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() }
     }
 
     /// One of those that existed when the host started has been looked at, or is gone.
@@ -375,7 +392,7 @@ impl PluginObjects {
             },
         });
         PluginSettings {
-            config: spec.config.as_ref().map(|config| Arc::from(config.to_string())),
+            config: spec.config.as_ref().map(|config| Arc::from(config.text())),
             grants: Grants::Granted(spec.grants.clone()),
             account,
             limits: spec.limits.as_ref().map(limits).unwrap_or_default(),
@@ -425,9 +442,8 @@ impl PluginObjects {
     }
 }
 
-fn of_content(error: &ContentError) -> Known {
-    let load = Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() };
-    Known::new(load)
+fn of_content(error: &ContentError) -> Load {
+    Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() }
 }
 
 /// What a `Plugin` says that its plugin may use.
@@ -491,7 +507,7 @@ fn counts(active: &ActivePlugin) -> ObjectCounts {
 
 /// The changes of `Plugin`s. A failing watch is told once and goes on by itself.
 fn plugin_changes(
-    events: impl Stream<Item = watcher::Result<Event<Plugin>>> + Send + 'static,
+    events: impl Stream<Item = watcher::Result<Event<Incoming>>> + Send + 'static,
 ) -> impl Stream<Item = Change> + Send {
     let (mut listed, mut is_told) = (Vec::new(), false);
     events.filter_map(move |event| {
@@ -501,14 +517,14 @@ fn plugin_changes(
         }
         is_told = event.is_err();
         let change = match event {
-            Ok(Event::Apply(plugin)) => Some(Change::Applied(plugin.into())),
+            Ok(Event::Apply(plugin)) => readable(plugin).map(Change::Applied),
             Ok(Event::Delete(plugin)) => Some(Change::Deleted(plugin.name_any())),
             Ok(Event::Init) => {
                 listed.clear();
                 None
             }
             Ok(Event::InitApply(plugin)) => {
-                listed.push(Arc::new(plugin));
+                listed.extend(readable(plugin));
                 None
             }
             Ok(Event::InitDone) => Some(Change::All(std::mem::take(&mut listed))),
@@ -516,6 +532,13 @@ fn plugin_changes(
         };
         std::future::ready(change)
     })
+}
+
+/// A `Plugin`, unless it cannot be read, which the CRD does not let happen.
+fn readable(plugin: Incoming) -> Option<Arc<Plugin>> {
+    let name = plugin.name_any();
+    let told = |error: &serde_json::Error| tracing::warn!(plugin = name, "the Plugin cannot be read: {error}");
+    api::read_plugin(plugin).inspect_err(told).ok().map(Arc::new)
 }
 
 fn map_changes(

@@ -85,9 +85,10 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         digest: at_work.map(|it| format!("sha256:{}", it.digest)),
         short_digest: at_work.map(|it| it.digest.chars().take(12).collect()),
         contract: at_work.map(|it| it.contract.clone()),
-        reconciles: at_work.map(|it| it.reconciles.clone()),
-        children: at_work.map(|it| it.children.clone()).unwrap_or_default(),
-        finalizers: at_work.map(|it| it.finalizers.clone()).unwrap_or_default(),
+        // What was at work last: whoever uninstalls a plugin that is not at work has to know what it leaves behind.
+        reconciles: at_work.map(|it| it.reconciles.clone()).or_else(|| before.reconciles.clone()),
+        children: at_work.map_or_else(|| before.children.clone(), |it| it.children.clone()),
+        finalizers: at_work.map_or_else(|| before.finalizers.clone(), |it| it.finalizers.clone()),
         objects: at_work.map(|it| it.objects),
     }
 }

@@ -77,7 +77,8 @@ impl ApiServer {
     ) -> Result<Updated, ApiError> {
         let name = call.request.name;
         let before = in_version(live, kind);
-        self.admit("update", (call, kind), Some(&before), &mut draft.value)?;
+        // A refusal is said after the checks: policies look at what is about to be kept.
+        let admitted = self.admit("update", (call, kind), Some(&before), &mut draft.value);
         metadata::remove_duplicate_owners(&mut draft.value);
         match draft.version {
             None if kind.strategy.unconditional_update => {}
@@ -104,6 +105,7 @@ impl ApiServer {
         if !causes.is_empty() {
             return Err(ApiError::invalid(kind.about_kind(name), causes.into_vec()));
         }
+        admitted?;
         let is_same = draft.value == *before;
         let managed = if is_same && draft.managed.is_same_but_for_times(&live.managed) {
             live.managed.clone()

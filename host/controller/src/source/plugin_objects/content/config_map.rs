@@ -7,7 +7,7 @@ use super::{
     component::{Fetched, Origin},
     error::ContentError,
     host_namespace::HostNamespace,
-    packing::unpacked,
+    packing::{unpacked, within_limit},
 };
 use crate::api::ConfigMapSource;
 
@@ -22,6 +22,8 @@ pub(super) async fn fetch(namespace: &HostNamespace, source: &ConfigMapSource) -
         let bundles = map.data.iter().flatten().filter(|(key, _)| key.ends_with(BUNDLE));
         evidence.extend(bundles.map(|(_, bundle)| Evidence::bundle(bundle.clone().into_bytes())));
         packed.extend(of_config_map(&name, map, source.key.as_deref())?);
+        // Before the next piece is read: there may be a thousand.
+        packed = within_limit(packed)?;
     }
     Ok(Fetched { bytes: unpacked(packed)?, origin: Origin::Bytes, evidence })
 }

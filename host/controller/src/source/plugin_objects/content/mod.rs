@@ -9,7 +9,7 @@ mod packing;
 mod registry;
 mod verification;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use kube::Client;
 use pilothouse_engine::digest;
@@ -19,7 +19,7 @@ use self::{
     component::{Fetched, Origin},
     host_namespace::HostNamespace,
 };
-use crate::api::{ConfigMapSource, PluginSpec, Source};
+use crate::api::{PluginSpec, Source};
 
 /// Finds components.
 #[derive(Clone)]
@@ -97,7 +97,15 @@ impl Contents {
     }
 }
 
-/// Whether a source reads this ConfigMap.
-pub fn uses(source: &Option<ConfigMapSource>, config_map: &str) -> bool {
-    source.as_ref().is_some_and(|source| config_map::names(source).iter().any(|name| name == config_map))
+/// Whether a `Plugin` reads this ConfigMap.
+pub fn uses(spec: &PluginSpec, config_map: &str) -> bool {
+    let pieces = spec.source.config_map.as_ref().map(config_map::names).unwrap_or_default();
+    let authorities = spec.source.oci.as_ref().and_then(|oci| oci.ca_config_map_name.as_deref());
+    let root = spec.verification.as_ref().and_then(|it| it.trusted_root_config_map_name.as_deref());
+    pieces.iter().map(String::as_str).chain(authorities).chain(root).any(|name| name == config_map)
+}
+
+/// How often it is looked up what the tag of a source stands for; none if the source has none.
+pub fn tag_period(source: &Source) -> Option<Duration> {
+    source.oci.as_ref().filter(|oci| registry::has_tag(oci)).map(|oci| Duration::from_secs(oci.poll_seconds.into()))
 }

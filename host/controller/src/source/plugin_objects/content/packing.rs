@@ -1,4 +1,4 @@
-//! Unpacks components that are compressed, and no more of them than a component may have.
+//! Unpacks components that are compressed, and takes no more of any than a component may have.
 
 use std::io::Read;
 
@@ -8,7 +8,7 @@ use super::{component::MAX_BYTES, error::ContentError};
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Unpacks what is compressed, and no more than [`MAX_BYTES`] of it.
+/// Unpacks what is compressed. Nothing may have more than [`MAX_BYTES`].
 pub(super) fn unpacked(packed: Vec<u8>) -> Result<Vec<u8>, ContentError> {
     if packed.starts_with(GZIP) {
         bounded(flate2::read::MultiGzDecoder::new(&*packed))
@@ -16,7 +16,7 @@ pub(super) fn unpacked(packed: Vec<u8>) -> Result<Vec<u8>, ContentError> {
         let decoder = ruzstd::decoding::StreamingDecoder::new(&*packed);
         bounded(decoder.map_err(|error| ContentError::Packing(error.to_string()))?)
     } else {
-        Ok(packed)
+        within_limit(packed)
     }
 }
 
@@ -25,6 +25,11 @@ fn bounded(packed: impl Read) -> Result<Vec<u8>, ContentError> {
     // One byte more shows that there is more.
     let read = packed.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| ContentError::Packing(error.to_string()))?;
+    within_limit(bytes)
+}
+
+/// The same bytes, if a component may have as many.
+pub(super) fn within_limit(bytes: Vec<u8>) -> Result<Vec<u8>, ContentError> {
     if bytes.len() as u64 > MAX_BYTES { Err(ContentError::TooLarge) } else { Ok(bytes) }
 }
 
@@ -53,6 +58,7 @@ mod tests {
             (zstd(&many), Ok(many)),
             (gzipped(b"cut")[..12].to_vec(), Err("PackingDamaged")),
             (ZSTD.to_vec(), Err("PackingDamaged")),
+            (vec![0; (MAX_BYTES as usize) + 1], Err("TooLarge")),
             (gzipped(&vec![0; (MAX_BYTES as usize) + 1]), Err("TooLarge")),
             (zstd(&vec![0; (MAX_BYTES as usize) + 1]), Err("TooLarge")),
         ] {

@@ -39,6 +39,11 @@ pub(super) async fn resolve(namespace: &HostNamespace, source: &OciSource) -> Re
     }
 }
 
+/// Whether the image of a source is named by a tag, which may stand for something else tomorrow.
+pub(super) fn has_tag(source: &OciSource) -> bool {
+    source.image.parse::<Image>().is_ok_and(|image| image.digest().is_none())
+}
+
 async fn open(namespace: &HostNamespace, source: &OciSource) -> Result<(Image, Registry), ContentError> {
     let image: Image = source.image.parse()?;
     let credentials = match &source.pull_secret_name {

@@ -1,0 +1,117 @@
+//! What was found when a `Plugin` was looked at last, and when it is worth another look. Pure: the time is given.
+
+use std::time::{Duration, Instant};
+
+use super::status::Load;
+
+/// How long a first failure that may pass is left alone. Each further one in a row is left alone for twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(4);
+
+/// The longest time for which a failure that may pass is left alone.
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
+
+/// What was found when a plugin was looked at last.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// What became of its source.
+    pub load: Load,
+    /// The digest of the manifest that its tag stood for at that time; none if it has no tag, or if that is not known.
+    pub tag: Option<String>,
+    /// The loader's changes at that time, if another plugin was in the way.
+    pub blocked_at: Option<u64>,
+    looked_at: Instant,
+    /// How many times in a row it failed for a reason that may pass.
+    failures: u32,
+}
+
+/// What is worth a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// The whole source.
+    Source,
+    /// Whether its tag stands for something else by now.
+    Tag,
+}
+
+impl Known {
+    /// What was found at a time, after what was found before.
+    pub fn new(load: Load, now: Instant, before: Option<&Self>) -> Self {
+        let failures = match &load {
+            Load::Failed { is_passing: true, .. } => before.map_or(0, |before| before.failures).saturating_add(1),
+            _ => 0,
+        };
+        Self { load, tag: None, blocked_at: None, looked_at: now, failures }
+    }
+
+    /// It is asked for something else, or its source has changed: what failed before says nothing any more.
+    pub fn asked_anew(&mut self) {
+        self.failures = 0;
+    }
+
+    /// The same, found again.
+    pub fn found_again(&mut self, now: Instant) {
+        self.looked_at = now;
+    }
+
+    /// Whether another plugin was in the way and something has changed since.
+    pub fn is_freed(&self, changes: u64) -> bool {
+        self.blocked_at.is_some_and(|blocked_at| blocked_at != changes)
+    }
+
+    /// What is worth a look by now, if anything is. `period`: how often the tag is looked up; none if it has none.
+    pub fn is_due(&self, now: Instant, period: Option<Duration>) -> Option<Due> {
+        let since = now.saturating_duration_since(self.looked_at);
+        if matches!(self.load, Load::Failed { is_passing: true, .. }) {
+            return (since >= self.pause()).then_some(Due::Source);
+        }
+        let due = if self.tag.is_some() { Due::Tag } else { Due::Source };
+        period.filter(|period| since >= *period).map(|_| due)
+    }
+
+    fn pause(&self) -> Duration {
+        let doublings = self.failures.saturating_sub(1).min(10);
+        (FIRST_PAUSE * (1 << doublings)).min(LONGEST_PAUSE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(is_passing: bool) -> Load {
+        Load::Failed { reason: "Reason", message: String::new(), is_passing }
+    }
+
+    #[test]
+    fn what_may_pass_is_left_alone_for_longer_and_longer() {
+        let now = Instant::now();
+        let mut known = Known::new(failed(true), now, None);
+        for seconds in [4, 8, 16, 32, 64, 64] {
+            let after = |seconds| known.is_due(now + Duration::from_secs(seconds), None);
+            assert_eq!((after(seconds - 1), after(seconds)), (None, Some(Due::Source)), "{seconds}");
+            known = Known::new(failed(true), now, Some(&known));
+        }
+        let passed = Known::new(Load::Loaded, now, Some(&known));
+        let again = Known::new(failed(true), now, Some(&passed));
+        assert_eq!(again.is_due(now + FIRST_PAUSE, None), Some(Due::Source));
+    }
+
+    #[test]
+    fn a_tag_is_looked_up_whatever_became_of_what_it_stood_for() {
+        let (now, period) = (Instant::now(), Duration::from_secs(60));
+        for load in [Load::Loaded, Load::Suspended, failed(false)] {
+            for (tag, expected) in [(Some("sha256:a".to_owned()), Due::Tag), (None, Due::Source)] {
+                let known = Known { tag, ..Known::new(load.clone(), now, None) };
+                assert_eq!(known.is_due(now + period, Some(period)), Some(expected), "{load:?}");
+                assert_eq!(known.is_due(now + period / 2, Some(period)), None, "{load:?}");
+                assert_eq!(known.is_due(now + period, None), None, "{load:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_was_blocked_is_freed_by_a_change() {
+        let known = Known { blocked_at: Some(3), ..Known::new(failed(false), Instant::now(), None) };
+        assert_eq!((known.is_freed(3), known.is_freed(4)), (false, true));
+    }
+}
