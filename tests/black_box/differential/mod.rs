@@ -6,8 +6,6 @@
 
 mod both;
 mod collection;
-mod definitions;
-mod documents;
 mod expiry;
 mod kinds;
 mod policies;
@@ -44,9 +42,8 @@ const REQUESTS: usize = 2_000;
 /// The scripts at once.
 const PARALLEL: usize = 6;
 
-/// The scripts about garbage collection and about definitions.
+/// The scripts about garbage collection.
 const COLLECTION_SCRIPTS: u64 = 6;
-const DEFINITION_SCRIPTS: u64 = 6;
 
 /// The most mismatches that are shown.
 const SHOWN: usize = 40;
@@ -60,10 +57,8 @@ pub fn register(suite: &mut Suite) {
         suite,
         the_simulated_api_server_answers_as_the_real_one,
         garbage_goes_as_in_a_real_cluster,
-        definitions_come_and_go_as_in_a_real_cluster,
         policies_refuse_as_in_a_real_cluster,
         what_is_compacted_is_refused_as_by_the_real_one,
-        the_kept_documents_are_those_of_the_real_one,
     );
 }
 
@@ -103,12 +98,6 @@ async fn garbage_goes_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
     each_seed(COLLECTION_SCRIPTS, |seed| collection::run(client.clone(), seed)).await
 }
 
-async fn definitions_come_and_go_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::with(Parts::Api).await?).await?;
-    let client = env.cluster.plane.client().await?;
-    each_seed(DEFINITION_SCRIPTS, |seed| definitions::run(client.clone(), seed)).await
-}
-
 async fn policies_refuse_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::with(Parts::Api).await?).await?;
     for denial in Denial::ALL {
@@ -120,10 +109,6 @@ async fn policies_refuse_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
 async fn what_is_compacted_is_refused_as_by_the_real_one(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::forgetful().await?).await?;
     expiry::run(env.cluster.plane.client().await?).await
-}
-
-async fn the_kept_documents_are_those_of_the_real_one(env: &mut TestEnv) -> Result<()> {
-    documents::run(env.cluster.plane.client().await?).await
 }
 
 /// Runs the scripts of as many seeds, some at once.
