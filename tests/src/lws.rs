@@ -1,11 +1,7 @@
 //! The real controller of LeaderWorkerSets beside a control plane, with its webhooks: it gives the Pods of a group their places, their
 //! leader's address and their host names.
 
-use std::{
-    net::TcpListener,
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::{path::Path, process::Stdio};
 
 use anyhow::{Context, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -13,12 +9,12 @@ use kube::{
     Client,
     api::{Patch, PatchParams},
 };
+use pilothouse_control_plane::free_port;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::{
-    artifacts,
     cluster::{Cluster, PATIENCE, api},
     third_party::{DISAGGREGATED_SET, LEADER_WORKER_SET, LWS_CONTROLLER, LWS_WEBHOOKS},
     wait::{Look, eventually},
@@ -39,11 +35,11 @@ impl LwsController {
         for crd in [DISAGGREGATED_SET, LEADER_WORKER_SET] {
             cluster.install_foreign_crd(&crd.fetch().await?).await?;
         }
+        let program = LWS_CONTROLLER.build().await?;
         let (folder, port, health) = (tempfile::tempdir()?, free_port()?, free_port()?);
         let certificate = certificate(folder.path())?;
         let config = folder.path().join("config.yaml");
         std::fs::write(&config, configuration(folder.path(), port, health).to_string())?;
-        let program = LWS_CONTROLLER.build(&programs()?).await?;
         let log = std::fs::File::create(folder.path().join("log"))?;
         let mut command = Command::new(program);
         command.arg(format!("--config={}", config.display())).env("KUBECONFIG", cluster.plane.kubeconfig_path());
@@ -57,17 +53,6 @@ impl LwsController {
         install_webhooks(&cluster.plane.client().await?, port, &certificate).await?;
         Ok(Self { _process: process, _folder: folder })
     }
-}
-
-/// Where built programs are kept.
-fn programs() -> Result<PathBuf> {
-    let folder = artifacts::target().join("third-party");
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 fn configuration(folder: &Path, port: u16, health: u16) -> Value {

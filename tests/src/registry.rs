@@ -1,14 +1,14 @@
 //! A real OCI registry beside a control plane: the one of the distribution project, which most registries are made of.
 
-use std::{net::TcpListener, process::Stdio};
+use std::process::Stdio;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use pilothouse_control_plane::free_port;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::{
-    artifacts,
     cluster::PATIENCE,
     third_party::REGISTRY,
     wait::{Look, eventually},
@@ -35,7 +35,7 @@ impl Registry {
     /// If there is no Go to build it with, or it does not start.
     pub async fn start(has_users: bool) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let address = format!("127.0.0.1:{}", free_port()?);
         let mut config = json!({
             "version": 0.1,
             "log": {"level": "warn"},
@@ -74,18 +74,20 @@ impl Registry {
     /// # Errors
     /// If it does not start.
     pub async fn resume(&mut self) -> Result<()> {
-        let folder = artifacts::target().join("third-party");
-        std::fs::create_dir_all(&folder)?;
-        let program = REGISTRY.build(&folder).await?;
+        let program = REGISTRY.build().await?;
         let log = std::fs::File::create(self.folder.path().join("log"))?;
         let mut command = Command::new(program);
         command.arg("serve").arg(self.folder.path().join("config.yaml")).env("OTEL_TRACES_EXPORTER", "none");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
-        self.process = Some(command.spawn()?);
+        let mut process = command.spawn()?;
         eventually(PATIENCE, "the registry to answer", async || {
             let connected = tokio::net::TcpStream::connect(&self.address).await.is_ok();
-            Ok(Look::of(connected, std::fs::read_to_string(self.folder.path().join("log"))?))
+            let log = std::fs::read_to_string(self.folder.path().join("log"))?;
+            ensure!(process.try_wait()?.is_none(), "the registry has ended: {log}");
+            Ok(Look::of(connected, log))
         })
-        .await
+        .await?;
+        self.process = Some(process);
+        Ok(())
     }
 }

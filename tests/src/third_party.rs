@@ -1,11 +1,13 @@
 //! CRDs and programs of other projects, as those publish them: files and packages of their Go modules, whose bytes are pinned. So a field
 //! that such a kind does not have is noticed. Fetched and built by the installed Go, which keeps them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tokio::process::Command;
+use tokio::{process::Command, sync::Mutex};
+
+use crate::artifacts;
 
 /// A Go module.
 struct Module {
@@ -108,6 +110,13 @@ pub const INFERENCE_POOL: File = File {
     path: "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",
 };
 
+/// The folder in which built programs are kept.
+fn programs() -> Result<PathBuf> {
+    let folder = artifacts::target().join("third-party");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
 impl Module {
     /// Fetches the module, unless Go has it, and returns its folder.
     async fn fetch(&self) -> Result<PathBuf> {
@@ -134,25 +143,30 @@ impl File {
 }
 
 impl Program {
-    /// Builds the program, unless a folder has it, and returns its path. The first time takes minutes.
+    /// Builds the program, unless it is built already, and returns its path. The first time takes minutes.
     ///
     /// # Errors
     /// If there is no Go, or it does not build.
-    pub async fn build(&self, folder: &Path) -> Result<PathBuf> {
+    pub async fn build(&self) -> Result<PathBuf> {
+        // Tests run side by side: the first one builds, the others wait for it.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+        let _guard = ONE_AT_A_TIME.lock().await;
+        let folder = programs()?;
         let program = folder.join(format!("{}-{}", self.name, self.module.version));
         if program.is_file() {
             return Ok(program);
         }
         let module = self.module.fetch().await?;
-        // Under another name until it is whole.
-        let unfinished = program.with_extension(std::process::id().to_string());
+        // Elsewhere until it is whole: another process may build it, too.
+        let unfinished = tempfile::tempdir_in(&folder)?;
+        let built = unfinished.path().join(self.name);
         let mut command = Command::new("go");
         command.current_dir(&module).env("CGO_ENABLED", "0").env("GOWORK", "off").env_remove("GOFLAGS");
-        command.args(["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&unfinished);
+        command.args(["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&built);
         let output = command.arg(self.package).output().await.context("there is no Go to build with")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{} does not build: {said}", self.name);
-        std::fs::rename(&unfinished, &program)?;
+        std::fs::rename(&built, &program)?;
         Ok(program)
     }
 }

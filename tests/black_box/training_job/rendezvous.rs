@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     io::Write,
-    net::TcpListener,
     path::PathBuf,
     process::{Output, Stdio},
     time::{Duration, Instant},
@@ -11,6 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
+use pilothouse_control_plane::free_port;
 use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -104,10 +104,6 @@ fn hosts(pods: &[Value]) -> Result<tempfile::NamedTempFile> {
     let mut file = tempfile::NamedTempFile::new()?;
     writeln!(file, "127.0.0.1 {}", names.join(" "))?;
     Ok(file)
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// Runs a worker to its end with the environment of its Pod.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    net::TcpListener,
     path::PathBuf,
     process::{Output, Stdio},
     time::{Duration, Instant},
@@ -10,6 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
+use pilothouse_control_plane::free_ports;
 use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
@@ -86,10 +86,7 @@ impl Replicas {
     async fn of(env: &TestEnv, python: PathBuf, program: &str) -> Result<Self> {
         let pods = pods(env).await?;
         let program = artifacts::repository().join("tests/black_box/training_job").join(program);
-        // All are bound at once, so that they differ.
-        let bound = pods.keys().map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<Vec<_>, _>>()?;
-        let ports = bound.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<Vec<_>>>()?;
-        let ports = pods.keys().cloned().zip(ports).collect();
+        let ports = pods.keys().cloned().zip(free_ports(pods.len())?).collect();
         Ok(Self { python, program, pods, ports })
     }
 

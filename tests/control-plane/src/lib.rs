@@ -48,6 +48,7 @@ pub use detached::{PartStatus, Status, Up, down, status, up};
 pub use node::NODE_NAME;
 pub use options::Options;
 pub use part::{Part, Parts};
+pub use ports::{free_port, free_ports};
 pub use report::{Report, silent, to_stderr};
 pub use stages::{EXIT, HOLD, LINGER, LOST, PENDING, SIGTERM};
 pub use users::{ADMIN, RESTRICTED, User};

@@ -22,7 +22,7 @@ pub(crate) struct Ports {
 impl Ports {
     pub(crate) fn choose() -> Result<Self> {
         let mut taken = BTreeSet::new();
-        let mut next = || free_port(&mut taken);
+        let mut next = || another_free_port(&mut taken);
         Ok(Ports {
             etcd: next()?,
             etcd_peer: next()?,
@@ -46,10 +46,25 @@ impl Ports {
     }
 }
 
-/// A port below the range from which the kernel serves outgoing connections. One from inside that range (what
-/// binding port 0 gives) can be taken by any client, even by one that is retrying to reach a stopped API server,
-/// so a part could not be restarted on it reliably.
-fn free_port(taken: &mut BTreeSet<u16>) -> Result<u16> {
+/// A free port for a program that cannot choose one itself. It is below the range from which the kernel serves outgoing connections: one
+/// from inside that range (what binding port 0 gives) can be taken by any client, even by one that is retrying to reach a stopped server.
+///
+/// # Errors
+/// If none is free.
+pub fn free_port() -> Result<u16> {
+    another_free_port(&mut BTreeSet::new())
+}
+
+/// Several free ports that differ.
+///
+/// # Errors
+/// As [`free_port`].
+pub fn free_ports(count: usize) -> Result<Vec<u16>> {
+    let mut taken = BTreeSet::new();
+    (0..count).map(|_| another_free_port(&mut taken)).collect()
+}
+
+fn another_free_port(taken: &mut BTreeSet<u16>) -> Result<u16> {
     const LOWEST: u16 = 10_000;
     let count = u64::from(first_ephemeral_port().saturating_sub(LOWEST).max(1));
     for attempt in 0..2_000u32 {
