@@ -34,7 +34,9 @@ pub fn register(suite: &mut Suite) {
         a_suspended_plugin_does_nothing,
         a_deleted_plugin_leaves_its_objects_and_its_place_to_another,
         an_older_plugin_that_cannot_load_leaves_a_younger_one_at_work,
+        a_source_whose_plugin_is_renamed_makes_room_for_itself,
         a_manifest_reconciles_no_kind_that_is_not_granted,
+        what_a_plugin_may_do_counts_though_its_source_gives_nothing_new,
         a_configuration_that_nobody_can_parse_keeps_nobody_else_from_work,
         a_plugin_waits_for_the_kind_that_it_reconciles,
         a_plugin_is_installed_and_replaced_by_a_command,
@@ -252,6 +254,25 @@ async fn an_older_plugin_that_cannot_load_leaves_a_younger_one_at_work(env: &mut
     Ok(())
 }
 
+/// The new plugin has another name, the same kind, and another metric of the same name.
+async fn a_source_whose_plugin_is_renamed_makes_room_for_itself(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let app_service = artifacts::plugin("app-service")?;
+    for (name, labels) in [("one", json!([])), ("two", json!(["name"]))] {
+        let packed = repacked(&app_service, |manifest| {
+            manifest["name"] = name.into();
+            manifest["measurements"] = json!([{"name": "works", "kind": "gauge", "help": "Works.", "labels": labels}]);
+        });
+        let version = std::fs::read(packed.await?.path())?;
+        store(env, "web", &[&version]).await?;
+        env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+        let is_at_work = |object: &Value| object["status"]["digest"] == sha256(&version) && is_ready(object);
+        env.namespace.until("Plugin", "web", "to be ready", is_at_work).await?;
+    }
+    ensure!(!env.host.log().contains("not loaded"), "it was refused: {}", env.host.log());
+    works(env, "shop").await
+}
+
 /// Who may change the ConfigMap does not get at objects that the host can see for another plugin.
 async fn a_manifest_reconciles_no_kind_that_is_not_granted(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
@@ -273,6 +294,39 @@ async fn a_manifest_reconciles_no_kind_that_is_not_granted(env: &mut TestEnv) ->
     env.namespace.until("Plugin", "web", "to be loaded", is_loaded).await?;
     store(env, "web", &[&plugin()?]).await?;
     stalled(env, "NotGranted").await.map(drop)
+}
+
+/// The digest that is asked for is nowhere. Meanwhile the version at work has the limits and the grants that its object has now.
+async fn what_a_plugin_may_do_counts_though_its_source_gives_nothing_new(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let bytes = std::fs::read(artifacts::guest("misbehaver")?)?;
+    store(env, "web", &[&bytes]).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    let spec = |digest: String, restriction: Value| {
+        let mut spec = json!({"source": {"configMap": {"name": "web"}}, "digest": digest});
+        spec.as_object_mut()
+            .into_iter()
+            .for_each(|spec| spec.extend(restriction.as_object().cloned().unwrap_or_default()));
+        plugin_object("web", spec)
+    };
+    let limits = json!({"limits": {"memoryMebibytes": 16}});
+    env.namespace.apply(spec(sha256(b"nowhere"), limits)).await?;
+    let object = stalled(env, "DigestMismatch").await?;
+    ensure!(object["status"]["digest"] == sha256(&bytes), "it does not go on: {object}");
+    env.namespace.apply(crate::test_env::misbehaver("allocate", "allocate")).await?;
+    let tells = |object: &Value| text(&condition(object, "Ready")["message"]).contains("16 MiB");
+    env.namespace.until("Misbehaver", "allocate", "to tell its limit", tells).await?;
+
+    env.namespace.apply(spec(sha256(b"nowhere"), json!({"grants": {"children": []}}))).await?;
+    let is_stopped = |object: &Value| {
+        let message = text(&condition(object, "Loaded")["message"]);
+        message.contains("the version that worked is stopped") && object["status"]["digest"].is_null()
+    };
+    let object = env.namespace.until("Plugin", "web", "to be stopped", is_stopped).await?;
+    ensure!(condition(&object, "Ready")["status"] == "False", "{object}");
+    env.namespace.apply(spec(sha256(&bytes), json!({}))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
 }
 
 /// The API server notes the owner of each level of it, so that not even the `Plugin` as such can be parsed.

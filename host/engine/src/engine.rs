@@ -120,6 +120,7 @@ pub struct Plugin {
 }
 
 /// Everything that a call of a plugin needs.
+#[derive(Clone)]
 pub(crate) struct Code {
     pub(crate) shared: Arc<Shared>,
     pub(crate) limits: Limits,
@@ -129,8 +130,8 @@ pub(crate) struct Code {
     pub(crate) reconcile: ComponentExportIndex,
     pub(crate) finalize: Option<ComponentExportIndex>,
     pub(crate) imports_wasi: bool,
-    /// The memory that its calls need.
-    pub(crate) need: Need,
+    /// The memory that its calls need. With other limits they need the same.
+    pub(crate) need: Arc<Need>,
 }
 
 impl Engine {
@@ -193,13 +194,24 @@ impl Engine {
             contract,
             finalize: export(&component, contract, ("finalizer", "finalize")),
             imports_wasi: imports_wasi(&component, &self.shared.wasmtime),
-            limits: Limits { memory_bytes: limits.memory_bytes.min(self.limits.memory_bytes), ..limits },
+            limits: self.capped(limits),
             pre,
             reconcile,
-            need: Need::default(),
+            need: Arc::default(),
         };
         let stats = LoadStats { compiling, duration: started.elapsed() };
         Ok(Plugin { manifest, digest, code: Arc::new(code), stats })
+    }
+
+    /// The same plugin, whose calls have other limits.
+    pub fn limited(&self, plugin: &Plugin, limits: Limits) -> Plugin {
+        let Plugin { manifest, digest, code, stats } = plugin;
+        let code = Code { limits: self.capped(limits), ..Code::clone(code) };
+        Plugin { manifest: manifest.clone(), digest: digest.clone(), code: Arc::new(code), stats: *stats }
+    }
+
+    fn capped(&self, limits: Limits) -> Limits {
+        Limits { memory_bytes: limits.memory_bytes.min(self.limits.memory_bytes), ..limits }
     }
 
     /// Takes the code from the cache, or compiles the component.

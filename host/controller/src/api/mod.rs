@@ -1,4 +1,4 @@
-//! The host's own kinds: the Rust types from which their CustomResourceDefinitions are made. Values only.
+//! The host's own kinds: the Rust types from which their CustomResourceDefinitions are made, and how their objects are read.
 
 mod condition;
 mod json_text;

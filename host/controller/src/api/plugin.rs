@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{condition::Condition, json_text::JsonText};
 
+/// The names of objects, as the API server has them: a DNS subdomain.
+const NAME_PATTERN: &str = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
+
 /// What to load and how.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -56,7 +59,7 @@ pub struct PluginSpec {
     pub limits: Option<LimitsSpec>,
     /// The service account with whose rights the children are written, and the lookups made. Default: the host's own rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = NAME_PATTERN))]
     pub service_account_name: Option<String>,
     /// Where that account is.
     #[serde(default)]
@@ -204,11 +207,11 @@ pub struct OciSource {
     pub image: String,
     /// A Secret of type `kubernetes.io/dockerconfigjson` in the host's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = NAME_PATTERN))]
     pub pull_secret_name: Option<String>,
     /// A ConfigMap in the host's namespace with certificate authorities to trust beside those of the system, as `ca.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = NAME_PATTERN))]
     pub ca_config_map_name: Option<String>,
     /// Speaks to the registry without TLS. With a digest or a verification nobody can slip in another component all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -239,7 +242,7 @@ pub struct VerificationSpec {
     /// A ConfigMap in the host's namespace with a trusted root of Sigstore, as `trusted_root.json`. Default: that of the public Sigstore
     /// when the host was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = NAME_PATTERN))]
     pub trusted_root_config_map_name: Option<String>,
     /// Whether a transparency log must know the signature of a key. That of an identity must always be known to one.
     #[serde(default)]
@@ -273,7 +276,7 @@ pub enum TransparencyLog {
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapSource {
     /// The name of the ConfigMap. In pieces it is what their names begin with: `NAME-0`, `NAME-1` and so on.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = NAME_PATTERN))]
     pub name: String,
     /// The key in `binaryData`. Default: the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

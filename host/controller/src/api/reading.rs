@@ -8,7 +8,11 @@ use crate::object::Incoming;
 
 /// The API of `Plugin`s, from which each is read by [`read_plugin`].
 pub fn plugins(client: Client) -> Api<Incoming> {
-    Api::all_with(client, &ApiResource::erase::<Plugin>(&()))
+    Api::all_with(client, &resource())
+}
+
+fn resource() -> ApiResource {
+    ApiResource::erase::<Plugin>(&())
 }
 
 /// Reads a `Plugin`.
@@ -16,7 +20,7 @@ pub fn plugins(client: Client) -> Api<Incoming> {
 /// # Errors
 /// If it is none.
 pub fn read_plugin(incoming: Incoming) -> Result<Plugin, serde_json::Error> {
-    serde_json::from_str(&incoming.into_object(&ApiResource::erase::<Plugin>(&())).text)
+    serde_json::from_str(&incoming.into_object(&resource()).text)
 }
 
 /// All `Plugin`s of a cluster that can be read.

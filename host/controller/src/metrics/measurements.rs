@@ -120,21 +120,15 @@ impl Measurements {
 }
 
 impl Measurements {
-    /// Reserves the names of a plugin's metrics.
+    /// Notes that the metrics of a plugin are in use from now on. [`Self::check`] says beforehand whether they may be.
+    pub fn declare(&self, manifest: &Manifest) {
+        self.state().declared.insert(manifest.name.clone(), manifest.measurements.clone());
+    }
+
+    /// Whether a plugin may have its metrics if these other plugins had none.
     ///
     /// # Errors
     /// [`Collision`] if a name belongs to the host, or to a different metric of another plugin.
-    pub fn reserve(&self, manifest: &Manifest) -> Result<(), Collision> {
-        let mut state = self.state();
-        state.check(manifest, &[&manifest.name])?;
-        state.declared.insert(manifest.name.clone(), manifest.measurements.clone());
-        Ok(())
-    }
-
-    /// Whether a plugin's metrics could be reserved if these plugins had none.
-    ///
-    /// # Errors
-    /// As [`reserve`](Self::reserve).
     pub fn check(&self, manifest: &Manifest, without: &[&str]) -> Result<(), Collision> {
         self.state().check(manifest, without)
     }
@@ -161,7 +155,8 @@ impl Measurements {
 
 impl MetricsByName {
     fn check(&self, manifest: &Manifest, without: &[&str]) -> Result<(), Collision> {
-        manifest.measurements.iter().try_for_each(|measurement| self.collision(measurement, without))
+        let without: Vec<_> = without.iter().copied().chain([manifest.name.as_str()]).collect();
+        manifest.measurements.iter().try_for_each(|measurement| self.collision(measurement, &without))
     }
 
     fn collision(&self, measurement: &Measurement, without: &[&str]) -> Result<(), Collision> {

@@ -28,43 +28,54 @@ pub enum Grants {
 
 /// What a manifest asks for and is not granted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotGranted {
-    /// The kind that it reconciles.
-    #[error("its manifest reconciles {kind}, {}; to grant it, add {grant} to spec.grants.reconciles", why(*.is_listed))]
-    Reconciles {
-        /// The kind.
-        kind: KindRef,
-        /// The missing element of the list.
-        grant: String,
-        /// Whether the `Plugin` has a list.
-        is_listed: bool,
-    },
-    /// A kind of children.
-    #[error("its manifest asks for children of {kind}, {}; to grant it, add {grant} to spec.grants.children", why(*.is_listed))]
-    Child {
-        /// The kind.
-        kind: KindRef,
-        /// The missing element of the list.
-        grant: String,
-        /// Whether the `Plugin` has a list.
-        is_listed: bool,
-    },
-    /// A kind of lookups.
-    #[error("its manifest asks to look up {kind}, {}; to grant it, add {grant} to spec.grants.lookups", why(*.is_listed))]
-    Lookup {
-        /// The kind.
-        kind: KindRef,
-        /// The missing element of the list.
-        grant: String,
-        /// Whether the `Plugin` has a list.
-        is_listed: bool,
-    },
+#[error("its manifest {} {kind}, {}; to grant it, add {grant} to {}", asked.verb(), self.why(), asked.field())]
+pub struct NotGranted {
+    /// What it is asked for.
+    pub asked: Asked,
+    /// The kind.
+    pub kind: KindRef,
+    /// The missing element of the list.
+    pub grant: String,
+    /// Whether the `Plugin` has a list.
+    pub is_listed: bool,
 }
 
-fn why(is_listed: bool) -> &'static str {
-    match is_listed {
-        true => "which the Plugin does not grant",
-        false => "which has to be granted by name",
+/// What a manifest asks a kind for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To reconcile it.
+    Reconciles,
+    /// To have children of it.
+    Children,
+    /// To look it up.
+    Lookups,
+}
+
+impl Asked {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Reconciles => "reconciles",
+            Self::Children => "asks for children of",
+            Self::Lookups => "asks to look up",
+        }
+    }
+
+    /// The list of grants in a `Plugin`.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Reconciles => "spec.grants.reconciles",
+            Self::Children => "spec.grants.children",
+            Self::Lookups => "spec.grants.lookups",
+        }
+    }
+}
+
+impl NotGranted {
+    fn why(&self) -> &'static str {
+        match self.is_listed {
+            true => "which the Plugin does not grant",
+            false => "which has to be granted by name",
+        }
     }
 }
 
@@ -75,29 +86,29 @@ impl Grants {
     /// [`NotGranted`] for the first kind that is not.
     pub fn check(&self, manifest: &Manifest) -> Result<(), NotGranted> {
         let Self::Granted(GrantsSpec { reconciles, children, lookups }) = self else { return Ok(()) };
-        let grant_of = |kind: &KindRef| format!("{{group: \"{}\", kind: {}}}", kind.group(), kind.kind);
+        let refused = |asked, kind: &KindRef, is_listed, more: &str| NotGranted {
+            asked,
+            kind: kind.clone(),
+            grant: format!("{{group: \"{}\", kind: {}{more}}}", kind.group(), kind.kind),
+            is_listed,
+        };
         let kind = &manifest.reconciles;
         if !is_granted(reconciles.as_deref(), kind, !is_of_kubernetes(kind) && !is_privileged(kind)) {
-            let (kind, grant) = (kind.clone(), grant_of(kind));
-            return Err(NotGranted::Reconciles { kind, grant, is_listed: reconciles.is_some() });
+            return Err(refused(Asked::Reconciles, kind, reconciles.is_some(), ""));
         }
         let is_child = |kind: &&KindRef| is_granted(children.as_deref(), kind, !is_privileged(kind));
         if let Some(kind) = manifest.children.iter().find(|kind| !is_child(kind)) {
-            let (kind, grant) = (kind.clone(), grant_of(kind));
-            return Err(NotGranted::Child { kind, grant, is_listed: children.is_some() });
+            return Err(refused(Asked::Children, kind, children.is_some(), ""));
         }
-        let is_granted = |lookup: &Lookup| match lookups {
+        let is_lookup = |lookup: &&Lookup| match lookups {
             Some(granted) => granted.iter().any(|grant| is_lookup(grant, lookup)),
             None => !is_privileged(&lookup.kind) && !is_secret(&lookup.kind),
         };
-        match manifest.lookups.iter().find(|lookup| !is_granted(lookup)) {
-            Some(Lookup { kind, all_namespaces }) => {
-                let everywhere = if *all_namespaces { ", allNamespaces: true" } else { "" };
-                let grant = format!("{{group: \"{}\", kind: {}{everywhere}}}", kind.group(), kind.kind);
-                Err(NotGranted::Lookup { kind: kind.clone(), grant, is_listed: lookups.is_some() })
-            }
-            None => Ok(()),
+        if let Some(Lookup { kind, all_namespaces }) = manifest.lookups.iter().find(|lookup| !is_lookup(lookup)) {
+            let everywhere = if *all_namespaces { ", allNamespaces: true" } else { "" };
+            return Err(refused(Asked::Lookups, kind, lookups.is_some(), everywhere));
         }
+        Ok(())
     }
 
     /// The grants that are exactly what a manifest asks for.

@@ -17,11 +17,14 @@ use crate::{
     plugin::{NotGranted, PluginSettings},
 };
 
+/// What each source has loaded.
+type Loaded = BTreeMap<SourceId, Arc<Prepared>>;
+
 /// Loads components for all sources.
 pub struct Loader {
     engine: Engine,
     host: Arc<Host>,
-    loaded: Mutex<BTreeMap<SourceId, LoadedPlugin>>,
+    loaded: Mutex<Loaded>,
     changes: AtomicU64,
 }
 
@@ -43,28 +46,25 @@ impl std::fmt::Display for SourceId {
     }
 }
 
-/// A plugin that was loaded.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadedPlugin {
-    /// Its name.
-    pub name: String,
-    /// The kind that it reconciles.
-    pub kind: KindRef,
-    /// Its digest.
-    pub digest: String,
+/// A component that is ready to be installed, or was.
+pub struct Prepared {
+    plugin: Arc<pilothouse_engine::Plugin>,
     settings: PluginSettings,
 }
 
-/// A component that is ready to be installed.
-pub struct Prepared {
-    plugin: pilothouse_engine::Plugin,
-    loaded: LoadedPlugin,
-}
-
 impl Prepared {
+    /// The name of the plugin.
+    pub fn name(&self) -> &str {
+        &self.manifest().name
+    }
+
     /// The kind that it reconciles.
     pub fn kind(&self) -> &KindRef {
-        &self.loaded.kind
+        &self.manifest().reconciles
+    }
+
+    fn manifest(&self) -> &Manifest {
+        self.plugin.manifest()
     }
 }
 
@@ -146,7 +146,7 @@ impl Loader {
     }
 
     /// What a source has loaded; none if nothing of it is at work.
-    pub fn loaded(&self, id: &SourceId) -> Option<LoadedPlugin> {
+    pub fn loaded(&self, id: &SourceId) -> Option<Arc<Prepared>> {
         self.lock().get(id).cloned()
     }
 
@@ -174,14 +174,7 @@ impl Loader {
         settings.grants.check(&Manifest::read(&bytes).map_err(LoadError::Manifest)?)?;
         let limits = settings.limits.of_calls(self.engine.limits().clone());
         let plugin = self.engine.load_within(bytes, limits).await?;
-        let manifest = plugin.manifest();
-        let loaded = LoadedPlugin {
-            name: manifest.name.clone(),
-            kind: manifest.reconciles.clone(),
-            digest: plugin.digest().to_owned(),
-            settings,
-        };
-        Ok(Prepared { plugin, loaded })
+        Ok(Prepared { plugin: Arc::new(plugin), settings })
     }
 
     /// Installs what is prepared in the place of what the source had before.
@@ -189,24 +182,52 @@ impl Loader {
     /// # Errors
     /// [`NotLoaded`]: another plugin is in the way. What the source had before goes on.
     pub fn install(&self, id: &SourceId, prepared: Prepared) -> Result<(), NotLoaded> {
-        let Prepared { plugin, loaded } = prepared;
-        self.check_conflicts(id, &loaded)?;
-        let manifest = plugin.manifest();
-        self.host.metrics().measurements.reserve(manifest)?;
-        self.host.metrics().plugins.loaded(&manifest.name, &plugin.stats);
+        let mut all = self.lock();
+        // Under one lock with the rest: another source may be about to install its own.
+        if let Some(conflict) = self.conflicts_among(&all, id, &prepared).into_iter().next() {
+            return Err(conflict);
+        }
+        let former = all.get(id).filter(|before| before.name() != prepared.name());
+        if let Some(former) = former {
+            self.host.remove(former.name());
+        }
+        let (manifest, stats) = (prepared.manifest(), &prepared.plugin.stats);
+        self.host.metrics().measurements.declare(manifest);
+        self.host.metrics().plugins.loaded(&manifest.name, stats);
         tracing::info!(
             source = %id, plugin = manifest.name, version = manifest.version, kind = %manifest.reconciles,
-            cached = plugin.stats.compiling.is_none(), took = ?plugin.stats.duration, "plugin loaded"
+            cached = stats.compiling.is_none(), took = ?stats.duration, "plugin loaded"
         );
-        let settings = loaded.settings.clone();
-        let name = loaded.name.clone();
-        let before = self.lock().insert(id.clone(), loaded);
-        self.changes.fetch_add(1, Ordering::AcqRel);
-        if let Some(before) = before.filter(|before| before.name != name) {
-            self.host.remove(&before.name);
-        }
-        self.host.install(Arc::new(plugin), settings);
+        self.start(&mut all, id, prepared);
         Ok(())
+    }
+
+    /// Has what a source has loaded go on with what is said of it now: its source does not give what is asked for, and what it may do must
+    /// not wait for that. Its configuration stays, for it belongs to what is asked for.
+    ///
+    /// # Errors
+    /// [`NotGranted`] if it asks for more than it may by now. It is taken from work.
+    pub fn restrict(&self, id: &SourceId, settings: PluginSettings) -> Result<(), NotGranted> {
+        let Some(loaded) = self.loaded(id) else { return Ok(()) };
+        let settings = PluginSettings { config: loaded.settings.config.clone(), ..settings };
+        if loaded.settings == settings {
+            return Ok(());
+        }
+        if let Err(refused) = settings.grants.check(loaded.manifest()) {
+            self.remove(id);
+            return Err(refused);
+        }
+        tracing::info!(source = %id, plugin = loaded.name(), "the plugin goes on as its Plugin says now");
+        let limits = settings.limits.of_calls(self.engine.limits().clone());
+        let plugin = Arc::new(self.engine.limited(&loaded.plugin, limits));
+        self.start(&mut self.lock(), id, Prepared { plugin, settings });
+        Ok(())
+    }
+
+    fn start(&self, all: &mut Loaded, id: &SourceId, prepared: Prepared) {
+        self.host.install(prepared.plugin.clone(), prepared.settings.clone());
+        all.insert(id.clone(), Arc::new(prepared));
+        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Counts and tells that a component was not loaded.
@@ -218,31 +239,33 @@ impl Loader {
 
     /// All conflicts of what is prepared with what is at work. A metric counts if its owner is not in the way already.
     pub fn conflicts(&self, id: &SourceId, prepared: &Prepared) -> Vec<NotLoaded> {
-        let loaded = self.lock();
-        let others = loaded.iter().filter(|(other, _)| *other != id);
+        self.conflicts_among(&self.lock(), id, prepared)
+    }
+
+    fn conflicts_among(&self, all: &Loaded, id: &SourceId, prepared: &Prepared) -> Vec<NotLoaded> {
         let (mut conflicts, mut in_the_way) = (Vec::new(), Vec::new());
-        for (other, theirs) in others {
-            if let Some(conflict) = conflict(&prepared.loaded, other, theirs) {
+        for (other, theirs) in all.iter().filter(|(other, _)| *other != id) {
+            if let Some(conflict) = conflict(prepared, other, theirs) {
                 conflicts.push(conflict);
-                in_the_way.push(theirs.name.as_str());
+                in_the_way.push(theirs.name());
             }
         }
-        let own = loaded.get(id).map(|before| before.name.as_str());
-        let without: Vec<_> = in_the_way.into_iter().chain(own).collect();
-        let metrics = self.host.metrics().measurements.check(prepared.plugin.manifest(), &without);
+        // What it was itself makes room, too.
+        in_the_way.extend(all.get(id).map(|before| before.name()));
+        let metrics = self.host.metrics().measurements.check(prepared.manifest(), &in_the_way);
         conflicts.extend(metrics.err().map(NotLoaded::Metric));
         conflicts
     }
 
     /// Whether this component with these settings is what the source has loaded.
     pub fn has(&self, id: &SourceId, digest: &str, settings: &PluginSettings) -> bool {
-        self.lock().get(id).is_some_and(|loaded| loaded.digest == digest && loaded.settings == *settings)
+        self.lock().get(id).is_some_and(|loaded| loaded.plugin.digest() == digest && loaded.settings == *settings)
     }
 
     /// Takes what a source has loaded from work. Returns whether there was anything.
     pub fn remove(&self, id: &SourceId) -> bool {
         let Some(loaded) = self.lock().remove(id) else { return false };
-        self.host.remove(&loaded.name);
+        self.host.remove(loaded.name());
         self.changes.fetch_add(1, Ordering::AcqRel);
         true
     }
@@ -253,24 +276,17 @@ impl Loader {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Allows one plugin per name, and one per group and kind: two would fight over the same children.
-    fn check_conflicts(&self, id: &SourceId, loaded: &LoadedPlugin) -> Result<(), NotLoaded> {
-        let all = self.lock();
-        let mut others = all.iter().filter(|(other, _)| *other != id);
-        others.find_map(|(other, theirs)| conflict(loaded, other, theirs)).map_or(Ok(()), Err)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SourceId, LoadedPlugin>> {
+    fn lock(&self) -> MutexGuard<'_, Loaded> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is in the way of a plugin: another one of its name or for its kind.
-fn conflict(loaded: &LoadedPlugin, other: &SourceId, theirs: &LoadedPlugin) -> Option<NotLoaded> {
+/// What is in the way of a plugin: another one of its name or for its kind. Two of a kind would fight over the same children.
+fn conflict(prepared: &Prepared, other: &SourceId, theirs: &Prepared) -> Option<NotLoaded> {
     let source_id = other.clone();
-    if theirs.name == loaded.name {
-        return Some(NotLoaded::NameTaken { name: theirs.name.clone(), source_id });
+    if theirs.name() == prepared.name() {
+        return Some(NotLoaded::NameTaken { name: theirs.name().to_owned(), source_id });
     }
-    let (kind, plugin) = (loaded.kind.clone(), theirs.name.clone());
-    theirs.kind.is_same_kind(&loaded.kind).then_some(NotLoaded::KindTaken { kind, plugin, source_id })
+    let (kind, plugin) = (prepared.kind().clone(), theirs.name().to_owned());
+    theirs.kind().is_same_kind(&kind).then_some(NotLoaded::KindTaken { kind, plugin, source_id })
 }

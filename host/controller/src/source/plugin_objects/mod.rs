@@ -10,7 +10,8 @@
 //!
 //! # Guarantees
 //!
-//! - The version at work goes on, whatever becomes of its source, until the `Plugin` is deleted or suspended.
+//! - The version at work goes on, whatever becomes of its source, until the `Plugin` is deleted, suspended or no longer grants what it asks
+//!   for.
 //! - A `Plugin` that names a digest never leads to another component.
 //! - Of several `Plugin`s for one kind the oldest is at work, on every host and in whatever order they load.
 //! - A host that may not write loads plugins like any other, to take over at once. It writes no status.
@@ -256,7 +257,9 @@ impl PluginObjects {
 
     /// Begins to do what a `Plugin` asks for since a change.
     fn look_anew(&mut self, name: &str) {
-        self.known.entry(name.to_owned()).and_modify(Known::asked_anew);
+        if let Some(known) = self.known.get_mut(name) {
+            known.asked_anew();
+        }
         self.look_at(name, Due::Source);
     }
 
@@ -287,7 +290,9 @@ impl PluginObjects {
         let load = match looked.found {
             // The tag is what it was, and so is what became of it.
             Found::Unchanged => {
-                self.known.entry(name.to_owned()).and_modify(|known| known.found_again(now));
+                if let Some(known) = self.known.get_mut(name) {
+                    known.found_again(now);
+                }
                 return self.report(name).await;
             }
             Found::Suspended => Load::Suspended,
@@ -302,6 +307,7 @@ impl PluginObjects {
             Found::NoComponent(error) => of_content(&error),
             Found::NotLoaded(error) => self.not_loaded(name, &error),
         };
+        let load = self.restrict(&plugin, load);
         let mut known = Known::new(load, now, self.known.get(name));
         (known.tag, known.blocked_at) = (looked.tag, blocked_at);
         self.known.insert(name.to_owned(), known);
@@ -358,6 +364,17 @@ impl PluginObjects {
             !self.known.contains_key(&name) && self.looks.is_under_way(&name) && is_older(other, plugin)
         };
         self.plugins.values().filter(had).find(is_to_come).map(|other| other.name_any())
+    }
+
+    /// What failed to load leaves at work what was there before, within what the `Plugin` says now.
+    fn restrict(&self, plugin: &Plugin, load: Load) -> Load {
+        let Load::Failed { reason, message, is_passing } = load else { return load };
+        let id = SourceId::Object(plugin.name_any());
+        let message = match self.looker.loader.restrict(&id, self.settings(&plugin.spec)) {
+            Ok(()) => message,
+            Err(refused) => format!("{message}; the version that worked is stopped: {refused}"),
+        };
+        Load::Failed { reason, message, is_passing }
     }
 
     fn not_loaded(&self, name: &str, error: &NotLoaded) -> Load {
@@ -438,7 +455,7 @@ impl PluginObjects {
     /// The version of a `Plugin` at work.
     fn at_work(&self, name: &str) -> Option<AtWork> {
         let loaded = self.looker.loader.loaded(&SourceId::Object(name.to_owned()))?;
-        self.looker.loader.host().active_plugin(&loaded.name).map(|active| at_work(&active))
+        self.looker.loader.host().active_plugin(loaded.name()).map(|active| at_work(&active))
     }
 }
 
