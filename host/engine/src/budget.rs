@@ -1,15 +1,18 @@
-//! The memory that all calls may have together. A call reserves what its plugin needed before, and waits for it with nothing in its
-//! hands, so that no two calls wait for each other; what it needs beyond that it gets only if it is free.
+//! What all calls may have together: memory, and places for their instances. A call reserves what its plugin needed before, and waits for
+//! it with nothing in its hands, so that no two calls wait for each other; what it needs beyond that it gets only if it is free. No
+//! plugin gets so much that nothing is left for the others.
 
 use std::{
+    collections::VecDeque,
     path::Path,
+    pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 
 /// The unit in which memory is counted: a page of WebAssembly.
 const UNIT: usize = 64 << 10;
@@ -20,59 +23,182 @@ const FIRST: usize = 2 << 20;
 /// The part of a container's memory that calls may have. The rest is for the caches, compilation and what is on its way.
 const PART_OF_CONTAINER: usize = 2;
 
-/// The memory of all calls together.
+/// How many times as much as it leaves free a plugin may have, beyond its first call. So no plugin takes everything, however many calls
+/// it makes: what is left grows scarcer with each plugin that wants all, and is never nothing. (A dynamic threshold, as switches
+/// have for the buffers that their ports share: Choudhury and Hahne, 1998.)
+const SHARE: usize = 3;
+
+/// What all calls may have together: memory, and places for their instances.
 pub(crate) struct Budget {
-    free: Arc<Semaphore>,
-    units: u32,
+    state: Mutex<State>,
+    freed: Notify,
+    total: Amount,
+}
+
+/// Memory and places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Amount {
+    units: usize,
+    places: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    free: Amount,
+    /// The tickets of those who wait for their plugin's first call, in their order. Nobody may overtake them.
+    line: VecDeque<u64>,
+    tickets: u64,
+}
+
+/// What the calls of one plugin have at the moment.
+#[derive(Default)]
+pub(crate) struct Share {
+    /// Of the calls of one plugin, one waits for its turn with the other plugins'.
+    turn: tokio::sync::Mutex<()>,
+    /// Changes only under the lock of the budget.
+    held: Mutex<Amount>,
 }
 
 impl Budget {
-    /// A budget of so many bytes.
-    pub(crate) fn new(bytes: usize) -> Self {
-        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX).max(1);
-        Self { free: Arc::new(Semaphore::new(units as usize)), units }
+    /// A budget of so many bytes and places.
+    pub(crate) fn new(bytes: usize, places: usize) -> Self {
+        let total = Amount { units: (bytes / UNIT).max(1), places };
+        let state = State { free: total, line: VecDeque::new(), tickets: 0 };
+        Self { state: Mutex::new(state), freed: Notify::new(), total }
     }
 
-    /// Waits until so much memory is free, and takes it. More than there is in all counts as all of it.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Reservation {
-        let units = units(bytes).min(self.units);
-        // It fails only after `close`, which nobody calls.
-        let permit = self.free.clone().acquire_many_owned(units).await.ok();
-        Reservation { free: self.free.clone(), permit, units }
+    /// Waits until a call may begin, with so much memory and a place of its own. More than there is in all counts as all of it.
+    pub(crate) async fn begin_call(self: &Arc<Self>, share: &Arc<Share>, bytes: usize) -> Reservation {
+        self.reserve(share, Amount { units: units(bytes), places: 1 }).await
     }
 
-    /// All of it, in bytes.
+    /// Waits until so much memory is free, and takes it, without a place.
+    pub(crate) async fn reserve_memory(self: &Arc<Self>, share: &Arc<Share>, bytes: usize) -> Reservation {
+        self.reserve(share, Amount { units: units(bytes), places: 0 }).await
+    }
+
+    /// All of its memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.units as usize * UNIT
+        self.total.units * UNIT
+    }
+
+    async fn reserve(self: &Arc<Self>, share: &Arc<Share>, wanted: Amount) -> Reservation {
+        let wanted = Amount { units: wanted.units.min(self.total.units), ..wanted };
+        let _turn = share.turn.lock().await;
+        let mut in_line = InLine { budget: self, ticket: None };
+        loop {
+            let mut freed = pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if self.take(share, wanted, &mut in_line.ticket) {
+                return Reservation { budget: self.clone(), share: share.clone(), taken: wanted };
+            }
+            freed.await;
+        }
+    }
+
+    /// Takes what is wanted, if that is possible now. Who waits for the first call of its plugin gets a ticket.
+    fn take(&self, share: &Share, wanted: Amount, ticket: &mut Option<u64>) -> bool {
+        let mut state = lock(&self.state);
+        let mut held = lock(&share.held);
+        let is_next = state.line.front().is_none_or(|first| Some(*first) == *ticket);
+        let is_first = held.is_nothing();
+        let fits = state.free.minus(wanted).filter(|left| is_first || held.plus(wanted).is_share_of(*left));
+        if let (true, Some(left)) = (is_next, fits) {
+            state.free = left;
+            *held = held.plus(wanted);
+            return true;
+        }
+        if is_first && ticket.is_none() {
+            state.tickets += 1;
+            *ticket = Some(state.tickets);
+            let number = state.tickets;
+            state.line.push_back(number);
+        }
+        false
     }
 }
 
-/// The memory of one call. It is free again when this is dropped.
+impl Amount {
+    fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { units: self.units + other.units, places: self.places + other.places }
+    }
+
+    fn minus(self, other: Self) -> Option<Self> {
+        Some(Self { units: self.units.checked_sub(other.units)?, places: self.places.checked_sub(other.places)? })
+    }
+
+    /// Whether a plugin may have so much where this is left for the others.
+    fn is_share_of(self, left: Self) -> bool {
+        self.units <= SHARE * left.units && self.places <= SHARE * left.places
+    }
+}
+
+/// Someone who may have a ticket. Leaves the line at the end, also when cancelled.
+struct InLine<'a> {
+    budget: &'a Budget,
+    ticket: Option<u64>,
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            lock(&self.budget.state).line.retain(|other| *other != ticket);
+            self.budget.freed.notify_waiters();
+        }
+    }
+}
+
+/// What one call has. It is free again when this is dropped.
 pub(crate) struct Reservation {
-    free: Arc<Semaphore>,
-    permit: Option<OwnedSemaphorePermit>,
-    units: u32,
+    budget: Arc<Budget>,
+    share: Arc<Share>,
+    taken: Amount,
 }
 
 impl Reservation {
-    /// Makes it so large, if that much is free. Does not wait: whoever waits while it holds something can wait for ever.
+    /// Makes its memory so large, if that much is free and no other call of the plugin has its share. Does not wait: whoever waits while
+    /// it holds something can wait for ever.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
-        let more = units(bytes).saturating_sub(self.units);
-        if more == 0 {
+        let more = Amount { units: units(bytes).saturating_sub(self.taken.units), places: 0 };
+        if more.is_nothing() {
             return true;
         }
-        let Ok(taken) = self.free.clone().try_acquire_many_owned(more) else { return false };
-        match &mut self.permit {
-            Some(permit) => permit.merge(taken),
-            None => self.permit = Some(taken),
-        }
-        self.units += more;
+        let mut state = lock(&self.budget.state);
+        let mut held = lock(&self.share.held);
+        let is_only = *held == self.taken;
+        let Some(left) = state.free.minus(more).filter(|left| is_only || held.plus(more).is_share_of(*left)) else {
+            return false;
+        };
+        state.free = left;
+        *held = held.plus(more);
+        self.taken = self.taken.plus(more);
         true
     }
 }
 
-fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        {
+            let mut state = lock(&self.budget.state);
+            let mut held = lock(&self.share.held);
+            state.free = state.free.plus(self.taken);
+            *held = held.minus(self.taken).unwrap_or_default();
+        }
+        self.budget.freed.notify_waiters();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The units of so many bytes.
+fn units(bytes: usize) -> usize {
+    bytes.div_ceil(UNIT)
 }
 
 /// What the calls of one plugin need, learned from those before.
@@ -147,20 +273,71 @@ mod tests {
 
     use super::*;
 
+    /// The first of several calls that may begin.
+    fn begun(call: impl Future<Output = Reservation>) -> Option<Reservation> {
+        call.now_or_never()
+    }
+
     #[tokio::test]
     async fn a_call_gets_what_is_free_and_waits_only_with_empty_hands() {
-        let budget = Budget::new(10 * UNIT);
-        let mut first = budget.reserve(4 * UNIT).await;
+        let budget = Arc::new(Budget::new(10 * UNIT, 10));
+        let [one, two, three] = std::array::from_fn(|_| Arc::<Share>::default());
+        let mut first = budget.begin_call(&one, 4 * UNIT).await;
         assert!(first.grow_to(6 * UNIT) && first.grow_to(3 * UNIT), "four are free");
         assert!(!first.grow_to(11 * UNIT), "there are ten in all");
-        let mut second = budget.reserve(4 * UNIT).await;
+        let mut second = budget.begin_call(&two, 4 * UNIT).await;
         assert!(!second.grow_to(4 * UNIT + 1), "none is free");
-        let mut third = Box::pin(budget.reserve(100 * UNIT));
+        let mut third = Box::pin(budget.begin_call(&three, 100 * UNIT));
         assert!((&mut third).now_or_never().is_none(), "all are in use");
         drop(first);
         assert!((&mut third).now_or_never().is_none(), "four are in use");
         drop(second);
-        assert_eq!(third.await.units, 10, "more than all is all");
+        assert_eq!(third.await.taken.units, 10, "more than all is all");
+    }
+
+    #[tokio::test]
+    async fn no_plugin_takes_all_places_nor_all_memory() {
+        for (units, places, expected) in [(1, 32, [24, 6, 1]), (8, 1000, [24, 6, 1])] {
+            let budget = Arc::new(Budget::new(if places == 32 { 1000 } else { 256 } * UNIT, places));
+            let mut calls = Vec::new();
+            for (number, expected) in expected.into_iter().enumerate() {
+                let share = Arc::default();
+                let before = calls.len();
+                calls.extend(std::iter::from_fn(|| begun(budget.begin_call(&share, units * UNIT))));
+                assert_eq!(calls.len() - before, expected, "plugin {number}");
+            }
+            drop(calls);
+            assert_eq!(lock(&budget.state).free, budget.total);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_its_first_call_is_not_overtaken() {
+        let budget = Arc::new(Budget::new(8 * UNIT, 8));
+        let [busy, large] = std::array::from_fn(|_| Arc::<Share>::default());
+        let first = budget.begin_call(&busy, UNIT).await;
+        let mut waiting = Box::pin(budget.begin_call(&large, 8 * UNIT));
+        assert!((&mut waiting).now_or_never().is_none(), "one is in use");
+        assert!(begun(budget.begin_call(&busy, UNIT)).is_none(), "it was overtaken");
+        drop(first);
+        let large = waiting.await;
+        let mut next = Box::pin(budget.begin_call(&busy, UNIT));
+        assert!((&mut next).now_or_never().is_none(), "all are in use");
+        drop(large);
+        next.await;
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_leaves_the_line() {
+        let budget = Arc::new(Budget::new(8 * UNIT, 8));
+        let [busy, large] = std::array::from_fn(|_| Arc::<Share>::default());
+        let _first = budget.begin_call(&busy, UNIT).await;
+        let mut waiting = Box::pin(budget.begin_call(&large, 8 * UNIT));
+        assert!((&mut waiting).now_or_never().is_none(), "one is in use");
+        let mut next = Box::pin(budget.begin_call(&busy, UNIT));
+        assert!((&mut next).now_or_never().is_none(), "it was overtaken");
+        drop(waiting);
+        next.await;
     }
 
     #[test]

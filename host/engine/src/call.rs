@@ -100,7 +100,7 @@ impl Plugin {
     /// If the instance cannot be created within the limits.
     pub async fn instantiate(&self) -> wasmtime::Result<()> {
         let code = &self.code;
-        let reservation = code.shared.memory.reserve(code.need.bytes()).await;
+        let reservation = code.shared.budget.begin_call(&code.share, code.need.bytes()).await;
         let context = CallContext { lookups: Arc::new(NoLookups), now: Timestamp::UNIX_EPOCH };
         let mut store = code.store(CallState::new(&code.limits, reservation, context, None));
         let _running = code.shared.ticker.enter()?;
@@ -111,11 +111,9 @@ impl Plugin {
 impl Code {
     async fn call(&self, verb: Verb, request: Request, context: CallContext) -> Call {
         let shared = &self.shared;
-        // Both before the clock of the call starts: the plugin is not to blame for the wait. The memory comes first, so that nobody
-        // waits for it with a slot in its hands.
-        let reservation = shared.memory.reserve(self.need.bytes().saturating_add(size_of_request(&request))).await;
-        // The pool refuses an instance above its limits. Acquiring fails only after `close`, which nobody calls.
-        let _slot = shared.slots.acquire().await;
+        // Before the clock of the call starts: the plugin is not to blame for the wait. The pool refuses an instance without a place.
+        let needed = self.need.bytes().saturating_add(size_of_request(&request));
+        let reservation = shared.budget.begin_call(&self.share, needed).await;
         let started = Instant::now();
         // Only with WASI can a plugin read random numbers. For all others the request need not be hashed.
         let seed = self.imports_wasi.then(|| seed(&request));
@@ -154,7 +152,7 @@ impl Code {
         match error.downcast_ref::<wasmtime::Trap>() {
             Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
             // A plugin usually traps when it gets no memory. The refusal is then the cause to report.
-            _ if state.meter.host_is_full => Outcome::HostMemory(self.shared.memory.bytes()),
+            _ if state.meter.host_is_full => Outcome::HostMemory(self.shared.budget.bytes()),
             Some(_) if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),
             Some(trap) => Outcome::Trap(state.explanation.line().unwrap_or_else(|| describe(*trap, error))),
             None if format!("{error:#}").contains(HOSTCALL_FUEL) => Outcome::OutputLimit(limits.output_bytes),

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Semaphore;
 use wasmtime::{
     Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
     component::{Component, ComponentExportIndex, HasSelf, InstancePre, Linker},
@@ -14,7 +13,7 @@ use wasmtime::{
 
 use crate::{
     CompileError, Compiler, ContractSeries, Limits, Manifest, ManifestError,
-    budget::{Budget, Need},
+    budget::{Budget, Need, Share},
     cache::Cache,
     contract::{Imports, v0_1},
     digest,
@@ -98,6 +97,8 @@ pub struct Engine {
     linker: Arc<Linker<CallState>>,
     cache: Arc<Cache>,
     compiler: Compiler,
+    /// The memory of the compilers at work.
+    compiling: Arc<Share>,
     limits: Limits,
 }
 
@@ -105,8 +106,7 @@ pub struct Engine {
 pub(crate) struct Shared {
     pub(crate) wasmtime: wasmtime::Engine,
     pub(crate) ticker: Ticker,
-    pub(crate) slots: Semaphore,
-    pub(crate) memory: Budget,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) slow: SlowLane,
 }
 
@@ -132,6 +132,8 @@ pub(crate) struct Code {
     pub(crate) imports_wasi: bool,
     /// The memory that its calls need. With other limits they need the same.
     pub(crate) need: Arc<Need>,
+    /// What its calls have at the moment.
+    pub(crate) share: Arc<Share>,
 }
 
 impl Engine {
@@ -148,8 +150,7 @@ impl Engine {
         let shared = Shared {
             wasmtime,
             ticker,
-            slots: Semaphore::new(MAX_INSTANCES as usize),
-            memory: Budget::new(config.call_memory),
+            budget: Arc::new(Budget::new(config.call_memory, MAX_INSTANCES as usize)),
             slow: SlowLane::default(),
         };
         Ok(Self {
@@ -157,6 +158,7 @@ impl Engine {
             linker: Arc::new(linker),
             cache: Arc::new(cache),
             compiler: config.compiler,
+            compiling: Arc::default(),
             limits: config.limits,
         })
     }
@@ -198,6 +200,7 @@ impl Engine {
             pre,
             reconcile,
             need: Arc::default(),
+            share: Arc::default(),
         };
         let stats = LoadStats { compiling, duration: started.elapsed() };
         Ok(Plugin { manifest, digest, code: Arc::new(code), stats })
@@ -233,10 +236,11 @@ impl Engine {
         let output = scratch.path().join("code");
         // What the compiler needs is not free for calls. As it reserves nearly all there is for a large component, there is hardly ever
         // more than one of them at work.
-        let memory = &self.shared.memory;
-        let _reservation = memory.reserve(COMPILER_BASE + bytes.len().saturating_mul(COMPILER_FACTOR)).await;
+        let budget = &self.shared.budget;
+        let needed = COMPILER_BASE + bytes.len().saturating_mul(COMPILER_FACTOR);
+        let _reservation = budget.reserve_memory(&self.compiling, needed).await;
         let started = Instant::now();
-        let compiled = self.compiler.compile(&self.shared.wasmtime, bytes, &output, memory.bytes()).await;
+        let compiled = self.compiler.compile(&self.shared.wasmtime, bytes, &output, budget.bytes()).await;
         if let Err(error @ (CompileError::Deadline | CompileError::Memory(_))) = &compiled {
             self.cache.remember_refusal(digest, &error.to_string()).map_err(io)?;
         }
