@@ -5,7 +5,13 @@ use std::io::Write;
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::{Compression, write::GzEncoder};
-use pilothouse_tests::{artifacts, cluster::condition};
+use k8s_openapi::api::core::v1::Event;
+use kube::{Api, api::ListParams};
+use pilothouse_tests::{
+    artifacts,
+    cluster::{PATIENCE, condition},
+    wait::{Look, eventually},
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -39,6 +45,7 @@ pub fn register(suite: &mut Suite) {
         what_a_plugin_may_do_counts_though_its_source_gives_nothing_new,
         a_configuration_that_nobody_can_parse_keeps_nobody_else_from_work,
         a_plugin_waits_for_the_kind_that_it_reconciles,
+        a_selector_that_selects_nothing_by_mistake_is_refused,
         a_plugin_is_installed_and_replaced_by_a_command,
         a_command_says_why_a_plugin_does_not_come_to_work,
     );
@@ -101,10 +108,28 @@ async fn a_broken_version_is_reported_and_the_one_before_goes_on(env: &mut TestE
     let degraded = condition(&object, "Degraded");
     ensure!(text(&degraded["message"]).ends_with("version 0.1.0 goes on"), "it does not say so: {degraded}");
     works(env, "shop").await?;
-    store(env, "web", &[&plugin()?]).await?;
+    let error = &object["status"]["lastError"];
+    ensure!(
+        error["reason"] == "NoPlugin"
+            && error["message"]
+                == degraded["message"].as_str().map_or("", |it| it.trim_end_matches("; version 0.1.0 goes on")),
+        "{error}"
+    );
+    store(env, "web", &[&next()?]).await?;
     let object = env.namespace.until("Plugin", "web", "to be ready again", is_ready).await?;
     ensure!(condition(&object, "Degraded").is_null() && condition(&object, "Stalled").is_null(), "{object}");
-    Ok(())
+    let status = &object["status"];
+    ensure!(&status["lastError"] == error, "what has failed is forgotten: {status}");
+    ensure!(text(&status["lastSwapTime"]) >= text(&error["time"]), "{status}");
+    told(
+        env,
+        &[
+            ("Normal", "Loaded", "version 0.1.0"),
+            ("Warning", "NoPlugin", "not a whole"),
+            ("Normal", "Loaded", "instead of version 0.1.0"),
+        ],
+    )
+    .await
 }
 
 async fn what_is_no_plugin_is_reported_in_words_that_help(env: &mut TestEnv) -> Result<()> {
@@ -152,8 +177,8 @@ async fn a_half_applied_update_is_not_loaded(env: &mut TestEnv) -> Result<()> {
     env.namespace.apply(plugin_object("web", spec(&sha256(&plugin()?)))).await?;
     env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
     store(env, "web", &[&next()?]).await?;
-    let object = stalled(env, "DigestMismatch").await?;
-    ensure!(object["status"]["version"] == "0.1.0", "the other one is at work: {object}");
+    let object = degraded(env, "DigestMismatch").await?;
+    ensure!(object["status"]["version"] == "0.1.0" && is_ready(&object), "what is asked for is at work: {object}");
     env.namespace.apply(plugin_object("web", spec(&sha256(&next()?)))).await?;
     let shows = |object: &Value| object["status"]["version"] == "0.2.0" && is_ready(object);
     env.namespace.until("Plugin", "web", "to show the new version", shows).await.map(drop)
@@ -365,6 +390,31 @@ async fn a_plugin_waits_for_the_kind_that_it_reconciles(env: &mut TestEnv) -> Re
 }
 
 /// The pieces of the version before go. What `--dry-run` prints is what `kubectl apply` takes.
+async fn a_selector_that_selects_nothing_by_mistake_is_refused(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let expression = |key: &str, operator: &str, values: Value| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+    for (selector, words) in [
+        (expression("team", "In", json!([])), Some("In and NotIn need values")),
+        (expression("team", "Exists", json!(["a"])), Some("In and NotIn need values")),
+        (expression("a b=,", "Exists", json!([])), Some("key")),
+        (expression("team", "In", json!(["a b"])), Some("values")),
+        (json!({"matchLabels": {"a b": "x"}}), Some("no label")),
+        (json!({"matchLabels": {"team": "a b"}}), Some("matchLabels")),
+        (expression("example.com/team", "NotIn", json!(["a", ""])), None),
+        (json!({"matchLabels": {"kubernetes.io/metadata.name": "web"}}), None),
+    ] {
+        let spec = json!({"source": {"configMap": {"name": "web"}}, "namespaces": selector});
+        let applied = env.namespace.apply(plugin_object("web", spec)).await;
+        let told = applied.err().map(|error| format!("{error:#}"));
+        let is_as_expected = match words {
+            Some(words) => told.as_deref().is_some_and(|told| told.contains(words)),
+            None => told.is_none(),
+        };
+        ensure!(is_as_expected, "{selector}: {told:?}");
+    }
+    Ok(())
+}
+
 async fn a_plugin_is_installed_and_replaced_by_a_command(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
     install_by_command(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
@@ -442,6 +492,30 @@ pub async fn works(env: &TestEnv, name: &str) -> Result<()> {
 pub async fn stalled(env: &TestEnv, reason: &str) -> Result<Value> {
     let stalled = |object: &Value| condition(object, "Stalled")["reason"] == reason;
     env.namespace.until("Plugin", "web", &format!("to be stalled for {reason}"), stalled).await
+}
+
+/// Waits for Events on the `Plugin` web: their types, reasons and words. An Event on a cluster-scoped object is in the namespace default.
+async fn told(env: &TestEnv, expected: &[(&str, &str, &str)]) -> Result<()> {
+    let api = Api::<Event>::namespaced(env.cluster.plane.client().await?, "default");
+    eventually(PATIENCE, "Events on the Plugin", async || {
+        let events =
+            api.list(&ListParams::default().fields("involvedObject.kind=Plugin,involvedObject.name=web")).await?;
+        let is_told = |(kind, reason, words): &(&str, &str, &str)| {
+            events.iter().any(|event| {
+                event.type_.as_deref() == Some(*kind)
+                    && event.reason.as_deref() == Some(*reason)
+                    && event.message.as_deref().is_some_and(|message| message.contains(words))
+            })
+        };
+        Ok(Look::of(expected.iter().all(is_told), format!("{:?}", events.items)))
+    })
+    .await
+}
+
+/// What is asked for is at work, and its source does not give it.
+pub async fn degraded(env: &TestEnv, reason: &str) -> Result<Value> {
+    let degraded = |object: &Value| condition(object, "Degraded")["reason"] == reason;
+    env.namespace.until("Plugin", "web", &format!("to be degraded for {reason}"), degraded).await
 }
 
 /// Replaces a ConfigMap by one with these keys.

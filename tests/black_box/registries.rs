@@ -16,7 +16,7 @@ use tokio::{io::AsyncReadExt, net::TcpListener};
 
 use crate::{
     command::{Ended, pilothouse, repacked},
-    plugin_objects::{next, plugin, plugin_object, resume, sha256, stalled, start, store, text, works},
+    plugin_objects::{degraded, next, plugin, plugin_object, resume, sha256, stalled, start, store, text, works},
     suite::{Suite, tests},
     test_env::{TestEnv, is_ready},
 };
@@ -72,7 +72,7 @@ async fn a_tag_that_moves_leads_nowhere_where_a_digest_is_named(env: &mut TestEn
     env.namespace.apply(plugin_object("web", spec)).await?;
     env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
     push(&registry, &artifacts::guest("app-service-next")?, "web:latest").await?;
-    let object = stalled(env, "DigestMismatch").await?;
+    let object = degraded(env, "DigestMismatch").await?;
     ensure!(object["status"]["version"] == "0.1.0", "the other one is at work: {object}");
     works(env, "shop").await
 }
@@ -197,10 +197,18 @@ async fn a_host_starts_without_the_sources_of_what_is_named_by_its_digest(env: &
     works(env, "shop").await?;
     env.namespace.apply(crate::test_env::misbehaver("object", "config")).await?;
     env.namespace.until("ConfigMap", "object", "to be there", |_| true).await?;
-    // The version at work goes on; that its registry is away is told once its tag is looked up.
-    reported(env, "RegistryUnavailable", "refused").await?;
+    // What is asked for is at work; that its source is away is told all the same.
+    for (name, reason) in [("web", "RegistryUnavailable"), ("other", "ConfigMapMissing")] {
+        let is_degraded = |object: &Value| condition(object, "Degraded")["reason"] == reason && is_ready(object);
+        env.namespace.until("Plugin", name, "to be degraded", is_degraded).await?;
+    }
     registry.resume().await?;
-    env.namespace.until("Plugin", "web", "to be ready again", is_ready).await.map(drop)
+    store(env, "other", &[&guest]).await?;
+    let is_well = |object: &Value| condition(object, "Degraded").is_null() && is_ready(object);
+    for name in ["web", "other"] {
+        env.namespace.until("Plugin", name, "to have its source again", is_well).await?;
+    }
+    Ok(())
 }
 
 /// The younger one comes to work while the older one's source is missing, and makes room for it once it is there. A host that starts

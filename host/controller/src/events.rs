@@ -53,6 +53,11 @@ pub struct Event {
 }
 
 impl Event {
+    /// News that are no warning.
+    pub fn normal(reason: &str, message: &str) -> Self {
+        Self { warning: false, reason: reason.to_owned(), message: message.to_owned() }
+    }
+
     /// A warning.
     pub fn warning(reason: &str, message: &str) -> Self {
         Self { warning: true, reason: reason.to_owned(), message: message.to_owned() }
@@ -91,10 +96,14 @@ impl Recorder {
 
     /// Records an Event on an object.
     pub fn record(&self, kind: &KindRef, object: &Object, event: &Event) {
-        if let Err(error) =
-            self.writer.try_send(Command::Write(api_event(kind, object, event, self.clock.now()).into()))
-        {
-            tracing::warn!(object = %object.name, reason = event.reason, "an event is dropped: {error}");
+        self.record_about(reference(kind, object), event);
+    }
+
+    /// Records an Event on what this refers to, with its UID.
+    pub fn record_about(&self, object: ObjectReference, event: &Event) {
+        let name = object.name.clone();
+        if let Err(error) = self.writer.try_send(Command::Write(api_event(object, event, self.clock.now()).into())) {
+            tracing::warn!(object = name, reason = event.reason, "an event is dropped: {error}");
         }
     }
 
@@ -108,30 +117,34 @@ impl Recorder {
     }
 }
 
-fn api_event(kind: &KindRef, object: &Object, event: &Event, now: Timestamp) -> ApiEvent {
+fn reference(kind: &KindRef, object: &Object) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(kind.api_version.clone()),
+        kind: Some(kind.kind.clone()),
+        name: Some(object.name.name.to_string()),
+        namespace: Some(object.name.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+        uid: Some(object.uid.to_string()),
+        resource_version: Some(object.resource_version.to_string()),
+        ..Default::default()
+    }
+}
+
+fn api_event(object: ObjectReference, event: &Event, now: Timestamp) -> ApiEvent {
     let mut hasher = DefaultHasher::new();
-    (&object.uid, event).hash(&mut hasher);
+    (object.uid.as_deref().unwrap_or_default(), event).hash(&mut hasher);
     let now = Time(now);
     let cut = |text: &str, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
     // The API server refuses an Event on a cluster-scoped object in an ordinary namespace. client-go uses `default`, too.
-    let namespace = Some(&*object.name.namespace).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
-    let begin = cut(&object.name.name, MAX_NAME);
+    let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let begin = cut(object.name.as_deref().unwrap_or_default(), MAX_NAME);
     ApiEvent {
         metadata: ObjectMeta {
             // The same Event always gets the same name, also after a restart of the host.
             name: Some(format!("{}.{:016x}", begin.trim_end_matches(['.', '-']), hasher.finish())),
-            namespace: Some(namespace.to_owned()),
+            namespace: Some(namespace),
             ..Default::default()
         },
-        involved_object: ObjectReference {
-            api_version: Some(kind.api_version.clone()),
-            kind: Some(kind.kind.clone()),
-            name: Some(object.name.name.to_string()),
-            namespace: Some(object.name.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
-            uid: Some(object.uid.to_string()),
-            resource_version: Some(object.resource_version.to_string()),
-            ..Default::default()
-        },
+        involved_object: object,
         type_: Some(if event.warning { "Warning" } else { "Normal" }.to_owned()),
         reason: Some(cut(&event.reason, MAX_REASON)),
         message: Some(cut(&event.message, MAX_MESSAGE)),
@@ -252,7 +265,7 @@ mod tests {
     fn an_event_is_what_the_api_server_takes_however_long_its_parts_are() {
         let kind = KindRef::new("example.com/v1", "Web");
         let written = |object: &Object, message: &str| {
-            api_event(&kind, object, &Event::warning(&"R".repeat(200), message), Timestamp::UNIX_EPOCH)
+            api_event(reference(&kind, object), &Event::warning(&"R".repeat(200), message), Timestamp::UNIX_EPOCH)
         };
         for name in ["web".to_owned(), "w".repeat(253), format!("{}.-{}", "w".repeat(234), "w".repeat(17))] {
             let event = written(&Object::sample("ns", &name), &"ä".repeat(2000));

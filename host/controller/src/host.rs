@@ -255,6 +255,11 @@ impl Host {
         tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
     }
 
+    /// Records Events.
+    pub fn events(&self) -> &Recorder {
+        self.pipeline.events()
+    }
+
     /// The version of a plugin that is at work.
     pub fn active_plugin(&self, name: &str) -> Option<Arc<ActivePlugin>> {
         self.plugins.get(name)
@@ -324,7 +329,7 @@ impl Host {
         if tokio::time::timeout(self.config.grace, ended).await.is_err() {
             tracing::warn!("some reconciles did not end in time; the next host takes them up");
         }
-        if tokio::time::timeout(EVENTS_GRACE, self.pipeline.flush_events()).await.is_err() {
+        if tokio::time::timeout(EVENTS_GRACE, self.events().flush()).await.is_err() {
             tracing::warn!("some Events were not written in time");
         }
     }

@@ -9,9 +9,9 @@ pub use self::{
     condition::Condition,
     json_text::JsonText,
     plugin::{
-        ConfigMapSource, Grants, IdentitySpec, KindGrant, KindName, LimitsSpec, LookupGrant, NamespaceSelector,
-        ObjectCounts, OciSource, Plugin, PluginSpec, PluginStatus, SelectorOperator, SelectorRequirement,
-        ServiceAccountNamespace, Source, TransparencyLog, VerificationSpec,
+        ConfigMapSource, Grants, IdentitySpec, KindGrant, KindName, LastError, LimitsSpec, LookupGrant,
+        NamespaceSelector, ObjectCounts, OciSource, Plugin, PluginSpec, PluginStatus, SelectorOperator,
+        SelectorRequirement, ServiceAccountNamespace, Source, TransparencyLog, VerificationSpec,
     },
     reading::{find_plugin, list_plugins, plugins, read_plugin},
 };

@@ -14,6 +14,12 @@ use super::{condition::Condition, json_text::JsonText};
 /// The names of objects, as the API server has them: a DNS subdomain.
 const NAME_PATTERN: &str = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
+/// The keys of labels: a name of at most 63 characters, after a DNS subdomain if need be.
+const LABEL_PATTERN: &str = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
+
+/// The values of labels.
+const LABEL_VALUE_PATTERN: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
+
 /// What to load and how.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -149,25 +155,34 @@ pub enum ServiceAccountNamespace {
 /// A label selector, as elsewhere in Kubernetes: all of it has to match.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.matchLabels) || self.matchLabels.all(key, size(key) <= 317 && \
+    key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
+    .message("a key of matchLabels is no label"))]
 pub struct NamespaceSelector {
     /// Labels and their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "label_values")]
     pub match_labels: BTreeMap<String, String>,
     /// Requirements on labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
     pub match_expressions: Vec<SelectorRequirement>,
 }
 
 /// A requirement on a label.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)")
+    .message("In and NotIn need values, Exists and DoesNotExist have none"))]
 pub struct SelectorRequirement {
     /// The label.
+    #[schemars(length(min = 1, max = 317), regex(pattern = LABEL_PATTERN))]
     pub key: String,
     /// What its value has to be.
     pub operator: SelectorOperator,
     /// The values, for `In` and `NotIn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 63), regex(pattern = LABEL_VALUE_PATTERN)))]
     pub values: Vec<String>,
 }
 
@@ -322,6 +337,24 @@ pub struct PluginStatus {
     /// The objects of its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectCounts>,
+    /// When the component that is or was at work last took over, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_swap_time: Option<String>,
+    /// What failed last. It stays when it has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<LastError>,
+}
+
+/// Why a plugin was not loaded.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastError {
+    /// One CamelCase word for programs.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Since when, as RFC 3339.
+    pub time: String,
 }
 
 /// A kind of objects.
@@ -344,6 +377,11 @@ pub struct ObjectCounts {
     pub ready: usize,
     /// Those that are stuck until somebody changes something.
     pub failing: usize,
+}
+
+fn label_values(_: &mut SchemaGenerator) -> Schema {
+    let value = json_schema!({"type": "string", "maxLength": 63, "pattern": LABEL_VALUE_PATTERN});
+    json_schema!({"type": "object", "maxProperties": 32, "additionalProperties": value})
 }
 
 fn any_json(_: &mut SchemaGenerator) -> Schema {

@@ -46,6 +46,7 @@ use self::{
     work_item::{Context, WorkItem},
 };
 use crate::{
+    events::Recorder,
     plugin::{ActivePlugin, Registry},
     queue::{Action, BACKOFF_FIRST, Key},
 };
@@ -139,9 +140,9 @@ impl Pipeline {
         expiry::action_until(action, lifetime)
     }
 
-    /// Sends all buffered Events to the API server.
-    pub async fn flush_events(&self) {
-        self.context.events.flush().await;
+    /// The recorder of Events.
+    pub fn events(&self) -> &Recorder {
+        &self.context.events
     }
 
     /// The number of objects of which anything is remembered.

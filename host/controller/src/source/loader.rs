@@ -63,6 +63,11 @@ impl Prepared {
         &self.manifest().reconciles
     }
 
+    /// Its digest, in hexadecimal digits.
+    pub fn digest(&self) -> &str {
+        self.plugin.digest()
+    }
+
     fn manifest(&self) -> &Manifest {
         self.plugin.manifest()
     }
@@ -202,26 +207,31 @@ impl Loader {
         Ok(())
     }
 
-    /// Has what a source has loaded go on with what is said of it now: its source does not give what is asked for, and what it may do must
-    /// not wait for that. Its configuration stays, for it belongs to what is asked for.
+    /// Has what a source has loaded go on with what is said of it now.
     ///
     /// # Errors
     /// [`NotGranted`] if it asks for more than it may by now. It is taken from work.
-    pub fn restrict(&self, id: &SourceId, settings: PluginSettings) -> Result<(), NotGranted> {
-        let Some(loaded) = self.loaded(id) else { return Ok(()) };
-        let settings = PluginSettings { config: loaded.settings.config.clone(), ..settings };
-        if loaded.settings == settings {
-            return Ok(());
-        }
+    pub fn settle(&self, id: &SourceId, settings: PluginSettings) -> Result<(), NotGranted> {
+        let Some(loaded) = self.loaded(id).filter(|loaded| loaded.settings != settings) else { return Ok(()) };
         if let Err(refused) = settings.grants.check(loaded.manifest()) {
             self.remove(id);
             return Err(refused);
         }
-        tracing::info!(source = %id, plugin = loaded.name(), "the plugin goes on as its Plugin says now");
+        tracing::info!(source = %id, plugin = loaded.name(), "the plugin goes on as is said of it now");
         let limits = settings.limits.of_calls(self.engine.limits().clone());
         let plugin = Arc::new(self.engine.limited(&loaded.plugin, limits));
         self.start(&mut self.lock(), id, Prepared { plugin, settings });
         Ok(())
+    }
+
+    /// The same where the source does not give what is asked for: what the plugin may do must not wait for that. Its configuration stays,
+    /// for it belongs to what is asked for.
+    ///
+    /// # Errors
+    /// As [`settle`](Self::settle).
+    pub fn restrict(&self, id: &SourceId, settings: PluginSettings) -> Result<(), NotGranted> {
+        let config = self.loaded(id).and_then(|loaded| loaded.settings.config.clone());
+        self.settle(id, PluginSettings { config, ..settings })
     }
 
     fn start(&self, all: &mut Loaded, id: &SourceId, prepared: Prepared) {
@@ -259,7 +269,7 @@ impl Loader {
 
     /// Whether this component with these settings is what the source has loaded.
     pub fn has(&self, id: &SourceId, digest: &str, settings: &PluginSettings) -> bool {
-        self.lock().get(id).is_some_and(|loaded| loaded.plugin.digest() == digest && loaded.settings == *settings)
+        self.lock().get(id).is_some_and(|loaded| loaded.digest() == digest && loaded.settings == *settings)
     }
 
     /// Takes what a source has loaded from work. Returns whether there was anything.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::status::Load;
+use crate::api::VerificationSpec;
 
 /// How long a first failure that may pass is left alone. Each further one in a row is left alone for twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
@@ -17,6 +18,8 @@ pub struct Known {
     pub load: Load,
     /// The digest of the manifest that its tag stood for at that time; none if it has no tag, or if that is not known.
     pub tag: Option<String>,
+    /// What had to be verified of the component that is at work.
+    pub verification: Option<VerificationSpec>,
     /// The loader's changes at that time, if another plugin was in the way.
     pub blocked_at: Option<u64>,
     looked_at: Instant,
@@ -36,11 +39,12 @@ pub enum Due {
 impl Known {
     /// What was found at a time, after what was found before.
     pub fn new(load: Load, now: Instant, before: Option<&Self>) -> Self {
-        let failures = match &load {
-            Load::Failed { is_passing: true, .. } => before.map_or(0, |before| before.failures).saturating_add(1),
-            _ => 0,
+        let failures = match load.may_pass() {
+            true => before.map_or(0, |before| before.failures).saturating_add(1),
+            false => 0,
         };
-        Self { load, tag: None, blocked_at: None, looked_at: now, failures }
+        let verification = before.and_then(|before| before.verification.clone());
+        Self { load, tag: None, verification, blocked_at: None, looked_at: now, failures }
     }
 
     /// It is asked for something else, or its source has changed: what failed before says nothing any more.
@@ -61,7 +65,7 @@ impl Known {
     /// What is worth a look by now, if anything is. `period`: how often the tag is looked up; none if it has none.
     pub fn is_due(&self, now: Instant, period: Option<Duration>) -> Option<Due> {
         let since = now.saturating_duration_since(self.looked_at);
-        if matches!(self.load, Load::Failed { is_passing: true, .. }) {
+        if self.load.may_pass() {
             return (since >= self.pause()).then_some(Due::Source);
         }
         let due = if self.tag.is_some() { Due::Tag } else { Due::Source };
@@ -76,10 +80,10 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::status::Failure, *};
 
     fn failed(is_passing: bool) -> Load {
-        Load::Failed { reason: "Reason", message: String::new(), is_passing }
+        Load::Failed(Failure { reason: "Reason", message: String::new(), is_passing })
     }
 
     #[test]

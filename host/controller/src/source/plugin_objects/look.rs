@@ -59,6 +59,8 @@ pub struct Looked {
     pub tag: Option<String>,
     /// What was found.
     pub found: Found,
+    /// Whether it was found among the components that are kept, so that nobody has asked the source yet.
+    pub is_kept: bool,
 }
 
 /// The looks that go on, one for a `Plugin` at most.
@@ -93,8 +95,8 @@ impl Looks {
         }
         let (looker, name) = (looker.clone(), look.name.clone());
         let task = self.tasks.spawn(async move {
-            let (tag, found) = looker.look(&look).await;
-            (look.name, Looked { plugin: look.plugin, tag, found })
+            let looked = looker.look(&look).await;
+            (look.name, looked)
         });
         self.under_way.insert(name, UnderWay { task: task.id(), is_followed: false });
     }
@@ -124,31 +126,31 @@ impl Looks {
 }
 
 impl Looker {
-    /// What is found, and what the tag stands for.
-    async fn look(&self, look: &Look) -> (Option<String>, Found) {
+    async fn look(&self, look: &Look) -> Looked {
         let spec = &look.plugin.spec;
+        let looked = |tag, found| Looked { plugin: look.plugin.clone(), tag, found, is_kept: false };
         if spec.suspended {
-            return (None, Found::Suspended);
+            return looked(None, Found::Suspended);
         }
-        // A host that starts does not wait for sources. Later on they are asked, to tell what is wrong with them.
+        // A host that starts does not wait for sources. They are asked afterwards, to tell what is wrong with them.
         if self.loader.loaded(&look.id()).is_none()
             && let Some(component) = self.contents.read_kept(spec).await
         {
-            return (None, self.load(look, component).await);
+            return Looked { is_kept: true, ..looked(None, self.load(look, component).await) };
         }
         // Before the component is read: if the tag moves meanwhile, the next look finds that it stands for something else.
         let tag = match self.contents.resolve(&spec.source).await {
             Ok(tag) => tag,
-            Err(error) => return (None, Found::NoComponent(error)),
+            Err(error) => return looked(None, Found::NoComponent(error)),
         };
         if tag.is_some() && tag == look.tag {
-            return (tag, Found::Unchanged);
+            return looked(tag, Found::Unchanged);
         }
         let found = match self.contents.read(spec).await {
             Ok(component) => self.load(look, component).await,
             Err(error) => Found::NoComponent(error),
         };
-        (tag, found)
+        looked(tag, found)
     }
 
     async fn load(&self, look: &Look, component: Component) -> Found {

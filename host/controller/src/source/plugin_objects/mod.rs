@@ -48,7 +48,7 @@ use self::{
     content::{Component, ContentError, Contents, KeptComponents},
     known::{Due, Known},
     look::{Found, Look, Looked, Looker, Looks},
-    status::{AtWork, Load, Standing, status},
+    status::{AtWork, Failure, Load, Standing, status},
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
@@ -304,14 +304,21 @@ impl PluginObjects {
                     self.not_loaded(name, &error)
                 }
             },
-            Found::NoComponent(error) => of_content(&error),
+            Found::NoComponent(error) => self.without_source(&plugin, of_content(&error)),
             Found::NotLoaded(error) => self.not_loaded(name, &error),
         };
         let load = self.restrict(&plugin, load);
+        let is_loaded = load == Load::Loaded;
         let mut known = Known::new(load, now, self.known.get(name));
         (known.tag, known.blocked_at) = (looked.tag, blocked_at);
+        if is_loaded {
+            known.verification = plugin.spec.verification.clone();
+        }
         self.known.insert(name.to_owned(), known);
         self.report(name).await;
+        if looked.is_kept && is_loaded {
+            self.look_at(name, Due::Source);
+        }
         self.look_at_freed();
     }
 
@@ -366,20 +373,35 @@ impl PluginObjects {
         self.plugins.values().filter(had).find(is_to_come).map(|other| other.name_any())
     }
 
+    /// What is asked for by its digest and is at work needs no source.
+    fn without_source(&self, plugin: &Plugin, failure: Failure) -> Load {
+        let id = SourceId::Object(plugin.name_any());
+        let loader = &self.looker.loader;
+        let is_at_work = loader.loaded(&id).is_some_and(|loaded| is_named(&plugin.spec, loaded.digest()));
+        let known = self.known.get(&plugin.name_any());
+        if !is_at_work || known.is_none_or(|known| known.verification != plugin.spec.verification) {
+            return Load::Failed(failure);
+        }
+        match loader.settle(&id, self.settings(&plugin.spec)) {
+            Ok(()) => Load::WithoutSource(failure),
+            Err(refused) => self.not_loaded(&plugin.name_any(), &refused.into()),
+        }
+    }
+
     /// What failed to load leaves at work what was there before, within what the `Plugin` says now.
     fn restrict(&self, plugin: &Plugin, load: Load) -> Load {
-        let Load::Failed { reason, message, is_passing } = load else { return load };
+        let Load::Failed(failure) = load else { return load };
         let id = SourceId::Object(plugin.name_any());
         let message = match self.looker.loader.restrict(&id, self.settings(&plugin.spec)) {
-            Ok(()) => message,
-            Err(refused) => format!("{message}; the version that worked is stopped: {refused}"),
+            Ok(()) => failure.message,
+            Err(refused) => format!("{}; the version that worked is stopped: {refused}", failure.message),
         };
-        Load::Failed { reason, message, is_passing }
+        Load::Failed(Failure { message, ..failure })
     }
 
     fn not_loaded(&self, name: &str, error: &NotLoaded) -> Load {
         self.looker.loader.refused(&SourceId::Object(name.to_owned()), error);
-        Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() }
+        Load::Failed(Failure { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() })
     }
 
     /// One of those that existed when the host started has been looked at, or is gone.
@@ -431,6 +453,9 @@ impl PluginObjects {
         }
         match self.write(plugin, &wanted).await {
             Ok(()) => {
+                for event in status::events(&before, &wanted) {
+                    self.looker.loader.host().events().record_about(plugin.object_ref(&()), &event);
+                }
                 let mut written = Plugin::clone(plugin);
                 written.status = Some(wanted);
                 self.plugins.insert(name.to_owned(), written.into());
@@ -459,8 +484,13 @@ impl PluginObjects {
     }
 }
 
-fn of_content(error: &ContentError) -> Load {
-    Load::Failed { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() }
+fn of_content(error: &ContentError) -> Failure {
+    Failure { reason: error.reason(), message: error.to_string(), is_passing: error.is_passing() }
+}
+
+/// Whether a `Plugin` names this digest.
+fn is_named(spec: &PluginSpec, digest: &str) -> bool {
+    spec.digest.as_deref().and_then(|named| named.strip_prefix("sha256:")) == Some(digest)
 }
 
 /// What a `Plugin` says that its plugin may use.

@@ -4,13 +4,17 @@
 use jiff::Timestamp;
 
 use crate::{
-    api::{Condition, KindName, ObjectCounts, PluginStatus},
+    api::{Condition, KindName, LastError, ObjectCounts, PluginStatus},
     clock::api_time,
+    events::Event,
     pipeline::conditions::{READY, RECONCILING, STALLED, within_limit},
 };
 
 /// Condition: the component that the source has now is loaded.
 const LOADED: &str = "Loaded";
+
+/// The reason of a plugin that is suspended.
+const SUSPENDED: &str = "Suspended";
 
 /// Condition: it is not, and the version before goes on.
 const DEGRADED: &str = "Degraded";
@@ -22,15 +26,35 @@ pub enum Load {
     Loaded,
     /// It is suspended.
     Suspended,
+    /// Its component is at work, as asked for by its digest, and the source does not give it any more.
+    WithoutSource(Failure),
     /// It is not loaded.
-    Failed {
-        /// One word.
-        reason: &'static str,
-        /// A sentence.
-        message: String,
-        /// Whether it may pass without a change of the source.
-        is_passing: bool,
-    },
+    Failed(Failure),
+}
+
+/// What failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// One word.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+    /// Whether it may pass without a change of the source.
+    pub is_passing: bool,
+}
+
+impl Load {
+    /// Whether another try may help.
+    pub fn may_pass(&self) -> bool {
+        self.failure().is_some_and(|failure| failure.is_passing)
+    }
+
+    fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Loaded | Self::Suspended => None,
+            Self::WithoutSource(failure) | Self::Failed(failure) => Some(failure),
+        }
+    }
 }
 
 /// The version at work, as far as the status shows it.
@@ -78,11 +102,13 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
             observed_generation: generation,
         }
     };
+    let digest = at_work.map(|it| format!("sha256:{}", it.digest));
+    let is_swap = digest.is_some() && (digest != before.digest || before.last_swap_time.is_none());
     PluginStatus {
         observed_generation: generation,
         conditions: words(standing).into_iter().map(stamp).collect(),
         version: at_work.map(|it| it.version.clone()),
-        digest: at_work.map(|it| format!("sha256:{}", it.digest)),
+        digest,
         short_digest: at_work.map(|it| it.digest.chars().take(12).collect()),
         contract: at_work.map(|it| it.contract.clone()),
         // What was at work last: whoever uninstalls a plugin that is not at work has to know what it leaves behind.
@@ -90,7 +116,45 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         children: at_work.map_or_else(|| before.children.clone(), |it| it.children.clone()),
         finalizers: at_work.map_or_else(|| before.finalizers.clone(), |it| it.finalizers.clone()),
         objects: at_work.map(|it| it.objects),
+        last_swap_time: if is_swap { Some(api_time(now)) } else { before.last_swap_time.clone() },
+        last_error: last_error(&standing.load, before.last_error.as_ref(), now),
     }
+}
+
+/// What failed last, since it failed in this way.
+fn last_error(load: &Load, before: Option<&LastError>, now: Timestamp) -> Option<LastError> {
+    let Some(Failure { reason, message, .. }) = load.failure() else { return before.cloned() };
+    let message = within_limit(message);
+    match before.filter(|before| before.reason == *reason && before.message == message) {
+        Some(before) => Some(before.clone()),
+        None => Some(LastError { reason: (*reason).to_owned(), message, time: api_time(now) }),
+    }
+}
+
+/// The Events that tell of a change of the status: another version at work, or another reason why one is not loaded.
+pub fn events(before: &PluginStatus, after: &PluginStatus) -> Vec<Event> {
+    let mut events = Vec::new();
+    if let (Some(version), Some(digest)) = (&after.version, &after.short_digest)
+        && after.digest != before.digest
+    {
+        let instead =
+            before.version.as_ref().map(|before| format!(", instead of version {before}")).unwrap_or_default();
+        events.push(Event::normal("Loaded", &format!("version {version} ({digest}) is at work{instead}")));
+    }
+    // A new error, or the same one again after it had passed.
+    let has_failed = |status: &PluginStatus| {
+        let failed = |it: &Condition| match it.condition_type.as_str() {
+            LOADED => it.status == "False" && it.reason != SUSPENDED,
+            other => other == DEGRADED,
+        };
+        status.conditions.iter().any(failed)
+    };
+    if let Some(error) = after.last_error.as_ref().filter(|_| has_failed(after))
+        && (before.last_error.as_ref() != Some(error) || !has_failed(before))
+    {
+        events.push(Event::warning(&error.reason, &error.message));
+    }
+    events
 }
 
 /// A condition without its times.
@@ -109,19 +173,25 @@ fn words(standing: &Standing) -> Vec<Word> {
     match &standing.load {
         Load::Suspended => {
             let why = "spec.suspended is true; its objects stay as they are";
-            vec![word(READY, "False", "Suspended", why), word(LOADED, "False", "Suspended", why)]
+            vec![word(READY, "False", SUSPENDED, why), word(LOADED, "False", SUSPENDED, why)]
         }
-        Load::Failed { reason, message, is_passing } => failed(standing, reason, message, *is_passing),
-        Load::Loaded => {
-            let loaded = word(LOADED, "True", "Loaded", "");
-            let [ready, more] = at_work(standing.at_work.as_ref());
-            [Some(loaded), ready, more].into_iter().flatten().collect()
+        Load::Failed(failure) => failed(standing, failure),
+        Load::Loaded => loaded(standing).collect(),
+        Load::WithoutSource(Failure { reason, message, .. }) => {
+            let message =
+                format!("{message}; what is at work is what is asked for, and a host elsewhere could not load it");
+            loaded(standing).chain([word(DEGRADED, "True", reason, &message)]).collect()
         }
     }
 }
 
-fn failed(standing: &Standing, reason: &'static str, message: &str, is_passing: bool) -> Vec<Word> {
-    let more = if is_passing { RECONCILING } else { STALLED };
+fn loaded(standing: &Standing) -> impl Iterator<Item = Word> {
+    let [ready, more] = at_work(standing.at_work.as_ref());
+    [Some(word(LOADED, "True", "Loaded", "")), ready, more].into_iter().flatten()
+}
+
+fn failed(standing: &Standing, Failure { reason, message, is_passing }: &Failure) -> Vec<Word> {
+    let more = if *is_passing { RECONCILING } else { STALLED };
     let goes_on = standing.at_work.as_ref().map(|it| format!("{message}; version {} goes on", it.version));
     let mut words = vec![
         word(LOADED, "False", reason, message),
@@ -171,8 +241,7 @@ mod tests {
 
     #[test]
     fn conditions_say_what_became_of_a_plugin() {
-        let failed =
-            |is_passing| Load::Failed { reason: "DigestMismatch", message: "it is another".to_owned(), is_passing };
+        let failed = |is_passing| Failure { reason: "DigestMismatch", message: "it is another".to_owned(), is_passing };
         for (load, at_work, expected) in [
             (Load::Loaded, Some(at_work(&[])), &["Loaded=True:Loaded", "Ready=True:AtWork"][..]),
             (Load::Loaded, None, &["Loaded=True:Loaded", "Ready=False:Starting", "Reconciling=True:Starting"]),
@@ -183,12 +252,17 @@ mod tests {
             ),
             (Load::Suspended, None, &["Ready=False:Suspended", "Loaded=False:Suspended"]),
             (
-                failed(false),
+                Load::Failed(failed(false)),
                 None,
                 &["Loaded=False:DigestMismatch", "Ready=False:DigestMismatch", "Stalled=True:DigestMismatch"],
             ),
             (
-                failed(true),
+                Load::WithoutSource(failed(false)),
+                Some(at_work(&[])),
+                &["Loaded=True:Loaded", "Ready=True:AtWork", "Degraded=True:DigestMismatch"],
+            ),
+            (
+                Load::Failed(failed(true)),
                 Some(at_work(&[])),
                 &[
                     "Loaded=False:DigestMismatch",
@@ -200,6 +274,44 @@ mod tests {
         ] {
             assert_eq!(words_of(load.clone(), at_work), expected, "{load:?}");
         }
+    }
+
+    #[test]
+    fn events_tell_of_swaps_and_of_each_new_failure_once() {
+        let failed = |message: &str| {
+            Load::Failed(Failure { reason: "DigestMismatch", message: message.to_owned(), is_passing: false })
+        };
+        let next = AtWork { digest: "fedcba9876543210".to_owned(), version: "2.0.0".to_owned(), ..at_work(&[]) };
+        let mut before = PluginStatus::default();
+        let mut told = Vec::new();
+        for (hour, load, at_work) in [
+            (1, Load::Loaded, None),
+            (2, Load::Loaded, Some(at_work(&[]))),
+            (3, failed("one"), Some(at_work(&[]))),
+            (4, failed("one"), Some(at_work(&[]))),
+            (5, failed("two"), Some(at_work(&[]))),
+            (6, Load::Loaded, Some(next.clone())),
+            (7, Load::Suspended, None),
+            (8, Load::Loaded, Some(next)),
+        ] {
+            let now = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(hour);
+            let after = status(&Standing { load, at_work }, 1, &before, now);
+            told.extend(events(&before, &after).into_iter().map(|it| format!("{hour} {}: {}", it.reason, it.message)));
+            before = after;
+        }
+        let expected = [
+            "2 Loaded: version 1.0.0 (0123456789ab) is at work",
+            "3 DigestMismatch: one",
+            "5 DigestMismatch: two",
+            "6 Loaded: version 2.0.0 (fedcba987654) is at work, instead of version 1.0.0",
+            "8 Loaded: version 2.0.0 (fedcba987654) is at work",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(
+            before.last_error.map(|it| (it.message, it.time)),
+            Some(("two".to_owned(), "1970-01-01T05:00:00Z".to_owned()))
+        );
+        assert_eq!(before.last_swap_time.as_deref(), Some("1970-01-01T08:00:00Z"));
     }
 
     #[test]
