@@ -19,6 +19,9 @@ pub fn register(suite: &mut Suite) {
         children_in_order_go_in_the_reverse_order_with_their_object,
         children_in_order_go_in_the_reverse_order_when_no_longer_returned,
         children_in_order_go_though_the_plugin_has_no_answer,
+        children_in_order_go_though_the_plugin_is_gone,
+        children_in_order_go_by_a_host_that_has_never_seen_the_plugin,
+        a_plugin_that_comes_back_goes_on_with_its_objects,
     );
 }
 
@@ -94,10 +97,7 @@ async fn children_in_order_go_in_the_reverse_order_with_their_object(env: &mut T
     env.start(&["scripted"]).await?;
     chain_of_three(env).await?;
     hold(env, "second").await?;
-    env.namespace.delete("Scripted", "web").await?;
-    env.namespace.until_gone("ConfigMap", "third").await?;
-    second_goes_before_first(env).await?;
-    env.namespace.until_gone("Scripted", "web").await
+    go_in_reverse_order(env).await
 }
 
 async fn children_in_order_go_in_the_reverse_order_when_no_longer_returned(env: &mut TestEnv) -> Result<()> {
@@ -117,6 +117,48 @@ async fn children_in_order_go_though_the_plugin_has_no_answer(env: &mut TestEnv)
     // The object fits the plugin no more, but its children know their order.
     env.namespace.patch("Scripted", "web", json!({"spec": {"compute": "much"}})).await?;
     env.stalled("Scripted", "web", "Invalid").await?;
+    go_in_reverse_order(env).await
+}
+
+async fn children_in_order_go_though_the_plugin_is_gone(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    chain_of_three(env).await?;
+    hold(env, "second").await?;
+    remove_plugin(env).await?;
+    go_in_reverse_order(env).await
+}
+
+async fn children_in_order_go_by_a_host_that_has_never_seen_the_plugin(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    chain_of_three(env).await?;
+    hold(env, "second").await?;
+    env.host.kill().await?;
+    env.host.remove("scripted.wasm")?;
+    env.host.resume().await?;
+    go_in_reverse_order(env).await
+}
+
+/// While it is gone nothing happens to its objects, even to their children that are missing.
+async fn a_plugin_that_comes_back_goes_on_with_its_objects(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    chain_of_three(env).await?;
+    remove_plugin(env).await?;
+    env.namespace.delete("ConfigMap", "first").await?;
+    env.namespace.until_gone("ConfigMap", "first").await?;
+    env.metrics_at_rest().await?;
+    ensure!(env.namespace.get("ConfigMap", "first").await?.is_none(), "a child is created though the plugin is gone");
+    env.install("scripted")?;
+    env.namespace.until("ConfigMap", "first", "to be there again", |_| true).await?;
+    env.namespace.delete("Scripted", "web").await?;
+    env.namespace.until_gone("Scripted", "web").await
+}
+
+async fn remove_plugin(env: &TestEnv) -> Result<()> {
+    env.host.remove("scripted.wasm")?;
+    env.host.logged("plugin removed").await
+}
+
+async fn go_in_reverse_order(env: &TestEnv) -> Result<()> {
     env.namespace.delete("Scripted", "web").await?;
     env.namespace.until_gone("ConfigMap", "third").await?;
     second_goes_before_first(env).await?;

@@ -176,7 +176,7 @@ async fn the_finalizer_of_an_object_without_a_plugin_can_be_removed_by_hand(env:
     env.start(&["farewell"]).await?;
     env.namespace.apply(farewell(&[THEIRS])).await?;
     env.namespace.until("ConfigMap", "guest", "to be made", |_| true).await?;
-    std::fs::remove_file(env.host.plugins().join("farewell.wasm"))?;
+    env.host.remove("farewell.wasm")?;
     env.host.logged("plugin removed").await?;
     env.namespace.delete("Farewell", "guest").await?;
     let held = env.namespace.get("Farewell", "guest").await?.context("nothing held it")?;

@@ -178,7 +178,7 @@ async fn a_new_version_keeps_what_it_declares_alike(env: &mut TestEnv) -> Result
         Ok(Look::of(bucket && (count, observed) == (1.0, 0.0), (bucket, count, observed)))
     })
     .await?;
-    std::fs::remove_file(env.host.plugins().join("misbehaver.wasm"))?;
+    env.host.remove("misbehaver.wasm")?;
     eventually(PATIENCE, "the plugin's metrics to go", async || {
         let left = env.metrics().await?.families.into_keys().find(|name| name.starts_with("misbehaver_"));
         Ok(Look::of(left.is_none(), left))

@@ -193,6 +193,14 @@ impl Host {
         Ok(())
     }
 
+    /// Removes a plugin by its file name.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        Ok(std::fs::remove_file(self.plugins().join(name))?)
+    }
+
     /// The log since the last start.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()

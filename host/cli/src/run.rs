@@ -128,6 +128,7 @@ impl Run {
         tokio::select! {
             ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
             followed = or_never(directory.map(Directory::follow)) => followed?,
+            () = host.take_up_departed().then(|()| std::future::pending()) => {}
             () = or_never(objects.map(PluginObjects::follow)) => {}
         }
         tracing::info!("pilothouse ends");

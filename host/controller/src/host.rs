@@ -3,10 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -25,8 +22,9 @@ use crate::{
     identity::Identities,
     lookups::LookupIndex,
     metrics::Metrics,
+    observable::Observable,
     pipeline::{Pipeline, state::hot_loop::HotLoops, trigger::Trigger, work_item::Context},
-    plugin::{ActivePlugin, KindsRecord, PluginSettings, Registry, SelfCheck, StartingPlugins},
+    plugin::{ActivePlugin, KindsRecord, Leaver, PluginSettings, Presence, Registry, SelfCheck, StartingPlugins},
     queue::Queue,
     schema::SchemaCache,
 };
@@ -106,7 +104,7 @@ pub struct Loading(Arc<Host>);
 
 impl Drop for Loading {
     fn drop(&mut self) {
-        self.0.loading.fetch_sub(1, Ordering::AcqRel);
+        self.0.loading.update(|sources| *sources -= 1);
     }
 }
 
@@ -124,7 +122,7 @@ pub struct Host {
     rights: Arc<SelfCheck>,
     starting: Mutex<StartingPlugins>,
     /// How many sources are still loading the plugins that exist already.
-    loading: AtomicUsize,
+    loading: Observable<usize>,
 }
 
 impl Host {
@@ -160,14 +158,14 @@ impl Host {
             metrics,
             identities,
             starting: Mutex::default(),
-            loading: AtomicUsize::new(0),
+            loading: Observable::new(0),
         })
     }
 
     /// A source starts to load the plugins that exist already. The host is not ready until it is told the end of it, so that a
     /// rolling update keeps the previous host until this one has all plugins.
     pub fn begin_loading(self: &Arc<Self>) -> Loading {
-        self.loading.fetch_add(1, Ordering::AcqRel);
+        self.loading.update(|sources| *sources += 1);
         Loading(self.clone())
     }
 
@@ -185,7 +183,7 @@ impl Host {
     /// has that of [`HostConfig::plugin_configs`].
     pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>, settings: PluginSettings) {
         let name = reconciler.manifest().name.clone();
-        let (host, key) = (self.clone(), name.clone());
+        let (host, key, presence) = (self.clone(), name.clone(), settings.presence);
         // The lock is held until `begin`. Otherwise the task could call `finish` first, and the plugin would count as starting for
         // ever.
         let mut starting = self.starting();
@@ -199,15 +197,20 @@ impl Host {
                 "plugin at work"
             );
             let concurrency = plugin.concurrency;
-            host.metrics.plugin_started(manifest, concurrency.unwrap_or(host.config.concurrency));
-            host.queue.open(&manifest.name, concurrency);
             // One lock for all steps: `not_ready` would otherwise find a moment at which the plugin is neither starting nor active.
             let mut starting = host.starting();
+            if !host.has_room_for(&plugin) {
+                return starting.finish(&key);
+            }
+            if presence == Presence::AtWork {
+                host.metrics.plugin_started(manifest, concurrency.unwrap_or(host.config.concurrency));
+            }
+            host.queue.open(&manifest.name, concurrency);
             let plugin = host.plugins.start(plugin);
             host.trigger.plugin_started(&plugin);
             starting.finish(&key);
         });
-        starting.begin(name, task.abort_handle());
+        starting.begin(name, presence, task.abort_handle());
     }
 
     /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
@@ -215,6 +218,11 @@ impl Host {
         let of_command_line = || self.config.plugin_configs.get(&reconciler.manifest().name).cloned();
         settings.config = settings.config.or_else(of_command_line);
         let mut plugin = ActivePlugin::new(reconciler, settings, &self.caches);
+        if plugin.presence == Presence::Departed {
+            plugin.until_ready().await;
+            self.config.fence.until_open().await;
+            return plugin;
+        }
         if self.config.rights_check == RightsCheck::AtStart {
             self.rights.start(&plugin);
         }
@@ -229,7 +237,11 @@ impl Host {
         // While the record waits for the fence, the caches fill. So a standby host can take over at once.
         let record = async {
             self.config.fence.until_open().await;
-            self.record.add(&reconciles, &children).await
+            let former = self.record.add(&reconciles, &children).await;
+            if plugin.manifest().orders_children {
+                self.record.add_leaver(&Leaver::of(&plugin)).await;
+            }
+            former
         };
         let ((), former, ()) = tokio::join!(caches, record, plugin.log_missing_kinds());
         plugin.watch_former(&former, &self.caches);
@@ -244,15 +256,59 @@ impl Host {
         plugin
     }
 
+    /// Whether there is room for a plugin: one that is gone makes room for another one of its kind.
+    fn has_room_for(&self, plugin: &ActivePlugin) -> bool {
+        let is_same_kind = |other: &&Arc<ActivePlugin>| {
+            other.name != plugin.name && other.objects.kind().is_same_kind(plugin.objects.kind())
+        };
+        let all = self.plugins.all();
+        for other in all.iter().filter(is_same_kind) {
+            match (plugin.presence, other.presence) {
+                (Presence::Departed, _) => return false,
+                (Presence::AtWork, Presence::Departed) => self.stop(&other.name),
+                (Presence::AtWork, Presence::AtWork) => {}
+            }
+        }
+        true
+    }
+
+    /// A plugin is gone. Its objects and their children stay as they are; those that are deleted lose their children in their order.
+    pub fn depart(self: &Arc<Self>, name: &str) {
+        let leaving = self.plugins.get(name).filter(|plugin| plugin.presence == Presence::AtWork);
+        self.remove(name);
+        if let Some(plugin) = leaving.filter(|plugin| plugin.manifest().orders_children) {
+            let (departed, settings) = Leaver::of(&plugin).departed(plugin.child_kinds().cloned());
+            self.install(departed, settings);
+        }
+    }
+
+    /// Looks after what plugins have left behind that this host has never seen, once those that exist are loaded. Resolves when that has
+    /// begun.
+    pub async fn take_up_departed(self: &Arc<Self>) {
+        self.loading.wait_for(|sources| *sources == 0).await;
+        self.config.fence.until_open().await;
+        for (leaver, children) in self.record.leavers().await {
+            let is_same = |plugin: &Arc<ActivePlugin>| plugin.objects.kind().is_same_kind(&leaver.reconciles());
+            if !self.starting().has(&leaver.plugin) && !self.plugins.all().iter().any(is_same) {
+                let (departed, settings) = leaver.departed(children);
+                self.install(departed, settings);
+            }
+        }
+    }
+
     /// Removes a plugin. Its objects and their children stay as they are.
     pub fn remove(&self, name: &str) {
         self.starting().cancel(name);
+        self.stop(name);
+        tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
+    }
+
+    fn stop(&self, name: &str) {
         // Before the states are forgotten: a reconcile that ends after this does not put its state back.
         self.plugins.stop(name);
         self.trigger.plugin_stopped(name);
         self.pipeline.forget_plugin(name);
         self.metrics.plugin_stopped(name);
-        tracing::info!(plugin = name, "plugin removed; its objects stay as they are");
     }
 
     /// Records Events.
@@ -272,12 +328,12 @@ impl Host {
 
     /// The reasons why the host is not ready; empty if it is.
     pub fn not_ready(&self) -> Vec<String> {
-        let (starting, plugins) = (self.starting(), self.plugins.all());
+        let (starting, plugins) = (self.starting(), self.plugins.at_work());
         // A host that is not the leader is ready as soon as its plugins stand by.
         let not_ready = if self.config.fence.is_open() { starting.names() } else { starting.waiting_for_caches() };
         let mut reasons: Vec<_> = not_ready.iter().map(|name| format!("plugin '{name}' is starting")).collect();
         reasons.extend(self.record.problem());
-        let loading = self.loading.load(Ordering::Acquire) > 0;
+        let loading = self.loading.get() > 0;
         reasons.extend(loading.then(|| "plugins are being loaded".to_owned()));
         if self.config.needs_plugin && !loading && starting.names().is_empty() && plugins.is_empty() {
             reasons.push("no plugin is loaded".to_owned());

@@ -36,6 +36,12 @@ impl<T: Clone> Observable<T> {
         }
     }
 
+    /// Changes the value, and wakes those who wait.
+    pub fn update(&self, change: impl FnOnce(&mut T)) {
+        change(&mut self.lock());
+        self.changed.notify_waiters();
+    }
+
     /// Waits until the value satisfies a condition.
     pub async fn wait_for(&self, mut condition: impl FnMut(&T) -> bool) {
         loop {

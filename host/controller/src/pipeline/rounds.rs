@@ -56,6 +56,7 @@ use super::{
 use crate::{
     events::Event,
     object::{Object, describe},
+    plugin::Presence,
     queue::{Action, delay_after},
 };
 
@@ -213,6 +214,12 @@ impl Rounds<'_> {
         if let Some(why) = not_ours(object, manifest, item.plugin.serves(&object.name.namespace)) {
             tracing::debug!("{why}; left alone");
             return ControlFlow::Break(RoundEnd::finished(Action::AwaitChange));
+        }
+        if item.plugin.presence == Presence::Departed {
+            return ControlFlow::Break(match finalizer::next_step(object, manifest) {
+                FinalizerStep::TearDown => self.tear_down(state, observed).await,
+                _ => RoundEnd::finished(Action::AwaitChange),
+            });
         }
         // This comes before the check for changes, because an object expires without any change.
         if expiry::lifetime(object, manifest, item.context.clock.now()) == Lifetime::Over {

@@ -7,7 +7,7 @@ use std::{
 
 use pilothouse_engine::{ContractSeries, Lookup, Manifest, Reconciler, contract::KindRef};
 
-use super::{PluginSettings, called::Called, new_version::NewVersionWindow};
+use super::{PluginSettings, called::Called, new_version::NewVersionWindow, settings::Presence};
 use crate::{
     cache::{Caches, Informer, WatchScope, WatchState},
     identity::Account,
@@ -49,12 +49,14 @@ pub struct ActivePlugin {
     pub concurrency: Option<usize>,
     /// The namespaces that it works in; none for all.
     pub namespaces: Option<Arc<ServedNamespaces>>,
+    /// Whether it is there.
+    pub presence: Presence,
 }
 
 impl ActivePlugin {
     /// Starts the informers that a plugin needs, or shares those that run already.
     pub fn new(reconciler: Arc<dyn Reconciler>, settings: PluginSettings, caches: &Caches) -> Self {
-        let PluginSettings { config, grants: _, account, limits, namespaces } = settings;
+        let PluginSettings { config, grants: _, account, limits, namespaces, presence } = settings;
         let manifest = reconciler.manifest();
         let start_all = |kinds: &[KindRef], scope| {
             kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope))).collect::<BTreeMap<_, _>>()
@@ -77,6 +79,7 @@ impl ActivePlugin {
             account,
             concurrency: limits.concurrency,
             namespaces: namespaces.map(|selector| Arc::new(ServedNamespaces::follow(selector, caches))),
+            presence,
             reconciler,
         }
     }
@@ -145,6 +148,11 @@ impl ActivePlugin {
     /// Whether it reconciles objects of this namespace; empty for cluster-scoped objects.
     pub fn serves(&self, namespace: &str) -> bool {
         namespace.is_empty() || self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(namespace))
+    }
+
+    /// The kinds of which it may have children, with those of earlier versions.
+    pub fn child_kinds(&self) -> impl Iterator<Item = &KindRef> {
+        self.children.keys().chain(self.former.keys())
     }
 
     /// What the plugin declares.

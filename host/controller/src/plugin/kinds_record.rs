@@ -16,6 +16,7 @@ use kube::{
 use pilothouse_engine::contract::KindRef;
 use serde_json::json;
 
+use super::Leaver;
 use crate::{errors::chain, labels};
 
 /// Name of the ConfigMap.
@@ -52,6 +53,49 @@ impl KindsRecord {
                 Err(error) => self.pause(&error).await,
             }
         }
+    }
+
+    /// Notes what has to be known of a plugin when it is gone. Retries until the API server accepts it: without the note, a host that
+    /// starts without the plugin could not delete its children in their order.
+    pub async fn add_leaver(&self, leaver: &Leaver) {
+        while let Err(error) = self.try_add_leaver(leaver).await {
+            self.pause(&error).await;
+        }
+        self.replace_problem(None);
+    }
+
+    /// The plugins that were noted, with the kinds of which they may have children. Retries until the API server answers.
+    pub async fn leavers(&self) -> Vec<(Leaver, BTreeSet<KindRef>)> {
+        let data = loop {
+            match self.api.get_opt(NAME).await {
+                Ok(found) => break found.and_then(|found| found.data).unwrap_or_default(),
+                Err(error) => self.pause(&error).await,
+            }
+        };
+        self.replace_problem(None);
+        // Whatever somebody broke is left out, as in `parse`.
+        let leavers = data.values().filter_map(|text| serde_json::from_str::<Leaver>(text).ok());
+        let own = leavers.filter(|leaver| data.contains_key(&self.leaver_key(leaver)));
+        own.map(|leaver| {
+            let kinds = data.get(&self.key(&leaver.reconciles())).map(|text| parse(text)).unwrap_or_default();
+            (leaver, kinds)
+        })
+        .collect()
+    }
+
+    async fn try_add_leaver(&self, leaver: &Leaver) -> Result<(), kube::Error> {
+        let (key, text) = (self.leaver_key(leaver), json!(leaver).to_string());
+        let found = self.api.get_opt(NAME).await?.and_then(|found| found.data).unwrap_or_default();
+        if found.get(&key) == Some(&text) {
+            return Ok(());
+        }
+        let patch = Patch::Merge(json!({"data": {key: text}}));
+        self.api.patch(NAME, &PatchParams::default(), &patch).await.map(drop)
+    }
+
+    /// The key of a note.
+    fn leaver_key(&self, leaver: &Leaver) -> String {
+        format!("{}_leaver", self.key(&leaver.reconciles()))
     }
 
     /// Removes kinds without children. Retries until the API server accepts it.

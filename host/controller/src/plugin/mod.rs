@@ -11,6 +11,7 @@
 //! - At most one version of a plugin is active. The previous one stays active until the next one is ready.
 //! - An active version is immutable. A reconcile keeps the version that it started with.
 //! - No child of a kind is created before the kind is recorded, so children of a kind that a later version drops are still found.
+//! - The children of objects whose plugin is gone are deleted in their order all the same ([`Leaver`]).
 //! - In its first minute, a version that would leave many objects without children is held back ([`NewVersionWindow`]).
 //!
 //! # Caveats
@@ -19,6 +20,7 @@
 
 mod active;
 mod called;
+mod departed;
 mod grants;
 mod kinds_record;
 mod new_version;
@@ -31,11 +33,12 @@ mod starting;
 pub use self::{
     active::ActivePlugin,
     called::Called,
+    departed::Leaver,
     grants::{Grants, NotGranted, is_privileged, is_secret},
     kinds_record::KindsRecord,
     new_version::{FEW_OBJECTS, NewVersionVerdict, NewVersionWindow},
     registry::Registry,
     self_check::SelfCheck,
-    settings::{PluginLimits, PluginSettings},
+    settings::{PluginLimits, PluginSettings, Presence},
     starting::StartingPlugins,
 };

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use super::ActivePlugin;
+use super::{ActivePlugin, settings::Presence};
 
 /// The active plugins.
 #[derive(Default)]
@@ -18,9 +18,14 @@ impl Registry {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// All active plugins, in the order of their names.
+    /// All active plugins, in the order of their names, with those that are gone.
     pub fn all(&self) -> Vec<Arc<ActivePlugin>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The active plugins that are there.
+    pub fn at_work(&self) -> Vec<Arc<ActivePlugin>> {
+        self.all().into_iter().filter(|plugin| plugin.presence == Presence::AtWork).collect()
     }
 
     /// Activates a version in place of the one before.

@@ -48,4 +48,16 @@ pub struct PluginSettings {
     pub limits: PluginLimits,
     /// The namespaces whose objects it reconciles; none for all.
     pub namespaces: Option<Selector>,
+    /// Whether it is there.
+    pub presence: Presence,
+}
+
+/// Whether a plugin is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// It is.
+    #[default]
+    AtWork,
+    /// It is gone, and only the objects that it leaves behind are looked after.
+    Departed,
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use tokio::task::AbortHandle;
 
-use super::ActivePlugin;
+use super::{ActivePlugin, settings::Presence};
 use crate::cache::Informer;
 
 /// The starting plugins, by name.
@@ -14,14 +14,15 @@ pub struct StartingPlugins(HashMap<String, Start>);
 
 struct Start {
     task: AbortHandle,
+    presence: Presence,
     /// The informers that it cannot work without, once their caches are synced. A standby host is ready then.
     standby: Option<Vec<Arc<Informer>>>,
 }
 
 impl StartingPlugins {
     /// A version starts. It replaces a version of the same plugin that is still starting.
-    pub fn begin(&mut self, plugin: String, task: AbortHandle) {
-        if let Some(superseded) = self.0.insert(plugin, Start { task, standby: None }) {
+    pub fn begin(&mut self, plugin: String, presence: Presence, task: AbortHandle) {
+        if let Some(superseded) = self.0.insert(plugin, Start { task, presence, standby: None }) {
             superseded.task.abort();
         }
     }
@@ -45,15 +46,24 @@ impl StartingPlugins {
         }
     }
 
+    /// Whether a plugin of this name is starting.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// The plugins whose caches are not synced yet.
     pub fn waiting_for_caches(&self) -> Vec<String> {
-        let waiting = self.0.iter().filter(|(_, start)| start.standby.is_none());
+        let waiting = self.at_work().filter(|(_, start)| start.standby.is_none());
         waiting.map(|(name, _)| name.clone()).collect()
     }
 
-    /// All starting plugins.
+    /// All starting plugins. Nobody waits for what takes the place of one that is gone.
     pub fn names(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        self.at_work().map(|(name, _)| name.clone()).collect()
+    }
+
+    fn at_work(&self) -> impl Iterator<Item = (&String, &Start)> {
+        self.0.iter().filter(|(_, start)| start.presence == Presence::AtWork)
     }
 
     /// Whether a plugin on standby cannot work without this informer.

@@ -194,7 +194,7 @@ impl Loader {
         }
         let former = all.get(id).filter(|before| before.name() != prepared.name());
         if let Some(former) = former {
-            self.host.remove(former.name());
+            self.host.depart(former.name());
         }
         let (manifest, stats) = (prepared.manifest(), &prepared.plugin.stats);
         self.host.metrics().measurements.declare(manifest);
@@ -275,7 +275,7 @@ impl Loader {
     /// Takes what a source has loaded from work. Returns whether there was anything.
     pub fn remove(&self, id: &SourceId) -> bool {
         let Some(loaded) = self.lock().remove(id) else { return false };
-        self.host.remove(loaded.name());
+        self.host.depart(loaded.name());
         self.changes.fetch_add(1, Ordering::AcqRel);
         true
     }

@@ -63,7 +63,7 @@ use crate::{
         conditions::{READY, STALLED},
         lifecycle::finalizer,
     },
-    plugin::{ActivePlugin, Grants, PluginLimits, PluginSettings},
+    plugin::{ActivePlugin, Grants, PluginLimits, PluginSettings, Presence},
     readiness::is_true,
     selector::Selector,
 };
@@ -436,6 +436,7 @@ impl PluginObjects {
             account,
             limits: spec.limits.as_ref().map(limits).unwrap_or_default(),
             namespaces: spec.namespaces.as_ref().map(Selector::from),
+            presence: Presence::AtWork,
         }
     }
 
