@@ -40,9 +40,11 @@ phase "the example's own tests" example
 # Without them, the tests of real workers are skipped and say so.
 pytorch() { scripts/torch.sh || echo "there is none for this machine"; }
 tensorflow() { scripts/tensorflow.sh || echo "there is none for this machine"; }
+jax() { scripts/jax.sh || echo "there is none for this machine"; }
 
 phase "PyTorch" pytorch
 phase "TensorFlow" tensorflow
+phase "JAX" jax
 phase "control plane programs" "$target/debug/control-plane" fetch
 phase "unit, documentation and black-box tests" cargo test --locked --workspace --no-fail-fast
 echo "=== all $phases phases ok, $SECONDS s"

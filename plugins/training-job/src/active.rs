@@ -1,11 +1,11 @@
 //! A job that is neither finished nor suspended: checks what it waits for, creates its Pods, and carries out what is decided
 //! about them.
 
-use crate::api::{Phase, RestartScope, TrainingJobStatus};
+use crate::api::{Phase, ReplicaType, RestartScope, TrainingJobStatus};
 use crate::backoff::{disruptions, restart_delay};
 use crate::children::config_maps::{self, ConfigMap};
 use crate::children::pod_group::{Admission, admission, pod_group};
-use crate::children::{pod::PodTemplate, service};
+use crate::children::{mpi, pod::PodTemplate, service};
 use crate::decision::{CreationDelay, Decision, Restart, RestartReason, decide};
 use crate::finish::Finish;
 use crate::finished::expiration;
@@ -17,7 +17,7 @@ use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
 use crate::progress;
 use crate::replica_statuses::{Observation, summary};
-use crate::replicas::{ReplicaState, Replicas};
+use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
 use crate::time::Time;
 use pilothouse_pods::observed_pod::ObservedPod;
@@ -244,10 +244,14 @@ impl<'a> ActiveJob<'a> {
         let template = PodTemplate::of(self.job);
         let mut list = self.children_without_pods(&template)?;
         let mut staying = 0;
+        // A launcher that starts before its workers can reach none of them, and its failure would cost a restart.
+        let may_launch = replicas.workers().all(Replica::runs);
         for replica in &replicas.all {
             if replica.has_staying_pod() {
                 list.push(DesiredChild::kept("v1", "Pod", &replica.pod_name));
                 staying += 1;
+            } else if replica.id.replica_type == ReplicaType::Launcher && !may_launch {
+                continue;
             } else if replica.state == ReplicaState::Missing && delay.is_none() {
                 list.push(DesiredChild::created(template.pod(replica.id)));
             }
@@ -260,6 +264,7 @@ impl<'a> ActiveJob<'a> {
         let mut list = vec![DesiredChild::applied(service::service(self.job))];
         list.extend(config_maps::hyperparameters(self.job).map(DesiredChild::applied));
         list.extend(template.config_map().map(DesiredChild::applied));
+        list.extend(mpi::hostfile(self.job).map(DesiredChild::applied));
         list.extend(config_maps::snapshots(self.job, self.config_maps)?);
         // The host could not apply a PodGroup whose kind is gone, and the whole job would fail with it.
         if !matches!(admission(self.job)?, Admission::NotInstalled(_)) {

@@ -7,7 +7,7 @@ mod run_policy;
 mod status;
 mod storage;
 
-pub use distribution::{Elastic, Framework, GangScheduler, GangScheduling, SuccessPolicy};
+pub use distribution::{Elastic, Framework, GangScheduler, GangScheduling, Mpi, MpiImplementation, SuccessPolicy};
 pub use failure_policy::{
     ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailurePolicy, PodFailureRule,
 };
@@ -144,11 +144,11 @@ pub struct TrainingJobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_template: Option<Map<String, Value>>,
 
-    /// The port on which workers meet. Default: 29500 for pytorch, 2222 for tensorflow.
+    /// The port on which workers meet. Default: 29500 for pytorch, 2222 for tensorflow, 6666 for jax; for mpi the port of SSH, 22.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 65535)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u32>,
-    /// How many processes run in each worker (pytorch). Default: one per GPU.
+    /// How many processes run in each worker (pytorch, mpi). Default: one per GPU.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 64)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nproc_per_node: Option<u32>,
@@ -157,15 +157,19 @@ pub struct TrainingJobSpec {
     #[cfg_attr(feature = "crd", schemars(range(max = 100)))]
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parameter_servers: u32,
-    /// How roles differ from the workers. A `chief` and an `evaluator` (tensorflow) exist if they are named here.
-    #[cfg_attr(feature = "crd", schemars(length(max = 4)))]
+    /// How roles differ from the workers. A `chief` and an `evaluator` (tensorflow) exist if they are named here; mpi has `worker` and
+    /// `launcher`.
+    #[cfg_attr(feature = "crd", schemars(length(max = 5)))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<Role>,
+    /// How the launcher reaches the workers (mpi, and required there). Workers run `sshd`, the launcher runs `command`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi: Option<Mpi>,
     /// Makes the number of workers elastic (pytorch): workers meet through torchrun's rendezvous and may join and leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elastic: Option<Elastic>,
-    /// When the job has succeeded. Default: `ChiefWorker` for tensorflow, `AllWorkers` for pytorch; an elastic job has
-    /// succeeded as soon as one worker has.
+    /// When the job has succeeded. Default: `ChiefWorker` for tensorflow, `AllWorkers` for pytorch and jax; an elastic job has
+    /// succeeded as soon as one worker has, and one of mpi when its launcher has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_policy: Option<SuccessPolicy>,
     /// Starts either all workers or none, by a scheduler that supports it.

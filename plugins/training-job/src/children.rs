@@ -3,7 +3,9 @@
 
 pub mod config_maps;
 pub mod environment;
+mod jax;
 pub mod labels;
+pub mod mpi;
 pub mod pod;
 pub mod pod_group;
 pub mod pod_template;

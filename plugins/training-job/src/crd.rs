@@ -101,8 +101,18 @@ fn spec_rules() -> Value {
             message: "parameterServers is for framework tensorflow only",
         },
         Rule {
-            expression: "self.framework == 'tensorflow' || !has(self.roles) || size(self.roles) == 0",
-            message: "roles is for framework tensorflow only",
+            expression: "!has(self.roles) || self.roles.all(role, self.framework == 'tensorflow' ? role.name != 'launcher' : \
+                         self.framework == 'mpi' && (role.name == 'worker' || role.name == 'launcher'))",
+            message: "roles are those of the framework: worker, ps, chief and evaluator for tensorflow, worker and launcher for \
+                      mpi, none for the others",
+        },
+        Rule {
+            expression: "has(self.mpi) == (self.framework == 'mpi')",
+            message: "mpi is for framework mpi only, and required there",
+        },
+        Rule {
+            expression: "self.framework != 'mpi' || !has(self.successPolicy) || self.successPolicy != 'AllWorkers'",
+            message: "workers of framework mpi never end by themselves, so successPolicy cannot be AllWorkers",
         },
         Rule {
             expression: "!has(self.elastic) || self.framework == 'pytorch'",

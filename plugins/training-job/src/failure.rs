@@ -67,7 +67,7 @@ pub fn treatment(job: &Job<'_>, pod: &ObservedPod) -> Treatment {
 /// may anywhere. Without a parameter server, no worker gets on.
 pub fn is_decisive(job: &Job<'_>, replica: &Replica<'_>) -> bool {
     match replica.id.replica_type {
-        ReplicaType::ParameterServer | ReplicaType::Chief => true,
+        ReplicaType::ParameterServer | ReplicaType::Chief | ReplicaType::Launcher => true,
         ReplicaType::Evaluator => false,
         ReplicaType::Worker => {
             (job.chief() == replica.id && job.success_rule() == SuccessRule::Chief) || !job.tolerates_failed_workers()

@@ -4,6 +4,7 @@ use crate::api::{
     CleanPodPolicy, Framework, HangAction, PodFailureRule, ReplicaType, RestartPolicy, RestartScope, Role, RunPolicy,
     SuccessPolicy, TrainingJob, TrainingJobSpec,
 };
+use crate::children::mpi::SSH_PORT;
 use crate::fingerprint::fingerprint;
 use crate::restart_policy::{pod_restart_policy, restart_policy, restart_scope};
 
@@ -66,6 +67,7 @@ impl<'o> Job<'o> {
             ReplicaType::Worker => self.spec.workers,
             ReplicaType::ParameterServer => self.spec.parameter_servers,
             ReplicaType::Chief | ReplicaType::Evaluator => u32::from(self.role(replica_type).is_some()),
+            ReplicaType::Launcher => u32::from(self.spec.framework == Framework::Mpi),
         }
     }
 
@@ -79,20 +81,22 @@ impl<'o> Job<'o> {
         self.spec.roles.iter().find(|role| role.name == replica_type)
     }
 
-    /// How many GPUs each replica of a role has. Parameter servers compute nothing, nor does a chief that coordinates them.
+    /// How many GPUs each replica of a role has. Parameter servers compute nothing, nor does a chief that coordinates them or a
+    /// launcher.
     pub fn gpus(&self, replica_type: ReplicaType) -> u32 {
         let default = match replica_type {
-            ReplicaType::ParameterServer => 0,
+            ReplicaType::ParameterServer | ReplicaType::Launcher => 0,
             ReplicaType::Chief if self.spec.parameter_servers > 0 => 0,
             _ => self.spec.gpu_per_worker,
         };
         self.role(replica_type).and_then(|role| role.gpus).unwrap_or(default)
     }
 
-    /// The replica that leads: the chief, or else worker 0.
+    /// The replica that leads: the chief or the launcher, or else worker 0.
     pub fn chief(&self) -> ReplicaId {
-        let has_chief = self.count(ReplicaType::Chief) > 0;
-        ReplicaId { replica_type: if has_chief { ReplicaType::Chief } else { ReplicaType::Worker }, index: 0 }
+        let leaders = [ReplicaType::Chief, ReplicaType::Launcher];
+        let leader = leaders.into_iter().find(|leader| self.count(*leader) > 0);
+        ReplicaId { replica_type: leader.unwrap_or(ReplicaType::Worker), index: 0 }
     }
 
     /// Whether workers go on when one of them is gone for good. Without parameter servers or elastic training, each waits for
@@ -107,6 +111,11 @@ impl<'o> Job<'o> {
         format!("{}-{}-{}", self.name, replica.replica_type.as_str(), replica.index)
     }
 
+    /// The name by which other replicas reach one.
+    pub fn host_name(&self, replica: ReplicaId) -> String {
+        format!("{}.{}", self.pod_name(replica), self.name)
+    }
+
     /// The name of a child that belongs to the job as a whole.
     pub fn child_name(&self, suffix: &str) -> String {
         format!("{}-{suffix}", self.name)
@@ -117,6 +126,8 @@ impl<'o> Job<'o> {
         self.spec.port.unwrap_or(match self.spec.framework {
             Framework::Pytorch => 29500,
             Framework::Tensorflow => 2222,
+            Framework::Jax => 6666,
+            Framework::Mpi => SSH_PORT,
         })
     }
 
@@ -193,16 +204,22 @@ impl<'o> Job<'o> {
 
     /// Which Pods are removed at the end.
     pub fn clean_pod_policy(&self) -> CleanPodPolicy {
-        self.run_policy(|policy| policy.clean_pod_policy).unwrap_or(CleanPodPolicy::None)
+        self.run_policy(|policy| policy.clean_pod_policy).unwrap_or(match self.spec.framework {
+            // Its workers wait for a launcher and never end by themselves.
+            Framework::Mpi => CleanPodPolicy::Running,
+            _ => CleanPodPolicy::None,
+        })
     }
 
     /// When the job has succeeded.
     pub fn success_rule(&self) -> SuccessRule {
         match (self.spec.success_policy, self.spec.framework) {
-            (Some(SuccessPolicy::ChiefWorker), _) | (None, Framework::Tensorflow) => SuccessRule::Chief,
+            (Some(SuccessPolicy::ChiefWorker), _) | (None, Framework::Tensorflow | Framework::Mpi) => {
+                SuccessRule::Chief
+            }
             (Some(SuccessPolicy::AllWorkers), _) => SuccessRule::All,
             (None, Framework::Pytorch) if self.spec.elastic.is_some() => SuccessRule::Any,
-            (None, Framework::Pytorch) => SuccessRule::All,
+            (None, Framework::Pytorch | Framework::Jax) => SuccessRule::All,
         }
     }
 

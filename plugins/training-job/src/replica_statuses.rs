@@ -38,6 +38,7 @@ impl Observation<'_> {
         status.parameter_server_statuses = self.statuses_of(ReplicaType::ParameterServer);
         status.chief_statuses = self.statuses_of(ReplicaType::Chief);
         status.evaluator_statuses = self.statuses_of(ReplicaType::Evaluator);
+        status.launcher_statuses = self.statuses_of(ReplicaType::Launcher);
         status.replicas = count(self.replicas.workers().filter(|worker| worker.has_staying_pod()).count());
         status.active = count(self.replicas.count_workers(ReplicaState::Running));
         status.succeeded = count(self.replicas.count_workers(ReplicaState::Succeeded));

@@ -6,8 +6,8 @@ use crate::api::{Framework, RestartPolicy, RestartScope, TrainingJobSpec};
 pub fn restart_policy(spec: &TrainingJobSpec) -> RestartPolicy {
     let given = spec.run_policy.as_ref().and_then(|policy| policy.restart_policy);
     given.unwrap_or(match spec.framework {
-        Framework::Pytorch => RestartPolicy::OnFailure,
         Framework::Tensorflow => RestartPolicy::Never,
+        Framework::Pytorch | Framework::Jax | Framework::Mpi => RestartPolicy::OnFailure,
     })
 }
 

@@ -1,10 +1,10 @@
 //! Finds mistakes in a job. The schema of the CRD refuses most of them earlier; this is for clusters with an older CRD, and for
 //! what a schema cannot express. Pure.
 
-use crate::api::{Framework, TrainingJobSpec};
+use crate::api::{Framework, ReplicaType, SuccessPolicy, TrainingJobSpec};
 use crate::children::{environment::RESERVED, pod, pod_template, volumes};
 use crate::job::Job;
-use crate::validation_error::{MAX_NAME_LENGTH, ValidationError};
+use crate::validation_error::{MAX_HOST_NAME_LENGTH, MAX_NAME_LENGTH, ValidationError};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -15,7 +15,7 @@ type Validation = Result<(), ValidationError>;
 /// # Errors
 /// The first mistake.
 pub fn validate(job: &Job<'_>) -> Validation {
-    name(job.name)?;
+    name(job)?;
     numbers(job.spec)?;
     container(job)?;
     distribution(job.spec)?;
@@ -27,8 +27,15 @@ fn refuse_if(is_wrong: bool, error: impl FnOnce() -> ValidationError) -> Validat
     if is_wrong { Err(error()) } else { Ok(()) }
 }
 
-fn name(name: &str) -> Validation {
-    refuse_if(name.len() > MAX_NAME_LENGTH, || ValidationError::NameTooLong { length: name.len() })?;
+/// The longest name of a job whose Pods all have valid host names.
+fn max_name_length(job: &Job<'_>) -> usize {
+    let suffixes = job.replicas().map(|replica| job.pod_name(replica).len().saturating_sub(job.name.len()));
+    MAX_NAME_LENGTH.min(MAX_HOST_NAME_LENGTH.saturating_sub(suffixes.max().unwrap_or_default()))
+}
+
+fn name(job: &Job<'_>) -> Validation {
+    let (name, max) = (job.name, max_name_length(job));
+    refuse_if(name.len() > max, || ValidationError::NameTooLong { length: name.len(), max })?;
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_service_name =
         name.bytes().all(is_allowed) && name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with('-');
@@ -68,19 +75,37 @@ fn distribution(spec: &TrainingJobSpec) -> Validation {
     refuse_if(spec.framework != Framework::Tensorflow && spec.parameter_servers > 0, || {
         ValidationError::ParameterServersNotSupported
     })?;
-    refuse_if(spec.framework != Framework::Tensorflow && !spec.roles.is_empty(), || {
-        ValidationError::RolesNotSupported
-    })?;
+    let framework = spec.framework;
     let mut roles = BTreeSet::new();
     for role in &spec.roles {
+        let (role_name, framework_name) = (role.name.as_str(), framework.as_str());
+        refuse_if(!has_role(framework, role.name), || ValidationError::RoleNotSupported(role_name, framework_name))?;
         let is_new = roles.insert(role.name);
         refuse_if(!is_new, || ValidationError::DuplicateRole(role.name.as_str()))?;
     }
+    mpi(spec)?;
     let Some(elastic) = &spec.elastic else { return Ok(()) };
     refuse_if(spec.framework != Framework::Pytorch, || ValidationError::ElasticNotSupported)?;
     let (workers, min, max) = (spec.workers, elastic.min_workers, elastic.max_workers);
     refuse_if(min == 0 || min > max, || ValidationError::InvalidElasticBounds)?;
     refuse_if(!(min..=max).contains(&workers), || ValidationError::OutsideElasticBounds { workers, min, max })
+}
+
+/// Whether jobs of a framework have replicas of a role, or may describe their workers as one.
+fn has_role(framework: Framework, role: ReplicaType) -> bool {
+    match framework {
+        Framework::Tensorflow => role != ReplicaType::Launcher,
+        Framework::Mpi => matches!(role, ReplicaType::Worker | ReplicaType::Launcher),
+        Framework::Pytorch | Framework::Jax => false,
+    }
+}
+
+fn mpi(spec: &TrainingJobSpec) -> Validation {
+    let is_mpi = spec.framework == Framework::Mpi;
+    refuse_if(is_mpi && spec.mpi.is_none(), || ValidationError::MissingMpi)?;
+    refuse_if(!is_mpi && spec.mpi.is_some(), || ValidationError::MpiNotSupported)?;
+    let waits_for_workers = spec.success_policy == Some(SuccessPolicy::AllWorkers);
+    refuse_if(is_mpi && waits_for_workers, || ValidationError::WorkersNeverSucceed)
 }
 
 fn storage(job: &Job<'_>) -> Validation {

@@ -5,14 +5,14 @@ use thiserror::Error;
 /// The longest name of a job, in characters. With `-worker-99` after it, it is still a valid host name.
 pub const MAX_NAME_LENGTH: usize = 53;
 
+/// The longest host name.
+pub const MAX_HOST_NAME_LENGTH: usize = 63;
+
 /// A mistake in a job that only its user can correct.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ValidationError {
-    #[error(
-        "metadata.name is {length} characters long; names of Pods are made of it, so it can have at most \
-         {MAX_NAME_LENGTH}"
-    )]
-    NameTooLong { length: usize },
+    #[error("metadata.name is {length} characters long; names of Pods are made of it, so it can have at most {max}")]
+    NameTooLong { length: usize, max: usize },
     #[error(
         "metadata.name '{0}' is the name of a Service, so it must begin with a letter and hold only lower-case letters, \
          digits and '-'"
@@ -34,8 +34,17 @@ pub enum ValidationError {
     ParameterServersNotSupported,
     #[error("spec.{0} is set by the job itself, which finds its Pods and tells them apart by it; remove it")]
     OwnField(String),
-    #[error("spec.roles is for framework tensorflow only; remove it")]
-    RolesNotSupported,
+    #[error("spec.roles names {0}, which framework {1} does not have; remove it")]
+    RoleNotSupported(&'static str, &'static str),
+    #[error("spec.mpi is missing; name the Secret with the SSH keys in spec.mpi.sshSecretName")]
+    MissingMpi,
+    #[error("spec.mpi is for framework mpi only; remove it")]
+    MpiNotSupported,
+    #[error(
+        "spec.successPolicy is AllWorkers, but workers of framework mpi never end by themselves; remove it, and the job succeeds \
+         with its launcher"
+    )]
+    WorkersNeverSucceed,
     #[error("spec.roles names {0} twice; keep one")]
     DuplicateRole(&'static str),
     #[error("spec.elastic is for framework pytorch only; remove it")]

@@ -16,7 +16,7 @@ pub fn register(suite: &mut Suite) {
     tests!(suite, each_example_is_taken_and_gets_its_pods);
 }
 
-/// The API server takes each of them and all of their Pods. They ask for more GPUs than there are here, so they do not stay.
+/// The API server takes each of them and all of their Pods. Most ask for more GPUs than there are here, so they do not stay.
 async fn each_example_is_taken_and_gets_its_pods(env: &mut TestEnv) -> Result<()> {
     env.start(&["training-job"]).await?;
     for name in ["imagenet", "checkpoints"] {
@@ -24,7 +24,7 @@ async fn each_example_is_taken_and_gets_its_pods(env: &mut TestEnv) -> Result<()
     }
     let guide = std::fs::read_to_string(artifacts::repository().join("docs/training-job.md"))?;
     let examples: Vec<_> = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    ensure!(examples.len() == 5, "{} examples", examples.len());
+    ensure!(examples.len() == 7, "{} examples", examples.len());
     let mut made = BTreeMap::new();
     for example in examples {
         let job: Value = serde_saphyr::from_str(example).with_context(|| example.to_owned())?;
@@ -36,8 +36,15 @@ async fn each_example_is_taken_and_gets_its_pods(env: &mut TestEnv) -> Result<()
         env.namespace.delete("TrainingJob", &name).await?;
         env.namespace.until_gone("TrainingJob", &name).await?;
     }
-    for pod in ["resnet-worker-3", "bert-worker-0", "resnet-tf-worker-1", "wide-deep-chief-0", "wide-deep-evaluator-0"]
-    {
+    for pod in [
+        "resnet-worker-3",
+        "bert-worker-0",
+        "resnet-tf-worker-1",
+        "wide-deep-chief-0",
+        "wide-deep-evaluator-0",
+        "gemma-worker-3",
+        "ocean-launcher-0",
+    ] {
         ensure!(made.contains_key(pod), "{pod} is not among {:?}", made.keys());
     }
     let container = &made["llama-worker-0"]["spec"]["containers"][0];

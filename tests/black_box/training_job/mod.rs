@@ -9,7 +9,9 @@ mod group_restart;
 mod guide;
 mod hangs;
 mod hundred;
+mod jax;
 mod managed;
+mod mpi;
 mod parameter_servers;
 mod phases;
 mod progress;
@@ -44,5 +46,7 @@ pub fn register(suite: &mut Suite) {
     managed::register(suite);
     snapshots::register(suite);
     rendezvous::register(suite);
+    jax::register(suite);
+    mpi::register(suite);
     tensorflow::register(suite);
 }

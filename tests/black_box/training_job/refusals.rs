@@ -25,7 +25,11 @@ pub fn register(suite: &mut Suite) {
 /// Invalid specs, and the words of their refusal.
 fn wrong() -> Vec<(Value, &'static str)> {
     vec![
-        (json!({"framework": "jax"}), "supported values: \"pytorch\", \"tensorflow\""),
+        (json!({"framework": "mxnet"}), "supported values: \"pytorch\", \"tensorflow\", \"jax\", \"mpi\""),
+        (json!({"framework": "mpi"}), "mpi is for framework mpi only, and required there"),
+        (json!({"mpi": {"sshSecretName": "keys"}}), "mpi is for framework mpi only, and required there"),
+        (json!({"roles": [{"name": "launcher"}]}), "roles are those of the framework"),
+        (json!({"framework": "jax", "roles": [{"name": "worker"}]}), "roles are those of the framework"),
         (json!({"workers": 0}), "should be greater than or equal to 1"),
         (json!({"workers": 101}), "should be less than or equal to 100"),
         (json!({"gpuPerWorker": 9}), "should be less than or equal to 8"),

@@ -107,7 +107,7 @@ fn hosts(pods: &[Value]) -> Result<tempfile::NamedTempFile> {
 }
 
 /// Runs a worker to its end with the environment of its Pod.
-async fn worker(python: &PathBuf, arguments: &[String], pod: &Value, pods: &[Value]) -> Result<Output> {
+pub async fn worker(python: &PathBuf, arguments: &[String], pod: &Value, pods: &[Value]) -> Result<Output> {
     let mut command = Command::new(python);
     command.args(arguments).env_clear().envs(mapped(environment(pod), pods));
     to_its_end(command).await
@@ -124,9 +124,9 @@ async fn to_its_end(mut command: Command) -> Result<Output> {
 }
 
 /// The environment with the loopback address in place of the names of Pods, which only the DNS of a cluster resolves.
-fn mapped<'a>(environment: BTreeMap<&'a str, &'a str>, pods: &[Value]) -> BTreeMap<&'a str, &'a str> {
+fn mapped<'a>(environment: BTreeMap<&'a str, &str>, pods: &[Value]) -> BTreeMap<&'a str, String> {
     let names: Vec<_> = pods.iter().map(address).collect();
-    let local = |value: &'a str| if names.iter().any(|name| *name == value) { "127.0.0.1" } else { value };
+    let local = |value: &str| names.iter().fold(value.to_owned(), |value, name| value.replace(name, "127.0.0.1"));
     environment.into_iter().map(|(name, value)| (name, local(value))).collect()
 }
 
@@ -136,7 +136,7 @@ fn address(pod: &Value) -> String {
     format!("{}.{}", word("hostname"), word("subdomain"))
 }
 
-fn all_joined(ended: &[Output], workers: usize) -> Result<()> {
+pub fn all_joined(ended: &[Output], workers: usize) -> Result<()> {
     let mut said = Vec::new();
     for Output { status, stdout, stderr } in ended {
         let (out, err) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));

@@ -13,6 +13,10 @@ pub enum Framework {
     Pytorch,
     /// TensorFlow: workers know each other from `TF_CONFIG`.
     Tensorflow,
+    /// JAX: workers meet at `JAX_COORDINATOR_ADDRESS`.
+    Jax,
+    /// MPI: a launcher starts processes on the workers by SSH.
+    Mpi,
 }
 
 impl Framework {
@@ -21,6 +25,8 @@ impl Framework {
         match self {
             Self::Pytorch => "pytorch",
             Self::Tensorflow => "tensorflow",
+            Self::Jax => "jax",
+            Self::Mpi => "mpi",
         }
     }
 }
@@ -33,6 +39,38 @@ pub enum SuccessPolicy {
     ChiefWorker,
     /// When all workers have succeeded.
     AllWorkers,
+}
+
+/// How the launcher of an MPI job reaches the workers.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Mpi {
+    /// A Secret of the type `kubernetes.io/ssh-auth` in the job's namespace, with the keys `ssh-privatekey` and `ssh-publickey`. It is
+    /// mounted in all Pods of the job and read by nobody else.
+    #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 253)))]
+    pub ssh_secret_name: String,
+    /// The home directory's `.ssh`, where the keys are mounted. Default: `/root/.ssh`.
+    #[cfg_attr(feature = "crd", schemars(length(max = 1024), regex(pattern = r"^(/[A-Za-z0-9._-]+)+$")))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssh_directory: Option<String>,
+    /// Whose `mpirun` the launcher runs. Default: `OpenMPI`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub implementation: Option<MpiImplementation>,
+}
+
+/// An implementation of MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+pub enum MpiImplementation {
+    /// Open MPI.
+    #[serde(rename = "OpenMPI")]
+    OpenMpi,
+    /// Intel MPI.
+    Intel,
+    /// MPICH and what is made of it.
+    #[serde(rename = "MPICH")]
+    Mpich,
 }
 
 /// The bounds within which the number of workers may change while the job runs.

@@ -22,6 +22,9 @@ pub enum ReplicaType {
     /// It evaluates checkpoints beside the training (tensorflow).
     #[serde(rename = "evaluator")]
     Evaluator,
+    /// It starts processes on the workers (mpi).
+    #[serde(rename = "launcher")]
+    Launcher,
 }
 
 /// A role: what its replicas have in the place of what all workers have.
@@ -35,7 +38,7 @@ pub struct Role {
     #[cfg_attr(feature = "crd", schemars(length(min = 1, max = 1024), regex(pattern = r"^\S+$")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// The command. Default: that of the workers.
+    /// The command. Default: `spec.command`; for the workers of an mpi job: `sshd`, which waits for the launcher.
     #[cfg_attr(feature = "crd", schemars(length(max = 128), inner(length(max = 16384))))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
@@ -46,7 +49,7 @@ pub struct Role {
     /// Compute resources. Default: those of the workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
-    /// How many GPUs each replica has. Default: `gpuPerWorker`; none for parameter servers, and for a chief beside them.
+    /// How many GPUs each replica has. Default: `gpuPerWorker`; none for parameter servers, for a chief beside them, and for a launcher.
     #[cfg_attr(feature = "crd", schemars(range(max = 8)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<u32>,
@@ -58,7 +61,7 @@ pub struct Role {
 
 impl ReplicaType {
     /// All, in the order in which a job lists its replicas.
-    pub const ALL: [Self; 4] = [Self::Worker, Self::ParameterServer, Self::Chief, Self::Evaluator];
+    pub const ALL: [Self; 5] = [Self::Worker, Self::ParameterServer, Self::Chief, Self::Evaluator, Self::Launcher];
 
     /// As it is in names and labels, and in `TF_CONFIG`.
     pub fn as_str(self) -> &'static str {
@@ -67,6 +70,7 @@ impl ReplicaType {
             Self::ParameterServer => "ps",
             Self::Chief => "chief",
             Self::Evaluator => "evaluator",
+            Self::Launcher => "launcher",
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunPolicy {
-    /// Which failures are retried. Default: `OnFailure` for pytorch, `Never` for tensorflow.
+    /// Which failures are retried. Default: `Never` for tensorflow, or else `OnFailure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_policy: Option<RestartPolicy>,
     /// What becomes of a Pod that has failed, by its exit code, its reason and its conditions. The first rule that fits counts;
@@ -57,7 +57,7 @@ pub struct RunPolicy {
     #[cfg_attr(feature = "crd", schemars(range(max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<u32>,
-    /// Which Pods are removed at the end. Default: `None`.
+    /// Which Pods are removed at the end. Default: `None`; for mpi, whose workers never end by themselves, `Running`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clean_pod_policy: Option<CleanPodPolicy>,
     /// Whether the job is suspended: its Pods are removed, and created again when this is unset.

@@ -35,6 +35,9 @@ pub struct TrainingJobStatus {
     /// The state of the evaluator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evaluator_statuses: Vec<WorkerStatus>,
+    /// The state of the launcher.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub launcher_statuses: Vec<WorkerStatus>,
     /// How many workers have a Pod.
     pub replicas: u32,
     /// How many workers run.
@@ -200,6 +203,8 @@ impl TrainingJobStatus {
 
     /// The statuses of all replicas but the workers.
     pub fn other_statuses(&self) -> impl Iterator<Item = &WorkerStatus> {
-        self.parameter_server_statuses.iter().chain(&self.chief_statuses).chain(&self.evaluator_statuses)
+        let of_tensorflow =
+            self.parameter_server_statuses.iter().chain(&self.chief_statuses).chain(&self.evaluator_statuses);
+        of_tensorflow.chain(&self.launcher_statuses)
     }
 }

@@ -1,7 +1,7 @@
 //! The environment variables of a replica: first those of the framework, then those that every job gets, then those of the
 //! user, who can therefore refer to all earlier ones. Where a name is set twice, the user's value wins.
 
-use super::{config_maps, pytorch, tensorflow::ClusterSpec, volumes};
+use super::{config_maps, jax, mpi, pytorch, tensorflow::ClusterSpec, volumes};
 use crate::api::Framework;
 use crate::job::{Job, ReplicaId};
 use pilothouse_pods::api::{EnvFrom, EnvVar};
@@ -10,12 +10,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Variables that tell workers apart or count them. Users cannot set them.
-pub const RESERVED: [&str; 8] = [
+pub const RESERVED: [&str; 11] = [
+    "JAX_NUM_PROCESSES",
+    "JAX_PROCESS_ID",
     "PET_MASTER_ADDR",
     "PET_MASTER_PORT",
     "PET_NNODES",
     "PET_NODE_RANK",
     "PET_NPROC_PER_NODE",
+    "PROCESS_ID",
     "RANK",
     "TF_CONFIG",
     "WORLD_SIZE",
@@ -51,6 +54,8 @@ impl Environment {
             (Framework::Pytorch, _) => pytorch::variables(job, replica.index),
             (Framework::Tensorflow, Some(cluster)) => cluster.variables(job, replica),
             (Framework::Tensorflow, None) => Vec::new(),
+            (Framework::Jax, _) => jax::variables(job, replica.index),
+            (Framework::Mpi, _) => mpi::variables(job, replica),
         };
         // Without it, Python holds log lines back in a buffer, and a killed worker loses its last ones.
         let unbuffered = variable("PYTHONUNBUFFERED", "1");

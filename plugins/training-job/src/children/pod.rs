@@ -1,7 +1,7 @@
 //! The Pod of a replica as it is created. Pods of a running job are kept as they are, so another version of this file changes none.
 
-use super::{environment, environment::Environment, labels, pod_template, volumes};
-use crate::api::{GangScheduler, ReplicaType};
+use super::{environment, environment::Environment, labels, mpi, pod_template, volumes};
+use crate::api::{Framework, GangScheduler, ReplicaType};
 use crate::fingerprint::ANNOTATION;
 use crate::job::{Job, ReplicaId};
 use pilothouse_pods::api::SecurityContext;
@@ -9,6 +9,7 @@ use pilothouse_pods::fields::set_unless_empty;
 use pilothouse_pods::security::{self, Capabilities};
 use pilothouse_pods::{gpu, volumes::Volumes};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// The annotation in which Volcano looks for the PodGroup of a Pod.
 const VOLCANO_POD_GROUP: &str = "scheduling.k8s.io/group-name";
@@ -92,21 +93,22 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
 /// What a replica runs.
 struct Program<'j> {
     image: &'j str,
-    command: &'j [String],
+    command: Cow<'j, [String]>,
     args: &'j [String],
 }
 
 impl<'j> Program<'j> {
-    /// That of its role, where the spec gives one, or else that of the workers.
+    /// That of its role, where the spec gives one, or else that of the job.
     fn of(job: &Job<'j>, replica_type: ReplicaType) -> Self {
         let (spec, role) = (job.spec, job.role(replica_type));
         let own_command = role.map(|role| role.command.as_slice()).filter(|command| !command.is_empty());
         let own_args = role.map(|role| role.args.as_slice()).filter(|args| !args.is_empty() || own_command.is_some());
-        Self {
-            image: role.and_then(|role| role.image.as_deref()).unwrap_or(&spec.image),
-            command: own_command.unwrap_or(&spec.command),
-            args: own_args.unwrap_or(&spec.args),
+        let image = role.and_then(|role| role.image.as_deref()).unwrap_or(&spec.image);
+        if spec.framework == Framework::Mpi && replica_type == ReplicaType::Worker && own_command.is_none() {
+            return Self { image, command: Cow::Owned(mpi::worker_command(job)), args: &[] };
         }
+        let command = Cow::Borrowed(own_command.unwrap_or(&spec.command));
+        Self { image, command, args: own_args.unwrap_or(&spec.args) }
     }
 }
 

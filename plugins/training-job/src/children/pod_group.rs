@@ -118,7 +118,9 @@ fn look_up<K: Kind + DeserializeOwned>(job: &Job<'_>) -> Result<PodGroup<K>, Err
 
 fn min_member(job: &Job<'_>, gang: &GangScheduling) -> u32 {
     let elastic = job.spec.elastic.as_ref();
-    let default = elastic.map_or(job.replica_count(), |elastic| elastic.min_workers);
+    // A launcher is created once the workers run, so they must not wait for it.
+    let all_at_first = job.replica_count() - job.count(ReplicaType::Launcher);
+    let default = elastic.map_or(all_at_first, |elastic| elastic.min_workers);
     gang.min_member.unwrap_or(default).min(job.replica_count())
 }
 

@@ -55,7 +55,7 @@ fn rendezvous(job: &Job<'_>, elastic: &Elastic, index: u32) -> Vec<Value> {
 
 /// The host name by which other workers reach worker 0.
 fn master_address(job: &Job<'_>) -> String {
-    format!("{}.{}", job.pod_name(ReplicaId::worker(0)), job.name)
+    job.host_name(ReplicaId::worker(0))
 }
 
 fn processes_per_worker(job: &Job<'_>) -> String {

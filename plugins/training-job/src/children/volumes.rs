@@ -1,6 +1,6 @@
 //! The volumes of a replica and where they are mounted. It says nothing of what is on them.
 
-use super::config_maps;
+use super::{config_maps, mpi};
 use crate::job::Job;
 use pilothouse_pods::volumes::Volumes;
 use serde_json::json;
@@ -32,6 +32,9 @@ pub fn of(job: &Job<'_>) -> Volumes {
         let name = config_maps::hyperparameters_name(job);
         let mount = json!({ "mountPath": HYPERPARAMETERS, "readOnly": true });
         all.add("hyperparameters", "configMap", json!({ "name": name }), mount);
+    }
+    if let Some(given) = &job.spec.mpi {
+        mpi::add_volumes(job, given, &mut all);
     }
     for (index, config_map) in job.spec.config_maps.iter().enumerate() {
         let snapshot = json!({ "name": config_maps::snapshot_name(job, &config_map.name) });

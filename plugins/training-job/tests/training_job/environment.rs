@@ -200,8 +200,32 @@ fn the_replicas_of_a_big_job_are_listed_in_one_config_map() -> Result<(), Error>
 }
 
 #[test]
+fn a_jax_worker_knows_the_coordinator_its_process_id_and_how_many_there_are() -> Result<(), Error> {
+    for (workers, port) in [(1, 6666), (2, 6666), (100, 1234)] {
+        let cluster = with_pods(&format!("framework: jax, workers: {workers}, gpuPerWorker: 8, port: {port}"))?;
+        for process in [0, workers - 1] {
+            let expected = [
+                ("COORDINATOR_ADDRESS", "mnist-worker-0.mnist".to_owned()),
+                ("COORDINATOR_PORT", port.to_string()),
+                ("JAX_COORDINATOR_ADDRESS", format!("mnist-worker-0.mnist:{port}")),
+                ("JAX_NUM_PROCESSES", workers.to_string()),
+                ("JAX_PROCESS_ID", process.to_string()),
+                ("NUM_PROCESSES", workers.to_string()),
+                ("PROCESS_ID", process.to_string()),
+                ("PYTHONUNBUFFERED", "1".to_owned()),
+            ];
+            let expected: BTreeMap<_, _> = expected.map(|(name, value)| (name.to_owned(), value)).into();
+            assert_eq!(environment(&cluster, &format!("mnist-worker-{process}"))?, expected, "{process} of {workers}");
+        }
+    }
+    let cluster = with_pods("framework: jax, workers: 1")?;
+    assert_eq!(cluster.child("Service", "mnist")?["spec"]["ports"][0]["port"], 6666);
+    Ok(())
+}
+
+#[test]
 fn every_job_has_its_checkpoint_dir_and_hyperparameters() -> Result<(), Error> {
-    for framework in ["pytorch", "tensorflow"] {
+    for framework in ["pytorch", "tensorflow", "jax"] {
         let cluster = with_pods(&format!(
             "framework: {framework}, workers: 2, checkpointDir: /ckpt/a/, \
              hyperparameters: {{learningRate: 0.001, optimizer: 'a$(RANK)', layers: [1, {{size: 2}}]}}"

@@ -13,6 +13,7 @@ mod guide;
 mod hangs;
 mod host_stops;
 mod manifest;
+mod mpi;
 mod phases;
 mod pod_template;
 mod preconditions;

@@ -9,7 +9,7 @@ use training_job::api::Phase;
 #[rustfmt::skip]
 const INVALID_SPECS: &[(&str, &str)] = &[
     ("framework: mxnet, workers: 1",
-        "the object does not fit this plugin: spec.framework: unknown variant `mxnet`, expected `pytorch` or `tensorflow`"),
+        "the object does not fit this plugin: spec.framework: unknown variant `mxnet`, expected one of `pytorch`, `tensorflow`, `jax`, `mpi`"),
     ("workers: many", "the object does not fit this plugin: spec.workers: invalid type: string \"many\", expected u32"),
     ("workers: -1", "the object does not fit this plugin: spec.workers: invalid value: integer `-1`, expected u32"),
     ("workers: 0", "spec.workers is 0; give 1 to 100"),
@@ -25,6 +25,18 @@ const INVALID_SPECS: &[(&str, &str)] = &[
     ("workers: 1, elastic: {minWorkers: 2, maxWorkers: 1}",
         "spec.elastic.minWorkers must be at least 1 and at most spec.elastic.maxWorkers"),
     ("workers: 5, elastic: {minWorkers: 1, maxWorkers: 4}", "spec.workers is 5, but spec.elastic allows 1 to 4"),
+    ("framework: mpi, workers: 1", "spec.mpi is missing; name the Secret with the SSH keys in spec.mpi.sshSecretName"),
+    ("framework: jax, workers: 1, mpi: {sshSecretName: a}", "spec.mpi is for framework mpi only; remove it"),
+    ("framework: mpi, workers: 1, mpi: {sshSecretName: a}, successPolicy: AllWorkers",
+        "spec.successPolicy is AllWorkers, but workers of framework mpi never end by themselves; remove it, and the job \
+         succeeds with its launcher"),
+    ("workers: 1, roles: [{name: worker}]", "spec.roles names worker, which framework pytorch does not have; remove it"),
+    ("framework: mpi, workers: 1, mpi: {sshSecretName: a}, roles: [{name: ps}]",
+        "spec.roles names ps, which framework mpi does not have; remove it"),
+    ("framework: tensorflow, workers: 1, roles: [{name: launcher}]",
+        "spec.roles names launcher, which framework tensorflow does not have; remove it"),
+    ("framework: jax, workers: 1, env: [{name: JAX_PROCESS_ID, value: '1'}]",
+        "spec.env sets JAX_PROCESS_ID, which tells workers apart and is set for each of them; remove it"),
     ("workers: 1, env: [{name: RANK, value: '1'}]",
         "spec.env sets RANK, which tells workers apart and is set for each of them; remove it"),
     ("workers: 1, env: [{name: PET_NNODES, value: '1'}]",
@@ -73,6 +85,31 @@ fn names_that_pods_cannot_have_are_refused() -> Result<(), Error> {
             (&Verdict::Invalid((*sentence).to_owned()), 0),
             "{name}"
         );
+    }
+    Ok(())
+}
+
+/// More of the spec, and the longest name whose Pods all have valid host names.
+const LONGEST_NAMES: &[(&str, usize)] = &[
+    ("framework: tensorflow, workers: 2", 53),
+    ("framework: tensorflow, workers: 2, roles: [{name: evaluator}]", 51),
+    ("framework: mpi, workers: 2, mpi: {sshSecretName: a}", 52),
+];
+
+#[test]
+fn a_role_with_a_long_name_leaves_less_for_the_job() -> Result<(), Error> {
+    for (spec, max) in LONGEST_NAMES {
+        for (length, is_taken) in [(*max, true), (max + 1, false)] {
+            let mut cluster = SimulatedCluster::running(spec)?;
+            cluster.job["metadata"]["name"] = json!("a".repeat(length));
+            cluster.reconcile_until_stable()?;
+            let sentence = format!(
+                "metadata.name is {length} characters long; names of Pods are made of it, so it can have at most {max}"
+            );
+            let expected = if is_taken { Verdict::Done } else { Verdict::Invalid(sentence) };
+            assert_eq!(cluster.verdict, expected, "{spec}: {length}");
+            assert!(!is_taken || cluster.pod_names().iter().all(|pod| pod.len() <= 63), "{:?}", cluster.pod_names());
+        }
     }
     Ok(())
 }

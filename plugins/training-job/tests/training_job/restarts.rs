@@ -17,7 +17,7 @@ const POLICIES: &[(&str, i32, bool)] = &[
 
 #[test]
 fn the_restart_policy_says_which_failures_are_retried() -> Result<(), Error> {
-    for framework in ["pytorch", "tensorflow"] {
+    for framework in ["pytorch", "tensorflow", "jax"] {
         for (policy, code, is_retried) in POLICIES {
             let spec = format!("framework: {framework}, workers: 2, runPolicy: {{restartPolicy: {policy}}}");
             let mut cluster = SimulatedCluster::running(&spec)?;
