@@ -3,7 +3,8 @@
 
 use std::{
     process::ExitCode,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, anyhow};
@@ -17,6 +18,12 @@ use crate::test_env::TestEnv;
 /// number of processors.
 const THREADS: usize = 6;
 
+/// How many heavy tests run at the same time: one of them often waits for its control plane or for time to pass.
+const HEAVY_AT_ONCE: usize = 2;
+
+/// The number of tests whose times are told at the end, the longest ones: who shortens the suite begins there.
+const LONGEST: usize = 20;
+
 /// All tests.
 pub struct Suite {
     trials: Vec<Trial>,
@@ -29,9 +36,21 @@ pub struct Suite {
 struct Shared {
     /// Every test holds it for reading. A timed test holds it for writing, so that it runs alone.
     machine: RwLock<()>,
-    /// Held by a heavy test, so that only one of them runs.
-    heavy: Mutex<()>,
+    /// How many heavy tests run.
+    heavy: Mutex<usize>,
+    heavy_ended: Condvar,
+    times: Mutex<Vec<Time>>,
     cluster: OnceLock<Result<Running>>,
+}
+
+/// A heavy test that runs.
+struct HeavyTest<'s>(&'s Shared);
+
+/// How long a test took, without the time in which it waited for others.
+struct Time {
+    test: String,
+    weight: Weight,
+    took: Duration,
 }
 
 /// The control plane and the runtime that it was started in.
@@ -48,7 +67,7 @@ macro_rules! tests {
 }
 pub(crate) use tests;
 
-/// Registers tests that load the machine for a long time, on control planes of their own. Only one of them runs at a time, beside
+/// Registers tests that load the machine for a long time, on control planes of their own. Few of them run at a time, beside
 /// light tests.
 macro_rules! heavy {
     ($suite:expr, $($test:ident),+ $(,)?) => {
@@ -91,13 +110,13 @@ impl Suite {
         let name = format!("{subject}::{name}");
         let (shared, test_name) = (self.shared.clone(), name.clone());
         let trial = move || {
-            let heavy = (weight == Weight::Heavy).then(|| shared.heavy.lock().unwrap_or_else(PoisonError::into_inner));
+            let heavy = (weight == Weight::Heavy).then(|| HeavyTest::begin(&shared));
             let result = if weight == Weight::Alone {
                 let _machine = shared.machine.write().unwrap_or_else(PoisonError::into_inner);
-                run_test(&shared, &test_name, test)
+                run_and_time(&shared, &test_name, weight, test)
             } else {
                 let _machine = shared.machine.read().unwrap_or_else(PoisonError::into_inner);
-                run_test(&shared, &test_name, test)
+                run_and_time(&shared, &test_name, weight, test)
             };
             drop(heavy);
             result.map_err(|error| Failed::from(format!("{error:#}")))
@@ -133,6 +152,9 @@ impl Suite {
         let mut arguments = Arguments::from_args();
         arguments.test_threads.get_or_insert(THREADS);
         let conclusion = libtest_mimic::run(&arguments, Self::spread(self.trials, self.heavy));
+        if !arguments.list {
+            self.shared.tell_times();
+        }
         let ended = Arc::into_inner(self.shared).context("a test still runs").and_then(Shared::end);
         match ended {
             Ok(()) => conclusion.exit_code(),
@@ -141,6 +163,23 @@ impl Suite {
                 ExitCode::FAILURE
             }
         }
+    }
+}
+
+impl<'s> HeavyTest<'s> {
+    /// Waits until there is room for it.
+    fn begin(shared: &'s Shared) -> Self {
+        let running = shared.heavy.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = shared.heavy_ended.wait_while(running, |running| *running >= HEAVY_AT_ONCE);
+        *wait.unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for HeavyTest<'_> {
+    fn drop(&mut self) {
+        *self.0.heavy.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.heavy_ended.notify_one();
     }
 }
 
@@ -157,6 +196,20 @@ impl Shared {
         }
     }
 
+    /// Tells how long the tests took: all of each weight together, and the longest of them.
+    fn tell_times(&self) {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.sort_by_key(|time| std::cmp::Reverse(time.took));
+        for (weight, what) in [(Weight::Alone, "alone"), (Weight::Heavy, "heavy"), (Weight::Light, "light")] {
+            let of_weight = || times.iter().filter(|time| time.weight == weight);
+            let all: Duration = of_weight().map(|time| time.took).sum();
+            eprintln!("{} tests, {what}: {:.0} s one after the other", of_weight().count(), all.as_secs_f64());
+        }
+        for Time { test, weight, took } in times.iter().take(LONGEST) {
+            eprintln!("{:6.1} s  {test} ({weight:?})", took.as_secs_f64());
+        }
+    }
+
     fn end(self) -> Result<()> {
         match self.cluster.into_inner() {
             Some(Ok(Running { cluster, runtime })) => {
@@ -167,6 +220,18 @@ impl Shared {
             Some(Err(_)) | None => Ok(()),
         }
     }
+}
+
+/// Runs one test, and keeps how long it took.
+fn run_and_time<F>(shared: &Shared, name: &str, weight: Weight, test: F) -> Result<()>
+where
+    F: AsyncFnOnce(&mut TestEnv) -> Result<()>,
+{
+    let start = Instant::now();
+    let result = run_test(shared, name, test);
+    let time = Time { test: name.to_owned(), weight, took: start.elapsed() };
+    shared.times.lock().unwrap_or_else(PoisonError::into_inner).push(time);
+    result
 }
 
 /// Runs one test in a runtime and a namespace of its own.

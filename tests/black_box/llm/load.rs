@@ -1,9 +1,11 @@
-//! Clients of a server of a model: each asks again as soon as it has its answer, of one ready server after the other.
+//! Clients of the servers of a model: each asks again as soon as it has its answer, through a balancer that leads it to the ready server
+//! with the fewest requests.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -28,11 +30,8 @@ pub struct Load {
 impl Load {
     /// Begins with so many clients.
     pub fn start(node: &Arc<Node>, model: &'static str, clients: usize) -> Self {
-        let answered = Arc::new(AtomicUsize::new(0));
-        let begin = |number| {
-            let (node, answered) = (node.clone(), answered.clone());
-            tokio::spawn(client(node, answered, model, number)).abort_handle()
-        };
+        let (answered, balancer) = (Arc::new(AtomicUsize::new(0)), Arc::new(Balancer::new(node.clone())));
+        let begin = |_| tokio::spawn(client(balancer.clone(), answered.clone(), model)).abort_handle();
         Self { clients: (0..clients).map(begin).collect(), answered }
     }
 
@@ -48,11 +47,49 @@ impl Drop for Load {
     }
 }
 
-async fn client(node: Arc<Node>, answered: Arc<AtomicUsize>, model: &str, first: usize) {
-    for turn in first.. {
-        let ready = node.ready();
-        let is_answered = match ready.get(turn % ready.len().max(1)) {
-            Some(server) => complete(server, model).await.is_ok(),
+/// Knows how many requests each server has. Clients that take one server after the other would end up in one queue: all of them wait at the
+/// server that is the slowest by a hair, however many there are.
+struct Balancer {
+    node: Arc<Node>,
+    requests: Mutex<BTreeMap<SocketAddr, usize>>,
+}
+
+/// A request at a server.
+struct Place<'b> {
+    balancer: &'b Balancer,
+    server: SocketAddr,
+}
+
+impl Balancer {
+    fn new(node: Arc<Node>) -> Self {
+        Self { node, requests: Mutex::default() }
+    }
+
+    /// A place at the ready server with the fewest requests.
+    fn place(&self) -> Option<Place<'_>> {
+        let mut requests = self.requests();
+        let server = self.node.ready().into_iter().min_by_key(|server| requests.get(server).copied())?;
+        *requests.entry(server).or_default() += 1;
+        Some(Place { balancer: self, server })
+    }
+
+    fn requests(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, usize>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(requests) = self.balancer.requests().get_mut(&self.server) {
+            *requests -= 1;
+        }
+    }
+}
+
+async fn client(balancer: Arc<Balancer>, answered: Arc<AtomicUsize>, model: &str) {
+    loop {
+        let is_answered = match balancer.place() {
+            Some(place) => complete(&place.server, model).await.is_ok(),
             None => false,
         };
         if is_answered {
