@@ -79,6 +79,26 @@ pub const LWS_CONTROLLER: Program = Program { module: LWS, package: "./cmd", nam
 const LWS: Module =
     Module { path: "sigs.k8s.io/lws", version: "v0.9.0", sum: "h1:DcJCgxjjoGOx//QHZkeKpyiblxYq70aCRZNYSfykWyI=" };
 
+/// Volcano's PodGroup.
+pub const VOLCANO_POD_GROUP: File = File {
+    module: Module {
+        path: "volcano.sh/volcano",
+        version: "v1.10.0",
+        sum: "h1:+GzQinGgeV0j58WpWpxByOXgF+YfUPW55zghM8GqjF0=",
+    },
+    path: "config/crd/volcano/bases/scheduling.volcano.sh_podgroups.yaml",
+};
+
+/// The PodGroup of the coscheduling plugin of scheduler-plugins.
+pub const COSCHEDULING_POD_GROUP: File = File {
+    module: Module {
+        path: "sigs.k8s.io/scheduler-plugins",
+        version: "v0.30.6",
+        sum: "h1:P4pViMVoyVNHWmkG96UtJ4LvxkUIeenIUKLZd09vDyw=",
+    },
+    path: "config/crd/bases/scheduling.x-k8s.io_podgroups.yaml",
+};
+
 /// The registry of the distribution project.
 pub const REGISTRY: Program = Program {
     module: Module {

@@ -1,11 +1,14 @@
-//! Gang scheduling: a missing kind of the scheduler is reported, and a job waits until the scheduler admits its group. One test
-//! only, because it installs a kind for all tests.
+//! Gang scheduling, with the schedulers' own kinds: a missing kind is reported, and a job waits until its scheduler admits its group. One
+//! test for each scheduler, because it installs a kind for all tests.
 
 use anyhow::{Result, ensure};
-use kube::api::{Patch, PatchParams};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, GroupVersionKind},
+};
 use pilothouse_tests::{
-    artifacts,
     cluster::{condition, install_crd},
+    third_party::{COSCHEDULING_POD_GROUP, File, VOLCANO_POD_GROUP},
 };
 use serde_json::{Value, json};
 
@@ -16,7 +19,11 @@ use crate::{
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_gang_waits_for_its_scheduler_and_then_for_admission);
+    tests!(
+        suite,
+        a_gang_waits_for_its_scheduler_and_then_for_admission,
+        a_gang_of_scheduler_plugins_starts_with_its_group,
+    );
 }
 
 /// The simulated node only knows the default scheduler, so the job names that instead of Volcano's.
@@ -25,14 +32,7 @@ async fn a_gang_waits_for_its_scheduler_and_then_for_admission(env: &mut TestEnv
     let gang = json!({"scheduler": "volcano", "schedulerName": "default-scheduler", "queue": "research"});
     let resources = json!({"requests": {"cpu": "500m"}});
     env.namespace.apply(job(json!({"workers": 3, "gangScheduling": gang, "resources": resources}))).await?;
-    let reported = waits(env, JOB, "GangSchedulerNotInstalled").await?;
-    let message = condition(&reported, "Ready")["message"].to_string();
-    ensure!(message.contains("scheduling.volcano.sh/v1beta1 PodGroup"), "{message}");
-    ensure!(env.namespace.list("Service").await?.is_empty(), "a Service was made");
-    no_pods(env).await?;
-
-    let crd = artifacts::repository().join("tests/black_box/training_job/podgroups.yaml");
-    install_crd(&env.namespace.client(), &crd).await?;
+    is_installed_late(env, "scheduling.volcano.sh/v1beta1 PodGroup", &VOLCANO_POD_GROUP).await?;
     let asks = |group: &Value| {
         let asked = json!({"minMember": 3, "minResources": {"cpu": "1500m"}, "queue": "research"});
         group["spec"] == asked
@@ -63,15 +63,51 @@ async fn a_gang_waits_for_its_scheduler_and_then_for_admission(env: &mut TestEnv
     no_pods(env).await
 }
 
+/// The coscheduling plugin decides about Pods that exist, so nothing waits.
+async fn a_gang_of_scheduler_plugins_starts_with_its_group(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
+    let gang = json!({
+        "scheduler": "scheduler-plugins", "schedulerName": "default-scheduler", "minMember": 2, "scheduleTimeoutSeconds": 60,
+    });
+    let resources = json!({"requests": {"cpu": "500m"}});
+    env.namespace.apply(job(json!({"workers": 3, "gangScheduling": gang, "resources": resources}))).await?;
+    is_installed_late(env, "scheduling.x-k8s.io/v1alpha1 PodGroup", &COSCHEDULING_POD_GROUP).await?;
+    runs(env, JOB).await?;
+    for pod in pods(env).await?.values() {
+        ensure!(pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == JOB, "{pod}");
+    }
+    let groups: Api<DynamicObject> = Api::namespaced_with(
+        env.namespace.client(),
+        &env.namespace.name,
+        &ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk("scheduling.x-k8s.io", "v1alpha1", "PodGroup"),
+            "podgroups",
+        ),
+    );
+    let group = groups.get(JOB).await?.data;
+    let asked = json!({"minMember": 2, "minResources": {"cpu": "1000m"}, "scheduleTimeoutSeconds": 60});
+    ensure!(group["spec"] == asked, "{group}");
+    Ok(())
+}
+
+/// The job says what is missing and makes nothing before it is there.
+async fn is_installed_late(env: &TestEnv, kind: &str, crd: &File) -> Result<()> {
+    let reported = waits(env, JOB, "GangSchedulerNotInstalled").await?;
+    let message = condition(&reported, "Ready")["message"].to_string();
+    ensure!(message.contains(kind), "{message}");
+    ensure!(env.namespace.list("Service").await?.is_empty(), "a Service was made");
+    no_pods(env).await?;
+    install_crd(&env.namespace.client(), &crd.fetch().await?).await
+}
+
 async fn no_pods(env: &TestEnv) -> Result<()> {
     let pods = pods(env).await?;
     ensure!(pods.is_empty(), "there are Pods: {:?}", pods.keys());
     Ok(())
 }
 
-/// Sets the phase of the group, as Volcano does.
+/// Sets the phase of the group, as Volcano does: its kind has no subresource for the status.
 async fn phase(env: &TestEnv, phase: &str) -> Result<()> {
-    let status = Patch::Merge(json!({"status": {"phase": phase}}));
-    env.namespace.api("PodGroup")?.patch_status(JOB, &PatchParams::default(), &status).await?;
+    env.namespace.patch("PodGroup", JOB, json!({"status": {"phase": phase}})).await?;
     Ok(())
 }
