@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 47] = [
+const KINDS: [(&str, &str, &str); 53] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -71,6 +71,12 @@ const KINDS: [(&str, &str, &str); 47] = [
     ("monitoring.coreos.com/v1", "PodMonitor", "podmonitors"),
     ("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),
     ("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
+    ("scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups"),
+    ("kueue.x-k8s.io/v1beta1", "ClusterQueue", "clusterqueues"),
+    ("kueue.x-k8s.io/v1beta1", "LocalQueue", "localqueues"),
+    ("kueue.x-k8s.io/v1beta1", "ResourceFlavor", "resourceflavors"),
+    ("kueue.x-k8s.io/v1beta1", "Workload", "workloads"),
+    ("kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass", "workloadpriorityclasses"),
     ("v1", "Event", "events"),
     ("v1", "Namespace", "namespaces"),
     ("coordination.k8s.io/v1", "Lease", "leases"),
@@ -79,16 +85,19 @@ const KINDS: [(&str, &str, &str); 47] = [
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 9] = [
+const CLUSTER_SCOPED: [&str; 12] = [
     "Plugin",
     "APIService",
+    "ClusterQueue",
     "ClusterScripted",
     "CustomResourceDefinition",
     "MutatingWebhookConfiguration",
     "Namespace",
     "Node",
     "PersistentVolume",
+    "ResourceFlavor",
     "ValidatingWebhookConfiguration",
+    "WorkloadPriorityClass",
 ];
 
 /// The CRDs of the repository and of the tests.

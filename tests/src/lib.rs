@@ -14,6 +14,7 @@ mod guarantees;
 pub mod host;
 pub mod http;
 pub mod keda_webhook;
+pub mod kueue;
 pub mod lint;
 pub mod lws;
 pub mod metrics;

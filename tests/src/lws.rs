@@ -17,6 +17,7 @@ use tokio::process::{Child, Command};
 use crate::{
     cluster::{Cluster, PATIENCE, api},
     third_party::{DISAGGREGATED_SET, LEADER_WORKER_SET, LWS_CONTROLLER, LWS_WEBHOOKS},
+    tls,
     wait::{Look, eventually},
 };
 
@@ -37,7 +38,7 @@ impl LwsController {
         }
         let program = LWS_CONTROLLER.build().await?;
         let (folder, port, health) = (tempfile::tempdir()?, free_port()?, free_port()?);
-        let certificate = certificate(folder.path())?;
+        let certificate = tls::self_signed(folder.path())?;
         let config = folder.path().join("config.yaml");
         std::fs::write(&config, configuration(folder.path(), port, health).to_string())?;
         let log = std::fs::File::create(folder.path().join("log"))?;
@@ -64,14 +65,6 @@ fn configuration(folder: &Path, port: u16, health: u16) -> Value {
         "metrics": {"bindAddress": "0"},
         "health": {"healthProbeBindAddress": format!("127.0.0.1:{health}")},
     })
-}
-
-/// Writes a certificate and its key, and returns the certificate.
-fn certificate(folder: &Path) -> Result<String> {
-    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()])?;
-    std::fs::write(folder.join("tls.crt"), certified.cert.pem())?;
-    std::fs::write(folder.join("tls.key"), certified.signing_key.serialize_pem())?;
-    Ok(certified.cert.pem())
 }
 
 /// Installs the webhooks for LeaderWorkerSets and for Pods, with the address of this controller.

@@ -99,6 +99,31 @@ pub const COSCHEDULING_POD_GROUP: File = File {
     path: "config/crd/bases/scheduling.x-k8s.io_podgroups.yaml",
 };
 
+/// All kinds of Kueue.
+pub const KUEUE_CRDS: [File; 11] = [
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_admissionchecks.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_clusterqueues.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_cohorts.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_localqueues.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_multikueueclusters.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_multikueueconfigs.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_provisioningrequestconfigs.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_resourceflavors.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_topologies.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_workloadpriorityclasses.yaml"),
+    of_kueue("config/components/crd/bases/kueue.x-k8s.io_workloads.yaml"),
+];
+
+const fn of_kueue(path: &'static str) -> File {
+    File { module: KUEUE_MODULE, path }
+}
+
+/// Kueue's controllers.
+pub const KUEUE: Program = Program { module: KUEUE_MODULE, package: "./cmd/kueue", name: "kueue" };
+
+const KUEUE_MODULE: Module =
+    Module { path: "sigs.k8s.io/kueue", version: "v0.10.1", sum: "h1:td+Nae1z9L4IrkqJKOIMsKp2TmwUAvk/hWKhSaFupwk=" };
+
 /// The registry of the distribution project.
 pub const REGISTRY: Program = Program {
     module: Module {

@@ -1,6 +1,6 @@
-//! A listener with a certificate of its own, for what the API server calls.
+//! Certificates of their own, and a listener with one, for what the API server calls.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use axum::serve::Listener;
@@ -13,6 +13,17 @@ use tokio_rustls::{
 
 /// The names in the certificate.
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// Writes a certificate and its key as programs in Go look for them, and returns the certificate.
+///
+/// # Errors
+/// If the files cannot be written.
+pub fn self_signed(folder: &Path) -> Result<String> {
+    let certified = rcgen::generate_simple_self_signed(NAMES.map(str::to_owned))?;
+    std::fs::write(folder.join("tls.crt"), certified.cert.pem())?;
+    std::fs::write(folder.join("tls.key"), certified.signing_key.serialize_pem())?;
+    Ok(certified.cert.pem())
+}
 
 /// Accepts connections on a port of its own.
 pub struct TlsListener {

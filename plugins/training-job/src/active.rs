@@ -5,6 +5,7 @@ use crate::api::{Phase, ReplicaType, RestartScope, TrainingJobStatus};
 use crate::backoff::{disruptions, restart_delay};
 use crate::children::config_maps::{self, ConfigMap};
 use crate::children::pod_group::{Admission, admission, pod_group};
+use crate::children::workload::{self, Quota, Workload};
 use crate::children::{mpi, pod::PodTemplate, service};
 use crate::decision::{CreationDelay, Decision, Restart, RestartReason, decide};
 use crate::finish::Finish;
@@ -21,7 +22,7 @@ use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
 use crate::time::Time;
 use pilothouse_pods::observed_pod::ObservedPod;
-use pilothouse_sdk::{Condition, Error, RefusedChild, Response};
+use pilothouse_sdk::{Condition, Error, Kind, RefusedChild, Response};
 
 /// How often a running job is reconciled even if nothing changes, in seconds.
 const RESYNC_SECONDS: u32 = 30;
@@ -38,6 +39,8 @@ pub struct ActiveJob<'a> {
     pub config_maps: &'a [ConfigMap],
     /// Its children that could not be written.
     pub refused: &'a [RefusedChild],
+    /// Its quota in Kueue.
+    pub quota: Quota,
     /// The time of this call.
     pub now: Time,
 }
@@ -50,6 +53,9 @@ impl<'a> ActiveJob<'a> {
     pub fn respond(&self) -> Result<Response, Error> {
         let replicas = Replicas::observe(self.job, self.pods, self.old_status);
         let decision = decide(self.job, &replicas, self.old_status, self.now);
+        if let (false, Quota::Lost(why)) = (matches!(decision, Decision::Finish(_)), &self.quota) {
+            return self.give_quota_back(&replicas, why);
+        }
         if let Some(unmet) = self.unmet_precondition(&decision)? {
             return self.wait(&unmet);
         }
@@ -120,7 +126,7 @@ impl<'a> ActiveJob<'a> {
         let status = &mut response.status;
         status.phase = Some(if keeps_running { Phase::Running } else { Phase::Pending });
         self.count(status, restart.charge);
-        if restart.reason == RestartReason::SpecChanged {
+        if matches!(restart.reason, RestartReason::SpecChanged | RestartReason::QuotaLost) {
             status.restart_delay_seconds = 0;
         } else {
             status.restart_delay_seconds = restart_delay(self.old_status, self.now);
@@ -129,7 +135,8 @@ impl<'a> ActiveJob<'a> {
         if matches!(restart.reason, RestartReason::Disruption | RestartReason::WorkerLost) {
             status.disruption_count = disruptions(self.old_status, self.now);
         }
-        if self.job.restart_scope() == RestartScope::Job || restart.reason == RestartReason::Hang {
+        let is_of_all = matches!(restart.reason, RestartReason::Hang | RestartReason::QuotaLost);
+        if self.job.restart_scope() == RestartScope::Job || is_of_all {
             status.running_since = None;
             status.starting_since.get_or_insert(self.now.to_rfc3339());
         }
@@ -141,6 +148,27 @@ impl<'a> ActiveJob<'a> {
         response.conditions.set_false("Running", restart.reason.as_str(), &restart.message);
         response.requeue_within(0);
         response.done()
+    }
+
+    /// Removes all Pods, then the Workload: so nobody gets the quota before it is free. The next call asks for quota anew.
+    fn give_quota_back(&self, replicas: &Replicas<'_>, why: &str) -> Result<Response, Error> {
+        let retiring = &self.old_status.retiring_pods;
+        if replicas.all_uids().iter().any(|uid| !retiring.contains(uid)) {
+            let (pods, reason) = (replicas.all_uids(), RestartReason::QuotaLost);
+            return Ok(
+                self.restart(replicas, Restart { pods, charge: Charge::default(), reason, message: why.to_owned() })
+            );
+        }
+        let mut response = self.response_about(replicas);
+        response.status.retiring_pods = replicas.still_existing(retiring);
+        response.status.starting_since = None;
+        let mut list = self.children_without_pods(&PodTemplate::of(self.job))?;
+        if !self.pods.is_empty() {
+            list.push(DesiredChild::kept(Workload::API_VERSION, Workload::KIND, &workload::name(self.job)));
+        }
+        response.children = Children::Exactly { list, removes_pods: true };
+        self.schedule_next_call(&mut response, None);
+        Ok(response.wait("WaitingForQuota", why, RECHECK_SECONDS))
     }
 
     fn sync_pods(
@@ -253,7 +281,13 @@ impl<'a> ActiveJob<'a> {
             } else if replica.id.replica_type == ReplicaType::Launcher && !may_launch {
                 continue;
             } else if replica.state == ReplicaState::Missing && delay.is_none() {
-                list.push(DesiredChild::created(template.pod(replica.id)));
+                let mut pod = template.pod(replica.id);
+                if let Quota::Granted(flavors) = &self.quota
+                    && let Some(flavors) = flavors.get(replica.id.replica_type.as_str())
+                {
+                    workload::place(&mut pod, flavors)?;
+                }
+                list.push(DesiredChild::created(pod));
             }
         }
         let existing = self.pods.iter().filter(|pod| !pod.is_deleting()).count();
@@ -266,6 +300,9 @@ impl<'a> ActiveJob<'a> {
         list.extend(template.config_map().map(DesiredChild::applied));
         list.extend(mpi::hostfile(self.job).map(DesiredChild::applied));
         list.extend(config_maps::snapshots(self.job, self.config_maps)?);
+        if !matches!(self.quota, Quota::NotInstalled | Quota::Lost(_)) {
+            list.extend(workload::workload(self.job, template)?.map(DesiredChild::created));
+        }
         // The host could not apply a PodGroup whose kind is gone, and the whole job would fail with it.
         if !matches!(admission(self.job)?, Admission::NotInstalled(_)) {
             list.extend(pod_group(self.job).map(DesiredChild::applied));

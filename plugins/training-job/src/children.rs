@@ -14,3 +14,4 @@ mod quantity;
 pub mod service;
 mod tensorflow;
 pub mod volumes;
+pub mod workload;

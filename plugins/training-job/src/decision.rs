@@ -62,6 +62,8 @@ pub enum RestartReason {
     Hang,
     /// The user has changed the spec.
     SpecChanged,
+    /// The job has to give its quota back.
+    QuotaLost,
 }
 
 impl RestartReason {
@@ -73,6 +75,7 @@ impl RestartReason {
             Self::WorkerLost => "WorkerLost",
             Self::Hang => "ProgressDeadlineExceeded",
             Self::SpecChanged => "SpecChanged",
+            Self::QuotaLost => "QuotaLost",
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::children::config_maps::ConfigMap;
 use crate::children::pod_group::{SchedulerPluginsPodGroup, VolcanoPodGroup};
+use crate::children::workload::Workload;
 use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_sdk::{Error, Kind, Object, Request, Response};
 use serde::Deserialize;
@@ -32,7 +33,8 @@ pub fn finalize(request: &Request<DeletedJob>) -> Result<Response, Error> {
     let others = count::<Service>(request)?
         + count::<ConfigMap>(request)?
         + count::<VolcanoPodGroup>(request)?
-        + count::<SchedulerPluginsPodGroup>(request)?;
+        + count::<SchedulerPluginsPodGroup>(request)?
+        + count::<Workload>(request)?;
     let response = if pods + others == 0 {
         Response::done()
     } else {

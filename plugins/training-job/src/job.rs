@@ -5,6 +5,7 @@ use crate::api::{
     SuccessPolicy, TrainingJob, TrainingJobSpec,
 };
 use crate::children::mpi::SSH_PORT;
+use crate::children::workload::{PRIORITY_CLASS, QUEUE};
 use crate::fingerprint::fingerprint;
 use crate::restart_policy::{pod_restart_policy, restart_policy, restart_scope};
 
@@ -41,6 +42,10 @@ pub struct Job<'o> {
     pub name: &'o str,
     /// Its namespace.
     pub namespace: &'o str,
+    /// Its queue, if it waits in one.
+    pub queue: Option<&'o str>,
+    /// Its priority in that queue.
+    pub priority_class: Option<&'o str>,
     /// What the user asks for.
     pub spec: &'o TrainingJobSpec,
     /// Fingerprint of the part of the spec that its Pods are made from. Pods with another fingerprint must be replaced.
@@ -51,7 +56,15 @@ impl<'o> Job<'o> {
     /// The job of an object.
     pub fn of(object: &'o TrainingJob) -> Self {
         let spec = &object.spec;
-        Self { name: object.name(), namespace: object.namespace(), spec, fingerprint: fingerprint(spec) }
+        let label = |name: &str| object.metadata.labels.get(name).map(String::as_str).filter(|value| !value.is_empty());
+        Self {
+            name: object.name(),
+            namespace: object.namespace(),
+            queue: label(QUEUE),
+            priority_class: label(PRIORITY_CLASS),
+            spec,
+            fingerprint: fingerprint(spec),
+        }
     }
 
     /// All replicas: workers by number, then those of the other roles.

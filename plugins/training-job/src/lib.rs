@@ -58,12 +58,16 @@ pilothouse_sdk::plugin! {
         "v1" "Service" reads ["/metadata/uid"],
         "scheduling.volcano.sh/v1beta1" "PodGroup",
         "scheduling.x-k8s.io/v1alpha1" "PodGroup",
+        "kueue.x-k8s.io/v1beta1" "Workload",
     ],
     lookups: [
         "v1" "ConfigMap",
         "v1" "PersistentVolumeClaim",
         "scheduling.volcano.sh/v1beta1" "PodGroup",
         "scheduling.x-k8s.io/v1alpha1" "PodGroup",
+        "kueue.x-k8s.io/v1beta1" "ResourceFlavor",
+        "kueue.x-k8s.io/v1beta1" "Workload",
+        "kueue.x-k8s.io/v1beta1" "WorkloadPriorityClass",
     ],
     measurements: [
         counter "training_jobs_created_total" "Training jobs taken on" [],

@@ -2,6 +2,7 @@
 
 use crate::children::config_maps::{self, ConfigMap, MAX_SNAPSHOT_BYTES};
 use crate::children::pod_group::{Admission, admission};
+use crate::children::workload::{self, PRIORITY_CLASS, QUEUE, Quota};
 use crate::job::Job;
 use pilothouse_pods::claim::{self, CLAIM_NOT_FOUND, ClaimRef};
 use pilothouse_sdk::{Error, lookup};
@@ -73,11 +74,14 @@ fn missing_or_too_large_config_maps(job: &Job<'_>) -> Result<Option<UnmetPrecond
     Ok(Some(blocks_everything("ConfigMapsTooLarge", message)))
 }
 
-/// Why the gang scheduler keeps a job from starting, if it does.
+/// Why Kueue or the gang scheduler keeps a job from starting, if it does.
 ///
 /// # Errors
-/// The lookup of the PodGroup fails.
+/// A lookup fails.
 pub fn unmet_admission(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
+    if let Some(unmet) = unmet_quota(job)? {
+        return Ok(Some(unmet));
+    }
     Ok(match admission(job)? {
         Admission::Admitted => None,
         Admission::Pending => Some(UnmetPrecondition {
@@ -91,6 +95,31 @@ pub fn unmet_admission(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error
                  remove spec.gangScheduling"
             );
             Some(blocks_everything("GangSchedulerNotInstalled", message))
+        }
+    })
+}
+
+fn unmet_quota(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
+    let (queue, class) = (job.queue.unwrap_or_default(), job.priority_class.unwrap_or_default());
+    Ok(match workload::quota(job)? {
+        Quota::NotAsked | Quota::Granted(_) => None,
+        Quota::NotInstalled => Some(blocks_everything(
+            "QueueNotInstalled",
+            format!(
+                "the label {QUEUE} needs Kueue, which is not installed in this cluster; install it, or remove the label"
+            ),
+        )),
+        Quota::NoPriorityClass => Some(blocks_everything(
+            "PriorityClassNotFound",
+            format!(
+                "the label {PRIORITY_CLASS} names the WorkloadPriorityClass '{class}', which does not exist; create it, or \
+                     remove the label"
+            ),
+        )),
+        Quota::Pending(why) | Quota::Lost(why) => {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let message = format!("waiting in the queue '{queue}' for quota{why}");
+            Some(UnmetPrecondition { reason: "WaitingForQuota", message, blocks_only_pods: true })
         }
     })
 }

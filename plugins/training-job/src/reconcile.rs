@@ -2,6 +2,7 @@
 
 use crate::active::ActiveJob;
 use crate::api::{TrainingJob, TrainingJobStatus};
+use crate::children::workload;
 use crate::conditions::Conditions;
 use crate::job::Job;
 use crate::job_response::JobResponse;
@@ -32,7 +33,8 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
     }
     let now = Time::now()?;
     let refused = request.refused();
-    ActiveJob { job: &job, old_status, pods: &pods, config_maps: &config_maps, refused, now }.respond()
+    let quota = workload::quota(&job)?;
+    ActiveJob { job: &job, old_status, pods: &pods, config_maps: &config_maps, refused, quota, now }.respond()
 }
 
 /// The response for an invalid spec. Pods that run are left alone until the spec is corrected.

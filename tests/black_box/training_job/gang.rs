@@ -2,10 +2,6 @@
 //! test for each scheduler, because it installs a kind for all tests.
 
 use anyhow::{Result, ensure};
-use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind},
-};
 use pilothouse_tests::{
     cluster::{condition, install_crd},
     third_party::{COSCHEDULING_POD_GROUP, File, VOLCANO_POD_GROUP},
@@ -76,15 +72,7 @@ async fn a_gang_of_scheduler_plugins_starts_with_its_group(env: &mut TestEnv) ->
     for pod in pods(env).await?.values() {
         ensure!(pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == JOB, "{pod}");
     }
-    let groups: Api<DynamicObject> = Api::namespaced_with(
-        env.namespace.client(),
-        &env.namespace.name,
-        &ApiResource::from_gvk_with_plural(
-            &GroupVersionKind::gvk("scheduling.x-k8s.io", "v1alpha1", "PodGroup"),
-            "podgroups",
-        ),
-    );
-    let group = groups.get(JOB).await?.data;
+    let group = env.namespace.get("PodGroup.scheduling.x-k8s.io", JOB).await?.unwrap_or_default();
     let asked = json!({"minMember": 2, "minResources": {"cpu": "1000m"}, "scheduleTimeoutSeconds": 60});
     ensure!(group["spec"] == asked, "{group}");
     Ok(())

@@ -10,6 +10,7 @@ mod guide;
 mod hangs;
 mod hundred;
 mod jax;
+mod kueue;
 mod managed;
 mod mpi;
 mod parameter_servers;
@@ -47,6 +48,7 @@ pub fn register(suite: &mut Suite) {
     snapshots::register(suite);
     rendezvous::register(suite);
     jax::register(suite);
+    kueue::register(suite);
     mpi::register(suite);
     tensorflow::register(suite);
 }

@@ -130,6 +130,17 @@ pub fn resources(job: &Job<'_>, replica_type: ReplicaType) -> Value {
     resources
 }
 
+/// Gives a container requests for what it only limits, as the API server does.
+pub fn complete_requests(container: &mut Value) {
+    let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
+    for (name, quantity) in limits {
+        let requests = &mut container["resources"]["requests"];
+        if requests.get(&name).is_none() {
+            requests[&name] = quantity;
+        }
+    }
+}
+
 /// The resource name of a GPU.
 pub fn gpu_resource<'j>(job: &Job<'j>) -> &'j str {
     job.spec.gpu_resource.as_deref().unwrap_or(gpu::DEFAULT_RESOURCE)

@@ -18,6 +18,7 @@ mod phases;
 mod pod_template;
 mod preconditions;
 mod progress;
+mod queue;
 mod refusals;
 mod restarts;
 mod simulated_cluster;

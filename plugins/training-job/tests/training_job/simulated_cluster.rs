@@ -29,6 +29,7 @@ pub struct SimulatedCluster {
     pub other_objects: Vec<Value>,
     pub volcano_is_installed: bool,
     pub scheduler_plugins_is_installed: bool,
+    pub kueue_is_installed: bool,
     /// The time, in seconds since 1970.
     pub now: i64,
     /// Whether deleted Pods exist on with a `deletionTimestamp`, until [`Self::finish_deletions`]. Pods that have ended go at once
@@ -64,6 +65,7 @@ impl std::fmt::Display for ReportedEvent {
 
 struct VolcanoPodGroup;
 struct SchedulerPluginsPodGroup;
+struct Workload;
 
 impl Kind for VolcanoPodGroup {
     const API_VERSION: &'static str = "scheduling.volcano.sh/v1beta1";
@@ -73,6 +75,11 @@ impl Kind for VolcanoPodGroup {
 impl Kind for SchedulerPluginsPodGroup {
     const API_VERSION: &'static str = "scheduling.x-k8s.io/v1alpha1";
     const KIND: &'static str = "PodGroup";
+}
+
+impl Kind for Workload {
+    const API_VERSION: &'static str = "kueue.x-k8s.io/v1beta1";
+    const KIND: &'static str = "Workload";
 }
 
 impl SimulatedCluster {
@@ -103,6 +110,7 @@ impl SimulatedCluster {
             other_objects: Vec::new(),
             volcano_is_installed: false,
             scheduler_plugins_is_installed: false,
+            kueue_is_installed: false,
             now: START,
             graceful_deletion: false,
             refused_pods: BTreeMap::new(),
@@ -139,6 +147,7 @@ impl SimulatedCluster {
             true => case,
             false => case.not_installed::<SchedulerPluginsPodGroup>(),
         };
+        case = if self.kueue_is_installed { case } else { case.not_installed::<Workload>() };
         let function = if is_deleting(&self.job) { training_job::finalize_raw } else { training_job::reconcile_raw };
         case.run_raw(function)
     }

@@ -1,0 +1,183 @@
+//! Jobs in a queue of Kueue: what they ask for, when they start, and what becomes of them when they lose their quota.
+
+use crate::simulated_cluster::SimulatedCluster;
+use pilothouse_sdk::{Error, Verdict};
+use serde_json::{Value, json};
+use training_job::api::Phase;
+
+const WORKLOAD: &str = "trainingjob-mnist";
+
+/// A cluster with a job in the queue `research`.
+fn queued(spec: &str) -> Result<SimulatedCluster, Error> {
+    let mut cluster = SimulatedCluster::new(spec)?;
+    cluster.kueue_is_installed = true;
+    cluster.job["metadata"]["labels"] = json!({ "kueue.x-k8s.io/queue-name": "research" });
+    cluster.reconcile_until_stable()?;
+    Ok(cluster)
+}
+
+/// Lets Kueue say something of the Workload.
+fn set_condition(cluster: &mut SimulatedCluster, condition: &str, message: &str) -> Result<(), Error> {
+    let assignments = json!([{ "name": "worker", "flavors": { "cpu": "spot" }, "count": 2 }]);
+    let status = &mut cluster.child_mut("Workload", WORKLOAD)?["status"];
+    status["admission"] = json!({ "clusterQueue": "all", "podSetAssignments": assignments });
+    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.push(json!({ "type": condition, "status": "True", "reason": condition, "message": message }));
+    status["conditions"] = json!(conditions);
+    Ok(())
+}
+
+/// A job in a queue with quota, whose two workers run.
+fn running(spec: &str) -> Result<SimulatedCluster, Error> {
+    let mut cluster = queued(spec)?;
+    set_condition(&mut cluster, "Admitted", "there is room")?;
+    cluster.reconcile_until_stable()?;
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    Ok(cluster)
+}
+
+#[test]
+fn a_job_asks_for_what_its_roles_need_and_waits() -> Result<(), Error> {
+    let cluster = queued(
+        "framework: tensorflow, workers: 2, parameterServers: 1, gpuPerWorker: 4, resources: {requests: {cpu: 2}}, \
+         roles: [{name: ps, resources: {limits: {memory: 8Gi}}}]",
+    )?;
+    assert_eq!(cluster.condition("Ready")?, "False WaitingForQuota");
+    assert_eq!((cluster.pod_names().len(), cluster.child_names("Workload")), (0, vec![WORKLOAD]));
+    let workload = cluster.child("Workload", WORKLOAD)?;
+    assert_eq!((&workload["spec"]["queueName"], &workload["spec"]["priority"]), (&json!("research"), &json!(0)));
+    let sets = workload["spec"]["podSets"].as_array().cloned().unwrap_or_default();
+    let of_set = |set: &Value| {
+        let requests = &set["template"]["spec"]["containers"][0]["resources"]["requests"];
+        (set["name"].clone(), set["count"].clone(), requests.clone())
+    };
+    let expected = [
+        (json!("worker"), json!(2), json!({ "cpu": 2, "nvidia.com/gpu": "4" })),
+        (json!("ps"), json!(1), json!({ "memory": "8Gi" })),
+    ];
+    assert_eq!(sets.iter().map(of_set).collect::<Vec<_>>(), expected);
+    Ok(())
+}
+
+#[test]
+fn a_job_with_quota_runs_on_the_nodes_of_its_flavors() -> Result<(), Error> {
+    let mut cluster = queued("workers: 2, nodeSelector: {disk: ssd}")?;
+    let toleration = json!({ "key": "spot", "operator": "Exists" });
+    cluster.other_objects.push(json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ResourceFlavor", "metadata": { "name": "spot" },
+        "spec": { "nodeLabels": { "pool": "spot" }, "tolerations": [toleration] },
+    }));
+    set_condition(&mut cluster, "Admitted", "there is room")?;
+    cluster.reconcile_until_stable()?;
+    let spec = &cluster.child("Pod", "mnist-worker-1")?["spec"];
+    assert_eq!(spec["nodeSelector"], json!({ "disk": "ssd", "pool": "spot" }));
+    assert_eq!(spec["tolerations"], json!([toleration]));
+    Ok(())
+}
+
+#[test]
+fn a_job_that_loses_its_quota_gives_it_back_when_its_pods_are_gone_and_asks_anew() -> Result<(), Error> {
+    for spec in ["workers: 2", "workers: 2, elastic: {minWorkers: 1, maxWorkers: 4}"] {
+        let mut cluster = running(spec)?;
+        cluster.graceful_deletion = true;
+        let before = cluster.child("Workload", WORKLOAD)?["metadata"]["uid"].clone();
+        set_condition(&mut cluster, "Evicted", "Preempted by another")?;
+        cluster.reconcile_until_stable()?;
+        assert_eq!(
+            cluster.child("Workload", WORKLOAD)?["metadata"]["uid"],
+            before,
+            "{spec}: its Pods still need the quota"
+        );
+        assert_eq!(cluster.condition("Restarting")?, "True QuotaLost", "{spec}");
+        cluster.finish_deletions();
+        cluster.reconcile_until_stable()?;
+        let workload = cluster.child("Workload", WORKLOAD)?;
+        assert_eq!(
+            (workload["metadata"]["uid"] == before, workload.get("status")),
+            (false, None),
+            "{spec}: it asks anew"
+        );
+        assert_eq!((cluster.pod_names().len(), cluster.condition("Ready")?.as_str()), (0, "False WaitingForQuota"));
+        assert_eq!(cluster.phase()?, Some(Phase::Pending), "{spec}");
+        set_condition(&mut cluster, "Admitted", "there is room")?;
+        cluster.reconcile_until_stable()?;
+        cluster.set_phase_of_all_pods("Running");
+        cluster.reconcile_until_stable()?;
+        let status = cluster.status()?;
+        assert_eq!((status.phase, status.active, status.restart_count), (Some(Phase::Running), 2, 0), "{spec}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_failure_keeps_the_quota() -> Result<(), Error> {
+    let mut cluster = running("workers: 2")?;
+    let before = cluster.child("Workload", WORKLOAD)?["metadata"]["uid"].clone();
+    cluster.fail_pod("mnist-worker-0", 1)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.pod_names().len(), cluster.status()?.restart_count), (2, 1));
+    assert_eq!(cluster.child("Workload", WORKLOAD)?["metadata"]["uid"], before);
+    Ok(())
+}
+
+#[test]
+fn a_job_that_becomes_another_one_asks_for_another_quota() -> Result<(), Error> {
+    let changes: [fn(&mut Value); 2] = [
+        |job| job["spec"]["workers"] = json!(3),
+        |job| job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = json!("other"),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut cluster = running("workers: 2")?;
+        change(&mut cluster.job);
+        for _ in 0..3 {
+            cluster.reconcile_until_stable()?;
+        }
+        assert_eq!((cluster.pod_names().len(), cluster.condition("Ready")?.as_str()), (0, "False WaitingForQuota"));
+        let spec = &cluster.child("Workload", WORKLOAD)?["spec"];
+        let asked = (&spec["podSets"][0]["count"], &spec["queueName"]);
+        let expected = [(json!(3), json!("research")), (json!(2), json!("other"))];
+        assert_eq!(asked, (&expected[number].0, &expected[number].1));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_job_that_ends_or_is_suspended_holds_no_quota() -> Result<(), Error> {
+    let mut cluster = running("workers: 2")?;
+    cluster.job["spec"]["runPolicy"] = json!({ "suspend": true });
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.child_names("Workload"), Vec::<&str>::new(), "suspended");
+    let mut cluster = running("workers: 2")?;
+    cluster.set_phase_of_all_pods("Succeeded");
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.phase()?, cluster.child_names("Workload")), (Some(Phase::Succeeded), Vec::new()), "ended");
+    Ok(())
+}
+
+#[test]
+fn a_priority_is_that_of_a_class_which_exists() -> Result<(), Error> {
+    let mut cluster = queued("workers: 2")?;
+    cluster.children.clear();
+    cluster.job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = json!("urgent");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Ready")?, "False PriorityClassNotFound");
+    cluster.other_objects.push(json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "WorkloadPriorityClass", "metadata": { "name": "urgent" },
+        "value": 1000,
+    }));
+    cluster.reconcile_until_stable()?;
+    let spec = &cluster.child("Workload", WORKLOAD)?["spec"];
+    assert_eq!((&spec["priority"], &spec["priorityClassName"]), (&json!(1000), &json!("urgent")));
+    Ok(())
+}
+
+#[test]
+fn a_queue_without_kueue_is_told() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 2")?;
+    cluster.job["metadata"]["labels"] = json!({ "kueue.x-k8s.io/queue-name": "research" });
+    cluster.reconcile_until_stable()?;
+    let waits = matches!(&cluster.verdict, Verdict::Wait(wait) if wait.reason == "QueueNotInstalled");
+    assert!(waits && cluster.children.is_empty(), "{:?}", cluster.verdict);
+    Ok(())
+}

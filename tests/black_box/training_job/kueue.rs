@@ -1,0 +1,83 @@
+//! A job in a queue of the real Kueue: it waits for quota, starts, gives its place to another one, and starts again.
+
+use anyhow::{Result, ensure};
+use pilothouse_tests::{
+    cluster::{Cluster, condition},
+    kueue::{Kueue, queue},
+};
+use serde_json::{Value, json};
+
+use super::words::{JOB, exit, has, has_events, named, only_pods, pods, runs, text, waits};
+use crate::{
+    suite::{Suite, heavy},
+    test_env::TestEnv,
+};
+
+pub fn register(suite: &mut Suite) {
+    heavy!(suite, a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one);
+}
+
+const WORKLOAD: &str = "trainingjob-mnist";
+
+/// A job with two workers of one CPU each, in the queue.
+fn queued(name: &str, more: Value) -> Value {
+    let mut job = named(name, json!({"workers": 2, "resources": {"requests": {"cpu": "1"}}}));
+    let mut labels = json!({"kueue.x-k8s.io/queue-name": "research"});
+    if let (Some(all), Value::Object(more)) = (labels.as_object_mut(), more) {
+        all.extend(more);
+    }
+    job["metadata"]["labels"] = labels;
+    job
+}
+
+async fn a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::start().await?).await?;
+    env.start(&["training-job"]).await?;
+    env.namespace.apply(queued(JOB, json!({}))).await?;
+    waits(env, JOB, "QueueNotInstalled").await?;
+    let _kueue = Kueue::start(&env.cluster).await?;
+    waits(env, JOB, "WaitingForQuota").await?;
+    only_pods(env, &[]).await?;
+
+    queue(&env.cluster, &env.namespace.name, "research", 3).await?;
+    runs(env, JOB).await?;
+    let first = pods(env).await?;
+    for pod in first.values() {
+        ensure!(pod["spec"]["nodeSelector"]["kubernetes.io/os"] == "linux", "not on the nodes of the flavor: {pod}");
+        ensure!(pod["metadata"]["labels"].get("kueue.x-k8s.io/queue-name").is_none(), "it would wait twice: {pod}");
+    }
+    let workload = env.namespace.get("Workload", WORKLOAD).await?.unwrap_or_default();
+    ensure!(workload["spec"]["podSets"][0]["count"] == 2 && workload["spec"]["queueName"] == "research", "{workload}");
+
+    // A failure keeps the place.
+    exit(env, "mnist-worker-1", 1).await?;
+    let anew = |pod: &Value| pod["metadata"]["uid"] != first["mnist-worker-0"]["metadata"]["uid"];
+    env.namespace.until("Pod", "mnist-worker-0", "to be made anew", anew).await?;
+    let running = runs(env, JOB).await?;
+    ensure!(running["status"]["restartCount"] == 1, "{}", running["status"]);
+    let same = env.namespace.get("Workload", WORKLOAD).await?.unwrap_or_default();
+    ensure!(same["metadata"]["uid"] == workload["metadata"]["uid"], "it has asked for quota anew");
+
+    // There is room for one of them, and the other one is more urgent.
+    env.namespace.apply(queued("urgent", json!({"kueue.x-k8s.io/priority-class": "urgent"}))).await?;
+    runs(env, "urgent").await?;
+    let waiting = waits(env, JOB, "WaitingForQuota").await?;
+    only_pods(env, &["urgent-worker-0", "urgent-worker-1"]).await?;
+    ensure!(waiting["status"]["restartCount"] == 1, "it has cost a restart: {}", waiting["status"]);
+    ensure!(condition(&waiting, "Restarting")["reason"] == "QuotaLost", "{}", waiting["status"]);
+    let why = text(&condition(&waiting, "Restarting")["message"])?;
+    ensure!(why.contains("Preempted"), "{why}");
+    has_events(env, JOB, "TrainingJobRestarting", 2).await?;
+
+    for pod in ["urgent-worker-0", "urgent-worker-1"] {
+        exit(env, pod, 0).await?;
+    }
+    has(env, "urgent", "Succeeded", "TrainingJobSucceeded").await?;
+    runs(env, JOB).await?;
+    for pod in ["mnist-worker-0", "mnist-worker-1"] {
+        exit(env, pod, 0).await?;
+    }
+    has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
+    // What has ended holds no quota.
+    env.namespace.until_gone("Workload", WORKLOAD).await
+}

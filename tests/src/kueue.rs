@@ -1,0 +1,106 @@
+//! The real Kueue beside a control plane: its kinds, its controllers and the webhooks of its own kinds. It watches no other jobs than those
+//! of `batch/v1`.
+
+use std::{path::Path, process::Stdio};
+
+use anyhow::{Context, Result};
+use kube::api::{Patch, PatchParams};
+use pilothouse_control_plane::free_ports;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use crate::{
+    cluster::{Cluster, PATIENCE, api, install_crd},
+    third_party::{KUEUE, KUEUE_CRDS},
+    tls,
+    wait::{Look, eventually},
+};
+
+/// The running controllers. They end when it is dropped.
+pub struct Kueue {
+    _process: Child,
+    folder: TempDir,
+}
+
+impl Kueue {
+    /// Installs the kinds in a control plane that has none of them, and starts the controllers.
+    ///
+    /// # Errors
+    /// If there is no Go to build it with, or it does not start.
+    pub async fn start(cluster: &Cluster) -> Result<Self> {
+        let client = cluster.plane.client().await?;
+        for crd in KUEUE_CRDS {
+            install_crd(&client, &crd.fetch().await?).await?;
+        }
+        let program = KUEUE.build().await?;
+        let folder = tempfile::tempdir()?;
+        let ports = free_ports(2)?;
+        tls::self_signed(folder.path())?;
+        let config = folder.path().join("config.yaml");
+        std::fs::write(&config, configuration(folder.path(), ports[0], ports[1]).to_string())?;
+        let log = std::fs::File::create(folder.path().join("log"))?;
+        let mut command = Command::new(program);
+        command.arg(format!("--config={}", config.display())).arg("--feature-gates=VisibilityOnDemand=false");
+        command.env("KUBECONFIG", cluster.plane.kubeconfig_path());
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true).spawn()?;
+        let kueue = Self { _process: process, folder };
+        let answers = async || {
+            let connected = tokio::net::TcpStream::connect(("127.0.0.1", ports[0])).await.is_ok();
+            Ok(Look::of(connected, kueue.last_words()?))
+        };
+        eventually(PATIENCE, "the webhooks of Kueue", answers).await?;
+        Ok(kueue)
+    }
+
+    /// The last lines of its log.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn last_words(&self) -> Result<Vec<String>> {
+        let log = std::fs::read_to_string(self.folder.path().join("log"))?;
+        Ok(log.lines().rev().take(5).map(str::to_owned).collect())
+    }
+}
+
+fn configuration(folder: &Path, port: u16, health: u16) -> Value {
+    json!({
+        "apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration",
+        "webhook": {"host": "127.0.0.1", "port": port, "certDir": folder},
+        "internalCertManagement": {"enable": false},
+        "leaderElection": {"leaderElect": false},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": format!("127.0.0.1:{health}")},
+        "integrations": {"frameworks": ["batch/job"]},
+    })
+}
+
+/// Makes a queue of this name in a namespace, with so many CPUs on the nodes of a flavor with this label. Whoever has a higher priority
+/// takes the place of others in it.
+///
+/// # Errors
+/// If the API server refuses an object.
+pub async fn queue(cluster: &Cluster, namespace: &str, name: &str, cpus: u32) -> Result<()> {
+    let client = cluster.plane.client().await?;
+    let of = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+    let resources = json!([{"name": "cpu", "nominalQuota": cpus}]);
+    let groups = json!([{"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": resources}]}]);
+    let preemption = json!({"withinClusterQueue": "LowerPriority"});
+    let cluster_queue = json!({"namespaceSelector": {}, "resourceGroups": groups, "preemption": preemption});
+    let labels = json!({"nodeLabels": {"kubernetes.io/os": "linux"}});
+    let mut class = of("WorkloadPriorityClass", "urgent", Value::Null);
+    class.as_object_mut().context("no object")?.remove("spec");
+    class["value"] = json!(1000);
+    let objects = [
+        (None, of("ResourceFlavor", name, labels)),
+        (None, of("ClusterQueue", name, cluster_queue)),
+        (None, class),
+        (Some(namespace), of("LocalQueue", name, json!({"clusterQueue": name}))),
+    ];
+    for (namespace, object) in objects {
+        let (kind, name) = (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str());
+        let patch = Patch::Apply(&object);
+        api(&client, kind, namespace)?.patch(name.unwrap_or_default(), &PatchParams::apply("tests"), &patch).await?;
+    }
+    Ok(())
+}
