@@ -5,6 +5,8 @@
 pub mod app_services;
 pub mod artifacts;
 pub mod audit;
+#[cfg(test)]
+mod cases;
 pub mod cgroup;
 pub mod cluster;
 #[cfg(test)]

@@ -20,10 +20,11 @@ use crate::artifacts::repository;
 
 const CONTROLLER: &str = "host/controller/src";
 const SIMULATION: &str = "tests/simulation/src";
+const OFFLINE: &str = "host/offline/src";
 
 #[test]
 fn modules_import_each_other_in_no_circle() -> Result<()> {
-    let mut crates = vec![CONTROLLER.to_owned(), SIMULATION.to_owned()];
+    let mut crates = vec![CONTROLLER.to_owned(), SIMULATION.to_owned(), OFFLINE.to_owned()];
     for entry in fs::read_dir(repository().join("plugins"))? {
         let folder = format!("plugins/{}/src", entry?.file_name().display());
         crates.extend(repository().join(&folder).is_dir().then_some(folder));

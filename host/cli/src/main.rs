@@ -11,6 +11,7 @@ mod inspect;
 mod install;
 mod list;
 mod logging;
+mod offline;
 mod pack;
 mod plugin_file;
 mod push;
@@ -19,6 +20,7 @@ mod registry;
 mod render;
 mod run;
 mod table;
+mod test;
 mod uninstall;
 mod why;
 mod yaml;
@@ -52,6 +54,7 @@ enum Command {
     Crd(crd::Crd),
     Rbac(rbac::Rbac),
     Render(render::Render),
+    Test(test::Test),
     Pack(pack::Pack),
     Push(push::Push),
     #[command(hide = true)]
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Crd(command) => command.execute(),
         Command::Rbac(command) => command.execute(),
         Command::Render(command) => command.execute(),
+        Command::Test(command) => command.execute(),
         Command::Pack(command) => command.execute(),
         Command::Push(command) => command.execute(),
         Command::Compile(command) => command.execute(),

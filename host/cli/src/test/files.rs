@@ -1,0 +1,72 @@
+//! Finds case files, and the plugin that they are for. Reads no case.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+/// Case files of one plugin.
+pub(super) struct CaseFiles {
+    /// The plugin's file.
+    pub(super) plugin: PathBuf,
+    /// The case files, in the order of their names.
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// The folder of a plugin's cases, and that of what is built.
+const CASES: &str = "cases";
+const BUILD: &str = "build";
+
+/// Finds the case files of paths and their plugins; `plugin` is that of all.
+pub(super) fn find(paths: &[PathBuf], plugin: Option<&Path>) -> anyhow::Result<Vec<CaseFiles>> {
+    let mut found: Vec<CaseFiles> = Vec::new();
+    for path in paths {
+        let files = case_files(path)?;
+        let plugin = match plugin {
+            Some(plugin) => plugin.to_owned(),
+            None => built_plugin(path)?,
+        };
+        match found.iter_mut().find(|known| known.plugin == plugin) {
+            Some(known) => known.files.extend(files),
+            None => found.push(CaseFiles { plugin, files }),
+        }
+    }
+    Ok(found)
+}
+
+fn case_files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    ensure!(path.exists(), "there is no file and no folder '{}'", path.display());
+    let cases = path.join(CASES);
+    let folder = if cases.is_dir() { cases } else { path.to_owned() };
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("failed to list '{}'", folder.display()))?;
+    let mut files: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    files.retain(|file| file.extension().is_some_and(|end| end == "yaml" || end == "yml"));
+    files.sort();
+    ensure!(!files.is_empty(), "there are no case files (*.yaml) in '{}'", folder.display());
+    Ok(files)
+}
+
+/// The plugin in the folder `build` of the nearest folder that has one.
+fn built_plugin(path: &Path) -> anyhow::Result<PathBuf> {
+    let absolute = path.canonicalize().with_context(|| format!("failed to read '{}'", path.display()))?;
+    for folder in absolute.ancestors() {
+        let Ok(entries) = std::fs::read_dir(folder.join(BUILD)) else { continue };
+        let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let plugins: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "wasm")).collect();
+        match &plugins[..] {
+            [] => continue,
+            [plugin] => return Ok(plugin.clone()),
+            several => bail!(
+                "there are {} plugins in '{}'; name one with --plugin",
+                several.len(),
+                folder.join(BUILD).display()
+            ),
+        }
+    }
+    bail!(
+        "no plugin is built for '{}'; run `pilothouse build` there, or name one with --plugin FILE.wasm",
+        path.display()
+    )
+}

@@ -1,0 +1,237 @@
+//! A cluster of one object and its children, for the steps of a case: writes what the host would write, and then what controllers would.
+//! Keeps what others wrote in fields that a plugin leaves to them.
+
+use std::collections::BTreeMap;
+
+use pilothouse_controller::pipeline::plan::Plan;
+use pilothouse_engine::contract::KindRef;
+use serde_json::{Map, Value, json};
+
+use super::{controllers, file::Changes};
+use crate::{Inputs, Round, kind_of};
+
+/// The cluster.
+pub(super) struct Cluster {
+    /// What the plugin is called with next.
+    pub(super) inputs: Inputs,
+    /// The status that a step gives a child, by `KIND/NAME`: its controller leaves it alone in that step.
+    by_hand: Vec<String>,
+    without_controllers: bool,
+    created: usize,
+}
+
+impl Cluster {
+    /// A cluster with what a case begins with.
+    pub(super) fn new(inputs: Inputs) -> Self {
+        Self { inputs, by_hand: Vec::new(), without_controllers: false, created: 0 }
+    }
+
+    /// Carries out what happens at the begin of a step.
+    ///
+    /// # Errors
+    /// The `KIND/NAME` of a child that is not there, in words.
+    pub(super) fn change(&mut self, changes: &Changes) -> Result<(), String> {
+        if let Some(patch) = &changes.patch {
+            let before = self.inputs.object.get("spec").cloned();
+            merge(&mut self.inputs.object, patch);
+            if self.inputs.object.get("spec") != before.as_ref() {
+                raise_generation(&mut self.inputs.object);
+            }
+        }
+        for name in &changes.delete {
+            self.existing(name)?;
+            self.inputs.children.retain(|child| short_name(child) != *name);
+        }
+        for (name, patch) in &changes.live {
+            let place = self.existing(name)?;
+            merge(&mut self.inputs.children[place], patch);
+        }
+        self.by_hand = changes.live.keys().cloned().collect();
+        self.without_controllers = changes.without_controllers;
+        if let Some(lookups) = &changes.lookups {
+            self.inputs.lookups.clone_from(lookups);
+        }
+        if let Some(config) = &changes.config {
+            self.inputs.config.clone_from(config);
+        }
+        if let Some(now) = changes.now {
+            self.inputs.now = now;
+        }
+        Ok(())
+    }
+
+    /// Carries out a round: its plan, the status, and what controllers add. Returns whether anything changed.
+    pub(super) fn carry_out(&mut self, round: &Round) -> bool {
+        let before = (self.inputs.object.clone(), self.inputs.children.clone());
+        if let Ok(answer) = &round.answer {
+            self.apply(&answer.plan, answer.held_back.is_some());
+        }
+        let status = round.reported_status(self.inputs.now);
+        self.inputs.object["status"] = Value::Object(status);
+        if let Some(metadata) = self.inputs.object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.entry("generation").or_insert_with(|| json!(1));
+        }
+        self.let_controllers_work();
+        before != (self.inputs.object.clone(), self.inputs.children.clone())
+    }
+
+    fn apply(&mut self, plan: &Plan, are_deletes_held_back: bool) {
+        for write in &plan.writes {
+            let mut body = write.child.body.clone();
+            let place = self.inputs.children.iter().position(|child| is_same(child, &body));
+            match place {
+                Some(place) => update(&mut self.inputs.children[place], body, &write.child.unmanaged),
+                None => {
+                    self.created += 1;
+                    controllers::created(&mut body, self.created, self.inputs.now);
+                    self.inputs.children.push(body);
+                }
+            }
+        }
+        if are_deletes_held_back {
+            return;
+        }
+        for delete in &plan.deletes {
+            let (kind, name) = (&delete.kind, &delete.live.name);
+            self.inputs.children.retain(|child| {
+                let (there, namespace) = (text(child, "/metadata/name"), text(child, "/metadata/namespace"));
+                kind_of(child) != *kind
+                    || there != &*name.name
+                    || !(namespace.is_empty() || *namespace == *name.namespace)
+            });
+        }
+    }
+
+    /// Lets controllers bring the live children where they want them.
+    pub(super) fn let_controllers_work(&mut self) {
+        if self.without_controllers {
+            return;
+        }
+        for child in &mut self.inputs.children {
+            if self.by_hand.contains(&short_name(child)) {
+                continue;
+            }
+            let kind: KindRef = kind_of(child);
+            // A controller writes the times of a status once.
+            let is_written =
+                |status: &Value| child.get("status").is_some_and(|there| without_times(there) == without_times(status));
+            if let Some(status) =
+                controllers::status(&kind, child, self.inputs.now).filter(|status| !is_written(status))
+            {
+                child["status"] = status;
+            }
+        }
+    }
+
+    fn existing(&self, name: &str) -> Result<usize, String> {
+        let place = self.inputs.children.iter().position(|child| short_name(child) == name);
+        place.ok_or_else(|| {
+            let there: Vec<_> = self.inputs.children.iter().map(short_name).collect();
+            let there =
+                if there.is_empty() { "there are none".to_owned() } else { format!("there are {}", there.join(", ")) };
+            format!("there is no live child '{name}'; {there}")
+        })
+    }
+}
+
+/// An update of a live object: the new body, with the status, what the API server sets, and the fields that are left to others.
+fn update(live: &mut Value, mut body: Value, unmanaged: &[String]) {
+    let before = std::mem::take(live);
+    for field in ["uid", "creationTimestamp", "generation"] {
+        if let Some(value) = before["metadata"].get(field) {
+            body["metadata"][field] = value.clone();
+        }
+    }
+    for pointer in unmanaged {
+        if let Some(value) = before.pointer(pointer) {
+            set(&mut body, pointer, value.clone());
+        }
+    }
+    let is_changed = without(&body, "status") != without(&before, "status");
+    if let Some(status) = before.get("status") {
+        body["status"] = status.clone();
+    }
+    *live = body;
+    if is_changed {
+        raise_generation(live);
+    }
+}
+
+fn without(object: &Value, field: &str) -> BTreeMap<String, Value> {
+    let fields = object.as_object().into_iter().flatten();
+    fields
+        .filter(|(key, _)| *key != field && *key != "metadata")
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+fn without_times(status: &Value) -> Value {
+    match status {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(key, _)| !key.ends_with("Time"));
+            Value::Object(kept.map(|(key, value)| (key.clone(), without_times(value))).collect())
+        }
+        Value::Array(elements) => elements.iter().map(without_times).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Sets a field, and makes the maps above it.
+fn set(object: &mut Value, pointer: &str, value: Value) {
+    let keys = pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~"));
+    let mut place = object;
+    for key in keys {
+        place = match place {
+            Value::Array(elements) => match key.parse::<usize>().ok().and_then(|index| elements.get_mut(index)) {
+                Some(element) => element,
+                None => return,
+            },
+            other => {
+                if !other.is_object() {
+                    *other = Value::Object(Map::new());
+                }
+                &mut other[key.as_str()]
+            }
+        };
+    }
+    *place = value;
+}
+
+/// A merge patch (RFC 7386).
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let Some(there) = object.as_object_mut() else { return };
+    for (key, value) in fields {
+        if value.is_null() {
+            there.remove(key);
+        } else {
+            merge(there.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+fn raise_generation(object: &mut Value) {
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(1);
+    object["metadata"]["generation"] = json!(generation + 1);
+}
+
+fn is_same(one: &Value, other: &Value) -> bool {
+    let (here, there) = (text(one, "/metadata/namespace"), text(other, "/metadata/namespace"));
+    let is_same_namespace = here == there || here.is_empty() || there.is_empty();
+    kind_of(one) == kind_of(other) && text(one, "/metadata/name") == text(other, "/metadata/name") && is_same_namespace
+}
+
+/// `KIND/NAME`.
+fn short_name(object: &Value) -> String {
+    format!("{}/{}", text(object, "/kind"), text(object, "/metadata/name"))
+}
+
+fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}

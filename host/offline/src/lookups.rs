@@ -1,0 +1,104 @@
+//! Answers a plugin's lookups from given objects, as far as its manifest lets it look. Permissions of an account and the namespaces of
+//! a `Plugin` need a cluster and are not checked.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pilothouse_controller::{projection::Projection, selector::Selector};
+use pilothouse_engine::{
+    Answer, Lookup, Lookups, Query, Scope, Target,
+    contract::{KindRef, LookupError},
+};
+use serde_json::Value;
+
+use crate::{scopes::is_namespaced, served::kind_of};
+
+/// Given objects, and what the manifest declares.
+pub(crate) struct GivenLookups {
+    /// The namespace of the object being reconciled; empty if it is cluster-scoped.
+    pub(crate) own_namespace: Arc<str>,
+    /// The lookups of the manifest.
+    pub(crate) declared: Vec<Lookup>,
+    /// The objects of the cluster.
+    pub(crate) objects: Vec<Value>,
+}
+
+impl GivenLookups {
+    /// The namespace in which a query looks; none for all.
+    fn namespace<'a>(&'a self, query: &'a Query, declared: &Lookup) -> Result<Option<&'a str>, LookupError> {
+        let denied = |why: &str| Err(LookupError::Denied(format!("a lookup of {query} {why}")));
+        let is_cluster_scoped = self.own_namespace.is_empty();
+        match &query.scope {
+            Scope::Namespace(namespace)
+                if !is_cluster_scoped && **namespace != *self.own_namespace && !declared.all_namespaces =>
+            {
+                denied(
+                    "is about another namespace, which needs `allNamespaces` in the `lookups` of the plugin's manifest",
+                )
+            }
+            Scope::Namespace(namespace) => Ok(Some(namespace)),
+            Scope::OwnNamespace | Scope::OwnNamespaceIfAny if !is_cluster_scoped => Ok(Some(&self.own_namespace)),
+            Scope::OwnNamespaceIfAny => Ok(None),
+            Scope::OwnNamespace => denied("is about the object's own namespace, and the object is cluster-scoped"),
+            Scope::AllNamespaces if declared.all_namespaces => Ok(None),
+            Scope::AllNamespaces => {
+                denied("in all namespaces needs `allNamespaces` in the `lookups` of the plugin's manifest")
+            }
+        }
+    }
+
+    fn find(&self, query: &Query) -> Result<Vec<&Value>, LookupError> {
+        let kind = &query.kind;
+        let Some(declared) = self.declared.iter().find(|declared| declared.kind == *kind) else {
+            return Err(LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")));
+        };
+        let namespace = if is_namespaced(kind) { self.namespace(query, declared)? } else { None };
+        let in_namespace =
+            |object: &&Value| namespace.is_none_or(|wanted| namespace_of(object).is_none_or(|found| found == wanted));
+        let of_kind = self.objects.iter().filter(|object| kind_of(object) == *kind).filter(in_namespace);
+        let mut found: Vec<_> = match &query.target {
+            Target::Name(name) => of_kind.filter(|object| name_of(object) == Some(name)).take(1).collect(),
+            Target::Labels(selector) => {
+                let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
+                of_kind.filter(|object| selector.matches(&labels(object))).collect()
+            }
+        };
+        found.sort_by_key(|object| (namespace_of(object), name_of(object)));
+        Ok(found)
+    }
+}
+
+impl Lookups for GivenLookups {
+    fn answer(&self, query: &Query, limit: usize) -> Result<Answer, LookupError> {
+        let projection = (!query.fields.is_empty()).then(|| Projection::showing(&query.fields));
+        let text = |object: &Value| {
+            let whole = object.to_string();
+            projection.as_ref().map_or_else(|| whole.clone(), |projection| projection.of(&whole).0)
+        };
+        let objects: Vec<_> = self.find(query)?.into_iter().map(text).collect();
+        if objects.iter().map(String::len).sum::<usize>() > limit {
+            return Err(LookupError::TooLarge(format!(
+                "a lookup of {query} finds more than the lookups of one call may; ask for fewer objects, or only for \
+                 some of their fields"
+            )));
+        }
+        Ok(Answer::of_texts(objects))
+    }
+}
+
+/// Whether the manifest says nothing of a kind that is given to look up: the plugin will not see it.
+pub(crate) fn undeclared(declared: &[Lookup], objects: &[Value]) -> Option<KindRef> {
+    objects.iter().map(kind_of).find(|kind| declared.iter().all(|declared| declared.kind != *kind))
+}
+
+fn name_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/name").and_then(Value::as_str)
+}
+
+fn namespace_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/namespace").and_then(Value::as_str)
+}
+
+fn labels(object: &Value) -> BTreeMap<Box<str>, Box<str>> {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect()
+}

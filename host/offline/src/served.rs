@@ -1,0 +1,64 @@
+//! Objects from files as the API server would serve them and the caches hold them. Checks nothing but what identifies an object.
+
+use kube::api::ApiResource;
+use pilothouse_controller::object::{Incoming, Object};
+use pilothouse_engine::contract::KindRef;
+use serde_json::{Value, json};
+
+use crate::scopes::is_namespaced;
+
+/// The UID of an object that has none.
+const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
+
+/// Why a plugin cannot be called with an object or a child.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidObject {
+    /// The object is of another kind than the plugin reconciles.
+    #[error("the object is a {found}, but the plugin reconciles {reconciled}")]
+    OtherKind {
+        /// The kind of the object.
+        found: KindRef,
+        /// The kind of the plugin.
+        reconciled: KindRef,
+    },
+    /// It has no metadata.
+    #[error("an object without metadata: {0}")]
+    NoMetadata(String),
+    /// It has no name.
+    #[error("an object of kind {0} without metadata.name")]
+    NoName(KindRef),
+    /// A field that every object has is not of its type.
+    #[error("an object that no API server serves: {0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
+/// The API version and kind of an object; empty texts where they are missing.
+pub fn kind_of(object: &Value) -> KindRef {
+    let field = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    KindRef::new(field("apiVersion"), field("kind"))
+}
+
+/// Adds the fields that the API server sets on every object, and converts the object as the caches do.
+pub(crate) fn as_served(mut object: Value) -> Result<Object, InvalidObject> {
+    let kind = kind_of(&object);
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return Err(InvalidObject::NoMetadata(object.to_string()));
+    };
+    if !metadata.get("name").is_some_and(Value::is_string) {
+        return Err(InvalidObject::NoName(kind));
+    }
+    if is_namespaced(&kind) {
+        metadata.entry("namespace").or_insert_with(|| json!("default"));
+    }
+    metadata.entry("uid").or_insert_with(|| json!(NO_UID));
+    metadata.entry("generation").or_insert_with(|| json!(1));
+    let resource = ApiResource {
+        group: kind.group().to_owned(),
+        version: kind.version().to_owned(),
+        plural: String::new(),
+        api_version: kind.api_version,
+        kind: kind.kind,
+    };
+    let incoming: Incoming = serde_json::from_str(&object.to_string())?;
+    Ok(incoming.into_object(&resource))
+}
