@@ -110,6 +110,32 @@ fn where_nothing_is_to_be_tested_it_says_what_to_do() -> Result<()> {
     Ok(())
 }
 
+/// Times are printed and not judged: how quick this machine is, is no property of a plugin.
+#[test]
+fn a_bench_prints_what_calls_cost_and_fails_over_its_budget() -> Result<()> {
+    let folder = Folder::with_cases(&[("a.yaml", &case("expect: {verdict: done}"))])?;
+    let (plugin, file) = (example("greeting")?, folder.path().join("cases/a.yaml"));
+    let bench = |more: &[&str]| {
+        let mut arguments: Vec<&Path> = vec!["bench".as_ref(), &plugin, &file, "--calls".as_ref(), "20".as_ref()];
+        arguments.extend(more.iter().map(Path::new));
+        pilothouse(&arguments)
+    };
+    let told = bench(&["--budget", "memory=128Mi,output=1Mi"])?;
+    ensure!(told.code == 0 && told.output.starts_with("a: p50 ") && told.output.contains("memory "), "{told:?}");
+    let told = bench(&["--budget", "output=10"])?;
+    ensure!(told.code == 1 && told.errors.contains("over budget: a: output is "), "{told:?}");
+    let told = bench(&["--budget", "speed=10"])?;
+    ensure!(told.code == 2 && told.errors.contains("none of p50, p99, memory and output"), "{told:?}");
+    let json: Value = serde_json::from_str(&bench(&["-o", "json"])?.output)?;
+    let cost = &json["cases"][0];
+    ensure!(
+        json["calls"] == 20 && cost["memoryBytes"].as_u64() > Some(0) && cost["outputBytes"].as_u64() > Some(0),
+        "{json}"
+    );
+    ensure!(cost["p50Microseconds"].as_f64() <= cost["p99Microseconds"].as_f64(), "{json}");
+    Ok(())
+}
+
 /// A case about a greeting.
 fn case(rest: &str) -> String {
     format!(

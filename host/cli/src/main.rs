@@ -1,6 +1,7 @@
 //! The `pilothouse` binary: parses the command line and runs a subcommand. Each subcommand has a file of its own.
 
 mod age;
+mod bench;
 mod cache_dir;
 mod cluster;
 mod compile;
@@ -55,6 +56,7 @@ enum Command {
     Rbac(rbac::Rbac),
     Render(render::Render),
     Test(test::Test),
+    Bench(bench::Bench),
     Pack(pack::Pack),
     Push(push::Push),
     #[command(hide = true)]
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Rbac(command) => command.execute(),
         Command::Render(command) => command.execute(),
         Command::Test(command) => command.execute(),
+        Command::Bench(command) => command.execute(),
         Command::Pack(command) => command.execute(),
         Command::Push(command) => command.execute(),
         Command::Compile(command) => command.execute(),
