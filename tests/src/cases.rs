@@ -101,7 +101,7 @@ fn a_malformed_case_does_not_hide_the_others() -> Result<()> {
 fn where_nothing_is_to_be_tested_it_says_what_to_do() -> Result<()> {
     let folder = Folder::with_cases(&[("a.yaml", &case("expect: {verdict: done}"))])?;
     let told = pilothouse(&["test".as_ref(), folder.path()])?;
-    ensure!(told.code == 1 && told.errors.contains("run `pilothouse build` there"), "{told:?}");
+    ensure!(told.code == 1 && told.errors.contains("name it with --plugin FILE.wasm"), "{told:?}");
     let empty = tempfile::tempdir()?;
     let told = pilothouse(&["test".as_ref(), empty.path()])?;
     ensure!(told.code == 1 && told.errors.contains("there are no case files (*.yaml)"), "{told:?}");

@@ -66,7 +66,7 @@ fn built_plugin(path: &Path) -> anyhow::Result<PathBuf> {
         }
     }
     bail!(
-        "no plugin is built for '{}'; run `pilothouse build` there, or name one with --plugin FILE.wasm",
+        "there is no plugin in a folder `build` for '{}'; put one there, or name it with --plugin FILE.wasm",
         path.display()
     )
 }

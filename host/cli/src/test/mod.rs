@@ -36,7 +36,7 @@ pub struct Test {
     /// Folders of plugins, folders with case files, or case files.
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// The plugin. Default: the one that `pilothouse build` made, in the folder `build` of the cases' plugin.
+    /// The plugin. Default: the one in the folder `build` beside the folder of the cases.
     #[arg(long, value_name = "FILE.wasm")]
     plugin: Option<PathBuf>,
     /// Write what the plugin answers now into the cases that fail for another answer, or that expect nothing yet.
