@@ -4,8 +4,6 @@ use crate::api::{
     CleanPodPolicy, Framework, HangAction, PodFailureRule, ReplicaType, RestartPolicy, RestartScope, Role, RunPolicy,
     SuccessPolicy, TrainingJob, TrainingJobSpec,
 };
-use crate::children::mpi::SSH_PORT;
-use crate::children::workload::{PRIORITY_CLASS, QUEUE};
 use crate::fingerprint::fingerprint;
 use crate::restart_policy::{pod_restart_policy, restart_policy, restart_scope};
 
@@ -14,6 +12,15 @@ const DEFAULT_BACKOFF_LIMIT: u32 = 6;
 
 /// How many times in a row a job may be disrupted if its spec does not say it. With pauses of five minutes, that takes hours.
 const DEFAULT_DISRUPTION_LIMIT: u32 = 100;
+
+/// The port of SSH.
+const SSH_PORT: u32 = 22;
+
+/// The label of a job with the name of its LocalQueue in Kueue.
+pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+
+/// The label of a job with the name of its WorkloadPriorityClass in Kueue.
+pub const PRIORITY_CLASS: &str = "kueue.x-k8s.io/priority-class";
 
 /// One member of a job, whether it has a Pod or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

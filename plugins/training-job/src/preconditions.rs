@@ -2,8 +2,8 @@
 
 use crate::children::config_maps::{self, ConfigMap, MAX_SNAPSHOT_BYTES};
 use crate::children::pod_group::{Admission, admission};
-use crate::children::workload::{self, PRIORITY_CLASS, QUEUE, Quota};
-use crate::job::Job;
+use crate::children::workload::{self, Quota};
+use crate::job::{Job, PRIORITY_CLASS, QUEUE};
 use pilothouse_pods::claim::{self, CLAIM_NOT_FOUND, ClaimRef};
 use pilothouse_sdk::{Error, lookup};
 

@@ -20,9 +20,6 @@ const ROOT_SSH: &str = "/root/.ssh";
 /// What workers run unless their role has a command.
 const SSHD: &str = "/usr/sbin/sshd";
 
-/// The port of SSH.
-pub const SSH_PORT: u32 = 22;
-
 /// Pods of a job start at different times: `ssh` tries each host so many times, with a second in between. And it knows no key of a host
 /// beforehand: a Pod makes its own.
 const SSH_OPTIONS: &str = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";

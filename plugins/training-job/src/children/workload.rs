@@ -11,12 +11,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The label of a job with the name of its LocalQueue.
-pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
-
-/// The label of a job with the name of its WorkloadPriorityClass.
-pub const PRIORITY_CLASS: &str = "kueue.x-k8s.io/priority-class";
-
 /// The annotation with the fingerprint of what the Workload asks for.
 const ASKS_FOR: &str = "ml.example.com/asks-for";
 
