@@ -272,18 +272,15 @@ impl Host {
         true
     }
 
-    /// A plugin is gone. Its objects and their children stay as they are; those that are deleted lose their children in their order.
+    /// A plugin is gone. Its objects and their children stay as they are; those that are deleted lose their children in their order. Which
+    /// may have an order is asked of the record, for an earlier version may have made them.
     pub fn depart(self: &Arc<Self>, name: &str) {
-        let leaving = self.plugins.get(name).filter(|plugin| plugin.presence == Presence::AtWork);
         self.remove(name);
-        if let Some(plugin) = leaving.filter(|plugin| plugin.manifest().orders_children) {
-            let (departed, settings) = Leaver::of(&plugin).departed(plugin.child_kinds().cloned());
-            self.install(departed, settings);
-        }
+        let host = self.clone();
+        tokio::spawn(async move { host.take_up_departed().await });
     }
 
-    /// Looks after what plugins have left behind that this host has never seen, once those that exist are loaded. Resolves when that has
-    /// begun.
+    /// Looks after what plugins have left behind that are not there, once those that exist are loaded. Resolves when that has begun.
     pub async fn take_up_departed(self: &Arc<Self>) {
         self.loading.wait_for(|sources| *sources == 0).await;
         self.config.fence.until_open().await;

@@ -94,11 +94,16 @@ async fn through(world: &Arc<World>, history: &History) -> Result<(), Violation>
         world.take(&timed.step).await;
         if timed.step == Step::Rest {
             world.calm();
+            world.bring_back_plugin();
             come_to_rest(world).await?;
         }
         so_far(world)?;
     }
     world.calm();
+    if world.is_plugin_removed() {
+        finish_without_plugin(world).await?;
+        world.bring_back_plugin();
+    }
     come_to_rest(world).await?;
     if history.seed.is_multiple_of(LONGER) {
         be_quiet(world, LONG_QUIET).await?;
@@ -123,6 +128,25 @@ fn so_far(world: &World) -> Result<(), Violation> {
 
 /// Waits until everything is as it shall be.
 async fn come_to_rest(world: &Arc<World>) -> Result<(), Violation> {
+    let going =
+        || Violation { property: Property::ComesToRest, what: "a CRD or a namespace is still going".to_owned() };
+    until_none(
+        world,
+        |is_prepared| {
+            if is_prepared { at_rest::problem(&world.snapshot(), world.version()) } else { Some(going()) }
+        },
+    )
+    .await
+}
+
+/// Waits until there is nothing that has to go although the plugin is removed. A CRD or a namespace may wait for the plugin, and children
+/// for them.
+async fn finish_without_plugin(world: &Arc<World>) -> Result<(), Violation> {
+    until_none(world, |is_prepared| at_rest::left_in_order(&world.snapshot()).filter(|_| is_prepared)).await
+}
+
+/// Waits until there is no problem, while users go on with what they have begun. `problem` gets whether they are done.
+async fn until_none(world: &Arc<World>, problem: impl Fn(bool) -> Option<Violation>) -> Result<(), Violation> {
     let end = Instant::now() + PATIENCE;
     let mut pause = Duration::from_millis(200);
     // What was seen last, and of which state.
@@ -132,24 +156,21 @@ async fn come_to_rest(world: &Arc<World>) -> Result<(), Violation> {
         so_far(world)?;
         let is_prepared = world.users.prepare();
         let state = (is_prepared, world.cluster.judged().get());
-        let problem = match seen.take_if(|(before, _)| *before == state) {
-            Some((_, problem)) => Some(problem),
-            None if is_prepared => at_rest::problem(&world.snapshot(), world.version()),
-            None => Some(Violation {
-                property: Property::ComesToRest,
-                what: "a CRD or a namespace is still going".to_owned(),
-            }),
+        let found = match seen.take_if(|(before, _)| *before == state) {
+            Some((_, found)) => Some(found),
+            None => problem(is_prepared),
         };
-        let Some(problem) = problem else { return Ok(()) };
+        let Some(found) = found else { return Ok(()) };
         if Instant::now() > end {
-            return Err(problem);
+            return Err(found);
         }
-        seen = Some((state, problem));
+        seen = Some((state, found));
         pause = (pause * 2).min(Duration::from_secs(20));
     }
 }
 
-/// Waits until nothing is written any more for a while. A late answer, the count of an Event or a detail of a status may come before.
+/// Waits until nothing is written any more for a while, and all is as it shall be at the end of it. A late answer, the count of an Event or
+/// a detail of a status may come before; a watch that was stalled may tell of a rollout only after that.
 async fn be_quiet(world: &Arc<World>, quiet: Duration) -> Result<(), Violation> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -157,12 +178,16 @@ async fn be_quiet(world: &Arc<World>, quiet: Duration) -> Result<(), Violation> 
         tokio::time::sleep(quiet).await;
         so_far(world)?;
         let (after, latest) = world.writes.count();
-        if after == before {
-            return at_rest::problem(&world.snapshot(), world.version()).map_or(Ok(()), Err);
-        }
-        if Instant::now() > end {
+        let problem = if after == before {
+            at_rest::problem(&world.snapshot(), world.version())
+        } else {
             let what = format!("{} writes while nothing changed; the latest: {latest}", after - before);
-            return Err(Violation { property: Property::QuietAtRest, what });
+            Some(Violation { property: Property::QuietAtRest, what })
+        };
+        match problem {
+            None => return Ok(()),
+            Some(problem) if Instant::now() > end => return Err(problem),
+            Some(_) => {}
         }
     }
 }

@@ -30,6 +30,17 @@ pub fn problem(snapshot: &Snapshot, version: Version) -> Option<Violation> {
     found.or_else(|| left_behind(snapshot)).map(|(property, what)| Violation { property, what })
 }
 
+/// An object that is being deleted and is held for the order of its children alone, so that it must go also while its plugin is removed.
+pub fn left_in_order(snapshot: &Snapshot) -> Option<Violation> {
+    let is_held = |object: &Value| {
+        let finalizers = object["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        !object["metadata"]["deletionTimestamp"].is_null() && finalizers == [Value::from(labels::ORDERED_DELETION)]
+    };
+    let object = snapshot.objects.iter().find(|object| is_held(&object.value))?;
+    let what = format!("the object {} is still there, and only the order of its children holds it", object.name());
+    Some(Violation { property: Property::LeavesNothing, what })
+}
+
 /// What is wrong with an object and its children.
 fn of_object(snapshot: &Snapshot, object: &Value, version: Version) -> Option<String> {
     if !object["metadata"]["deletionTimestamp"].is_null() {

@@ -11,7 +11,7 @@ use pilothouse_controller::labels;
 use pilothouse_engine::contract::{Child, Response};
 use serde_json::Value;
 
-use super::{Property, Violation, reconciled::is_reconciled, subset::missing};
+use super::{Property, Violation, reconciled::is_reconciled, snapshot::controller, subset::missing};
 use crate::{host_id::HostId, paths::OWN_NAMESPACE};
 
 /// A child by kind, namespace and name. The namespace is empty for one without.
@@ -261,7 +261,9 @@ impl Inner {
             return;
         }
         let (labels, annotations) = (&object["metadata"]["labels"], &object["metadata"]["annotations"]);
+        // What was released is nobody's any more, also where it has the marks of a child: it is left behind when its object goes.
         let is_known = !labels[labels::PLUGIN].is_null() && annotations[labels::ON_REMOVAL] != labels::KEEP;
+        let is_known = is_known && controller(object).is_some();
         let owner = place(object).filter(|_| is_known).zip(self.owner(object, name).ok().map(str::to_owned));
         match owner {
             Some(at) => drop(self.places.insert(name.clone(), at)),
@@ -291,11 +293,9 @@ impl Inner {
 
     /// The UID of the object that a child belongs to; why it belongs to none.
     fn owner<'a>(&self, child: &'a Value, name: &ChildName) -> Result<&'a str, String> {
-        let owners = child.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
-        let controller = owners.into_iter().find(|owner| owner["controller"] == true);
         let annotation = |key: &str| child["metadata"]["annotations"][key].as_str().unwrap_or_default();
         let label = |key: &str| child["metadata"]["labels"][key].as_str();
-        match controller {
+        match controller(child) {
             Some(owner) if is_reconciled(&owner["kind"]) => Ok(owner["uid"].as_str().unwrap_or_default()),
             Some(owner) => Err(format!("{} '{}' controls", owner["kind"], owner["name"])),
             None if self.adoptable.contains(name) => Ok(label(labels::OWNER_UID).unwrap_or_default()),

@@ -78,7 +78,7 @@ pub struct HostProcess {
     code: Code,
     computes: Duration,
     listener: Arc<dyn Listener>,
-    task: AbortHandle,
+    tasks: Vec<AbortHandle>,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -142,7 +142,8 @@ impl HostProcess {
         });
         let listener = Arc::new(HostListener { id, writes: surroundings.writes.clone() });
         let (scope, code, computes) = (surroundings.scope, surroundings.code.clone(), surroundings.computes);
-        Self { connection, host, scope, code, computes, listener, task: task.abort_handle(), stop: Some(stop) }
+        let tasks = vec![task.abort_handle()];
+        Self { connection, host, scope, code, computes, listener, tasks, stop: Some(stop) }
     }
 
     /// Loads a version of the plugin.
@@ -164,9 +165,15 @@ impl HostProcess {
         self.host.remembered_objects()
     }
 
+    /// Looks after what plugins have left behind that are not loaded. Comes after those that are.
+    pub fn take_up_departed(&mut self) {
+        let host = self.host.clone();
+        self.tasks.push(tokio::spawn(async move { host.take_up_departed().await }).abort_handle());
+    }
+
     /// Removes the plugin.
     pub fn remove_plugin(&self) {
-        self.host.remove(PLUGIN);
+        self.host.depart(PLUGIN);
     }
 
     /// Asks the host to end. It tells when it has ended.
@@ -179,7 +186,7 @@ impl HostProcess {
     /// Ends the host at once. Nothing of what it was about to do happens.
     pub fn kill(&self) {
         self.connection.kill();
-        self.task.abort();
+        self.tasks.iter().for_each(AbortHandle::abort);
         [PLUGIN, app::PLUGIN].into_iter().for_each(|plugin| self.host.remove(plugin));
     }
 }

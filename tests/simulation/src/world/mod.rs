@@ -171,12 +171,24 @@ impl World {
     }
 
     /// Nothing goes wrong any more, and what stands in the way is taken away.
-    pub fn calm(self: &Arc<Self>) {
+    pub fn calm(&self) {
         self.record.note("step", || "from now on nothing goes wrong".to_owned());
         self.network.calm();
-        let latest = self.lock().latest;
-        self.swap_if_removed(latest);
         self.users.clear_the_way();
+    }
+
+    /// Whether the plugin is removed.
+    pub fn is_plugin_removed(&self) -> bool {
+        self.lock().version.is_none()
+    }
+
+    /// Loads the plugin again if it is removed.
+    pub fn bring_back_plugin(&self) {
+        let latest = self.lock().latest;
+        if self.is_plugin_removed() {
+            self.record.note("step", || "the plugin comes back".to_owned());
+            self.swap(latest);
+        }
     }
 
     /// Everything that is there now.
@@ -217,12 +229,6 @@ impl World {
         }
     }
 
-    fn swap_if_removed(&self, version: Version) {
-        if self.lock().version.is_none() {
-            self.swap(version);
-        }
-    }
-
     fn swap(&self, version: Version) {
         let mut state = self.lock();
         (state.version, state.latest) = (Some(version), version);
@@ -236,11 +242,12 @@ impl World {
         let id = HostId { host, start: slot.starts };
         slot.starts += 1;
         self.record.note(id, || "starts".to_owned());
-        let process = HostProcess::start(&self.surroundings, id);
+        let mut process = HostProcess::start(&self.surroundings, id);
         version.into_iter().for_each(|version| process.install(version));
         if apps {
             process.install_app();
         }
+        process.take_up_departed();
         slot.process = Some(process);
     }
 
