@@ -33,6 +33,9 @@ const LONG_QUIET: Duration = Duration::from_secs(65);
 /// otherwise go by while watches and leases are renewed.
 const LONGER: u64 = 4;
 
+/// In one of so many histories the plugin is removed before its objects are deleted.
+const WITHOUT_PLUGIN: u64 = 5;
+
 /// A history that was run.
 #[derive(Debug)]
 pub struct Outcome {
@@ -100,10 +103,7 @@ async fn through(world: &Arc<World>, history: &History) -> Result<(), Violation>
         so_far(world)?;
     }
     world.calm();
-    if world.is_plugin_removed() {
-        finish_without_plugin(world).await?;
-        world.bring_back_plugin();
-    }
+    finish_without_plugin(world).await?;
     come_to_rest(world).await?;
     if history.seed.is_multiple_of(LONGER) {
         be_quiet(world, LONG_QUIET).await?;
@@ -116,7 +116,11 @@ async fn through(world: &Arc<World>, history: &History) -> Result<(), Violation>
     world.users.create_fresh();
     come_to_rest(world).await?;
     fresh::difference(&world.snapshot()).map_or(Ok(()), Err)?;
+    if history.seed.is_multiple_of(WITHOUT_PLUGIN) {
+        world.take(&Step::RemovePlugin).await;
+    }
     world.users.delete_all();
+    finish_without_plugin(world).await?;
     come_to_rest(world).await?;
     leave_nothing(world).await
 }
@@ -139,10 +143,15 @@ async fn come_to_rest(world: &Arc<World>) -> Result<(), Violation> {
     .await
 }
 
-/// Waits until there is nothing that has to go although the plugin is removed. A CRD or a namespace may wait for the plugin, and children
-/// for them.
+/// If the plugin is removed: waits until there is nothing that has to go all the same, and loads the plugin again. A CRD or a namespace may
+/// wait for the plugin, and children for them.
 async fn finish_without_plugin(world: &Arc<World>) -> Result<(), Violation> {
-    until_none(world, |is_prepared| at_rest::left_in_order(&world.snapshot()).filter(|_| is_prepared)).await
+    if !world.is_plugin_removed() {
+        return Ok(());
+    }
+    until_none(world, |is_prepared| at_rest::left_in_order(&world.snapshot()).filter(|_| is_prepared)).await?;
+    world.bring_back_plugin();
+    Ok(())
 }
 
 /// Waits until there is no problem, while users go on with what they have begun. `problem` gets whether they are done.
