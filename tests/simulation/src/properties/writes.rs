@@ -205,9 +205,13 @@ impl Inner {
         }
         let answer = self.answers.get(&(write.host, owner.to_owned()));
         if self.deleting.contains(owner) {
-            // The host may not know of it yet. Then it deletes what its plugin does not want.
+            // The host may not know of it yet. Then it deletes what its plugin does not want, and what must be created anew.
             let children = answer.and_then(|answer| answer.children.as_ref());
-            return self.out_of_order(write, (name, owner), children.filter(|children| !children.contains_key(name)));
+            return match children.and_then(|children| children.get(name)) {
+                Some(wanted) if is_recreated(&wanted.body, before) => None,
+                Some(_) => self.out_of_order(write, (name, owner), None),
+                None => self.out_of_order(write, (name, owner), children),
+            };
         }
         let why = match answer.map(|answer| (answer, &answer.children)) {
             None => "its plugin was never asked about the owner",
