@@ -40,7 +40,7 @@ pub fn resolved(model: &LlmModel) -> Condition {
 /// What is said of a model that is missing.
 pub fn not_found(name: &str, namespace: &str) -> String {
     format!(
-        "spec.modelRef names the LLMModel '{name}', which namespace '{namespace}' does not have; create it. Until then \
+        "spec.modelRef names the LLMModel '{name}' of llm.example.com, which namespace '{namespace}' does not have; create it. Until then \
          everything stays as it is"
     )
 }

@@ -110,7 +110,7 @@ fn a_missing_model_is_waited_for_and_changes_no_child() -> Result<(), Error> {
     assert_eq!((waits_for(&answer), answer.response.children.is_none()), (Some("ModelNotFound"), true));
     assert_eq!(condition(&answer, "ModelResolved"), "False ModelNotFound");
     let message = answer.condition("ModelResolved").map(|condition| condition.message.as_str());
-    let expected = "spec.modelRef names the LLMModel 'gpt-small', which namespace 'ml' does not have; create it. Until then \
+    let expected = "spec.modelRef names the LLMModel 'gpt-small' of llm.example.com, which namespace 'ml' does not have; create it. Until then \
                     everything stays as it is";
     assert_eq!(message, Some(expected));
     assert_eq!(events(&answer), ["Warning ModelNotFound"]);

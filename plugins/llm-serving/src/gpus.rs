@@ -134,7 +134,8 @@ impl<'a> Gpus<'a> {
     fn claim_template_name(&self, workload: &str) -> Option<String> {
         match self.request {
             GpuRequest::Devices(class) if self.count > 0 => {
-                Some(dns_label(&format!("{workload}-{}-{class}", self.count), MAX_LABEL))
+                // Always with a hash, of parts that dots set apart: neither a workload nor a number has one.
+                Some(dns_label(&format!("{workload}.{}.{class}", self.count), MAX_LABEL))
             }
             _ => None,
         }

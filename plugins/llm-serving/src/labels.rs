@@ -15,6 +15,9 @@ pub const COMPONENT: &str = "app.kubernetes.io/component";
 /// The label with the name of the model.
 pub const MODEL: &str = "llm.example.com/model";
 
+/// The label that tells the Service of clients from a headless one, and its value.
+pub const SERVICE: (&str, &str) = ("llm.example.com/service", "clients");
+
 /// The label that the controller of LeaderWorkerSets sets: the place of a Pod in its group.
 const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
 

@@ -25,10 +25,15 @@ pub fn mebibytes(quantity: &Value) -> Option<u128> {
         .iter()
         .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|number| (number, *unit)))
         .unwrap_or((text.as_str(), 1));
+    let (number, exponent) = match number.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.parse::<u32>().ok()?),
+        None => (number, 0),
+    };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
-    let scale = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    Some((digits.checked_mul(unit)? / scale) >> 20)
+    let power = |exponent: u32| 10_u128.checked_pow(exponent);
+    let scale = power(u32::try_from(fraction.len()).ok()?)?;
+    Some((digits.checked_mul(unit)?.checked_mul(power(exponent)?)? / scale) >> 20)
 }
 
 /// How many milliseconds a quantity of seconds has, as the API serves it: `87m`, `1500u`, `2`; none for what is no such quantity.
@@ -53,6 +58,9 @@ mod tests {
             (json!("80Gi"), Some(81_920)),
             (json!("1.5Gi"), Some(1_536)),
             (json!(1_048_576), Some(1)),
+            (json!("8e10"), Some(76_293)),
+            (json!("8.5E10"), Some(81_062)),
+            (json!("1E"), Some(953_674_316_406)),
             (json!("500m"), None),
             (json!("much"), None),
             (json!(""), None),

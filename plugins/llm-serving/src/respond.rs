@@ -123,7 +123,9 @@ fn children(
         (Ok(claims), Ok(own)) => (claims, own),
         (Err(error), _) | (_, Err(error)) => return Ok(Made::Invalid(error)),
     };
-    if let Some(message) = claim::missing(claims, server.spec.identity.namespace)? {
+    // Where there shall be no Pod, nothing mounts a claim.
+    let mounted = claims.into_iter().filter(|_| server.desired_replicas() > 0);
+    if let Some(message) = claim::missing(mounted, server.spec.identity.namespace)? {
         return Ok(Made::MissingClaim(message));
     }
     let around = surroundings::of(server)?;

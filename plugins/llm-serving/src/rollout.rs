@@ -2,6 +2,7 @@
 //! asks no budget when it rolls a workload.
 
 use crate::gpus::Gpus;
+use crate::parallelism::Spread;
 use crate::server_spec::ServerSpec;
 use crate::share::{Rounding, resolve};
 use crate::spec_error::SpecError;
@@ -28,7 +29,12 @@ impl Rollout {
         let (surge, unavailable) = if gpus.count > 0 { (json!(0), json!(1)) } else { (json!("25%"), json!("25%")) };
         let max_surge = given.max_surge.unwrap_or(surge);
         let budget = given_budget(spec)?;
-        let allowed = budget.as_ref().and_then(|budget| missing_allowed(budget, spec.replicas));
+        // Where there shall be no Pod, none has to be replaced.
+        let allowed =
+            budget.as_ref().filter(|_| spec.desired_replicas() > 0).and_then(|it| missing_allowed(it, spec.replicas));
+        if is_stateful_set(spec, gpus) {
+            return Self::of_stateful_set(spec, budget, allowed);
+        }
         let max_unavailable = match given.max_unavailable {
             Some(given) => given,
             None => allowed
@@ -52,11 +58,36 @@ impl Rollout {
         Ok(Self { max_surge, max_unavailable, budget: budget.or(default_budget) })
     }
 
+    /// The rollout of a StatefulSet, which replaces one Pod after the other whatever it is told: Kubernetes up to 1.36 knows no other way.
+    fn of_stateful_set(spec: &ServerSpec<'_>, budget: Option<Value>, allowed: Option<i64>) -> Result<Self, SpecError> {
+        if allowed == Some(0) {
+            return Err(SpecError::OneAfterTheOther);
+        }
+        let (max_surge, max_unavailable) = (json!(0), json!(1));
+        Ok(Self { max_surge, max_unavailable, budget: budget.or_else(|| (spec.replicas > 1).then(one_missing)) })
+    }
+
+    /// With a budget also if the spec asks for one Pod at most, but others may make more of it.
+    pub fn with_budget_for(&mut self, most: i32) {
+        if most > 1 {
+            self.budget.get_or_insert_with(one_missing);
+        }
+    }
+
     /// The update strategy of a Deployment.
     pub fn strategy(&self) -> Value {
         let bounds = json!({ "maxSurge": self.max_surge, "maxUnavailable": self.max_unavailable });
         json!({ "type": "RollingUpdate", "rollingUpdate": bounds })
     }
+}
+
+fn one_missing() -> Value {
+    json!({ "maxUnavailable": 1 })
+}
+
+/// Whether the Pods are those of a StatefulSet: they have names of their own, and are no groups.
+fn is_stateful_set(spec: &ServerSpec<'_>, gpus: &Gpus<'_>) -> bool {
+    matches!(spec.spread, Spread::Nodes { .. }) && !gpus.parallelism.is_multi_node()
 }
 
 /// The budget that the spec gives.

@@ -62,7 +62,7 @@ impl<'a> Server<'a> {
 
     /// How many Pods there shall be.
     pub fn desired_replicas(&self) -> i32 {
-        if self.spec.serving.suspend.unwrap_or_default() { 0 } else { self.spec.replicas }
+        self.spec.desired_replicas()
     }
 
     /// Whether each server is a group of Pods.

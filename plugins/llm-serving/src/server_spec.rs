@@ -44,3 +44,10 @@ pub struct ServerSpec<'a> {
     /// The port of objects that name none; none for the engine's own.
     pub default_port: Option<u32>,
 }
+
+impl ServerSpec<'_> {
+    /// How many Pods there shall be.
+    pub fn desired_replicas(&self) -> i32 {
+        if self.serving.suspend.unwrap_or_default() { 0 } else { self.replicas }
+    }
+}

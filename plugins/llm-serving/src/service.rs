@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 
 /// The Service.
 pub fn service(server: &Server<'_>) -> Value {
+    let (role, clients) = labels::SERVICE;
+    let mut own = labels::of(server);
+    own[role] = json!(clients);
     json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": { "name": server.workload(), "labels": labels::of(server) },
+        "metadata": { "name": server.workload(), "labels": own },
         "spec": {
             "type": "ClusterIP",
             "selector": labels::clients_selector(server),

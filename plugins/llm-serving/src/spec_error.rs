@@ -52,6 +52,11 @@ pub enum SpecError {
         /// The largest value.
         max: i64,
     },
+    /// A budget that a StatefulSet cannot keep to.
+    #[error(
+        "the Pods of a StatefulSet are replaced one after the other, and spec.disruptionBudget lets none be missing; let it miss one"
+    )]
+    OneAfterTheOther,
     /// A variable that the server gets anyway.
     #[error("spec.env sets {0}, which the server gets from other fields; remove it")]
     ReservedVariable(String),

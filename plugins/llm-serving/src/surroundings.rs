@@ -169,7 +169,11 @@ fn ingress(server: &Server<'_>, given: &Ingress) -> Value {
 }
 
 fn service_monitor(server: &Server<'_>, given: &Monitor) -> Value {
-    monitor::<ServiceMonitor>(server, given, "endpoints")
+    let mut monitor = monitor::<ServiceMonitor>(server, given, "endpoints");
+    // The headless Service has the same Pods, which would be scraped twice.
+    let (role, clients) = labels::SERVICE;
+    monitor["spec"]["selector"]["matchLabels"][role] = json!(clients);
+    monitor
 }
 
 fn pod_monitor(server: &Server<'_>, given: &Monitor) -> Value {

@@ -64,7 +64,8 @@ fn sentence(trouble: &Trouble<'_>) -> String {
         Some(code) => format!(", exit code {code}"),
         None => String::new(),
     };
-    let message = message.trim();
+    // A terminal would obey its control characters.
+    let message = message.trim().replace(char::is_control, " ");
     let cut = &message[..message.floor_char_boundary(MAX_MESSAGE_BYTES)];
     let said = if cut.is_empty() { String::new() } else { format!(": {cut}") };
     format!("{place}: {reason}{code}{said}")
@@ -80,6 +81,12 @@ mod tests {
               {reason: ImagePullBackOff, message: no such image}}}]}}]",
             "ImagePullBackOff",
             "Pod a, container model: ImagePullBackOff: no such image",
+        ),
+        (
+            "[{metadata: {name: a}, status: {phase: Running, containerStatuses: [{name: model, lastState: {terminated: \
+              {exitCode: 1, reason: Error, message: \"one\\n\\e[31mtwo\"}}}]}}]",
+            "Error",
+            "Pod a, container model: Error, exit code 1: one  [31mtwo",
         ),
         (
             "[{metadata: {name: a}, status: {phase: Running, containerStatuses: [{name: model, lastState: {terminated: \

@@ -34,7 +34,21 @@ pub enum Scaling {
     /// A ScaledObject of KEDA.
     Keda(Bounds),
     /// Somebody else.
-    External,
+    External {
+        /// Whether that one may remove the last Pod.
+        from_zero: bool,
+    },
+}
+
+impl Scaling {
+    /// The most Pods that an autoscaler may make; as few as there can be if none decides.
+    pub fn most(&self) -> i32 {
+        match self {
+            Self::Fixed(_) => 0,
+            Self::Hpa(bounds) | Self::Keda(bounds) => bounds.max,
+            Self::External { .. } => i32::MAX,
+        }
+    }
 }
 
 /// How many Pods an autoscaler may make of it.
@@ -82,7 +96,10 @@ pub fn scaling(spec: &ModelDeploymentSpec, names: &MetricNames, engine: &str) ->
     match asked {
         _ if is_suspended => Ok(Scaling::Fixed(0)),
         Some(Autoscaler::None) => Ok(Scaling::Fixed(needed)),
-        Some(Autoscaler::External) => Ok(Scaling::External),
+        Some(Autoscaler::External) => {
+            let min = spec.autoscaling.as_ref().and_then(|given| given.min_replicas);
+            Ok(Scaling::External { from_zero: min == Some(0) })
+        }
         Some(Autoscaler::Hpa | Autoscaler::Keda) if !has_metrics => Err(SlaError::NoMetrics(engine.to_owned())),
         Some(Autoscaler::Keda) => keda_bounds(spec, needed).map(Scaling::Keda),
         // Nobody asked for an autoscaler in so many words: the condition about the SLA says what is missing.

@@ -52,6 +52,6 @@ pilothouse_sdk::plugin! {
         "monitoring.coreos.com/v1" "PodMonitor",
         "resource.k8s.io/v1" "ResourceClaimTemplate",
     ],
-    reads: ["/spec", "/status/conditions"],
+    reads: ["/spec", "/status/conditions", "/status/neededReplicas", "/status/keptReplicas"],
     reconcile: reconcile,
 }

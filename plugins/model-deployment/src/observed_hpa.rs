@@ -8,13 +8,29 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct ObservedHpa {
     #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
     status: Status,
 }
 
 impl Kind for ObservedHpa {
     const API_VERSION: &'static str = "autoscaling/v2";
     const KIND: &'static str = "HorizontalPodAutoscaler";
-    const FIELDS: &'static [&'static str] = &["/status/conditions", "/status/currentMetrics"];
+    const FIELDS: &'static [&'static str] =
+        &["/metadata/ownerReferences", "/status/conditions", "/status/currentMetrics"];
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    owner_references: Vec<Owner>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Owner {
+    kind: String,
+    name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -64,6 +80,11 @@ pub struct HpaCondition {
 }
 
 impl ObservedHpa {
+    /// Whether KEDA made it of the ScaledObject of this name. Anybody may have one under the name that KEDA would give it.
+    pub fn is_of_scaled_object(&self, name: &str) -> bool {
+        self.metadata.owner_references.iter().any(|owner| owner.kind == "ScaledObject" && owner.name == name)
+    }
+
     /// The milliseconds of the latency of this name, as observed last; none while it cannot be read.
     pub fn latency(&self, name: &str) -> Option<f64> {
         if self.inactive().is_some() {

@@ -1,11 +1,11 @@
 //! From a `ModelDeployment` to the response. What a server consists of is in the shared library.
 
 use crate::api::{ModelDeployment, ReportedStatus};
-use crate::autoscaler::{self, MetricNames, Scaling, scaling};
+use crate::autoscaler::{self, Bounds, MetricNames, Scaling, scaling};
 use crate::keda::{self, ScaledObject};
 use crate::observed_hpa::ObservedHpa;
 use crate::placement::{self, Placement};
-use crate::replicas;
+use crate::replicas::{self, Before, Kept};
 use crate::sla::{Targets, needed_replicas};
 use crate::sla_conditions::{self, ANNOUNCED};
 use crate::turn::{Existing, Turn};
@@ -23,6 +23,7 @@ use llm_serving::validate::checked;
 use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label};
 use pilothouse_pods::transition::StatusCondition;
 use pilothouse_sdk::{Error, Request, Response, lookup};
+use serde_json::Value;
 
 /// The desired children, the status and the conditions of a `ModelDeployment`.
 ///
@@ -30,18 +31,21 @@ use pilothouse_sdk::{Error, Request, Response, lookup};
 /// A lookup fails, or an object cannot be read.
 pub fn reconcile(request: &Request<ModelDeployment>) -> Result<Response, Error> {
     let config = request.config::<Config>()?;
-    let server = match checked(server_spec(&request.object), &config) {
-        Ok(server) => server,
-        Err(error) => return Ok(Response::invalid(error.to_string())),
-    };
     let targets = match Targets::of(request.object.spec.sla.as_ref()) {
         Ok(targets) => targets,
+        Err(error) => return Ok(Response::invalid(error.to_string())),
+    };
+    let mut server = match checked(server_spec(&request.object), &config) {
+        Ok(server) => server,
         Err(error) => return Ok(Response::invalid(error.to_string())),
     };
     let names = MetricNames::of(&server, &targets);
     let engine = request.object.spec.model_fields.engine.as_deref().unwrap_or("vllm");
     match scaling(&request.object.spec, &names, engine) {
-        Ok(scaling) => Served { request, server: &server, targets, names, scaling }.respond(),
+        Ok(scaling) => {
+            server.rollout.with_budget_for(scaling.most());
+            Served { request, server: &server, targets, names, scaling }.respond()
+        }
         Err(error) => Ok(Response::invalid(error.to_string())),
     }
 }
@@ -65,6 +69,8 @@ struct Autoscalers {
     child: Option<Child>,
     /// KEDA, if it is asked for and not there.
     missing: Option<MissingKind>,
+    /// Whether one of this object exists.
+    exists: bool,
 }
 
 impl Served<'_> {
@@ -78,12 +84,22 @@ impl Served<'_> {
         }
         let autoscalers = self.autoscalers()?;
         let needed = needed_replicas(&object.spec);
+        let before = Before {
+            has_autoscaler: autoscalers.exists,
+            needed: old_status.and_then(|status| status.needed_replicas),
+            kept: old_status.and_then(|status| status.kept_replicas),
+        };
+        let kept = Kept::of(&self.scaling, &placement.live, before);
+        let scaling = kept.scaling(self.scaling.clone());
         let observed = Observed {
             workload: &placement.live.workload,
-            desired: replicas::desired(&self.scaling, &placement.live, needed),
+            desired: replicas::desired(&scaling, &placement.live, needed),
             old_conditions,
         };
-        let children = workload::children(object, self.server, &self.scaling, &placement);
+        let mut children = workload::children(object, self.server, &scaling, &placement);
+        if let (Ok(children), true) = (&mut children, kept.replicas.is_some() && !kept.is_recorded) {
+            children.extend(self.untouched_autoscalers()?);
+        }
         let (deciding, names) = (autoscalers.deciding.as_ref(), &autoscalers.names);
         let parts = Parts {
             children: children.map(|children| children.into_iter().chain(autoscalers.child).collect()),
@@ -95,6 +111,7 @@ impl Served<'_> {
         respond(self.server, &observed, parts, |serving| ReportedStatus {
             serving,
             needed_replicas: needed,
+            kept_replicas: kept.replicas,
             observed_latency: latency,
         })
     }
@@ -115,16 +132,32 @@ impl Served<'_> {
         let has_scaled_object = request.child::<ScaledObject>(name)?.is_some();
         let asks = matches!(self.scaling, Scaling::Hpa(_) | Scaling::Keda(_));
         let of_keda = if asks { lookup::get::<ObservedHpa>(None, &keda::hpa_name(name))? } else { None };
-        let existing =
-            Existing { hpa: own.is_some(), scaled_object: has_scaled_object, hpa_of_keda: of_keda.is_some() };
+        let of_keda = of_keda.filter(|hpa| hpa.is_of_scaled_object(name));
         let missing = self.missing_keda()?;
-        let (deciding, names) = match self.scaling {
-            Scaling::Hpa(_) => (own, self.names.clone()),
-            Scaling::Keda(_) => (of_keda, self.names_of_keda()),
-            Scaling::Fixed(_) | Scaling::External => (None, self.names.clone()),
+        let existing = Existing {
+            hpa: own.is_some(),
+            scaled_object: has_scaled_object,
+            hpa_of_keda: of_keda.is_some(),
+            keda: missing.is_none(),
         };
-        let child = self.autoscaler(Turn::of(&self.scaling, existing)).filter(|_| missing.is_none());
-        Ok(Autoscalers { deciding, names, child, missing })
+        let turn = Turn::of(&self.scaling, existing);
+        let (deciding, names) = match (turn, &self.scaling) {
+            (Turn::Hpa, _) | (_, Scaling::Hpa(_)) => (own, self.names.clone()),
+            (_, Scaling::Keda(_)) => (of_keda, self.names_of_keda()),
+            (_, Scaling::Fixed(_) | Scaling::External { .. }) => (None, self.names.clone()),
+        };
+        let child = self.autoscaler(turn).map(Child::new);
+        let exists = existing.hpa || existing.scaled_object;
+        Ok(Autoscalers { deciding, names, child, missing, exists })
+    }
+
+    /// The autoscalers of this object as they are, for one more call.
+    fn untouched_autoscalers(&self) -> Result<Vec<Child>, Error> {
+        let name = self.server.workload();
+        let has_hpa = self.request.child::<ObservedHpa>(name)?.is_some();
+        let has_scaled_object = self.request.child::<ScaledObject>(name)?.is_some();
+        let hpa = has_hpa.then(|| Child::untouched::<ObservedHpa>(name));
+        Ok(hpa.into_iter().chain(has_scaled_object.then(|| Child::untouched::<ScaledObject>(name))).collect())
     }
 
     /// KEDA, if it shall decide and is not installed.
@@ -141,15 +174,17 @@ impl Served<'_> {
         MetricNames { latency, queue: self.names.queue.clone() }
     }
 
-    fn autoscaler(&self, turn: Turn) -> Option<Child> {
+    fn autoscaler(&self, turn: Turn) -> Option<Value> {
         let given = self.request.object.spec.autoscaling.as_ref();
         match (turn, &self.scaling) {
-            (Turn::Hpa, Scaling::Hpa(bounds)) => {
+            (Turn::Hpa, Scaling::Hpa(bounds) | Scaling::Keda(bounds)) => {
                 let metrics = autoscaler::metrics(self.server, &self.names, &self.targets, given);
-                Some(Child::new(autoscaler::hpa(self.server, given, *bounds, metrics)))
+                // Only KEDA removes the last Pod.
+                let bounds = Bounds { min: bounds.min.max(1), ..*bounds };
+                Some(autoscaler::hpa(self.server, given, bounds, metrics))
             }
             (Turn::ScaledObject, Scaling::Keda(bounds)) => {
-                Some(Child::new(keda::scaled_object(self.server, given?, *bounds, &self.targets)))
+                Some(keda::scaled_object(self.server, given?, *bounds, &self.targets))
             }
             _ => None,
         }

@@ -4,6 +4,9 @@ use crate::api::{LatencyMetric, ModelDeploymentSpec, Sla};
 use crate::sla_error::SlaError;
 use llm_serving::engine::EngineMetrics;
 
+/// The most replicas that an object may ask for.
+const MAX_REPLICAS: u32 = 10_000;
+
 /// An SLA whose fields could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
@@ -22,6 +25,13 @@ impl Targets {
     /// The latency cannot be read, or is nothing.
     pub fn of(sla: Option<&Sla>) -> Result<Self, SlaError> {
         let Some(sla) = sla else { return Ok(Self::default()) };
+        match by_throughput(sla) {
+            Some(replicas) if replicas > MAX_REPLICAS => {
+                let throughput = sla.min_throughput.unwrap_or_default();
+                return Err(SlaError::TooManyReplicas { throughput, replicas });
+            }
+            _ => {}
+        }
         let max_latency = match &sla.max_latency {
             None => None,
             Some(text) => Some(milliseconds(text).ok_or_else(|| SlaError::InvalidLatency(text.clone()))?),
@@ -43,12 +53,15 @@ impl Targets {
     }
 }
 
+/// How many replicas the throughput takes; none if nobody asks for one, or nobody knows.
+fn by_throughput(sla: &Sla) -> Option<u32> {
+    let of_one = sla.throughput_per_replica.filter(|of_one| *of_one > 0)?;
+    Some(sla.min_throughput?.div_ceil(of_one))
+}
+
 /// How many replicas are needed: those that the user asks for, or as many as the throughput takes.
 pub fn needed_replicas(spec: &ModelDeploymentSpec) -> i32 {
-    let by_throughput = spec.sla.as_ref().and_then(|sla| {
-        let (wanted, of_one) = (sla.min_throughput?, sla.throughput_per_replica.filter(|of_one| *of_one > 0)?);
-        i32::try_from(wanted.div_ceil(of_one)).ok()
-    });
+    let by_throughput = spec.sla.as_ref().and_then(by_throughput).and_then(|replicas| i32::try_from(replicas).ok());
     // Who wants no replica at all wants none for the throughput either.
     if spec.replicas <= 0 { spec.replicas } else { spec.replicas.max(by_throughput.unwrap_or_default()) }
 }

@@ -8,6 +8,17 @@ pub enum SlaError {
     /// No latency.
     #[error("spec.sla.maxLatency '{0}' is no latency such as 100ms or 1.5s")]
     InvalidLatency(String),
+    /// More replicas than there may be.
+    #[error(
+        "spec.sla.minThroughput of {throughput} needs {replicas} replicas, and there are 10000 at most; ask for less, or correct \
+         spec.sla.throughputPerReplica"
+    )]
+    TooManyReplicas {
+        /// The requests per second.
+        throughput: u32,
+        /// The replicas that they need.
+        replicas: u32,
+    },
     /// More at least than at most.
     #[error("spec.autoscaling.maxReplicas is {max}, but at least {min} replicas are needed")]
     InvalidBounds {

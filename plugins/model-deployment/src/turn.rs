@@ -12,6 +12,8 @@ pub struct Existing {
     pub scaled_object: bool,
     /// The HorizontalPodAutoscaler that KEDA made of it.
     pub hpa_of_keda: bool,
+    /// KEDA itself: whether its kind is installed.
+    pub keda: bool,
 }
 
 /// Which autoscaler there shall be now.
@@ -30,7 +32,9 @@ impl Turn {
     pub fn of(scaling: &Scaling, existing: Existing) -> Self {
         match scaling {
             Scaling::Hpa(_) if !existing.scaled_object && !existing.hpa_of_keda => Self::Hpa,
-            Scaling::Keda(_) if !existing.hpa => Self::ScaledObject,
+            // Until KEDA is installed, the one at work stays.
+            Scaling::Keda(_) if existing.hpa && !existing.keda => Self::Hpa,
+            Scaling::Keda(_) if !existing.hpa && existing.keda => Self::ScaledObject,
             _ => Self::Nobody,
         }
     }
@@ -45,7 +49,8 @@ mod tests {
     fn the_old_one_goes_before_the_new_one_comes() {
         let bounds = Bounds { min: 1, max: 2 };
         let (hpa, keda) = (Scaling::Hpa(bounds), Scaling::Keda(bounds));
-        let none = Existing::default();
+        let none = Existing { keda: true, ..Existing::default() };
+        let without_keda = Existing::default();
         let cases = [
             (&hpa, none, Turn::Hpa),
             (&hpa, Existing { hpa: true, ..none }, Turn::Hpa),
@@ -54,8 +59,10 @@ mod tests {
             (&keda, none, Turn::ScaledObject),
             (&keda, Existing { scaled_object: true, hpa_of_keda: true, ..none }, Turn::ScaledObject),
             (&keda, Existing { hpa: true, ..none }, Turn::Nobody),
+            (&keda, Existing { hpa: true, ..without_keda }, Turn::Hpa),
+            (&keda, without_keda, Turn::Nobody),
             (&Scaling::Fixed(2), Existing { hpa: true, ..none }, Turn::Nobody),
-            (&Scaling::External, none, Turn::Nobody),
+            (&Scaling::External { from_zero: false }, none, Turn::Nobody),
         ];
         for (scaling, existing, expected) in cases {
             assert_eq!(Turn::of(scaling, existing), expected, "{scaling:?} {existing:?}");

@@ -85,7 +85,10 @@ pub fn conditions(workload: &Workload, desired: i32) -> [Condition; 4] {
         // During a rollout, surge Pods and Pods of the old revision may be ready as well. They are not among the desired
         // replicas, so they are not counted.
         Rollout::Complete => ("Available", format!("{desired} of {desired} replicas ready")),
-        Rollout::Progressing => ("Progressing", workload.progress(desired)),
+        Rollout::Progressing => match workload.paused() {
+            Some(paused) => (paused.reason.as_str(), format!("{}; {}", workload.progress(desired), paused.message)),
+            None => ("Progressing", workload.progress(desired)),
+        },
         Rollout::Failed(failure) => (failure.reason.as_str(), failure.message.clone()),
     };
     let available = workload.status.available_replicas;
@@ -145,6 +148,11 @@ impl Workload {
         } else {
             "the change is not rolled out yet".to_owned()
         }
+    }
+
+    /// The condition by which the workload's controller says that somebody has paused the rollout.
+    fn paused(&self) -> Option<&WorkloadCondition> {
+        self.status.conditions.iter().find(|it| it.condition_type == "Progressing" && it.reason == "DeploymentPaused")
     }
 
     /// The condition by which the workload's controller says that the rollout is stuck.

@@ -75,6 +75,14 @@ async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result
     says(env, ("ModelDeployment", "chat"), "SLAUnverified", ("True", "FailedGetExternalMetric")).await?;
     ensure!(asked.all() == [2, 4, 6], "replicas changed without metrics: {:?}", asked.all());
 
+    // An autoscaler that goes leaves its number, although the spec has asked for 2 all the time.
+    env.namespace.patch("ModelDeployment", "chat", json!({"spec": {"autoscaling": {"autoscaler": "none"}}})).await?;
+    env.namespace.until_gone("HorizontalPodAutoscaler", "chat").await?;
+    env.reconciled_after("model-deployment", async || env.touch("ModelDeployment", "chat", "alone").await).await?;
+    let keeps = |object: &Value| object["status"]["keptReplicas"] == 6;
+    env.namespace.until("ModelDeployment", "chat", "to keep 6 Pods", keeps).await?;
+    ensure!(asked.all() == [2, 4, 6], "the Pods went with the autoscaler: {:?}", asked.all());
+
     // Without the autoscaler the spec decides, and with it again the autoscaler starts from there. Never is there only one Pod.
     let none = json!({"spec": {"replicas": 5, "autoscaling": {"autoscaler": "none"}}});
     env.namespace.patch("ModelDeployment", "chat", none).await?;

@@ -37,7 +37,10 @@ fn ready_follows_the_deployment() -> Result<(), Error> {
         (COMPLETE, "True Available", "False Available", ""),
         (STUCK, "False ProgressDeadlineExceeded", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"),
     ];
-    for (status, ready, progressing, stalled) in cases {
+    const PAUSED: &str = "observedGeneration: 1, replicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [\
+                          {type: Progressing, status: Unknown, reason: DeploymentPaused, message: Deployment is paused}]";
+    let paused = [(PAUSED, "False DeploymentPaused", "True DeploymentPaused", "")];
+    for (status, ready, progressing, stalled) in cases.into_iter().chain(paused) {
         let answer = run(with_deployment(status)?)?;
         let found = ["Ready", "Progressing", "Stalled"].map(|name| condition(&answer, name));
         assert_eq!(found, [ready, progressing, stalled], "{status}");

@@ -103,3 +103,16 @@ fn another_number_of_devices_is_another_claim_template() -> Result<(), Error> {
     assert_ne!(name(1)?, name(2)?);
     Ok(())
 }
+
+/// Otherwise the Pods of one object would get the devices of another one.
+#[test]
+fn no_two_models_share_a_claim_template() -> Result<(), Error> {
+    let name = |model: &str, count: u32, class: &str| -> Result<Value, Error> {
+        let spec = json!({ "modelName": "m", "gpuCount": count, "gpuDeviceClass": class });
+        let children = Children::of(&run(crate::case::of(model, &spec))?)?;
+        Ok(children.only("ResourceClaimTemplate")?["metadata"]["name"].clone())
+    };
+    assert_ne!(name("a", 1, "2-x")?, name("a-1", 2, "x")?);
+    assert_ne!(name("a", 1, "2.x")?, name("a", 12, "x")?);
+    Ok(())
+}

@@ -45,6 +45,18 @@ fn a_suspended_model_keeps_everything_but_its_pods() -> Result<(), Error> {
     Ok(())
 }
 
+/// Where there shall be no Pod, none has to be replaced, and no claim is mounted.
+#[test]
+fn a_model_can_always_be_scaled_to_nothing() -> Result<(), Error> {
+    for rest in ["gpuCount: 1, disruptionBudget: {minAvailable: 1}", "modelSource: {uri: 'pvc://gone/a'}"] {
+        for spec in ["replicas: 0", "replicas: 1, suspend: true"] {
+            let children = children(&format!("{spec}, {rest}"))?;
+            assert_eq!(children.only("Deployment")?["spec"]["replicas"], 0, "{spec}, {rest}");
+        }
+    }
+    Ok(())
+}
+
 /// Otherwise a model that takes long to be downloaded and loaded would count as stuck.
 #[test]
 fn a_rollout_has_the_time_that_a_model_takes() -> Result<(), Error> {

@@ -31,6 +31,10 @@ fn monitors_scrape_the_metrics_of_the_engine() -> Result<(), Error> {
         let monitor = children.only(kind)?;
         assert_eq!(monitor["spec"][endpoints], json!([{ "port": "http", "path": "/metrics", "interval": "15s" }]));
         assert_eq!(monitor["metadata"]["labels"]["release"], "prometheus");
+        // Of a Service only that of the clients: through the headless one, too, each Pod would be scraped twice.
+        let role = &monitor["spec"]["selector"]["matchLabels"]["llm.example.com/service"];
+        let service = &children.only("Service")?["metadata"]["labels"]["llm.example.com/service"];
+        assert_eq!((role == "clients", service), (kind == "ServiceMonitor", &json!("clients")));
     }
     Ok(())
 }

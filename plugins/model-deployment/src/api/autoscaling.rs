@@ -15,7 +15,7 @@ pub struct Autoscaling {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autoscaler: Option<Autoscaler>,
     /// How many Pods there are at least. Default: as many as `replicas` and `sla.minThroughput` need. 0 is for KEDA, with a trigger of
-    /// yours.
+    /// yours, and for an external autoscaler that scales from 0.
     #[cfg_attr(feature = "crd", schemars(range(min = 0, max = 10000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_replicas: Option<i32>,
@@ -81,6 +81,7 @@ pub enum Autoscaler {
     Hpa,
     /// A ScaledObject of KEDA, by queries of a Prometheus.
     Keda,
-    /// Somebody else: the number of Pods is never reverted.
+    /// Somebody else, who scales the StatefulSet or LeaderWorkerSet: its number of Pods is not reverted, and `replicas` is only how many
+    /// there are at first. For one that scales the ModelDeployment itself, take `none`.
     External,
 }

@@ -10,6 +10,12 @@ const REFUSED: &[(&str, &str)] = &[
     ("sla: {maxLatency: soon}", "spec.sla.maxLatency 'soon' is no latency such as 100ms or 1.5s"),
     ("sla: {maxLatency: 0ms}", "spec.sla.maxLatency '0ms' is no latency such as 100ms or 1.5s"),
     ("replicas: -1", "spec.replicas is -1; give 0 to 10000"),
+    ("sla: {minThroughput: 1000000, throughputPerReplica: 1}",
+        "spec.sla.minThroughput of 1000000 needs 1000000 replicas, and there are 10000 at most; ask for less, or correct \
+         spec.sla.throughputPerReplica"),
+    ("replicas: 3, disruptionBudget: {minAvailable: 3}, rollout: {maxSurge: 1, maxUnavailable: 0}",
+        "the Pods of a StatefulSet are replaced one after the other, and spec.disruptionBudget lets none be missing; let it miss \
+         one"),
     ("replicas: 4, sla: {maxLatency: 1s}, autoscaling: {maxReplicas: 3}",
         "spec.autoscaling.maxReplicas is 3, but at least 4 replicas are needed"),
     ("engine: container, image: 'a:1', autoscaling: {maxReplicas: 3}",

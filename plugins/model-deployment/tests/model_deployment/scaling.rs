@@ -1,8 +1,11 @@
 //! Who decides how many Pods there are, and that a change of that never makes the number jump.
 
 use crate::case::{case, children, run, with_live};
-use llm_serving::testing::Children;
-use pilothouse_sdk::{Error, testing::Answer};
+use llm_serving::testing::{Children, condition};
+use pilothouse_sdk::{
+    Error, Kind,
+    testing::{Answer, Case},
+};
 use serde_json::Value;
 
 /// The number of Pods in the answer, and whether it is left to others.
@@ -29,6 +32,12 @@ const HANDOVERS: &[(&str, Option<i32>, (i64, bool))] = &[
     (SLA, Some(0), (2, false)),
     (EXTERNAL, None, (2, false)),
     (EXTERNAL, Some(7), (7, true)),
+    // Somebody else may scale to nothing, if the object says so.
+    ("replicas: 2, autoscaling: {autoscaler: external, minReplicas: 0}", None, (2, false)),
+    ("replicas: 2, autoscaling: {autoscaler: external, minReplicas: 0}", Some(0), (0, true)),
+    // What is made keeps to the bounds from the beginning.
+    ("replicas: 5, sla: {maxLatency: 100ms}, autoscaling: {minReplicas: 1, maxReplicas: 2}", None, (2, false)),
+    ("replicas: 1, sla: {maxLatency: 100ms}, autoscaling: {minReplicas: 3, maxReplicas: 4}", None, (3, false)),
     (NONE, Some(5), (2, false)),
     ("replicas: 3", Some(5), (3, false)),
     ("replicas: 2, sla: {maxLatency: 100ms}, suspend: true", Some(5), (0, false)),
@@ -126,6 +135,105 @@ fn keda_asks_a_prometheus_for_the_engines_own_metrics() -> Result<(), Error> {
     Ok(())
 }
 
+/// A HorizontalPodAutoscaler under the name that KEDA's has, of this owner.
+fn named_as_kedas(owner: &str, name: &str) -> Value {
+    let mut hpa = existing("HorizontalPodAutoscaler", "autoscaling/v2");
+    hpa["metadata"]["name"] = "llama-3-70b-keda".into();
+    hpa["metadata"]["ownerReferences"] =
+        serde_json::json!([{ "apiVersion": "v1", "kind": owner, "name": name, "uid": "u", "controller": true }]);
+    let current = serde_json::json!({ "metric": { "name": "s0-prometheus" }, "current": { "value": "42m" } });
+    hpa["status"] = serde_json::json!({ "currentMetrics": [{ "type": "External", "external": current }] });
+    hpa
+}
+
+/// `X-keda` may be an object of its own, or somebody's autoscaler of something else.
+#[test]
+fn an_autoscaler_that_keda_did_not_make_of_this_object_is_nothing_to_it() -> Result<(), Error> {
+    for (owner, name) in [("ModelDeployment", "llama-3-70b-keda"), ("ScaledObject", "other")] {
+        let answer = run(with_live(case(SLA)?.found(named_as_kedas(owner, name)), 2))?;
+        assert!(Children::of(&answer)?.only("HorizontalPodAutoscaler").is_ok(), "{owner} {name}");
+        let answer = run(with_live(case(KEDA)?.found(named_as_kedas(owner, name)), 2))?;
+        assert_eq!(condition(&answer, "SLAUnverified"), "True NotObserved", "{owner} {name}");
+    }
+    let answer = run(with_live(case(KEDA)?.found(named_as_kedas("ScaledObject", "llama-3-70b")), 2))?;
+    assert_eq!(condition(&answer, "SLAMet"), "True WithinSLA");
+    Ok(())
+}
+
+/// Somebody has to be in charge until the new one can be.
+#[test]
+fn without_keda_the_autoscaler_at_work_stays() -> Result<(), Error> {
+    let from_zero = "sla: {maxLatency: 1s}, autoscaling: {autoscaler: keda, minReplicas: 0, keda: {serverAddress: 'http://p', \
+                     triggers: [{type: prometheus}]}}";
+    for (spec, min) in [(KEDA, 2), (from_zero, 1)] {
+        let case = without_keda(case(spec)?).child(existing("HorizontalPodAutoscaler", "autoscaling/v2"));
+        let answer = run(with_live(case, 5))?;
+        let children = Children::of(&answer)?;
+        assert_eq!(children.only("HorizontalPodAutoscaler")?["spec"]["minReplicas"], min, "{spec}");
+        assert_eq!(condition(&answer, "KindsInstalled"), "False KindNotInstalled");
+        let children = Children::of(&run(without_keda(self::case(spec)?))?)?;
+        assert!(children.only("HorizontalPodAutoscaler").is_err(), "nobody asked for one: {spec}");
+    }
+    Ok(())
+}
+
+struct ScaledObject;
+
+impl Kind for ScaledObject {
+    const API_VERSION: &'static str = "keda.sh/v1alpha1";
+    const KIND: &'static str = "ScaledObject";
+}
+
+fn without_keda(case: Case) -> Case {
+    case.not_installed::<ScaledObject>()
+}
+
+/// The number that an autoscaler found stays when it goes, until the user gives another one.
+#[test]
+fn an_autoscaler_that_goes_leaves_the_number_of_pods() -> Result<(), Error> {
+    let hpa = || existing("HorizontalPodAutoscaler", "autoscaling/v2");
+    let status = |needed: i32, kept: Option<i32>| serde_json::json!({ "neededReplicas": needed, "keptReplicas": kept });
+    let kept =
+        |answer: &Answer| -> Result<Option<i64>, Error> { Ok(answer.status::<Value>()?["keptReplicas"].as_i64()) };
+    for spec in ["replicas: 1", "replicas: 1, sla: {maxLatency: 1s}, autoscaling: {autoscaler: none}"] {
+        // First the number is remembered, and only then the autoscaler goes.
+        let first = run(with_live(case(spec)?.child(hpa()), 8).status(status(1, None)))?;
+        assert_eq!((replicas(&first)?, kept(&first)?), ((8, true), Some(8)), "{spec}");
+        assert!(Children::of(&first)?.only("HorizontalPodAutoscaler").is_ok(), "{spec}");
+        let second = run(with_live(case(spec)?.child(hpa()), 8).status(status(1, Some(8))))?;
+        assert_eq!((replicas(&second)?, kept(&second)?), ((8, true), Some(8)), "{spec}");
+        assert!(Children::of(&second)?.only("HorizontalPodAutoscaler").is_err(), "{spec}");
+        let later = run(with_live(case(spec)?, 8).status(status(1, Some(8))))?;
+        assert_eq!((replicas(&later)?, kept(&later)?), ((8, true), Some(8)), "{spec}");
+    }
+    // Another number is meant; and nothing is kept of what the autoscaler had left as it was.
+    let other = run(with_live(case("replicas: 3")?, 8).status(status(1, Some(8))))?;
+    assert_eq!((replicas(&other)?, kept(&other)?), ((3, false), None));
+    let other = run(with_live(case("replicas: 3")?.child(hpa()), 8).status(status(1, None)))?;
+    assert_eq!((replicas(&other)?, kept(&other)?), ((3, false), None));
+    let same = run(with_live(case("replicas: 1")?, 1).status(status(1, Some(8))))?;
+    assert_eq!((replicas(&same)?, kept(&same)?), ((1, false), None));
+    let suspended = run(with_live(case("replicas: 1, suspend: true")?, 8).status(status(1, Some(8))))?;
+    assert_eq!((replicas(&suspended)?, kept(&suspended)?), ((0, false), None));
+    Ok(())
+}
+
+/// Drains ask the budget, also for the Pods that an autoscaler added.
+#[test]
+fn what_an_autoscaler_may_make_more_of_has_a_disruption_budget() -> Result<(), Error> {
+    let cases = [
+        ("sla: {maxLatency: 100ms}", true),
+        ("autoscaling: {autoscaler: external}", true),
+        ("sla: {maxLatency: 100ms}, autoscaling: {maxReplicas: 1}", false),
+        ("replicas: 1", false),
+    ];
+    for (spec, expected) in cases {
+        let budget = children(spec)?.only("PodDisruptionBudget").map(|budget| budget["spec"]["maxUnavailable"].clone());
+        assert_eq!(budget.ok(), expected.then(|| 1.into()), "{spec}");
+    }
+    Ok(())
+}
+
 #[test]
 fn the_old_autoscaler_goes_before_the_new_one_comes() -> Result<(), Error> {
     let kinds = |case: pilothouse_sdk::testing::Case| -> Result<[bool; 2], Error> {
@@ -134,8 +242,7 @@ fn the_old_autoscaler_goes_before_the_new_one_comes() -> Result<(), Error> {
     };
     let hpa = existing("HorizontalPodAutoscaler", "autoscaling/v2");
     let scaled_object = existing("ScaledObject", "keda.sh/v1alpha1");
-    let mut of_keda = hpa.clone();
-    of_keda["metadata"]["name"] = "llama-3-70b-keda".into();
+    let of_keda = named_as_kedas("ScaledObject", "llama-3-70b");
     assert_eq!(kinds(case(KEDA)?.child(hpa))?, [false, false]);
     assert_eq!(kinds(case(KEDA)?)?, [false, true]);
     assert_eq!(kinds(case(SLA)?.child(scaled_object))?, [false, false]);
