@@ -50,8 +50,16 @@ pub struct Template {
     documents: Arc<BTreeMap<String, Response<Bytes>>>,
 }
 
-/// The kinds that admission refuses when a host writes them, and how.
-type Refused = Arc<Mutex<BTreeMap<String, Denial>>>;
+/// What admission does with what hosts write.
+#[derive(Debug, Default)]
+struct Policy {
+    /// The kinds that it refuses, and how.
+    refused: BTreeMap<String, Denial>,
+    /// Whether it adds to the others what nobody asked for, as a mesh adds its sidecars.
+    adds: bool,
+}
+
+type SharedPolicy = Arc<Mutex<Policy>>;
 
 /// The cluster.
 pub struct Cluster {
@@ -64,8 +72,7 @@ pub struct Cluster {
     signals: Mutex<HashMap<String, Arc<Observable<Revision>>>>,
     /// When which resource version was the newest.
     times: Mutex<Vec<(Duration, Revision)>>,
-    /// The kinds that admission refuses when a host writes them.
-    refused: Refused,
+    policy: SharedPolicy,
     time: Time,
     record: Record,
     writes: Arc<Writes>,
@@ -129,14 +136,14 @@ impl Cluster {
             Scope::Namespaced => template.namespaced.clone(),
             Scope::Cluster => template.cluster.clone(),
         };
-        let refused = Refused::default();
-        server.set_admission(Some(admission(refused.clone())));
+        let policy = SharedPolicy::default();
+        server.set_admission(Some(admission(policy.clone())));
         let revision = Observable::new(server.revision());
         let documents = template.documents.clone();
         let times = Mutex::new(vec![(Duration::ZERO, server.revision())]);
         let (server, signals) = (Mutex::new(server), Mutex::default());
         let judged = Observable::new(revision.get());
-        Arc::new(Self { server, documents, revision, judged, signals, times, refused, time, record, writes })
+        Arc::new(Self { server, documents, revision, judged, signals, times, policy, time, record, writes })
     }
 
     /// The newest resource version.
@@ -286,16 +293,21 @@ impl Cluster {
 
     /// Admission refuses what hosts write of this kind; with no form of it, no more.
     pub fn refuse(&self, kind: &str, denial: Option<Denial>) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = &mut self.policy().refused;
         match denial {
             Some(denial) => refused.insert(kind.to_owned(), denial),
             None => refused.remove(kind),
         };
     }
 
+    /// Admission adds to what hosts write from now on.
+    pub fn add_to_writes(&self) {
+        self.policy().adds = true;
+    }
+
     /// Admission refuses nothing.
     pub fn admit_all(&self) {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.policy().refused.clear();
     }
 
     /// The resource version up to which what happened is forgotten.
@@ -348,18 +360,53 @@ impl Cluster {
         self.revision.set(revision);
     }
 
+    fn policy(&self) -> MutexGuard<'_, Policy> {
+        self.policy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn server(&self) -> MutexGuard<'_, ApiServer> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Admission that refuses some kinds when a host writes them.
-fn admission(refused: Refused) -> Admission {
+/// Admission that refuses or changes what hosts write.
+fn admission(policy: SharedPolicy) -> Admission {
     Admission::new(move |write: &mut Admitted<'_>| {
-        let refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let denial = refused.get(&*write.kind.names.kind).filter(|_| write.user.starts_with("host-"));
-        denial.map_or(Ok(()), |denial| Err(denial.of(write, "test")))
+        if !write.user.starts_with("host-") {
+            return Ok(());
+        }
+        let policy = policy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(denial) = policy.refused.get(&*write.kind.names.kind) {
+            return Err(denial.of(write, "test"));
+        }
+        if policy.adds && write.verb != "delete" {
+            add_to(write);
+        }
+        Ok(())
     })
+}
+
+/// Adds what nobody asked for to a child: an annotation, and where there are Pods, one of theirs and a field of the kind.
+fn add_to(write: &mut Admitted<'_>) {
+    let kind = &*write.kind.names.kind;
+    let Some(child) = ChildKind::all(Scope::Cluster).iter().find(|child| child.as_str() == kind) else { return };
+    let added = json!({"example.com/admitted": "yes"});
+    merge(&mut write.object["metadata"]["annotations"], &added);
+    if *child == ChildKind::Deployment {
+        let spec = &mut write.object["spec"];
+        merge(&mut spec["template"]["metadata"]["annotations"], &added);
+        spec["revisionHistoryLimit"] = json!(3);
+    }
+}
+
+/// Sets the members of an object, which may not be there yet.
+fn merge(object: &mut Value, members: &Value) {
+    if object.is_null() {
+        *object = json!({});
+    }
+    if let (Some(object), Some(members)) = (object.as_object_mut(), members.as_object()) {
+        object.extend(members.clone());
+    }
 }
 
 fn request(method: &Method, path: &str, body: Option<&Value>) -> Option<Request<Bytes>> {
@@ -370,4 +417,25 @@ fn request(method: &Method, path: &str, body: Option<&Value>) -> Option<Request<
 
 fn text(body: &Bytes) -> String {
     String::from_utf8_lossy(body).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn admission_adds_to_what_hosts_write_and_to_nothing_else() -> Result<(), CatalogError> {
+        let (time, writes) = (Time::begin(), Arc::default());
+        let cluster = Cluster::new(&Template::new()?, Scope::Namespaced, time, Record::none(), writes);
+        cluster.add_to_writes();
+        let admitted = |who: &str, name: &str| {
+            let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+            cluster.ask(who, Method::POST, "/api/v1/namespaces/home/configmaps", Some(&body));
+            let object = cluster.get(ChildKind::ConfigMap.resource(), "home", name)?;
+            object.value["metadata"]["annotations"]["example.com/admitted"].as_str().map(str::to_owned)
+        };
+        assert_eq!(admitted("host-0.0", "a").as_deref(), Some("yes"));
+        assert_eq!(admitted("user", "b"), None);
+        Ok(())
+    }
 }

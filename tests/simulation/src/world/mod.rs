@@ -61,6 +61,9 @@ fn rollout(seed: u64) -> u32 {
     if seed % SLOW_ROLLOUTS == 1 { 5_000 } else { 40 }
 }
 
+/// In one of so many histories admission adds to what hosts write.
+const ADDED_TO: u64 = 6;
+
 /// A simulated world.
 pub struct World {
     /// The cluster.
@@ -102,6 +105,9 @@ impl World {
     pub fn begin(template: &Template, history: &History, time: Time, record: Record) -> Arc<Self> {
         let writes = Arc::<Writes>::default();
         let cluster = Cluster::new(template, history.scope, time, record.clone(), writes.clone());
+        if history.seed % ADDED_TO == 1 {
+            cluster.add_to_writes();
+        }
         let (crashes, crashed) = mpsc::unbounded_channel();
         let (ended, ends) = mpsc::unbounded_channel();
         let delays = Delays { latency: history.latency, lag: history.lag };
