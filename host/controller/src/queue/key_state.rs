@@ -11,6 +11,8 @@ pub(super) struct KeyState {
     pub(super) queued: Option<Priority>,
     /// Whether it is being reconciled.
     pub(super) processing: bool,
+    /// Whether its plugin went while it was being reconciled.
+    pub(super) forgotten: bool,
     /// The priority with which it was added while it was being reconciled. It is queued again afterwards.
     pub(super) requeue: Option<Priority>,
     /// Failures in a row.

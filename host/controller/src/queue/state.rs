@@ -109,9 +109,13 @@ impl QueueState {
 
     /// Takes back a key after its reconcile.
     pub(super) fn done(&mut self, key: &Key, done: Done, now: Instant) {
-        let Done { action, pause, jitter } = done;
         let Some(key_state) = self.key_states.get_mut(key) else { return };
         key_state.processing = false;
+        // Its plugin went meanwhile. What the reconcile asked for counts no more, only what came since.
+        let Done { action, pause, jitter } = match std::mem::take(&mut key_state.forgotten) {
+            true => Done { action: Action::AwaitChange, pause: None, jitter: done.jitter },
+            false => done,
+        };
         if let Some(queue) = self.plugins.get_mut(&key.plugin) {
             queue.processing = queue.processing.saturating_sub(1);
             queue.stats.worked.observe(key_state.processing_since.take(), now);
@@ -178,6 +182,7 @@ impl QueueState {
             (key_state.queued, key_state.requeue, key_state.timer, key_state.paused_until, key_state.failures) =
                 Default::default();
             key_state.waiting_since = None;
+            key_state.forgotten = key_state.processing;
             // A key in progress stays, because `done` has to find it.
             key_state.processing
         });
@@ -346,6 +351,21 @@ mod tests {
         assert_eq!(state.timers.len(), 1, "and takes no memory");
         state.fire_timers(now + Duration::from_secs(60));
         assert!(take(&mut state).is_some());
+    }
+
+    #[test]
+    fn a_reconcile_that_ends_after_its_plugin_went_sets_no_timer() {
+        let (mut state, a, now) = (QueueState::default(), key("p", "a"), Instant::now());
+        state.add(a.clone(), Priority::Live);
+        assert!(take(&mut state).is_some());
+        state.forget_plugin("p");
+        state.done(&a, done(Action::RequeueAfter(Duration::from_secs(600))), now);
+        assert_eq!((state.remembered_keys(), state.timers.len()), (0, 0));
+        // What comes after the plugin is back counts.
+        state.add(a.clone(), Priority::Live);
+        assert!(take(&mut state).is_some());
+        state.done(&a, done(Action::RequeueAfter(Duration::from_secs(600))), now);
+        assert_eq!(state.timers.len(), 1);
     }
 
     #[test]

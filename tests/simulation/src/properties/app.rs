@@ -4,7 +4,8 @@ use pilothouse_sdk::ConditionStatus;
 use serde_json::Value;
 
 use super::{
-    snapshot::{Snapshot, controller, ready},
+    reconciled::controller,
+    snapshot::{Snapshot, ready},
     subset::missing,
 };
 use crate::plugin::app;

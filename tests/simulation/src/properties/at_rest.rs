@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{
     Property, Violation,
-    reconciled::is_reconciled,
-    snapshot::{Snapshot, controller, is_child, ready},
+    reconciled::{controller, is_reconciled},
+    snapshot::{Snapshot, is_child, ready},
     subset::missing,
 };
 use crate::plugin::{

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pilothouse_controller::labels;
 use serde_json::Value;
 
+use super::reconciled::controller;
 use crate::{
     api_server::Object,
     cluster::Cluster,
@@ -81,12 +82,6 @@ pub fn is_child(object: &Value, child: &ChildSpec, live: &Value) -> bool {
     live["kind"] == child.kind.as_str()
         && metadata["name"].as_str().is_some_and(|name| child.is_named(object, name))
         && metadata["namespace"].as_str().unwrap_or_default() == child.namespace(Scope::of(object))
-}
-
-/// The owner that controls a child.
-pub fn controller(child: &Value) -> Option<&Value> {
-    let owners = child.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
-    owners.into_iter().find(|owner| owner["controller"] == true)
 }
 
 /// The condition `Ready` of an object; null if it has none.

@@ -11,7 +11,11 @@ use pilothouse_controller::labels;
 use pilothouse_engine::contract::{Child, Response};
 use serde_json::Value;
 
-use super::{Property, Violation, reconciled::is_reconciled, snapshot::controller, subset::missing};
+use super::{
+    Property, Violation,
+    reconciled::{controller, is_reconciled},
+    subset::missing,
+};
 use crate::{host_id::HostId, paths::OWN_NAMESPACE};
 
 /// A child by kind, namespace and name. The namespace is empty for one without.
