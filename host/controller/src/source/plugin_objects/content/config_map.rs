@@ -7,7 +7,7 @@ use super::{
     component::{Fetched, Origin},
     error::ContentError,
     host_namespace::HostNamespace,
-    packing::{unpacked, within_limit},
+    packing::{Unpacker, within_limit},
 };
 use crate::api::ConfigMapSource;
 
@@ -15,7 +15,11 @@ use crate::api::ConfigMapSource;
 const BUNDLE: &str = ".sigstore.json";
 
 /// The component of a source, not judged yet.
-pub(super) async fn fetch(namespace: &HostNamespace, source: &ConfigMapSource) -> Result<Fetched, ContentError> {
+pub(super) async fn fetch(
+    namespace: &HostNamespace,
+    unpacker: &Unpacker,
+    source: &ConfigMapSource,
+) -> Result<Fetched, ContentError> {
     let (mut packed, mut evidence) = (Vec::new(), Vec::new());
     for name in names(source) {
         let map = namespace.config_map(&name).await?;
@@ -25,7 +29,7 @@ pub(super) async fn fetch(namespace: &HostNamespace, source: &ConfigMapSource) -
         // Before the next piece is read: there may be a thousand.
         packed = within_limit(packed)?;
     }
-    Ok(Fetched { bytes: unpacked(packed)?, origin: Origin::Bytes, evidence })
+    Ok(Fetched { bytes: unpacker.unpacked(packed).await?, origin: Origin::Bytes, evidence })
 }
 
 /// The names of the ConfigMaps of a source.

@@ -18,6 +18,7 @@ pub use self::{component::Component, error::ContentError, kept::KeptComponents};
 use self::{
     component::{Fetched, Origin},
     host_namespace::HostNamespace,
+    packing::Unpacker,
 };
 use crate::api::{PluginSpec, Source};
 
@@ -26,12 +27,13 @@ use crate::api::{PluginSpec, Source};
 pub struct Contents {
     namespace: HostNamespace,
     kept: KeptComponents,
+    unpacker: Unpacker,
 }
 
 impl Contents {
     /// Finds components in the host's namespace and in registries. Those that were good are kept.
     pub fn new(client: &Client, namespace: &str, kept: KeptComponents) -> Self {
-        Self { namespace: HostNamespace::new(client, namespace), kept }
+        Self { namespace: HostNamespace::new(client, namespace), kept, unpacker: Unpacker::default() }
     }
 
     /// The component that a `Plugin` asks for, from its source.
@@ -88,7 +90,7 @@ impl Contents {
 
     async fn fetch(&self, source: &Source, with_signatures: bool) -> Result<Fetched, ContentError> {
         match (&source.config_map, &source.oci) {
-            (Some(source), None) => config_map::fetch(&self.namespace, source).await,
+            (Some(source), None) => config_map::fetch(&self.namespace, &self.unpacker, source).await,
             (None, Some(source)) => registry::fetch(&self.namespace, source, with_signatures).await,
             (config_map, oci) => {
                 Err(ContentError::NotOneSource(usize::from(config_map.is_some()) + usize::from(oci.is_some())))

@@ -1,6 +1,9 @@
-//! Unpacks components that are compressed, and takes no more of any than a component may have.
+//! Unpacks components that are compressed, and takes no more of any than a component may have. Large ones take turns, so that many of them
+//! at once do not need the memory of all. Knows nothing of what is in them.
 
-use std::io::Read;
+use std::{io::Read, sync::Arc};
+
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use super::{component::MAX_BYTES, error::ContentError};
 
@@ -8,24 +11,71 @@ use super::{component::MAX_BYTES, error::ContentError};
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Unpacks what is compressed. Nothing may have more than [`MAX_BYTES`].
-pub(super) fn unpacked(packed: Vec<u8>) -> Result<Vec<u8>, ContentError> {
-    if packed.starts_with(GZIP) {
-        bounded(flate2::read::MultiGzDecoder::new(&*packed))
-    } else if packed.starts_with(ZSTD) {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(&*packed);
-        bounded(decoder.map_err(|error| ContentError::Packing(error.to_string()))?)
-    } else {
-        within_limit(packed)
+/// What has no more bytes when it is unpacked waits for nobody. Most components are smaller.
+const SMALL: u64 = 4 << 20;
+
+/// Unpacks what is compressed.
+#[derive(Clone)]
+pub(super) struct Unpacker {
+    turns: Arc<Semaphore>,
+}
+
+impl Default for Unpacker {
+    fn default() -> Self {
+        Self { turns: Arc::new(Semaphore::new(1)) }
     }
 }
 
-fn bounded(packed: impl Read) -> Result<Vec<u8>, ContentError> {
+impl Unpacker {
+    /// Unpacks what is compressed, on a thread that may be busy for that long. Nothing may have more than [`MAX_BYTES`].
+    pub(super) async fn unpacked(&self, packed: Vec<u8>) -> Result<Vec<u8>, ContentError> {
+        let Some(packing) = Packing::of(&packed) else { return within_limit(packed) };
+        let packed = Arc::new(packed);
+        match packing.read(&packed, SMALL).await {
+            Err(ContentError::TooLarge) => {}
+            read => return read,
+        }
+        // Nobody can know before how large it is.
+        let _turn = self.turns.acquire().await.map_err(damaged)?;
+        packing.read(&packed, MAX_BYTES).await
+    }
+}
+
+/// How a component is compressed.
+#[derive(Clone, Copy)]
+enum Packing {
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    /// By what the bytes begin with; none if they are not compressed.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        if bytes.starts_with(GZIP) {
+            return Some(Self::Gzip);
+        }
+        bytes.starts_with(ZSTD).then_some(Self::Zstd)
+    }
+
+    async fn read(self, packed: &Arc<Vec<u8>>, most: u64) -> Result<Vec<u8>, ContentError> {
+        let packed = packed.clone();
+        let read = spawn_blocking(move || match self {
+            Self::Gzip => bounded(flate2::read::MultiGzDecoder::new(&**packed), most),
+            Self::Zstd => bounded(ruzstd::decoding::StreamingDecoder::new(&**packed).map_err(damaged)?, most),
+        });
+        read.await.map_err(damaged)?
+    }
+}
+
+fn bounded(packed: impl Read, most: u64) -> Result<Vec<u8>, ContentError> {
     let mut bytes = Vec::new();
     // One byte more shows that there is more.
-    let read = packed.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| ContentError::Packing(error.to_string()))?;
-    within_limit(bytes)
+    packed.take(most + 1).read_to_end(&mut bytes).map_err(damaged)?;
+    if bytes.len() as u64 > most { Err(ContentError::TooLarge) } else { Ok(bytes) }
+}
+
+fn damaged(error: impl std::fmt::Display) -> ContentError {
+    ContentError::Packing(error.to_string())
 }
 
 /// The same bytes, if a component may have as many.
@@ -49,9 +99,9 @@ mod tests {
         ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
     }
 
-    #[test]
-    fn what_is_compressed_is_unpacked_within_a_limit() {
-        let many = vec![7; 1 << 20];
+    #[tokio::test]
+    async fn what_is_compressed_is_unpacked_within_a_limit() {
+        let (unpacker, many) = (Unpacker::default(), vec![7; 5 << 20]);
         for (packed, expected) in [
             (b"plain".to_vec(), Ok(b"plain".to_vec())),
             (gzipped(&many), Ok(many.clone())),
@@ -62,7 +112,23 @@ mod tests {
             (gzipped(&vec![0; (MAX_BYTES as usize) + 1]), Err("TooLarge")),
             (zstd(&vec![0; (MAX_BYTES as usize) + 1]), Err("TooLarge")),
         ] {
-            assert!(unpacked(packed).map_err(|error| error.reason()) == expected, "{:?}", expected.err());
+            assert!(
+                unpacker.unpacked(packed).await.map_err(|error| error.reason()) == expected,
+                "{:?}",
+                expected.err()
+            );
         }
+    }
+
+    #[tokio::test]
+    async fn only_large_components_need_a_turn_and_there_is_one() {
+        let unpacker = Unpacker::default();
+        let (small, large) = (vec![0; SMALL as usize], vec![0; (SMALL as usize) + 1]);
+        assert!(unpacker.unpacked(gzipped(&large)).await.is_ok_and(|bytes| bytes == large));
+        assert_eq!(unpacker.turns.available_permits(), 1, "a turn did not end, or there are many");
+        // Who asks for a turn gets none any more.
+        unpacker.turns.close();
+        assert!(unpacker.unpacked(gzipped(&small)).await.is_ok_and(|bytes| bytes == small), "a small one needs a turn");
+        assert!(unpacker.unpacked(gzipped(&large)).await.is_err(), "a large one needs no turn");
     }
 }
