@@ -3,6 +3,9 @@
 
 mod adoption;
 mod answer_validation;
+mod bad_components;
+mod bad_plugins;
+mod bad_registry;
 mod changes;
 mod child_handling;
 mod child_order;
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
     failed_writes::register(&mut suite);
     misbehaviour::register(&mut suite);
     answer_validation::register(&mut suite);
+    bad_plugins::register(&mut suite);
     permissions::register(&mut suite);
     deployed_rights::register(&mut suite);
     startup::register(&mut suite);

@@ -102,7 +102,7 @@ impl Plugin {
         let code = &self.code;
         let reservation = code.shared.budget.begin_call(&code.share, code.need.bytes()).await;
         let context = CallContext { lookups: Arc::new(NoLookups), now: Timestamp::UNIX_EPOCH };
-        let mut store = code.store(CallState::new(&code.limits, reservation, context, None));
+        let mut store = store(code, CallState::new(&code.limits, reservation, context, None));
         let _running = code.shared.ticker.enter()?;
         code.pre.instantiate_async(&mut store).await.map(drop)
     }
@@ -117,8 +117,8 @@ impl Code {
         let started = Instant::now();
         // Only with WASI can a plugin read random numbers. For all others the request need not be hashed.
         let seed = self.imports_wasi.then(|| seed(&request));
-        let mut store = self.store(CallState::new(&self.limits, reservation, context, seed));
-        let outcome = match self.in_time(self.instantiate_and_call(&mut store, verb, request)).await {
+        let mut store = store(self, CallState::new(&self.limits, reservation, context, seed));
+        let outcome = match in_time(self.limits.wall, self.instantiate_and_call(&mut store, verb, request)).await {
             Some(Ok(response)) => Outcome::Response(response),
             Some(Err(error)) => self.classify(&error, store.data()),
             None => Outcome::Deadline(self.limits.wall),
@@ -132,22 +132,8 @@ impl Code {
         Call { outcome, usage, recorded: state.into_recorded() }
     }
 
-    /// Cancels a call at the wall-clock limit and returns none. The timer starts only after the first time slice, because most calls
-    /// end within it.
-    async fn in_time<T>(&self, call: impl Future<Output = T>) -> Option<T> {
-        let (mut call, mut timer) = (pin!(call), None);
-        poll_fn(|context| match call.as_mut().poll(context) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => {
-                let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limits.wall)));
-                timer.as_mut().poll(context).map(|()| None)
-            }
-        })
-        .await
-    }
-
     /// Classifies a failed call by wasmtime's error and the meter.
-    fn classify(&self, error: &wasmtime::Error, state: &CallState) -> Outcome {
+    pub(crate) fn classify(&self, error: &wasmtime::Error, state: &CallState) -> Outcome {
         let limits = &self.limits;
         match error.downcast_ref::<wasmtime::Trap>() {
             Some(wasmtime::Trap::Interrupt) => Outcome::Deadline(limits.cpu),
@@ -156,29 +142,10 @@ impl Code {
             Some(_) if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),
             Some(trap) => Outcome::Trap(state.explanation.line().unwrap_or_else(|| describe(*trap, error))),
             None if format!("{error:#}").contains(HOSTCALL_FUEL) => Outcome::OutputLimit(limits.output_bytes),
+            // It began with more than it may have.
+            None if state.meter.memory_refused => Outcome::MemoryLimit(limits.memory_bytes),
             None => Outcome::Contract(format!("{error:#}")),
         }
-    }
-
-    fn store(&self, state: CallState) -> Store<CallState> {
-        let mut store = Store::new(&self.shared.wasmtime, state);
-        store.limiter(|state| &mut state.meter);
-        store.set_hostcall_fuel(self.limits.output_bytes);
-        store.set_max_component_handles(self.limits.handles);
-        // A new store has the deadline 0, which has always passed: the call would yield at its start and move to the slow threads.
-        store.set_epoch_deadline(1);
-        let mut slices = self.limits.slices();
-        // Each epoch is one time slice: the call yields to other tasks until its slices are used up.
-        store.epoch_deadline_callback(move |_| {
-            slices = slices.saturating_sub(1);
-            Ok(if slices == 0 {
-                UpdateDeadline::Interrupt
-            } else {
-                // tokio's own yield lets other tasks and the I/O driver run before the call goes on.
-                UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
-            })
-        });
-        store
     }
 
     async fn instantiate_and_call(
@@ -207,6 +174,42 @@ impl Code {
             }
         }
     }
+}
+
+/// Cancels a call at the wall-clock limit and returns none. The timer starts only after the first time slice, because most calls end
+/// within it.
+pub(crate) async fn in_time<T>(wall: Duration, call: impl Future<Output = T>) -> Option<T> {
+    let (mut call, mut timer) = (pin!(call), None);
+    poll_fn(|context| match call.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => {
+            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(wall)));
+            timer.as_mut().poll(context).map(|()| None)
+        }
+    })
+    .await
+}
+
+/// What an instance lives in, with the limits of one call.
+pub(crate) fn store(code: &Code, state: CallState) -> Store<CallState> {
+    let mut store = Store::new(&code.shared.wasmtime, state);
+    store.limiter(|state| &mut state.meter);
+    store.set_hostcall_fuel(code.limits.output_bytes);
+    store.set_max_component_handles(code.limits.handles);
+    // A new store has the deadline 0, which has always passed: the call would yield at its start and move to the slow threads.
+    store.set_epoch_deadline(1);
+    let mut slices = code.limits.slices();
+    // Each epoch is one time slice: the call yields to other tasks until its slices are used up.
+    store.epoch_deadline_callback(move |_| {
+        slices = slices.saturating_sub(1);
+        Ok(if slices == 0 {
+            UpdateDeadline::Interrupt
+        } else {
+            // tokio's own yield lets other tasks and the I/O driver run before the call goes on.
+            UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
+        })
+    });
+    store
 }
 
 /// The bytes of a request, which the host has while the plugin has a copy.

@@ -79,6 +79,31 @@ pub enum LoadError {
     /// It imports something outside the contract, or exports other types.
     #[error("the component does not fit the contract: {0}")]
     Link(String),
+    /// No instance of it comes to be.
+    #[error("the component does not start: {0}")]
+    Start(#[from] StartError),
+}
+
+/// Why no instance of a component comes to be.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It took longer than this. On a busy machine it may be done next time.
+    #[error(
+        "it is not done within {0:?} and may loop; correct what it does before it is called, or allow it more time in spec.limits of its Plugin"
+    )]
+    Deadline(Duration),
+    /// It needs more than this number of bytes.
+    #[error(
+        "it needs more than {} MiB of memory before it is called; correct that, or allow it more in spec.limits of its Plugin",
+        .0 >> 20
+    )]
+    Memory(usize),
+    /// It hands more than this number of bytes to the host.
+    #[error("it hands more than {} KiB to the host before it is called; correct that", .0 >> 10)]
+    Output(usize),
+    /// It trapped.
+    #[error("{0}; correct what it does before it is called")]
+    Trap(String),
 }
 
 /// The cost of loading a plugin.
@@ -163,7 +188,7 @@ impl Engine {
         })
     }
 
-    /// Reads, checks, compiles (or takes from the cache) and links a plugin.
+    /// Reads, checks, compiles (or takes from the cache), links and starts a plugin.
     ///
     /// # Errors
     /// [`LoadError`], which says what is wrong with the plugin and what to do.
@@ -202,8 +227,10 @@ impl Engine {
             need: Arc::default(),
             share: Arc::default(),
         };
+        let code = Arc::new(code);
+        code.try_start().await?;
         let stats = LoadStats { compiling, duration: started.elapsed() };
-        Ok(Plugin { manifest, digest, code: Arc::new(code), stats })
+        Ok(Plugin { manifest, digest, code, stats })
     }
 
     /// The same plugin, whose calls have other limits.

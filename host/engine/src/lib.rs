@@ -60,6 +60,7 @@ pub mod lookups;
 mod precompiled;
 mod reconciler;
 mod slow;
+mod start;
 mod state;
 mod wasi;
 
@@ -67,7 +68,7 @@ pub use budget::call_memory_of_container;
 pub use call::{Call, CallContext, Outcome, Usage, Verb};
 pub use compile::{CompileError, Compiler, compile_file, limit_computing_time};
 pub use digest::digest;
-pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin};
+pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin, StartError};
 pub use fingerprint::Fingerprint;
 pub use limits::Limits;
 pub use lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded, Scope, Target};

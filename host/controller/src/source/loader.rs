@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use pilothouse_engine::{CompileError, Engine, LoadError, Manifest, Reconciler, contract::KindRef};
+use pilothouse_engine::{CompileError, Engine, LoadError, Manifest, Reconciler, StartError, contract::KindRef};
 
 use crate::{
     host::Host,
@@ -113,6 +113,7 @@ impl NotLoaded {
             Self::Load(LoadError::Compile(_)) => "NotCompiled",
             Self::Load(LoadError::Code(_)) => "LoadFailed",
             Self::Load(LoadError::Link(_)) => "ContractViolated",
+            Self::Load(LoadError::Start(_)) => "StartFailed",
             Self::NotGranted(_) => "NotGranted",
             Self::Metric(_) => "MetricTaken",
             Self::NameTaken { .. } => "NameTaken",
@@ -122,7 +123,14 @@ impl NotLoaded {
 
     /// Whether it may help to try again: the machine was in the way, and not the component.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Load(LoadError::Code(_) | LoadError::Compile(CompileError::Io { .. })))
+        let Self::Load(why) = self else { return false };
+        matches!(
+            why,
+            LoadError::Code(_)
+                | LoadError::Compile(CompileError::Io { .. })
+                // A deadline may be missed because the machine is busy.
+                | LoadError::Start(StartError::Deadline(_))
+        )
     }
 
     /// Where the plugin comes from that has the name or the kind.
