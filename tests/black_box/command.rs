@@ -4,7 +4,7 @@ use std::{ffi::OsStr, io::Write, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::artifacts;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 /// The time limit for a command.
@@ -73,4 +73,11 @@ pub async fn repacked(plugin: &Path, change: impl FnOnce(&mut Value)) -> Result<
     let paths = [Path::new("pack"), plugin, Path::new("--manifest"), manifest.path(), Path::new("-o"), packed.path()];
     pilothouse(paths).await?.succeeded()?;
     Ok(packed)
+}
+
+/// A guest whose configuration needs a colour, red or green.
+pub async fn with_schema(guest: &str) -> Result<tempfile::NamedTempFile> {
+    let schema =
+        json!({"type": "object", "required": ["colour"], "properties": {"colour": {"enum": ["red", "green"]}}});
+    repacked(&artifacts::guest(guest)?, |manifest| manifest["configSchema"] = schema).await
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{file, pilothouse},
+    command::{file, pilothouse, with_schema},
     suite::{Suite, tests},
     test_env::{TestEnv, misbehaver},
 };
@@ -18,6 +18,7 @@ pub fn register(suite: &mut Suite) {
         a_plugin_is_given_its_configuration,
         each_plugin_is_given_its_own_configuration,
         run_says_what_is_wrong_with_a_configuration,
+        a_plugin_is_not_given_a_configuration_that_does_not_fit,
     );
 }
 
@@ -64,6 +65,29 @@ async fn run_says_what_is_wrong_with_a_configuration(env: &mut TestEnv) -> Resul
     let malformed = file(b"a: [")?;
     let path = malformed.path().to_string_lossy();
     run(&format!("--config=misbehaver={path}")).await?.failed_with(&[&path, "is not YAML"])?;
+    Ok(())
+}
+
+/// The manifest has the schema. `render` says the same as `run`.
+async fn a_plugin_is_not_given_a_configuration_that_does_not_fit(env: &mut TestEnv) -> Result<()> {
+    let plugin = with_schema("misbehaver").await?;
+    let (good, bad) = (file(b"colour: red")?, file(b"colour: blue")?);
+    let words = ["does not fit the schema", "'/colour'", "not one of"];
+    let argument = format!("--config=misbehaver={}", bad.path().display());
+    env.set_up_host(|setup| setup.arguments = vec![argument])?;
+    env.host.install(plugin.path(), "misbehaver")?;
+    env.host.resume().await?;
+    env.host.logged("the plugin was not loaded").await?;
+    let log = env.host.log();
+    ensure!(words.iter().all(|word| log.contains(word)), "{log}");
+    let (object, cache) = (file(misbehaver("curious", "config").to_string().as_bytes())?, env.cluster.cache());
+    let render = async |config: &Path| {
+        let arguments = [Path::new("render"), plugin.path(), object.path(), Path::new("--config"), config];
+        pilothouse(arguments.into_iter().chain([Path::new("--cache-dir"), &cache])).await
+    };
+    render(bad.path()).await?.failed_with(&words)?;
+    let printed = render(good.path()).await?.succeeded()?;
+    ensure!(printed.contains("red"), "{printed}");
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    command::{Ended, pilothouse, repacked},
+    command::{Ended, file, pilothouse, repacked, with_schema},
     suite::{Suite, tests},
     swaps::of_contract,
     test_env::{TestEnv, app, is_ready},
@@ -36,6 +36,8 @@ pub fn register(suite: &mut Suite) {
         a_component_with_another_digest_is_not_loaded,
         a_half_applied_update_is_not_loaded,
         a_change_of_the_configuration_reconciles,
+        a_configuration_that_does_not_fit_changes_nothing,
+        install_says_that_a_configuration_does_not_fit,
         a_plugin_has_the_limits_of_its_object,
         a_suspended_plugin_does_nothing,
         a_deleted_plugin_leaves_its_objects_and_its_place_to_another,
@@ -196,6 +198,57 @@ async fn a_change_of_the_configuration_reconciles(env: &mut TestEnv) -> Result<(
     env.namespace.until("ConfigMap", "object", "to show the configuration", shows("red")).await?;
     env.namespace.apply(plugin_object("web", spec("green"))).await?;
     env.namespace.until("ConfigMap", "object", "to show the new configuration", shows("green")).await.map(drop)
+}
+
+/// The schema is that of the manifest. What else the `Plugin` says counts all the same, and so does the configuration before.
+async fn a_configuration_that_does_not_fit_changes_nothing(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let component = std::fs::read(with_schema("misbehaver").await?.path())?;
+    store(env, "web", &[&component]).await?;
+    let spec = |digest: &[u8], colour: &str| {
+        let spec =
+            json!({"source": {"configMap": {"name": "web"}}, "config": {"colour": colour}, "digest": sha256(digest)});
+        plugin_object("web", spec)
+    };
+    let shows = |colour: &'static str| move |child: &Value| text(&child["data"]["config"]).contains(colour);
+    env.namespace.apply(spec(&component, "red")).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+
+    env.namespace.apply(spec(&component, "blue")).await?;
+    let object = stalled(env, "ConfigInvalid").await?;
+    let message = text(&condition(&object, "Degraded")["message"]);
+    let words = ["'/colour'", "not one of", "red", "goes on"];
+    ensure!(words.iter().all(|word| message.contains(word)) && !message.contains("blue"), "{message}");
+    ensure!(object["status"]["digest"] == sha256(&component), "it does not go on: {object}");
+    env.namespace.apply(crate::test_env::misbehaver("object", "config")).await?;
+    env.namespace.until("ConfigMap", "object", "to show the configuration before", shows("red")).await?;
+
+    env.namespace.apply(spec(&component, "green")).await?;
+    env.namespace.until("ConfigMap", "object", "to show the new configuration", shows("green")).await?;
+    env.namespace.until("Plugin", "web", "to be ready again", is_ready).await?;
+
+    // Without its source, what is at work is judged.
+    env.namespace.delete("ConfigMap", "web").await?;
+    env.namespace.apply(spec(&component, "blue")).await?;
+    stalled(env, "ConfigInvalid").await?;
+    env.namespace.apply(spec(&component, "red")).await?;
+    env.namespace.until("ConfigMap", "object", "to show the first configuration", shows("red")).await.map(drop)
+}
+
+/// Nothing is stored.
+async fn install_says_that_a_configuration_does_not_fit(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let plugin = with_schema("misbehaver").await?;
+    let (good, bad) = (file(b"colour: red")?, file(b"colour: blue")?);
+    let (good, bad) = (good.path().to_string_lossy(), bad.path().to_string_lossy());
+    for more in [&["--config", &*bad, "--dry-run"][..], &["--config", &*bad]] {
+        let ended = install_by_command(env, plugin.path(), more).await?;
+        ended.failed_with(&["does not fit the schema", "'/colour'", "--config FILE"])?;
+    }
+    let without = install_by_command(env, plugin.path(), &["--dry-run"]).await?;
+    without.failed_with(&["needs a configuration", "colour", "--config FILE"])?;
+    ensure!(env.namespace.list("Plugin").await?.is_empty(), "a Plugin is there");
+    install_by_command(env, plugin.path(), &["--config", &*good, "--dry-run"]).await?.succeeded().map(drop)
 }
 
 /// What the limits are is in the messages about them. Taken away, they are those of every plugin again.

@@ -2,6 +2,7 @@
 //! about itself, its manifest, is here, for everything that reads or writes one. Runs nothing.
 
 mod child_reads;
+mod config_schema;
 mod contract_series;
 mod interfaces;
 mod kind;
@@ -10,6 +11,7 @@ mod manifest;
 mod measurement;
 
 pub use child_reads::ChildReads;
+pub use config_schema::{ConfigError, ConfigSchema};
 pub use contract_series::{CONTRACT_VERSION, ContractSeries};
 pub use interfaces::Interfaces;
 pub use kind::KindRef;

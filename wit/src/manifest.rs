@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::{CONTRACT_VERSION, ChildReads, ContractSeries, Interfaces, KindRef, Lookup, Measurement};
+use crate::{
+    CONTRACT_VERSION, ChildReads, ConfigError, ConfigSchema, ContractSeries, Interfaces, KindRef, Lookup, Measurement,
+};
 
 /// Name of the custom section that holds the manifest, in the component or in a core module inside it.
 pub const SECTION: &str = "pilothouse:manifest";
@@ -59,6 +61,10 @@ pub struct Manifest {
     /// reverse order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub orders_children: bool,
+    /// The JSON schema (draft 2020-12, without references) that its configuration has to fit. A configuration that does not is not
+    /// given to it: the host says so, and goes on with the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<ConfigSchema>,
     /// Whether it exports `finalizer`. Not declared but seen in the component.
     #[serde(default)]
     pub finalizes: bool,
@@ -134,6 +140,7 @@ impl Manifest {
             reads: None,
             child_reads: Vec::new(),
             orders_children: false,
+            config_schema: None,
             finalizes: false,
         }
     }
@@ -188,6 +195,14 @@ impl Manifest {
         ContractSeries::of(&self.contract).unwrap_or_default()
     }
 
+    /// Judges a configuration, JSON text, by the schema that the manifest has. None: `null`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is a schema, and the configuration does not fit.
+    pub fn check_config(&self, config: Option<&str>) -> Result<(), ConfigError> {
+        self.config_schema.as_ref().map_or(Ok(()), |schema| schema.check(config.unwrap_or("null")))
+    }
+
     fn validate(&self) -> Result<(), ManifestError> {
         let invalid = |field, reason: &str| Err(ManifestError::Invalid { field, reason: reason.to_owned() });
         if !is_dns_label(&self.name) {
@@ -240,6 +255,9 @@ impl Manifest {
         }
         if let Some(fault) = self.measurements.iter().find_map(Measurement::fault) {
             return invalid("measurements", &fault);
+        }
+        if let Some(fault) = self.config_schema.as_ref().and_then(ConfigSchema::fault) {
+            return invalid("configSchema", &fault);
         }
         // An object is one in all versions of its kind: two plugins, or one, that own it in two versions undo each other's work.
         let owned = || self.children.iter().chain([&self.reconciles]);

@@ -213,10 +213,14 @@ impl Host {
         starting.begin(name, presence, task.abort_handle());
     }
 
+    /// The configuration of the plugin of this name: that of its settings, else that of the command line.
+    pub fn config_of(&self, plugin: &str, settings: &PluginSettings) -> Option<Arc<str>> {
+        settings.config.clone().or_else(|| self.config.plugin_configs.get(plugin).cloned())
+    }
+
     /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
     async fn prepare(&self, reconciler: Arc<dyn Reconciler>, mut settings: PluginSettings) -> ActivePlugin {
-        let of_command_line = || self.config.plugin_configs.get(&reconciler.manifest().name).cloned();
-        settings.config = settings.config.or_else(of_command_line);
+        settings.config = self.config_of(&reconciler.manifest().name, &settings);
         let mut plugin = ActivePlugin::new(reconciler, settings, &self.caches);
         if plugin.presence == Presence::Departed {
             plugin.until_ready().await;

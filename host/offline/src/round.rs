@@ -210,6 +210,7 @@ fn observed(manifest: &Manifest, inputs: &Inputs) -> Result<Observed, InvalidObj
     if found != kind {
         return Err(InvalidObject::OtherKind { found, reconciled: kind });
     }
+    manifest.check_config(Some(&inputs.config.to_string()))?;
     let (object, projections) = (as_served(inputs.object.clone())?, Projections::declared(manifest));
     let mut children = Vec::new();
     for child in &inputs.children {

@@ -2,7 +2,7 @@
 
 use kube::api::ApiResource;
 use pilothouse_controller::object::{Incoming, Object};
-use pilothouse_engine::contract::KindRef;
+use pilothouse_engine::{ConfigError, contract::KindRef};
 use serde_json::{Value, json};
 
 use crate::scopes::is_namespaced;
@@ -10,7 +10,7 @@ use crate::scopes::is_namespaced;
 /// The UID of an object that has none.
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 
-/// Why a plugin cannot be called with an object or a child.
+/// Why a plugin cannot be called with an object, a child or a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidObject {
     /// The object is of another kind than the plugin reconciles.
@@ -21,6 +21,9 @@ pub enum InvalidObject {
         /// The kind of the plugin.
         reconciled: KindRef,
     },
+    /// The plugin cannot have this configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// It has no metadata.
     #[error("an object without metadata: {0}")]
     NoMetadata(String),

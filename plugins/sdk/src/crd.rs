@@ -110,6 +110,13 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
+/// The schema of a plugin's configuration as the text of a file, for `config_schema` of [`crate::plugin!`]. A test of the plugin's
+/// holds the file to the type.
+pub fn config_schema<T: JsonSchema>() -> String {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    format!("{:#}\n", settings.into_generator().into_root_schema_for::<T>().to_value())
+}
+
 /// The schema of a plugin's status with the fields that the host adds. Nothing is required, since the host reports before the
 /// plugin does. `conditions` is the description of the field of that name.
 pub fn status_of<T: JsonSchema>(conditions: &str) -> Value {

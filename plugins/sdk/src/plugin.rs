@@ -25,6 +25,8 @@
 /// orders_children: true,            // whether children that it returns may wait for others; default: false
 /// reads: ["/spec"],                 // fields of the object that it reads: the request holds no others, and a change of
 ///                                   // others calls no plugin; default: all
+/// config_schema: include_str!("../config.schema.json"), // the JSON schema of its configuration, as `crd::config_schema` makes it of
+///                                   // a type; a configuration that does not fit is not given to the plugin. Default: any
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
 /// finalize: finalize,        // the same; default: none, and then objects get no finalizer
 /// ```
@@ -51,6 +53,7 @@ macro_rules! plugin {
         $(expires: $expires:literal,)?
         $(orders_children: $orders_children:literal,)?
         $(reads: [$($field:literal),* $(,)?],)?
+        $(config_schema: $config_schema:expr,)?
         reconcile: $reconcile:path
         $(, finalize: $finalize:path)? $(,)?
     ) => {
@@ -69,6 +72,7 @@ macro_rules! plugin {
             $(",\"managedBy\":\"", $managed_by, "\"",)?
             $(",\"expires\":\"", $expires, "\"",)?
             $(",\"ordersChildren\":", $orders_children,)?
+            $(",\"configSchema\":", $config_schema,)?
             $(",\"reads\":", $crate::__strings!($($field),*),)?
             ",\"childReads\":", $crate::__child_reads!([] $($child_version $child_kind $(reads [$($child_field),*])?,)*),
             "}"

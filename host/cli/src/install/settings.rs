@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use pilothouse_controller::{
     api::{Grants, JsonText, LimitsSpec, NamespaceSelector, PluginSpec, ServiceAccountNamespace, VerificationSpec},
@@ -94,10 +94,14 @@ impl SettingsArguments {
     pub fn settings(&self, manifest: &Manifest, before: Option<&PluginSpec>) -> anyhow::Result<Settings> {
         self.check_grants(manifest, before.map(|before| &before.grants))?;
         let config: Option<Value> = self.config.as_deref().map(yaml::read_one).transpose()?;
+        let config = config.as_ref().map(JsonText::from).or_else(|| before?.config.clone());
+        manifest
+            .check_config(config.as_ref().map(JsonText::text))
+            .map_err(|error| anyhow!("{error}; give another with --config FILE"))?;
         Ok(Settings {
             verification: before.and_then(|before| before.verification.clone()),
             limits: before.and_then(|before| before.limits.clone()),
-            config: config.as_ref().map(JsonText::from).or_else(|| before?.config.clone()),
+            config,
             grants: plugin::Grants::of_manifest(manifest),
             account: self.account(&manifest.name, before),
             namespaces: self.namespaces().or_else(|| before?.namespaces.clone()),

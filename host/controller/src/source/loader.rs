@@ -9,7 +9,9 @@ use std::{
     },
 };
 
-use pilothouse_engine::{CompileError, Engine, LoadError, Manifest, Reconciler, StartError, contract::KindRef};
+use pilothouse_engine::{
+    CompileError, ConfigError, Engine, LoadError, Manifest, Reconciler, StartError, contract::KindRef,
+};
 
 use crate::{
     host::Host,
@@ -82,6 +84,9 @@ pub enum NotLoaded {
     /// Its manifest asks for more than is granted.
     #[error(transparent)]
     NotGranted(#[from] NotGranted),
+    /// Its configuration does not fit the schema in its manifest.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// Another plugin has a metric of the same name that differs.
     #[error(transparent)]
     Metric(#[from] Collision),
@@ -115,6 +120,7 @@ impl NotLoaded {
             Self::Load(LoadError::Link(_)) => "ContractViolated",
             Self::Load(LoadError::Start(_)) => "StartFailed",
             Self::NotGranted(_) => "NotGranted",
+            Self::Config(_) => "ConfigInvalid",
             Self::Metric(_) => "MetricTaken",
             Self::NameTaken { .. } => "NameTaken",
             Self::KindTaken { .. } => "KindTaken",
@@ -184,7 +190,9 @@ impl Loader {
     /// [`NotLoaded`].
     pub async fn prepare(&self, bytes: Vec<u8>, settings: PluginSettings) -> Result<Prepared, NotLoaded> {
         // Before it is compiled: what is not granted costs nothing.
-        settings.grants.check(&Manifest::read(&bytes).map_err(LoadError::Manifest)?)?;
+        let manifest = Manifest::read(&bytes).map_err(LoadError::Manifest)?;
+        settings.grants.check(&manifest)?;
+        self.check_config(&manifest, &settings)?;
         let limits = settings.limits.of_calls(self.engine.limits().clone());
         let plugin = self.engine.load_within(bytes, limits).await?;
         Ok(Prepared { plugin: Arc::new(plugin), settings })
@@ -230,6 +238,18 @@ impl Loader {
         let plugin = Arc::new(self.engine.limited(&loaded.plugin, limits));
         self.start(&mut self.lock(), id, Prepared { plugin, settings });
         Ok(())
+    }
+
+    /// Whether what a source has loaded can go on with the configuration that is said of it now.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if that does not fit the schema in its manifest.
+    pub fn fits(&self, id: &SourceId, settings: &PluginSettings) -> Result<(), ConfigError> {
+        self.loaded(id).map_or(Ok(()), |loaded| self.check_config(loaded.manifest(), settings))
+    }
+
+    fn check_config(&self, manifest: &Manifest, settings: &PluginSettings) -> Result<(), ConfigError> {
+        manifest.check_config(self.host.config_of(&manifest.name, settings).as_deref())
     }
 
     /// The same where the source does not give what is asked for: what the plugin may do must not wait for that. Its configuration stays,

@@ -382,7 +382,11 @@ impl PluginObjects {
         if !is_at_work || known.is_none_or(|known| known.verification != plugin.spec.verification) {
             return Load::Failed(failure);
         }
-        match loader.settle(&id, self.settings(&plugin.spec)) {
+        let settings = self.settings(&plugin.spec);
+        if let Err(mismatch) = loader.fits(&id, &settings) {
+            return self.not_loaded(&plugin.name_any(), &mismatch.into());
+        }
+        match loader.settle(&id, settings) {
             Ok(()) => Load::WithoutSource(failure),
             Err(refused) => self.not_loaded(&plugin.name_any(), &refused.into()),
         }
