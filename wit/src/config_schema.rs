@@ -237,8 +237,8 @@ mod tests {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert_eq!(deep.check(&nested(100)), Ok(()));
         let number = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
-        let Err(ConfigError::Mismatch { path, .. }) = deep.check(&number) else { panic!("a number is an array") };
-        assert_eq!(path, "/0".repeat(depth));
+        let path = "/0".repeat(depth);
+        assert!(matches!(deep.check(&number), Err(ConfigError::Mismatch { path: found, .. }) if found == path));
         for levels in [200, 100_000] {
             assert!(matches!(deep.check(&nested(levels)), Err(ConfigError::Unreadable(_))), "{levels} levels");
         }
