@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use anyhow::{Context, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pilothouse_engine::Plugin;
 use pilothouse_offline::{
     cases::{self, Case},
@@ -11,7 +11,12 @@ use pilothouse_offline::{
 };
 use serde_json::{Value, json};
 
-use crate::{cache_dir::CacheDir, duration::duration, logging::Logging, offline};
+use crate::{
+    cache_dir::CacheDir,
+    duration::duration,
+    logging::Logging,
+    offline::{self, Output},
+};
 
 /// Measure what calls of a plugin cost: time, peak memory, and the bytes of the answer.
 ///
@@ -35,15 +40,6 @@ pub struct Bench {
     cache_dir: CacheDir,
     #[command(flatten)]
     logging: Logging,
-}
-
-/// How to print.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
 }
 
 /// The most that something may be.

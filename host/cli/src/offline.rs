@@ -1,11 +1,22 @@
-//! Loads a plugin file to call it without a cluster, under the limits of the host. Calls nothing.
+//! What commands that call plugins without a cluster share: loading a file under the limits of the host, and the forms of their output.
+//! Calls nothing.
 
 use std::path::Path;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits, Plugin};
 
 use crate::cache_dir::CacheDir;
+
+/// How to print.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
 
 /// Loads a plugin, with its code from the cache where that has it.
 ///

@@ -8,12 +8,16 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pilothouse_engine::Plugin;
 use pilothouse_offline::cases::{self, Rewrite, report, rewrite};
 
 use self::files::CaseFiles;
-use crate::{cache_dir::CacheDir, logging::Logging, offline};
+use crate::{
+    cache_dir::CacheDir,
+    logging::Logging,
+    offline::{self, Output},
+};
 
 /// Run the test cases of a plugin, without a cluster.
 ///
@@ -52,15 +56,6 @@ pub struct Test {
     cache_dir: CacheDir,
     #[command(flatten)]
     logging: Logging,
-}
-
-/// How to print.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
 }
 
 impl Test {

@@ -150,11 +150,6 @@ impl ActivePlugin {
         namespace.is_empty() || self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(namespace))
     }
 
-    /// The kinds of which it may have children, with those of earlier versions.
-    pub fn child_kinds(&self) -> impl Iterator<Item = &KindRef> {
-        self.children.keys().chain(self.former.keys())
-    }
-
     /// What the plugin declares.
     pub fn manifest(&self) -> &Manifest {
         self.reconciler.manifest()
