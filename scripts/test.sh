@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=10
+phases=11
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.

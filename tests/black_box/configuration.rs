@@ -75,7 +75,7 @@ async fn a_plugin_is_not_given_a_configuration_that_does_not_fit(env: &mut TestE
     let words = ["does not fit the schema", "'/colour'", "not one of"];
     let argument = format!("--config=misbehaver={}", bad.path().display());
     env.set_up_host(|setup| setup.arguments = vec![argument])?;
-    env.host.install(plugin.path(), "misbehaver")?;
+    env.host.install(plugin.path(), "misbehaver.wasm")?;
     env.host.resume().await?;
     env.host.logged("the plugin was not loaded").await?;
     let log = env.host.log();
