@@ -75,6 +75,26 @@ pub async fn repacked(plugin: &Path, change: impl FnOnce(&mut Value)) -> Result<
     Ok(packed)
 }
 
+/// The guest `scripted` with a manifest that is replaced in its bytes, because `pilothouse pack` would refuse the manifest.
+pub fn with_manifest(plugin: &Path, change: impl FnOnce(&mut Value)) -> Result<tempfile::NamedTempFile> {
+    let mut bytes = std::fs::read(plugin)?;
+    let begins = br#"{"name":"scripted","version":"#;
+    let places: Vec<_> = bytes.windows(begins.len()).enumerate().filter(|(_, part)| part == begins).collect();
+    let places: Vec<_> = places.into_iter().map(|(at, _)| at).collect();
+    let first = *places.first().context("no manifest")?;
+    let mut values = serde_json::Deserializer::from_slice(&bytes[first..]).into_iter::<Value>();
+    let mut manifest = values.next().context("no manifest")??;
+    let length = values.byte_offset();
+    change(&mut manifest);
+    // Padded with spaces, which JSON ignores.
+    let text = format!("{manifest:<length$}", manifest = manifest.to_string());
+    ensure!(text.len() == length, "the manifest is longer than the one before");
+    for at in places {
+        bytes[at..at + length].copy_from_slice(text.as_bytes());
+    }
+    file(&bytes)
+}
+
 /// A guest whose configuration needs a colour, red or green.
 pub async fn with_schema(guest: &str) -> Result<tempfile::NamedTempFile> {
     let schema =

@@ -1,15 +1,13 @@
 //! The identity of a kind is its group and name, without the version: there is one plugin for each kind, and a manifest names
 //! each kind in one version.
 
-use std::fs;
-
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::{
-    command::{file, pilothouse, repacked},
+    command::{pilothouse, repacked, with_manifest},
     suite::{Suite, tests},
     test_env::{TestEnv, config_map, is_ready, returning, scripted},
 };
@@ -96,26 +94,6 @@ async fn beta() -> Result<NamedTempFile> {
         manifest["reconciles"]["apiVersion"] = "test.pilothouse.dev/v1beta1".into();
     })
     .await
-}
-
-/// A plugin whose manifest is replaced in its bytes, because `pilothouse pack` would refuse the manifest.
-fn with_manifest(plugin: &std::path::Path, change: impl FnOnce(&mut Value)) -> Result<NamedTempFile> {
-    let mut bytes = fs::read(plugin)?;
-    let begins = br#"{"name":"scripted","version":"#;
-    let places: Vec<_> = bytes.windows(begins.len()).enumerate().filter(|(_, part)| part == begins).collect();
-    let places: Vec<_> = places.into_iter().map(|(at, _)| at).collect();
-    let first = *places.first().context("no manifest")?;
-    let mut values = serde_json::Deserializer::from_slice(&bytes[first..]).into_iter::<Value>();
-    let mut manifest = values.next().context("no manifest")??;
-    let length = values.byte_offset();
-    change(&mut manifest);
-    // Padded with spaces, which JSON ignores.
-    let text = format!("{manifest:<length$}", manifest = manifest.to_string());
-    ensure!(text.len() == length, "the manifest is longer than the one before");
-    for at in places {
-        bytes[at..at + length].copy_from_slice(text.as_bytes());
-    }
-    file(&bytes)
 }
 
 async fn touch_often(env: &TestEnv, plugin: &str) -> Result<()> {

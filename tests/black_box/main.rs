@@ -20,6 +20,7 @@ mod conflicts;
 mod copies;
 mod crashes;
 mod credentials;
+mod declared_readiness;
 mod deletion;
 mod deployed_rights;
 mod differential;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
     reads::register(&mut suite);
     changes::register(&mut suite);
     rollout::register(&mut suite);
+    declared_readiness::register(&mut suite);
     deletion::register(&mut suite);
     finalizer::register(&mut suite);
     plugin_accounts::register(&mut suite);

@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 53] = [
+const KINDS: [(&str, &str, &str); 54] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -67,6 +67,7 @@ const KINDS: [(&str, &str, &str); 53] = [
     ("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
     ("inference.networking.k8s.io/v1", "InferencePool", "inferencepools"),
     ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets"),
+    ("postgresql.cnpg.io/v1", "Cluster", "clusters"),
     ("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
     ("monitoring.coreos.com/v1", "PodMonitor", "podmonitors"),
     ("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),

@@ -79,6 +79,16 @@ pub const LWS_CONTROLLER: Program = Program { module: LWS, package: "./cmd", nam
 const LWS: Module =
     Module { path: "sigs.k8s.io/lws", version: "v0.9.0", sum: "h1:DcJCgxjjoGOx//QHZkeKpyiblxYq70aCRZNYSfykWyI=" };
 
+/// CloudNativePG's Cluster, of PostgreSQL servers.
+pub const CNPG_CLUSTER: File = File {
+    module: Module {
+        path: "github.com/cloudnative-pg/cloudnative-pg",
+        version: "v1.27.1",
+        sum: "h1:w+bbtXyEPoaa7sZGXxbb8qJ+/bUGWQ3M48kbNUEpKlk=",
+    },
+    path: "config/crd/bases/postgresql.cnpg.io_clusters.yaml",
+};
+
 /// Volcano's PodGroup.
 pub const VOLCANO_POD_GROUP: File = File {
     module: Module {

@@ -1,18 +1,22 @@
 //! The contract between host and plugin. What crosses in calls is in `VERSION/plugin.wit` beside this crate; what a plugin says
 //! about itself, its manifest, is here, for everything that reads or writes one. Runs nothing.
 
+mod child_readiness;
 mod child_reads;
 mod config_schema;
 mod contract_series;
+mod expression;
 mod interfaces;
 mod kind;
 mod lookup;
 mod manifest;
 mod measurement;
 
+pub use child_readiness::ChildReadiness;
 pub use child_reads::ChildReads;
 pub use config_schema::{ConfigError, ConfigSchema};
 pub use contract_series::{CONTRACT_VERSION, ContractSeries};
+pub use expression::{EvaluationError, Expression};
 pub use interfaces::Interfaces;
 pub use kind::KindRef;
 pub use lookup::Lookup;

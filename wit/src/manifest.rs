@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::{
-    CONTRACT_VERSION, ChildReads, ConfigError, ConfigSchema, ContractSeries, Interfaces, KindRef, Lookup, Measurement,
+    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Interfaces, KindRef,
+    Lookup, Measurement,
 };
 
 /// Name of the custom section that holds the manifest, in the component or in a core module inside it.
@@ -57,6 +58,9 @@ pub struct Manifest {
     /// them as the plugin said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_reads: Vec<ChildReads>,
+    /// How far its children are, for each kind of which the host's rules do not say it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub child_readiness: Vec<ChildReadiness>,
     /// Whether children that it returns may wait for others. Its objects get a finalizer of the host's, for their children go in the
     /// reverse order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -139,6 +143,7 @@ impl Manifest {
             expires: None,
             reads: None,
             child_reads: Vec::new(),
+            child_readiness: Vec::new(),
             orders_children: false,
             config_schema: None,
             finalizes: false,
@@ -235,6 +240,13 @@ impl Manifest {
         if let Some(reads) = self.child_reads.iter().find(|reads| !self.children.contains(&reads.kind)) {
             return invalid("childReads", &format!("`{}` is not one of `children`", reads.kind));
         }
+        if let Some(of_kind) = self.child_readiness.iter().find(|of_kind| !self.children.contains(&of_kind.kind)) {
+            return invalid("childReadiness", &format!("`{}` is not one of `children`", of_kind.kind));
+        }
+        if let Some(fault) = self.child_readiness.iter().find_map(ChildReadiness::fault) {
+            return invalid("childReadiness", &fault);
+        }
+        let child_readiness: Vec<_> = self.child_readiness.iter().map(|of_kind| of_kind.kind.clone()).collect();
         let child_reads: Vec<_> = self.child_reads.iter().map(|reads| reads.kind.clone()).collect();
         let lookups: Vec<_> = self.lookups.iter().map(|lookup| lookup.kind.clone()).collect();
         for (field, kinds) in [
@@ -242,6 +254,7 @@ impl Manifest {
             ("children", &self.children),
             ("lookups", &lookups),
             ("childReads", &child_reads),
+            ("childReadiness", &child_readiness),
         ] {
             if let Some(kind) = kinds.iter().find(|kind| !kind.is_well_formed()) {
                 return invalid(field, &format!("`{kind}` is not a group/version and a kind"));

@@ -73,7 +73,7 @@ pub use fingerprint::Fingerprint;
 pub use limits::Limits;
 pub use lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded, Scope, Target};
 pub use pilothouse_wit::{
-    CONTRACT_VERSION, ChildReads, ConfigError, ConfigSchema, ContractSeries, Interfaces, Lookup, Manifest,
-    ManifestError, Measurement, MeasurementKind, is_json_pointer,
+    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, EvaluationError,
+    Expression, Interfaces, Lookup, Manifest, ManifestError, Measurement, MeasurementKind, is_json_pointer,
 };
 pub use reconciler::Reconciler;

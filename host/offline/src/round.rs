@@ -21,6 +21,7 @@ use pilothouse_controller::{
     },
     plugin::NewVersionWindow,
     projection::Projections,
+    readiness::ReadinessRules,
 };
 use pilothouse_engine::{
     CallContext, Manifest, Outcome, Reconciler, Recorded, Usage, Verb,
@@ -227,6 +228,7 @@ fn observed(manifest: &Manifest, inputs: &Inputs) -> Result<Observed, InvalidObj
         kinds: BTreeMap::new(),
         schema: None,
         namespaces: None,
+        readiness: ReadinessRules::declared(manifest),
     })
 }
 

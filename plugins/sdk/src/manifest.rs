@@ -96,6 +96,40 @@ macro_rules! __child_read {
     };
 }
 
+/// A JSON list of what says how far children are.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __child_readiness {
+    () => { "[]" };
+    ($version:literal $kind:literal $current:literal [$($failed:literal)?] [$($message:literal)?] $(, $($more:tt)+)?) => {
+        concat!(
+            "[", $crate::__readiness_of_kind!($version $kind $current [$($failed)?] [$($message)?])
+            $(, $crate::__more_child_readiness!($($more)+))?, "]"
+        )
+    };
+}
+
+/// The others, each after a comma.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __more_child_readiness {
+    ($($version:literal $kind:literal $current:literal [$($failed:literal)?] [$($message:literal)?]),+) => {
+        concat!($(",", $crate::__readiness_of_kind!($version $kind $current [$($failed)?] [$($message)?])),+)
+    };
+}
+
+/// How far children of one kind are, as JSON.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __readiness_of_kind {
+    ($version:literal $kind:literal $current:literal [$($failed:literal)?] [$($message:literal)?]) => {
+        concat!(
+            "{\"apiVersion\":\"", $version, "\",\"kind\":\"", $kind, "\",\"current\":\"", $current, "\""
+            $(, ",\"failed\":\"", $failed, "\"")? $(, ",\"message\":\"", $message, "\"")?, "}"
+        )
+    };
+}
+
 /// A JSON list of strings.
 #[doc(hidden)]
 #[macro_export]
@@ -170,4 +204,25 @@ macro_rules! __version {
     ($version:literal) => {
         $version
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_readiness_of_children_is_json() -> Result<(), serde_json::Error> {
+        let text = crate::__child_readiness!(
+            "v1" "Queue" "self.data.open == 'yes'" [] [], "v1" "Mine" "true" ["self.data.shut == 'yes'"] [],
+            "apps/v1" "Deployment" "true" ["false"] ["'who knows'"]
+        );
+        let expected = json!([
+            {"apiVersion": "v1", "kind": "Queue", "current": "self.data.open == 'yes'"},
+            {"apiVersion": "v1", "kind": "Mine", "current": "true", "failed": "self.data.shut == 'yes'"},
+            {"apiVersion": "apps/v1", "kind": "Deployment", "current": "true", "failed": "false", "message": "'who knows'"},
+        ]);
+        assert_eq!(serde_json::from_str::<Value>(text)?, expected);
+        assert_eq!(crate::__child_readiness!(), "[]");
+        Ok(())
+    }
 }

@@ -27,6 +27,13 @@
 ///                                   // others calls no plugin; default: all
 /// config_schema: include_str!("../config.schema.json"), // the JSON schema of its configuration, as `crd::config_schema` makes it of
 ///                                   // a type; a configuration that does not fit is not given to the plugin. Default: any
+/// child_readiness: [                // how far children are, for kinds of which the host's rules do not say it: expressions in CEL
+///                                   // over the child, `self`. Default: the host's rules
+///     "postgresql.cnpg.io/v1" "Cluster"
+///         current "self.status.phase == 'Cluster in healthy state'" // whether it is as its spec says
+///         failed "self.status.phase.startsWith('Unable to')"        // whether it has failed; may be left out
+///         message "self.status.phase",                              // what to say of it otherwise; may be left out
+/// ],
 /// reconcile: reconcile,      // fn(&Request<O>) -> Response, or -> Result<Response, E> where E: Into<Response>
 /// finalize: finalize,        // the same; default: none, and then objects get no finalizer
 /// ```
@@ -54,6 +61,11 @@ macro_rules! plugin {
         $(orders_children: $orders_children:literal,)?
         $(reads: [$($field:literal),* $(,)?],)?
         $(config_schema: $config_schema:expr,)?
+        $(child_readiness: [
+            $($judged_version:literal $judged_kind:literal
+                current $current:literal $(failed $failed:literal)? $(message $message:literal)?),*
+            $(,)?
+        ],)?
         reconcile: $reconcile:path
         $(, finalize: $finalize:path)? $(,)?
     ) => {
@@ -73,6 +85,9 @@ macro_rules! plugin {
             $(",\"expires\":\"", $expires, "\"",)?
             $(",\"ordersChildren\":", $orders_children,)?
             $(",\"configSchema\":", $config_schema,)?
+            $(",\"childReadiness\":", $crate::__child_readiness!(
+                $($judged_version $judged_kind $current [$($failed)?] [$($message)?]),*
+            ),)?
             $(",\"reads\":", $crate::__strings!($($field),*),)?
             ",\"childReads\":", $crate::__child_reads!([] $($child_version $child_kind $(reads [$($child_field),*])?,)*),
             "}"
@@ -81,7 +96,8 @@ macro_rules! plugin {
         const _: () = $crate::manifest::check(&[
             $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires,)? $($($field,)*)?
             $api_version, $kind, $($child_version, $child_kind, $($($child_field,)*)?)*
-            $($($lookup_version, $lookup_kind,)*)? $($($measurement_name, $help, $($label,)*)*)?
+            $($($lookup_version, $lookup_kind,)*)?
+            $($($judged_version, $judged_kind, $current, $($failed,)? $($message,)?)*)? $($($measurement_name, $help, $($label,)*)*)?
         ]);
 
         /// One reconcile in the contract's plain types, exactly as the exported function does it.

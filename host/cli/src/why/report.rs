@@ -7,7 +7,7 @@ use pilothouse_controller::{
     api::{Condition, Plugin},
     labels,
     object::describe,
-    readiness::obstacle,
+    readiness::ReadinessRules,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -75,6 +75,8 @@ impl Report {
         let (metadata, status) = (&state.object["metadata"], &state.object["status"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let place = metadata["namespace"].as_str().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let declared = state.plugin.iter().filter_map(|plugin| plugin.status.as_ref());
+        let rules = declared.flat_map(|status| status.child_readiness.iter().cloned().map(Into::into)).collect();
         let first = state.events.len().saturating_sub(EVENTS);
         Self {
             object: format!("{} {place}{}", state.kind.kind, text(&metadata["name"])),
@@ -83,7 +85,7 @@ impl Report {
             observed_generation: status["observedGeneration"].as_i64(),
             plugin: plugin(state.plugin.as_ref()),
             conditions: conditions(status).iter().map(|condition| condition_report(condition, now)).collect(),
-            children: state.children.iter().map(|child| child_report(child, now)).collect(),
+            children: state.children.iter().map(|child| child_report(child, &rules, now)).collect(),
             events: state.events[first..].iter().map(|event| event_report(event, now)).collect(),
             next: next(state),
         }
@@ -148,9 +150,9 @@ fn condition_report(condition: &Condition, now: Timestamp) -> ConditionReport {
     }
 }
 
-fn child_report(Child { kind, object }: &Child, now: Timestamp) -> ChildReport {
+fn child_report(Child { kind, object }: &Child, rules: &ReadinessRules, now: Timestamp) -> ChildReport {
     let created = object.text_at("/metadata/creationTimestamp").unwrap_or_default();
-    let obstacle = obstacle(kind, object);
+    let obstacle = rules.obstacle(kind, object);
     ChildReport { child: describe(kind, &object.name), age: age_of(&created, now), obstacle }
 }
 

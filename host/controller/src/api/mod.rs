@@ -10,7 +10,7 @@ pub use self::{
     json_text::JsonText,
     plugin::{
         ConfigMapSource, Grants, IdentitySpec, KindGrant, KindName, LastError, LimitsSpec, LookupGrant,
-        NamespaceSelector, ObjectCounts, OciSource, Plugin, PluginSpec, PluginStatus, SelectorOperator,
+        NamespaceSelector, ObjectCounts, OciSource, Plugin, PluginSpec, PluginStatus, ReadinessRule, SelectorOperator,
         SelectorRequirement, ServiceAccountNamespace, Source, TransparencyLog, VerificationSpec,
     },
     reading::{find_plugin, list_plugins, plugins, read_plugin},

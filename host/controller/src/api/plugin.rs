@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, KubeSchema};
+use pilothouse_engine::{ChildReadiness, Expression, contract::KindRef};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -325,12 +326,15 @@ pub struct PluginStatus {
     /// The version of the contract that it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
-    /// The kind that it reconciles; while nothing is at work, the one that was reconciled last. So are the next two fields.
+    /// The kind that it reconciles; while nothing is at work, the one that was reconciled last. So are the next three fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconciles: Option<KindName>,
     /// The kinds of children that it may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<KindName>,
+    /// How far children are, as the manifest says it. Of other kinds the host judges that itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub child_readiness: Vec<ReadinessRule>,
     /// The finalizers that its objects may have because of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
@@ -365,6 +369,45 @@ pub struct KindName {
     pub api_version: String,
     /// The kind.
     pub kind: String,
+}
+
+/// How far children of a kind are: expressions in CEL over `self`.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadinessRule {
+    /// Group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// Whether a child is as its spec says.
+    pub current: String,
+    /// Whether it has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// What to say of it otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl From<&ChildReadiness> for ReadinessRule {
+    fn from(ChildReadiness { kind, current, failed, message }: &ChildReadiness) -> Self {
+        let text = |expression: &Expression| expression.text().to_owned();
+        let KindRef { api_version, kind } = kind.clone();
+        let (failed, message) = (failed.as_ref().map(text), message.as_ref().map(text));
+        Self { api_version, kind, current: text(current), failed, message }
+    }
+}
+
+impl From<ReadinessRule> for ChildReadiness {
+    fn from(ReadinessRule { api_version, kind, current, failed, message }: ReadinessRule) -> Self {
+        let kind = KindRef::new(api_version, kind);
+        Self {
+            kind,
+            current: current.into(),
+            failed: failed.map(Expression::from),
+            message: message.map(Expression::from),
+        }
+    }
 }
 
 /// How many objects a plugin has.

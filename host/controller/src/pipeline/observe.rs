@@ -16,7 +16,7 @@ use crate::{
     object::{Object, ObjectRef, describe},
     plugin::ActivePlugin,
     projection::Projected,
-    readiness::{obstacle, readiness},
+    readiness::ReadinessRules,
     schema::Schema,
 };
 
@@ -39,6 +39,8 @@ pub struct Observed {
     pub schema: Option<Schema>,
     /// The namespaces that a cluster-scoped object may have children in; none for all.
     pub namespaces: Option<BTreeSet<Arc<str>>>,
+    /// By which the children are judged.
+    pub readiness: ReadinessRules,
 }
 
 /// A child that exists.
@@ -106,7 +108,8 @@ pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Obse
     let (kind, schema) = (plugin.objects.kind().clone(), plugin.objects.schema());
     let served = plugin.namespaces.as_ref().filter(|_| object.name.namespace.is_empty());
     let namespaces = served.map(|served| served.all());
-    Ok(Observed { kind, object, projection, children, former, kinds, schema, namespaces })
+    let readiness = plugin.readiness.clone();
+    Ok(Observed { kind, object, projection, children, former, kinds, schema, namespaces, readiness })
 }
 
 impl LiveChild {
@@ -118,11 +121,6 @@ impl LiveChild {
             Projected::Nothing => None,
         }
     }
-
-    /// How far it is.
-    pub fn readiness(&self) -> Readiness {
-        readiness(&self.kind, &self.object)
-    }
 }
 
 impl Observed {
@@ -131,7 +129,7 @@ impl Observed {
         let shown = |child: &LiveChild| {
             let object = child.shown()?.to_owned();
             // To read the readiness is to parse the child, which is not done for who cannot be told.
-            let readiness = if contract.has_readiness() { child.readiness() } else { Readiness::current() };
+            let readiness = if contract.has_readiness() { self.readiness_of(child) } else { Readiness::current() };
             Some(contract::LiveChild { object, readiness })
         };
         Request {
@@ -147,10 +145,15 @@ impl Observed {
         self.children.iter().filter(|child| !self.is_released(&child.object))
     }
 
+    /// How far a child is.
+    pub fn readiness_of(&self, child: &LiveChild) -> Readiness {
+        self.readiness.readiness(&child.kind, &child.object)
+    }
+
     /// The children that are not as their specs say, each in words.
     pub fn unready(&self) -> Vec<String> {
         let unready = self.own_children().filter_map(|LiveChild { kind, object, .. }| {
-            let why = obstacle(kind, object)?;
+            let why = self.readiness.obstacle(kind, object)?;
             Some(format!("{}: {why}", describe(kind, &object.name)))
         });
         unready.collect()

@@ -16,6 +16,7 @@ use crate::{
     object::{Object, ObjectRef},
     observable::Observable,
     projection::Projections,
+    readiness::ReadinessRules,
     served_namespaces::ServedNamespaces,
 };
 
@@ -31,6 +32,8 @@ pub struct ActivePlugin {
     pub config: Arc<str>,
     /// The fields of objects and children that it reads.
     pub projections: Projections,
+    /// By which its children are judged.
+    pub readiness: ReadinessRules,
     /// The informer of the kind that it reconciles.
     pub objects: Arc<Informer>,
     /// The informers of its child kinds.
@@ -70,6 +73,7 @@ impl ActivePlugin {
             field_manager: labels::field_manager(&manifest.name),
             config: config.unwrap_or_else(|| "null".into()),
             projections: Projections::declared(manifest),
+            readiness: ReadinessRules::declared(manifest),
             objects: caches.informer(&manifest.reconciles, WatchScope::All),
             children: start_all(&manifest.children, WatchScope::Children),
             former: BTreeMap::new(),

@@ -2,8 +2,8 @@
 //!
 //! # Flow
 //!
-//! [`readiness()`] first looks at what all kinds have in common, then at the rules of the kind (`built_in.rs`), and of a kind without
-//! rules at its condition `Ready`.
+//! [`ReadinessRules::readiness`] first looks at what all kinds have in common, then at the rules of the kind (`built_in.rs`), and of a kind
+//! without rules at its condition `Ready`. A plugin may have rules of its own for kinds of its children (`declared.rs`).
 //!
 //! # Guarantees
 //!
@@ -18,17 +18,24 @@
 //! - There is no clock, so a Pod that cannot be scheduled is in progress, however long it waits.
 
 mod built_in;
+mod common;
+mod declared;
 mod fields;
 mod not_current;
 mod parts;
 
-use pilothouse_engine::contract::{KindRef, Readiness, ReadinessStatus};
+use std::sync::Arc;
+
+use pilothouse_engine::{
+    ChildReadiness, Manifest,
+    contract::{KindRef, Readiness, ReadinessStatus},
+};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use self::{
-    fields::{condition, integer},
-    not_current::{failed, in_progress, not_current},
+    fields::condition,
+    not_current::{in_progress, not_current},
     parts::Parts,
 };
 use crate::object::Object;
@@ -46,19 +53,46 @@ pub fn is_true(status: &Value, condition_type: &str) -> bool {
     condition(status, condition_type).is_some_and(|condition| condition.status == "True")
 }
 
-/// Why an object of a kind is not as its spec says, in words; none if it is.
-pub fn obstacle(kind: &KindRef, object: &Object) -> Option<String> {
-    let Readiness { status, reason, message } = readiness(kind, object);
-    (status != ReadinessStatus::Current).then_some(if message.is_empty() { reason } else { message })
+/// The rules by which the children of one plugin are judged.
+#[derive(Clone, Debug, Default)]
+pub struct ReadinessRules {
+    /// The plugin's own ones.
+    declared: Arc<[ChildReadiness]>,
 }
 
-/// How far an object of a kind is.
-pub fn readiness(kind: &KindRef, object: &Object) -> Readiness {
-    if object.deleting {
-        return not_current(ReadinessStatus::Terminating, "Terminating", "it is being deleted");
+impl ReadinessRules {
+    /// The rules for the children of a plugin.
+    pub fn declared(manifest: &Manifest) -> Self {
+        manifest.child_readiness.iter().cloned().collect()
     }
+
+    /// How far an object of a kind is.
+    pub fn readiness(&self, kind: &KindRef, object: &Object) -> Readiness {
+        if object.deleting {
+            return not_current(ReadinessStatus::Terminating, "Terminating", "it is being deleted");
+        }
+        match self.declared.iter().find(|declared| declared.kind == *kind) {
+            Some(declared) => declared::readiness(declared, object),
+            None => by_rules_of_kind(kind, object),
+        }
+    }
+
+    /// Why an object of a kind is not as its spec says, in words; none if it is.
+    pub fn obstacle(&self, kind: &KindRef, object: &Object) -> Option<String> {
+        let Readiness { status, reason, message } = self.readiness(kind, object);
+        (status != ReadinessStatus::Current).then_some(if message.is_empty() { reason } else { message })
+    }
+}
+
+impl FromIterator<ChildReadiness> for ReadinessRules {
+    fn from_iter<I: IntoIterator<Item = ChildReadiness>>(declared: I) -> Self {
+        Self { declared: declared.into_iter().collect() }
+    }
+}
+
+fn by_rules_of_kind(kind: &KindRef, object: &Object) -> Readiness {
     let Some(parts) = parts(kind, object) else { return Readiness::current() };
-    common(&parts.status, object.generation)
+    common::readiness(&parts.status, object.generation)
         .or_else(|| built_in::readiness(kind, &parts))
         .unwrap_or_else(|| by_ready_condition(&parts.status))
 }
@@ -73,19 +107,6 @@ fn parts(kind: &KindRef, object: &Object) -> Option<Parts> {
     let parse =
         |part: Option<&RawValue>| part.and_then(|part| serde_json::from_str(part.get()).ok()).unwrap_or_default();
     Some(Parts { spec: parse(text.spec.filter(|_| has_rules)), status: parse(text.status) })
-}
-
-/// What all kinds have in common; none if it says nothing.
-fn common(status: &Value, generation: i64) -> Option<Readiness> {
-    if let Some(observed) = integer(status, "observedGeneration").filter(|observed| *observed != generation) {
-        let message = format!("generation {generation} is not observed yet, but generation {observed}");
-        return Some(in_progress("LatestGenerationNotObserved", &message));
-    }
-    let is_true = |name: &str| condition(status, name).filter(|condition| condition.status == "True");
-    if let Some(stalled) = is_true("Stalled") {
-        return Some(failed(stalled.reason_or("Stalled"), stalled.message));
-    }
-    is_true("Reconciling").map(|reconciling| in_progress(reconciling.reason_or("Reconciling"), reconciling.message))
 }
 
 fn by_ready_condition(status: &Value) -> Readiness {
@@ -106,7 +127,7 @@ mod tests {
         let deleting = !object["metadata"]["deletionTimestamp"].is_null();
         let generation = object["metadata"]["generation"].as_i64().unwrap_or(1);
         let object = Object { text: object.to_string().into(), generation, deleting, ..Object::sample("ns", "a") };
-        let Readiness { status, reason, .. } = readiness(&kind, &object);
+        let Readiness { status, reason, .. } = ReadinessRules::default().readiness(&kind, &object);
         (status, reason)
     }
 

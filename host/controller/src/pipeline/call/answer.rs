@@ -164,6 +164,7 @@ mod tests {
         pipeline::{call::in_sync::MetadataKeys, observe::LiveChild},
         plugin::Called,
         projection::Projected,
+        readiness::ReadinessRules,
     };
 
     struct Answers(&'static str);
@@ -192,6 +193,7 @@ mod tests {
             kinds: BTreeMap::new(),
             schema: None,
             namespaces: None,
+            readiness: ReadinessRules::default(),
         }
     }
 

@@ -153,7 +153,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{pipeline::observe::LiveChild, projection::Projected};
+    use crate::{pipeline::observe::LiveChild, projection::Projected, readiness::ReadinessRules};
 
     fn child(object: &str) -> Child {
         Child::applied(object.to_owned())
@@ -178,6 +178,7 @@ mod tests {
             kinds: BTreeMap::new(),
             schema: None,
             namespaces: None,
+            readiness: ReadinessRules::default(),
         }
     }
 

@@ -83,7 +83,7 @@ fn others(called: Called<'_>, observed: &Observed, refused: &[RefusedChild]) -> 
             Projected::All => &*child.object.resource_version,
             Projected::Part(text) => {
                 if has_readiness {
-                    let Readiness { status, reason, message } = child.readiness();
+                    let Readiness { status, reason, message } = observed.readiness_of(child);
                     (status as u8, reason, message).hash(&mut hasher);
                 }
                 text

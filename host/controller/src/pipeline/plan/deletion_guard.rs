@@ -95,6 +95,7 @@ mod tests {
             plan::{Delete, DeleteCause},
         },
         projection::Projected,
+        readiness::ReadinessRules,
     };
 
     fn observed(children: usize, text: &serde_json::Value) -> Observed {
@@ -113,6 +114,7 @@ mod tests {
             kinds: BTreeMap::new(),
             schema: None,
             namespaces: None,
+            readiness: ReadinessRules::default(),
         }
     }
 

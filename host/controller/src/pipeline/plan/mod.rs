@@ -214,7 +214,7 @@ enum Step {
 /// Plans the writes and deletes that make the live children equal to the desired ones.
 pub fn plan(children: Vec<DesiredChild>, observed: &Observed, history: PlanHistory<'_>) -> Plan {
     let mut plan = surplus(&children, observed);
-    let (live, mut order) = (observed.children_by_name(), Order::of(&children));
+    let (live, mut order) = (observed.children_by_name(), Order::of(&children, &observed.readiness));
     for child in children {
         let live = live.get(&(&child.kind, &child.name)).copied();
         let obstacle = order.obstacle(&child);
@@ -335,6 +335,7 @@ mod tests {
         object::{ControllerRef, ObjectRef},
         pipeline::observe::LiveChild,
         projection::Projected,
+        readiness::ReadinessRules,
     };
 
     fn kind() -> KindRef {
@@ -370,6 +371,7 @@ mod tests {
             kinds: BTreeMap::new(),
             schema: None,
             namespaces: None,
+            readiness: ReadinessRules::default(),
         }
     }
 

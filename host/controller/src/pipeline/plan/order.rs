@@ -7,7 +7,7 @@ use pilothouse_engine::contract::KindRef;
 use crate::{
     object::{Object, ObjectRef, describe},
     pipeline::check::DesiredChild,
-    readiness::obstacle,
+    readiness::ReadinessRules,
 };
 
 /// The children of an answer that were planned so far, for those that wait for them.
@@ -15,6 +15,7 @@ use crate::{
 pub(super) struct Order {
     /// None if no child waits for any other, as in most answers.
     planned: Option<Vec<PlannedChild>>,
+    readiness: ReadinessRules,
 }
 
 #[derive(Debug)]
@@ -36,9 +37,9 @@ pub(super) enum Standing {
 }
 
 impl Order {
-    pub(super) fn of(children: &[DesiredChild]) -> Self {
+    pub(super) fn of(children: &[DesiredChild], readiness: &ReadinessRules) -> Self {
         let is_ordered = children.iter().any(|child| !child.after.is_empty());
-        Self { planned: is_ordered.then(|| Vec::with_capacity(children.len())) }
+        Self { planned: is_ordered.then(|| Vec::with_capacity(children.len())), readiness: readiness.clone() }
     }
 
     /// The next child of the answer is planned. Until its standing is known it is pending.
@@ -61,7 +62,7 @@ impl Order {
         let planned = self.planned.as_ref()?;
         let awaited = child.after.iter().filter_map(|place| planned.get(*place));
         awaited.into_iter().find_map(|awaited| {
-            let why = awaited.obstacle()?;
+            let why = awaited.obstacle(&self.readiness)?;
             let (waiting, awaited) = (describe(&child.kind, &child.name), describe(&awaited.kind, &awaited.name));
             Some(format!("{waiting} waits for {awaited}: {why}"))
         })
@@ -69,11 +70,11 @@ impl Order {
 }
 
 impl PlannedChild {
-    fn obstacle(&self) -> Option<String> {
+    fn obstacle(&self, rules: &ReadinessRules) -> Option<String> {
         match &self.standing {
             Standing::Absent => None,
             Standing::Pending => Some("it is not written yet".to_owned()),
-            Standing::Live(live) => obstacle(&self.kind, live),
+            Standing::Live(live) => rules.obstacle(&self.kind, live),
         }
     }
 }

@@ -536,6 +536,7 @@ fn at_work(active: &ActivePlugin) -> AtWork {
         contract: manifest.contract.clone(),
         reconciles: kind_name(&manifest.reconciles),
         children: manifest.children.iter().map(kind_name).collect(),
+        child_readiness: manifest.child_readiness.iter().map(Into::into).collect(),
         finalizers: finalizer::all_of(manifest),
         objects: counts(active),
         obstacles: obstacles.collect(),

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use crate::{
-    api::{Condition, KindName, LastError, ObjectCounts, PluginStatus},
+    api::{Condition, KindName, LastError, ObjectCounts, PluginStatus, ReadinessRule},
     clock::api_time,
     events::Event,
     pipeline::conditions::{READY, RECONCILING, STALLED, within_limit},
@@ -70,6 +70,8 @@ pub struct AtWork {
     pub reconciles: KindName,
     /// The kinds of its children.
     pub children: Vec<KindName>,
+    /// How far children are, as its manifest says it.
+    pub child_readiness: Vec<ReadinessRule>,
     /// The finalizers that its objects may have because of it.
     pub finalizers: Vec<String>,
     /// Its objects.
@@ -114,6 +116,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         // What was at work last: whoever uninstalls a plugin that is not at work has to know what it leaves behind.
         reconciles: at_work.map(|it| it.reconciles.clone()).or_else(|| before.reconciles.clone()),
         children: at_work.map_or_else(|| before.children.clone(), |it| it.children.clone()),
+        child_readiness: at_work.map_or_else(|| before.child_readiness.clone(), |it| it.child_readiness.clone()),
         finalizers: at_work.map_or_else(|| before.finalizers.clone(), |it| it.finalizers.clone()),
         objects: at_work.map(|it| it.objects),
         last_swap_time: if is_swap { Some(api_time(now)) } else { before.last_swap_time.clone() },
@@ -228,6 +231,7 @@ mod tests {
             contract: "0.2.0".to_owned(),
             reconciles: kind,
             children: Vec::new(),
+            child_readiness: Vec::new(),
             finalizers: Vec::new(),
             objects: ObjectCounts::default(),
             obstacles: obstacles.iter().map(ToString::to_string).collect(),
