@@ -47,6 +47,7 @@ mod outages;
 mod ownership;
 mod permissions;
 mod pitfalls;
+mod plan;
 mod plugin_accounts;
 mod plugin_objects;
 mod pruning;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
     // The timed tests run alone. They come first, so that no other test has to wait for them later.
     swaps::register(&mut suite);
     pitfalls::register(&mut suite);
+    plan::register(&mut suite);
     child_handling::register(&mut suite);
     child_order::register(&mut suite);
     child_readiness::register(&mut suite);

@@ -173,7 +173,7 @@ pub async fn allow(env: &TestEnv, rules: &[PolicyRule]) -> Result<()> {
     Ok(())
 }
 
-fn rule(group: &str, resources: &str, verbs: &str) -> PolicyRule {
+pub fn rule(group: &str, resources: &str, verbs: &str) -> PolicyRule {
     PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(vec![resources.to_owned()]),

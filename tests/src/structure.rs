@@ -21,10 +21,11 @@ use crate::artifacts::repository;
 const CONTROLLER: &str = "host/controller/src";
 const SIMULATION: &str = "tests/simulation/src";
 const OFFLINE: &str = "host/offline/src";
+const FORECAST: &str = "host/forecast/src";
 
 #[test]
 fn modules_import_each_other_in_no_circle() -> Result<()> {
-    let mut crates = vec![CONTROLLER.to_owned(), SIMULATION.to_owned(), OFFLINE.to_owned()];
+    let mut crates = [CONTROLLER, SIMULATION, OFFLINE, FORECAST].map(str::to_owned).to_vec();
     for entry in fs::read_dir(repository().join("plugins"))? {
         let folder = format!("plugins/{}/src", entry?.file_name().display());
         crates.extend(repository().join(&folder).is_dir().then_some(folder));

@@ -14,6 +14,7 @@ mod list;
 mod logging;
 mod offline;
 mod pack;
+mod plan;
 mod plugin_file;
 mod push;
 mod rbac;
@@ -36,7 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Runs Kubernetes operators that are WebAssembly plugins.
 ///
-/// Exit codes: 0 done, 1 failed (the last line says why), 2 wrong arguments.
+/// Exit codes: 0 done, 1 failed (the last line says why), 2 wrong arguments; those of `plan` are its own.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Arguments {
@@ -55,6 +56,7 @@ enum Command {
     Crd(crd::Crd),
     Rbac(rbac::Rbac),
     Render(render::Render),
+    Plan(Box<plan::Plan>),
     Test(test::Test),
     Bench(bench::Bench),
     Pack(pack::Pack),
@@ -75,14 +77,19 @@ fn main() -> ExitCode {
         Command::Crd(command) => command.execute(),
         Command::Rbac(command) => command.execute(),
         Command::Render(command) => command.execute(),
+        Command::Plan(command) => return ended(command.execute()),
         Command::Test(command) => command.execute(),
         Command::Bench(command) => command.execute(),
         Command::Pack(command) => command.execute(),
         Command::Push(command) => command.execute(),
         Command::Compile(command) => command.execute(),
     };
+    ended(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -97,7 +104,19 @@ fn arguments() -> Arguments {
     });
     let command = Arguments::command();
     let command = if is_kubectl { command.bin_name("kubectl pilothouse") } else { command };
-    Arguments::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    let parsed = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| refuse(&error))
+}
+
+/// Says what is wrong with the command line. The usual code for that means something else where it is `plan`.
+fn refuse(error: &clap::Error) -> ! {
+    let is_plan = std::env::args_os().nth(1).is_some_and(|command| command == "plan");
+    if is_plan && error.exit_code() != 0 {
+        // Without an error output there is nobody to tell.
+        error.print().ok();
+        std::process::exit(1);
+    }
+    error.exit()
 }
 
 /// Disables transparent huge pages. With them, the allocator's arenas would triple the memory of an idle host. If it fails, the host

@@ -123,7 +123,7 @@ fn print_plan(answer: &Answer) {
         let (finding, fields) = (write.cause.finding(&write.child.kind.kind), in_words(write.cause.differences()));
         eprintln!("plan: {finding} ({}) {fields}", write.cause);
     }
-    if let Some(why) = &answer.held_back {
+    if let Some(why) = answer.held_back() {
         return eprintln!("plan: hold back {} deletes: the plugin {why}", plan.deletes.len());
     }
     for delete in &plan.deletes {

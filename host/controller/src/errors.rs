@@ -6,7 +6,7 @@ use kube::runtime::watcher;
 
 /// An error and its causes. A cause that the text contains already is left out. Of an answer of the API server, only its message and
 /// code are shown, not the structure around them.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+pub fn chain(error: &(dyn Error + 'static)) -> String {
     if let Some(kube::Error::Api(status)) = error.downcast_ref() {
         let words = if status.message.is_empty() { &status.reason } else { &status.message };
         return format!("{words} ({})", status.code);

@@ -13,7 +13,7 @@ pub mod api;
 pub mod cache;
 pub mod client;
 pub mod clock;
-mod errors;
+pub mod errors;
 mod events;
 pub mod host;
 pub mod identity;

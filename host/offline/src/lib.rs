@@ -11,13 +11,14 @@
 //! # Caveats
 //!
 //! Without a cluster, the scope of a kind is that of a table, and children have no defaults. What the controllers of Kubernetes
-//! would add to live children is simulated for the kinds that plugins return most (`cases/controllers.rs`).
+//! would add to live children is simulated for the kinds that plugins return most (`controllers.rs`).
 
 pub mod cases;
+pub mod controllers;
 mod lookups;
 mod round;
 mod scopes;
 mod served;
 
-pub use round::{Answer, Inputs, NoAnswer, Round, reconcile};
+pub use round::{Answer, Inputs, NoAnswer, Round, Situation, reconcile, round};
 pub use served::{InvalidObject, kind_of};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pilothouse_controller::{
     object::Object,
     pipeline::{
-        check::{self, Children, Desired, DesiredChild, Owner, Refusal},
+        check::{self, Children, Desired, DesiredChild, KnownKinds, Owner, Refusal},
         lifecycle::finalizer::is_being_collected,
         observe::{LiveChild, Observed},
         plan::{
@@ -24,8 +24,8 @@ use pilothouse_controller::{
     readiness::ReadinessRules,
 };
 use pilothouse_engine::{
-    CallContext, Manifest, Outcome, Reconciler, Recorded, Usage, Verb,
-    contract::{KindRef, Request, Response},
+    CallContext, Lookups, Manifest, Outcome, Reconciler, Recorded, Usage, Verb,
+    contract::{KindRef, Response},
 };
 use serde_json::{Map, Value};
 
@@ -80,8 +80,34 @@ pub struct Answer {
     pub children: Option<Vec<DesiredChild>>,
     /// What the host would do with the live children.
     pub plan: Plan,
+    /// What the guard against mass deletion says of the deletes of the plan.
+    pub deletion: DeletionDecision,
+}
+
+impl Answer {
     /// Why the host would hold the deletes of the plan back.
-    pub held_back: Option<String>,
+    pub fn held_back(&self) -> Option<&str> {
+        match &self.deletion {
+            DeletionDecision::HoldBack(why) => Some(why),
+            DeletionDecision::Allow | DeletionDecision::Postpone => None,
+        }
+    }
+}
+
+/// What a round works with.
+pub struct Situation<'a> {
+    /// The object and its children.
+    pub observed: Observed,
+    /// The plugin's configuration, as JSON text.
+    pub config: &'a str,
+    /// What answers the plugin's lookups.
+    pub lookups: Arc<dyn Lookups>,
+    /// The time on the plugin's clock.
+    pub now: Timestamp,
+    /// Where the scopes and schemas of kinds come from.
+    pub kinds: &'a dyn KnownKinds,
+    /// The first minute of the plugin's version.
+    pub new_version: &'a NewVersionWindow,
 }
 
 /// One round.
@@ -130,7 +156,7 @@ pub async fn reconcile(plugin: &dyn Reconciler, inputs: &Inputs) -> Result<Round
     let manifest = plugin.manifest();
     let mut observed = observed(manifest, inputs)?;
     observed.children.sort_by(|one, other| key(one).cmp(&key(other)));
-    round(plugin, inputs, observed).await
+    Ok(given_round(plugin, inputs, observed).await)
 }
 
 /// As [`reconcile`], with the children in the opposite order. For a plugin that is a function of its children, that is the same.
@@ -140,43 +166,61 @@ pub async fn reconcile(plugin: &dyn Reconciler, inputs: &Inputs) -> Result<Round
 pub(crate) async fn reconcile_reversed(plugin: &dyn Reconciler, inputs: &Inputs) -> Result<Round, InvalidObject> {
     let mut observed = observed(plugin.manifest(), inputs)?;
     observed.children.sort_by(|one, other| key(other).cmp(&key(one)));
-    round(plugin, inputs, observed).await
+    Ok(given_round(plugin, inputs, observed).await)
 }
 
-async fn round(plugin: &dyn Reconciler, inputs: &Inputs, observed: Observed) -> Result<Round, InvalidObject> {
-    let manifest = plugin.manifest();
-    let verb = if observed.object.deleting && manifest.finalizes { Verb::Finalize } else { Verb::Reconcile };
-    let request = request(manifest, &observed, &inputs.config);
+async fn given_round(plugin: &dyn Reconciler, inputs: &Inputs, observed: Observed) -> Round {
     let lookups = GivenLookups {
         own_namespace: observed.object.name.namespace.clone(),
-        declared: manifest.lookups.clone(),
+        declared: plugin.manifest().lookups.clone(),
         objects: inputs.lookups.clone(),
     };
-    let context = CallContext { lookups: Arc::new(lookups), now: inputs.now };
+    let situation = Situation {
+        observed,
+        config: &inputs.config.to_string(),
+        lookups: Arc::new(lookups),
+        now: inputs.now,
+        kinds: &AllKinds,
+        new_version: &NewVersionWindow::begin([]),
+    };
+    round(plugin, situation).await
+}
+
+/// Runs one round of a plugin over what a cache holds: `finalize` for an object that is being deleted, if the plugin has it, and
+/// `reconcile` otherwise.
+pub async fn round(plugin: &dyn Reconciler, situation: Situation<'_>) -> Round {
+    let manifest = plugin.manifest();
+    let observed = &situation.observed;
+    let verb = if observed.object.deleting && manifest.finalizes { Verb::Finalize } else { Verb::Reconcile };
+    let request = observed.request(manifest.series(), Vec::new(), situation.config);
+    let context = CallContext { lookups: situation.lookups.clone(), now: situation.now };
     let call = plugin.call(verb, request, context).await;
     let output_bytes = match &call.outcome {
         Outcome::Response(response) => size_of(response),
         _ => 0,
     };
     let answer = match call.outcome {
-        Outcome::Response(response) => answer(plugin, verb, &observed, &response),
+        Outcome::Response(response) => answer(plugin, verb, &situation, &response),
         failed => Err(NoAnswer::Failed(Box::new(failed))),
     };
-    Ok(Round { verb, observed, answer, usage: call.usage, output_bytes, recorded: call.recorded })
+    let Situation { observed, .. } = situation;
+    Round { verb, observed, answer, usage: call.usage, output_bytes, recorded: call.recorded }
 }
 
-fn request(manifest: &Manifest, observed: &Observed, config: &Value) -> Request {
-    observed.request(manifest.series(), Vec::new(), &config.to_string())
-}
-
-fn answer(plugin: &dyn Reconciler, verb: Verb, observed: &Observed, response: &Response) -> Result<Answer, NoAnswer> {
+fn answer(
+    plugin: &dyn Reconciler,
+    verb: Verb,
+    situation: &Situation<'_>,
+    response: &Response,
+) -> Result<Answer, NoAnswer> {
+    let observed = &situation.observed;
     let owner = Owner {
         manifest: plugin.manifest(),
         kind: &observed.kind,
         object: &observed.object,
-        schema: None,
-        namespaces: None,
-        kinds: &AllKinds,
+        schema: observed.schema.as_ref(),
+        namespaces: observed.namespaces.as_ref(),
+        kinds: situation.kinds,
     };
     let children = match response.children.as_deref() {
         Some(children) if !is_being_collected(&observed.object) => Children::Check(children),
@@ -190,18 +234,15 @@ fn answer(plugin: &dyn Reconciler, verb: Verb, observed: &Observed, response: &R
     let context = DeletionContext {
         version: &digest[..digest.floor_char_boundary(12)],
         on_purpose: desired.removes_many || verb == Verb::Finalize,
-        // Without a cluster nothing is known of an earlier failure. The status of the object decides.
+        // Only a running host knows of an earlier failure. The status of the object decides.
         is_pending: false,
-        new_version: &NewVersionWindow::begin([]),
+        new_version: situation.new_version,
     };
-    let held_back = match deletion_guard::decide(&plan, observed, context) {
-        DeletionDecision::HoldBack(why) => Some(why),
-        DeletionDecision::Allow | DeletionDecision::Postpone => None,
-    };
-    if held_back.is_none() {
+    let deletion = deletion_guard::decide(&plan, observed, context);
+    if deletion == DeletionDecision::Allow {
         plan.hold_deletes();
     }
-    Ok(Answer { desired, children, plan, held_back })
+    Ok(Answer { desired, children, plan, deletion })
 }
 
 /// The object and its children as the caches would hold them.

@@ -19,6 +19,7 @@
 //! - The server may have carried out a write whose response was lost.
 
 mod connections;
+mod dry_run;
 pub mod fence;
 mod in_flight;
 mod request;
@@ -40,8 +41,8 @@ use kube::{
 use tower::{BoxError, Service, ServiceBuilder};
 use tower_http::timeout::TimeoutBody;
 
-pub use self::token::TokenError;
 use self::{connections::Connections, in_flight::InFlightLimit, timeout::RequestTimeout, token::TokenFile};
+pub use self::{dry_run::dry_running, token::TokenError};
 use crate::{client::fence::Fence, errors::chain, metrics::RequestMetrics};
 
 /// A silent connection is pinged after this time, and dropped if no answer arrives within [`PING_TIMEOUT`].

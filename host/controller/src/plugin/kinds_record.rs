@@ -41,6 +41,19 @@ impl KindsRecord {
         Self { api, namespace: namespace.to_owned(), watched: watched.map(str::to_owned), problem: Mutex::default() }
     }
 
+    /// The recorded child kinds of a custom resource that are not among these; none if nothing is recorded. Writes nothing.
+    ///
+    /// # Errors
+    /// The error of the request.
+    pub async fn former(
+        &self,
+        reconciles: &KindRef,
+        children: &[KindRef],
+    ) -> Result<Option<BTreeSet<KindRef>>, kube::Error> {
+        let known = self.read(reconciles).await?;
+        Ok(known.map(|known| former(&known, children).collect()))
+    }
+
     /// Adds child kinds of a custom resource, and returns the recorded kinds that are not among them. Retries until the API server
     /// accepts it: without the record, children could be left behind for ever.
     pub async fn add(&self, reconciles: &KindRef, children: &[KindRef]) -> BTreeSet<KindRef> {

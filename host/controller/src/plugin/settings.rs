@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 use pilothouse_engine::Limits;
 
 use super::Grants;
-use crate::{identity::Account, selector::Selector};
+use crate::{
+    api::{LimitsSpec, PluginSpec, ServiceAccountNamespace},
+    identity::{Account, AccountNamespace},
+    selector::Selector,
+};
 
 /// What a plugin may use, where that is not what every plugin may.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +27,18 @@ pub struct PluginLimits {
 }
 
 impl PluginLimits {
+    /// What a `Plugin` says that its plugin may use.
+    fn of_spec(spec: &LimitsSpec) -> Self {
+        let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Self {
+            memory_bytes: spec.memory_mebibytes.map(|mebibytes| number(mebibytes) << 20),
+            cpu: spec.cpu_milliseconds.map(|milliseconds| Duration::from_millis(milliseconds.into())),
+            wall: spec.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            output_bytes: spec.output_kibibytes.map(|kibibytes| number(kibibytes) << 10),
+            concurrency: spec.concurrency.map(number),
+        }
+    }
+
     /// The limits of its calls, where those of every plugin are `limits`.
     pub fn of_calls(&self, limits: Limits) -> Limits {
         Limits {
@@ -50,6 +66,27 @@ pub struct PluginSettings {
     pub namespaces: Option<Selector>,
     /// Whether it is there.
     pub presence: Presence,
+}
+
+impl PluginSettings {
+    /// What a `Plugin` says, for a host in this namespace.
+    pub fn of_spec(spec: &PluginSpec, host_namespace: &str) -> Self {
+        let account = spec.service_account_name.as_deref().map(|name| Account {
+            name: name.into(),
+            namespace: match spec.service_account_namespace {
+                ServiceAccountNamespace::Host => AccountNamespace::Fixed(host_namespace.into()),
+                ServiceAccountNamespace::Object => AccountNamespace::OfObject,
+            },
+        });
+        Self {
+            config: spec.config.as_ref().map(|config| Arc::from(config.text())),
+            grants: Grants::Granted(spec.grants.clone()),
+            account,
+            limits: spec.limits.as_ref().map(PluginLimits::of_spec).unwrap_or_default(),
+            namespaces: spec.namespaces.as_ref().map(Selector::from),
+            presence: Presence::AtWork,
+        }
+    }
 }
 
 /// Whether a plugin is there.

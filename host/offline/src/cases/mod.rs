@@ -4,7 +4,6 @@
 //! host and the controllers of Kubernetes would.
 
 mod compare;
-mod controllers;
 mod file;
 mod path;
 pub mod report;

@@ -177,9 +177,9 @@ async fn settle(plugin: &dyn Reconciler, cluster: &mut Cluster) -> Result<Answer
     for number in 1..=MAX_ROUNDS {
         let (round, answered) = checked_round(plugin, &cluster.inputs).await?;
         if let Ok(answer) = &round.answer
-            && let Some(why) = &answer.held_back
+            && let Some(why) = answer.held_back()
         {
-            return Err(Failure::HeldBack(why.clone()));
+            return Err(Failure::HeldBack(why.to_owned()));
         }
         if !cluster.carry_out(&round) {
             return Ok(answered);

@@ -7,8 +7,8 @@ use pilothouse_controller::pipeline::plan::Plan;
 use pilothouse_engine::contract::KindRef;
 use serde_json::{Map, Value, json};
 
-use super::{controllers, file::Changes};
-use crate::{Inputs, Round, kind_of};
+use super::file::Changes;
+use crate::{Inputs, Round, controllers, kind_of};
 
 /// The cluster.
 pub(super) struct Cluster {
@@ -35,7 +35,7 @@ impl Cluster {
             let before = self.inputs.object.get("spec").cloned();
             merge(&mut self.inputs.object, patch);
             if self.inputs.object.get("spec") != before.as_ref() {
-                raise_generation(&mut self.inputs.object);
+                controllers::raise_generation(&mut self.inputs.object);
             }
         }
         for name in &changes.delete {
@@ -64,7 +64,7 @@ impl Cluster {
     pub(super) fn carry_out(&mut self, round: &Round) -> bool {
         let before = (self.inputs.object.clone(), self.inputs.children.clone());
         if let Ok(answer) = &round.answer {
-            self.apply(&answer.plan, answer.held_back.is_some());
+            self.apply(&answer.plan, answer.held_back().is_some());
         }
         let status = round.reported_status(self.inputs.now);
         self.inputs.object["status"] = Value::Object(status);
@@ -113,8 +113,11 @@ impl Cluster {
             }
             let kind: KindRef = kind_of(child);
             // A controller writes the times of a status once.
-            let is_written =
-                |status: &Value| child.get("status").is_some_and(|there| without_times(there) == without_times(status));
+            let is_written = |status: &Value| {
+                child
+                    .get("status")
+                    .is_some_and(|there| controllers::without_times(there) == controllers::without_times(status))
+            };
             if let Some(status) =
                 controllers::status(&kind, child, self.inputs.now).filter(|status| !is_written(status))
             {
@@ -153,7 +156,7 @@ fn update(live: &mut Value, mut body: Value, unmanaged: &[String]) {
     }
     *live = body;
     if is_changed {
-        raise_generation(live);
+        controllers::raise_generation(live);
     }
 }
 
@@ -163,17 +166,6 @@ fn without(object: &Value, field: &str) -> BTreeMap<String, Value> {
         .filter(|(key, _)| *key != field && *key != "metadata")
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
-}
-
-fn without_times(status: &Value) -> Value {
-    match status {
-        Value::Object(fields) => {
-            let kept = fields.iter().filter(|(key, _)| !key.ends_with("Time"));
-            Value::Object(kept.map(|(key, value)| (key.clone(), without_times(value))).collect())
-        }
-        Value::Array(elements) => elements.iter().map(without_times).collect(),
-        other => other.clone(),
-    }
 }
 
 /// Sets a field, and makes the maps above it.
@@ -214,11 +206,6 @@ fn merge(object: &mut Value, patch: &Value) {
             merge(there.entry(key.clone()).or_insert(Value::Null), value);
         }
     }
-}
-
-fn raise_generation(object: &mut Value) {
-    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(1);
-    object["metadata"]["generation"] = json!(generation + 1);
 }
 
 fn is_same(one: &Value, other: &Value) -> bool {

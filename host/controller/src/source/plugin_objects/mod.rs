@@ -52,20 +52,18 @@ use self::{
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
-    api::{self, KindName, LimitsSpec, ObjectCounts, Plugin, PluginSpec, PluginStatus, ServiceAccountNamespace},
+    api::{self, KindName, ObjectCounts, Plugin, PluginSpec, PluginStatus},
     cache::WatchState,
     errors::chain,
     host::Loading,
-    identity::{Account, AccountNamespace},
     labels,
     object::Incoming,
     pipeline::{
         conditions::{READY, STALLED},
         lifecycle::finalizer,
     },
-    plugin::{ActivePlugin, Grants, PluginLimits, PluginSettings, Presence},
+    plugin::{ActivePlugin, PluginSettings},
     readiness::is_true,
-    selector::Selector,
 };
 
 /// How often all plugins are looked at without a change: for passing failures, and for the counts in their status.
@@ -271,7 +269,8 @@ impl PluginObjects {
             self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         }
         let known = self.known.get(name).filter(|_| due == Due::Tag);
-        let (settings, tag) = (self.settings(&plugin.spec), known.and_then(|known| known.tag.clone()));
+        let (settings, tag) =
+            (PluginSettings::of_spec(&plugin.spec, &self.namespace), known.and_then(|known| known.tag.clone()));
         self.looks.begin(&self.looker, Look { name: name.to_owned(), plugin, settings, tag });
     }
 
@@ -382,7 +381,7 @@ impl PluginObjects {
         if !is_at_work || known.is_none_or(|known| known.verification != plugin.spec.verification) {
             return Load::Failed(failure);
         }
-        let settings = self.settings(&plugin.spec);
+        let settings = PluginSettings::of_spec(&plugin.spec, &self.namespace);
         if let Err(mismatch) = loader.fits(&id, &settings) {
             return self.not_loaded(&plugin.name_any(), &mismatch.into());
         }
@@ -396,7 +395,7 @@ impl PluginObjects {
     fn restrict(&self, plugin: &Plugin, load: Load) -> Load {
         let Load::Failed(failure) = load else { return load };
         let id = SourceId::Object(plugin.name_any());
-        let message = match self.looker.loader.restrict(&id, self.settings(&plugin.spec)) {
+        let message = match self.looker.loader.restrict(&id, PluginSettings::of_spec(&plugin.spec, &self.namespace)) {
             Ok(()) => failure.message,
             Err(refused) => format!("{}; the version that worked is stopped: {refused}", failure.message),
         };
@@ -424,24 +423,6 @@ impl PluginObjects {
         self.starting = None;
         let digests = self.plugins.values().filter_map(|plugin| plugin.spec.digest.as_deref()?.strip_prefix("sha256:"));
         self.looker.contents.forget_all_but(&digests.map(str::to_owned).collect());
-    }
-
-    fn settings(&self, spec: &PluginSpec) -> PluginSettings {
-        let account = spec.service_account_name.as_deref().map(|name| Account {
-            name: name.into(),
-            namespace: match spec.service_account_namespace {
-                ServiceAccountNamespace::Host => AccountNamespace::Fixed(self.namespace.as_str().into()),
-                ServiceAccountNamespace::Object => AccountNamespace::OfObject,
-            },
-        });
-        PluginSettings {
-            config: spec.config.as_ref().map(|config| Arc::from(config.text())),
-            grants: Grants::Granted(spec.grants.clone()),
-            account,
-            limits: spec.limits.as_ref().map(limits).unwrap_or_default(),
-            namespaces: spec.namespaces.as_ref().map(Selector::from),
-            presence: Presence::AtWork,
-        }
     }
 
     /// Writes the status of a `Plugin` if it differs.
@@ -496,18 +477,6 @@ fn of_content(error: &ContentError) -> Failure {
 /// Whether a `Plugin` names this digest.
 fn is_named(spec: &PluginSpec, digest: &str) -> bool {
     spec.digest.as_deref().and_then(|named| named.strip_prefix("sha256:")) == Some(digest)
-}
-
-/// What a `Plugin` says that its plugin may use.
-fn limits(spec: &LimitsSpec) -> PluginLimits {
-    let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    PluginLimits {
-        memory_bytes: spec.memory_mebibytes.map(|mebibytes| number(mebibytes) << 20),
-        cpu: spec.cpu_milliseconds.map(|milliseconds| Duration::from_millis(milliseconds.into())),
-        wall: spec.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into())),
-        output_bytes: spec.output_kibibytes.map(|kibibytes| number(kibibytes) << 10),
-        concurrency: spec.concurrency.map(number),
-    }
 }
 
 /// Whether two states of a `Plugin` ask for the same.

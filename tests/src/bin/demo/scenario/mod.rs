@@ -6,6 +6,7 @@ mod broken;
 mod drift;
 mod end;
 mod objects;
+mod plan;
 mod recreate;
 mod remove;
 mod scale;
@@ -34,6 +35,7 @@ pub async fn run(printer: &mut Printer, environment: &mut Environment) -> Result
     drift::repair(printer, environment).await?;
     recreate::child(printer, environment).await?;
     scale::object(printer, environment).await?;
+    plan::of_plugin(printer, environment).await?;
     swap::plugin(printer, environment).await?;
     broken::plugin(printer, environment).await?;
     remove::object(printer, environment).await

@@ -1,5 +1,5 @@
 //! What the API server and the controllers of Kubernetes add to a child when all is well: a Deployment rolls out, a Pod runs, a claim is
-//! bound. Only for scenarios of test cases. A kind without rules gets what the API server adds to every object.
+//! bound. A guess, for what is not carried out. A kind without rules gets what the API server adds to every object.
 
 use jiff::Timestamp;
 use pilothouse_controller::clock::api_time;
@@ -7,7 +7,7 @@ use pilothouse_engine::contract::KindRef;
 use serde_json::{Map, Value, json};
 
 /// Adds to a new object what the API server adds to every one.
-pub(super) fn created(object: &mut Value, number: usize, now: Timestamp) {
+pub fn created(object: &mut Value, number: usize, now: Timestamp) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     metadata.insert("uid".to_owned(), json!(format!("00000000-0000-4000-8000-{number:012}")));
     metadata.insert("creationTimestamp".to_owned(), json!(api_time(now)));
@@ -15,7 +15,7 @@ pub(super) fn created(object: &mut Value, number: usize, now: Timestamp) {
 }
 
 /// The status that the controller of a kind would write; none for a kind without one.
-pub(super) fn status(kind: &KindRef, object: &Value, now: Timestamp) -> Option<Value> {
+pub fn status(kind: &KindRef, object: &Value, now: Timestamp) -> Option<Value> {
     let generation = object.pointer("/metadata/generation").cloned().unwrap_or_else(|| json!(1));
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let replicas = || number("/spec/replicas").unwrap_or(1);
@@ -72,6 +72,24 @@ pub(super) fn status(kind: &KindRef, object: &Value, now: Timestamp) -> Option<V
         _ => return None,
     };
     Some(status)
+}
+
+/// Adds what the API server changes with a new spec.
+pub fn raise_generation(object: &mut Value) {
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(1);
+    object["metadata"]["generation"] = json!(generation + 1);
+}
+
+/// A status without the times that its controller writes once.
+pub fn without_times(status: &Value) -> Value {
+    match status {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(key, _)| !key.ends_with("Time"));
+            Value::Object(kept.map(|(key, value)| (key.clone(), without_times(value))).collect())
+        }
+        Value::Array(elements) => elements.iter().map(without_times).collect(),
+        other => other.clone(),
+    }
 }
 
 /// A status in which all these fields have one number, if that is not zero: controllers leave zeros out.

@@ -1,0 +1,87 @@
+//! How many objects and children a plan is about, and its exit code. Values only.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::report::{Action, ObjectReport, State};
+
+/// Something would change.
+const CHANGES: u8 = 2;
+
+/// How many objects and children a plan is about.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Objects of which a child, or a finalizer, would change.
+    pub changed: usize,
+    /// Objects with which nothing would happen.
+    pub unchanged: usize,
+    /// Objects that the host would leave alone.
+    pub left_alone: usize,
+    /// Objects that are being deleted.
+    pub deleting: usize,
+    /// Objects that would be in error.
+    pub in_error: usize,
+    /// Those of them that say the same today.
+    pub in_error_today: usize,
+    /// What would become of children.
+    pub children: ChildCounts,
+}
+
+/// How many children would be created, and so on.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildCounts {
+    /// Created.
+    pub created: usize,
+    /// Changed.
+    pub changed: usize,
+    /// Deleted and created anew.
+    pub recreated: usize,
+    /// Deleted.
+    pub deleted: usize,
+    /// Kept from being deleted until somebody confirms it.
+    pub held_back: usize,
+    /// Refused by the API server.
+    pub refused: usize,
+}
+
+impl Counts {
+    /// Counts objects and their children.
+    pub fn of(objects: &[ObjectReport]) -> Self {
+        let mut counts = Self::default();
+        for object in objects {
+            *match object.state {
+                State::Changed => &mut counts.changed,
+                State::Unchanged => &mut counts.unchanged,
+                State::LeftAlone => &mut counts.left_alone,
+                State::Deleting => &mut counts.deleting,
+                State::InError => &mut counts.in_error,
+            } += 1;
+            counts.in_error_today += usize::from(object.is_in_error_today);
+            for change in object.steps.iter().flatten() {
+                let children = &mut counts.children;
+                *match change.action {
+                    Action::Create => &mut children.created,
+                    Action::Update => &mut children.changed,
+                    Action::Recreate => &mut children.recreated,
+                    Action::Delete => &mut children.deleted,
+                    Action::HoldBack => &mut children.held_back,
+                } += 1;
+                children.refused += usize::from(change.refused.is_some());
+            }
+        }
+        counts
+    }
+
+    /// 0 if nothing would change, 2 if something would, 1 if an object would be in error that is not today.
+    pub fn exit_code(&self) -> ExitCode {
+        let ChildCounts { created, changed, recreated, deleted, held_back, refused } = &self.children;
+        if self.in_error > self.in_error_today || *refused > 0 {
+            return ExitCode::FAILURE;
+        }
+        let changes = self.changed + created + changed + recreated + deleted + held_back;
+        if changes > 0 { ExitCode::from(CHANGES) } else { ExitCode::SUCCESS }
+    }
+}

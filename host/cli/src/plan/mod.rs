@@ -1,0 +1,172 @@
+//! `pilothouse plan`: says what a version of a plugin would do to the objects of a cluster before it is at work. Changes nothing.
+
+mod counts;
+mod masked;
+mod present;
+mod report;
+mod text;
+
+use std::{
+    io::{IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use clap::Args;
+use pilothouse_controller::{
+    client::{self, fence::Fence},
+    metrics::Metrics,
+    plugin::PluginSettings,
+};
+use pilothouse_engine::{Manifest, Plugin};
+use pilothouse_forecast::{self as forecast, Depth, Forecast, Place};
+
+use self::{present::Present, report::Report};
+use crate::{
+    cache_dir::CacheDir,
+    cluster::{Cluster, block_on},
+    logging::Logging,
+    offline::{self, Output},
+    yaml,
+};
+
+/// Say what a version of a plugin would do to the objects of a cluster before it is at work there.
+///
+/// Calls the version for each object with its real children, lookups and configuration, under the host's limits, and shows which children
+/// would be created, changed, created anew, deleted or held back. Values of Secrets are not shown. Nothing is written.
+///
+/// Exit codes: 0 nothing would change, 2 something would, 1 the plan failed, or an object would be in error that is not today.
+#[derive(Args)]
+pub struct Plan {
+    /// The version to try.
+    plugin: PathBuf,
+    /// The Plugin object whose configuration, account and limits count. Default: the one that reconciles the kind, if there is one.
+    #[arg(long = "plugin", value_name = "NAME")]
+    object: Option<String>,
+    /// Go by no Plugin object, for a host that takes its plugins from a directory. The default where the cluster has none.
+    #[arg(long, conflicts_with = "object")]
+    without_plugin_object: bool,
+    /// YAML or JSON file with the plugin's configuration. Default: that of the Plugin.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The only namespace to look at. Default: all.
+    #[arg(long, short)]
+    namespace: Option<String>,
+    /// The namespace of the host. Default: that of the kubeconfig's context.
+    #[arg(long, value_name = "NAMESPACE")]
+    host_namespace: Option<String>,
+    /// Go on from each answer as if it had been carried out and the children had got ready, until the object is at rest.
+    #[arg(long)]
+    eventual: bool,
+    /// Also ask the API server, by dry runs, whether it would take what is written first: admission, validation, permissions.
+    #[arg(long)]
+    server_dry_run: bool,
+    /// Print as.
+    #[arg(long, short, default_value = "text")]
+    output: Output,
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    cache_dir: CacheDir,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+impl Plan {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the plugin or the cluster cannot be read.
+    pub fn execute(&self) -> anyhow::Result<ExitCode> {
+        self.logging.start()?;
+        block_on(self.plan())
+    }
+
+    async fn plan(&self) -> anyhow::Result<ExitCode> {
+        let config = self.cluster.config().await?;
+        let place = Place {
+            namespace: self.namespace.clone(),
+            host_namespace: self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone()),
+        };
+        // It could not write if it wanted to.
+        let reader = client::client(&config, Metrics::new().requests(), Fence::closed())?;
+        let manifest = offline::manifest(&self.plugin)?;
+        let present = match self.without_plugin_object {
+            true => None,
+            false => Present::find(&reader, &manifest, self.object.as_deref()).await?,
+        };
+        let settings = self.settings(&manifest, present.as_ref(), &place)?;
+        let version = Arc::new(offline::load_within(&self.plugin, &self.cache_dir, &settings.limits).await?);
+        let progress = Progress::of_terminal();
+        let cluster = forecast::Cluster::read(reader, version.clone(), settings, &place).await;
+        let cluster = cluster.context("failed to read the cluster")?;
+        if !cluster.is_recorded() {
+            eprintln!(
+                "note: namespace '{}' has no record of child kinds, so children of kinds that this version no longer declares are not \
+                 looked for; name the host's namespace with --host-namespace",
+                place.host_namespace
+            );
+        }
+        let total = cluster.names().len();
+        let depth = if self.eventual { Depth::Eventual } else { Depth::First };
+        let mut forecast = cluster.forecast(depth, |done| progress.show("asked about", done, total)).await;
+        if self.server_dry_run {
+            let writer = client::client(&config, Metrics::new().requests(), Fence::open())?;
+            cluster.try_out(&writer, &mut forecast, |done| progress.show("tried out", done, total)).await;
+        }
+        progress.end();
+        self.print(&version, present.as_ref(), &forecast)
+    }
+
+    /// What the cluster says of the plugin, with the configuration of the command line if it has one.
+    fn settings(
+        &self,
+        manifest: &Manifest,
+        present: Option<&Present>,
+        place: &Place,
+    ) -> anyhow::Result<PluginSettings> {
+        let mut settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
+        if let Some(file) = &self.config {
+            settings.config = Some(yaml::read_one(file)?.to_string().into());
+        }
+        settings.grants.check(manifest).context("the Plugin would not load this version")?;
+        manifest.check_config(settings.config.as_deref())?;
+        Ok(settings)
+    }
+
+    fn print(&self, version: &Plugin, present: Option<&Present>, forecast: &Forecast) -> anyhow::Result<ExitCode> {
+        let report = Report::of(version, present, forecast);
+        match self.output {
+            Output::Json => println!("{}", serde_json::to_string(&report)?),
+            Output::Text => text::print(&report)?,
+        }
+        Ok(report.counts.exit_code())
+    }
+}
+
+/// Shows on a terminal how far it is.
+struct Progress {
+    is_terminal: bool,
+}
+
+impl Progress {
+    fn of_terminal() -> Self {
+        Self { is_terminal: std::io::stderr().is_terminal() }
+    }
+
+    fn show(&self, what: &str, done: usize, total: usize) {
+        if self.is_terminal && (done.is_multiple_of(10) || done == total) {
+            eprint!("\r{what} {done} of {total} objects");
+            // What is not shown at once is shown with the next one.
+            std::io::stderr().flush().ok();
+        }
+    }
+
+    fn end(&self) {
+        if self.is_terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is at work today: the `Plugin` that reconciles the kind. Reads only.
+
+use anyhow::{Context, bail};
+use kube::{Client, ResourceExt};
+use pilothouse_controller::{
+    api::{Plugin, find_plugin, list_plugins},
+    plugin::PluginSettings,
+};
+use pilothouse_engine::{Manifest, contract::KindRef};
+use serde::Serialize;
+
+/// The `Plugin` that reconciles a kind today.
+pub struct Present(Plugin);
+
+/// What is said of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PresentVersion {
+    /// The name of the `Plugin`.
+    pub name: String,
+    /// The version at work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Its digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl Present {
+    /// Finds it: the one that is named, or the one that reconciles the kind of the manifest; none if the cluster has none.
+    ///
+    /// # Errors
+    /// If the one that is named is not there or reconciles another kind, or the API server does not answer.
+    pub async fn find(client: &Client, manifest: &Manifest, name: Option<&str>) -> anyhow::Result<Option<Self>> {
+        if let Some(name) = name {
+            let found = find_plugin(client.clone(), name).await.context("failed to look for the Plugin")?;
+            let Some(found) = found else {
+                bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
+            };
+            if let Some(other) = reconciled(&found).filter(|kind| !kind.is_same_kind(&manifest.reconciles)) {
+                bail!("the Plugin '{name}' reconciles {other}, and this version {}", manifest.reconciles);
+            }
+            return Ok(Some(Self(found)));
+        }
+        match list_plugins(client.clone()).await {
+            Ok(plugins) => {
+                let is_meant =
+                    |plugin: &Plugin| reconciled(plugin).is_some_and(|kind| kind.is_same_kind(&manifest.reconciles));
+                Ok(plugins.into_iter().find(is_meant).map(Self))
+            }
+            // A host that takes its plugins from a directory needs no such kind.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error).context(
+                "failed to list the Plugins; where the host takes its plugins from a directory, say --without-plugin-object",
+            ),
+        }
+    }
+
+    /// What it says beside its component, for a host in this namespace.
+    pub fn settings(&self, host_namespace: &str) -> PluginSettings {
+        PluginSettings::of_spec(&self.0.spec, host_namespace)
+    }
+
+    /// The version at work.
+    pub fn version(&self) -> PresentVersion {
+        let status = self.0.status.clone().unwrap_or_default();
+        PresentVersion { name: self.0.name_any(), version: status.version, digest: status.digest }
+    }
+}
+
+fn reconciled(plugin: &Plugin) -> Option<KindRef> {
+    let kind = plugin.status.as_ref()?.reconciles.as_ref()?;
+    Some(KindRef::new(kind.api_version.clone(), kind.kind.clone()))
+}

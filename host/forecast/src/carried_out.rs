@@ -1,0 +1,104 @@
+//! What the host and the controllers of Kubernetes would make of an answer, as the caches would show it afterwards. Pure: nothing is
+//! carried out.
+//!
+//! # Caveats
+//!
+//! Children that are written get ready as if all went well. Those that are not keep the status that they have, whatever it says.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::api::ApiResource;
+use pilothouse_controller::{
+    object::{Incoming, Object, ObjectRef},
+    pipeline::{
+        observe::{LiveChild, Observed},
+        plan::{DeleteCause, Write},
+    },
+    plugin::ActivePlugin,
+};
+use pilothouse_engine::contract::KindRef;
+use pilothouse_offline::{Answer, Round, controllers};
+use serde_json::Value;
+
+use crate::merge::merge;
+
+/// What there would be after a round; none if nothing would be another than before.
+pub(crate) fn carried_out(plugin: &ActivePlugin, round: &Round, answer: &Answer, now: Timestamp) -> Option<Observed> {
+    let mut next = round.observed.clone();
+    let mut is_changed = false;
+    if answer.held_back().is_none() {
+        for delete in &answer.plan.deletes {
+            // What is created anew is created with the next answer.
+            let is_gone = |child: &LiveChild| child.kind == delete.kind && child.object.name == delete.live.name;
+            next.children.retain(|child| !is_gone(child));
+            next.former.retain(|child| !is_gone(child));
+            is_changed |= delete.cause != DeleteCause::OwnerDeleted;
+        }
+    }
+    for write in &answer.plan.writes {
+        let written = written(write, &next, now)?;
+        let projection = plugin.projections.of_child(&write.child.kind, &written);
+        let child = LiveChild { kind: write.child.kind.clone(), object: Arc::new(written), projection };
+        let place = next.children.iter_mut().find(|there| is_child(there, &child.kind, &child.object.name));
+        match place {
+            Some(there) => *there = child,
+            None => next.children.push(child),
+        }
+        is_changed = true;
+    }
+    next.children.sort_by(|one, other| (&one.kind, &one.object.name).cmp(&(&other.kind, &other.object.name)));
+    let object = with_status(round, now)?;
+    let status = |object: &Object| controllers::without_times(&Value::Object(object.status()));
+    is_changed |= status(&object) != status(&round.observed.object);
+    next.projection = plugin.projections.of_object(&object);
+    next.object = Arc::new(object);
+    is_changed.then_some(next)
+}
+
+/// A child after a write, when its controller has done its work. None if that is no object.
+fn written(write: &Write, observed: &Observed, now: Timestamp) -> Option<Object> {
+    let kind = &write.child.kind;
+    let mut child = match write.cause.live() {
+        Some(live) => {
+            let mut child = serde_json::from_str(&live.text).ok()?;
+            merge(&mut child, &write.child.body, observed.schema_of(kind));
+            controllers::raise_generation(&mut child);
+            child
+        }
+        None => {
+            let mut child = write.child.body.clone();
+            controllers::created(&mut child, observed.children.len() + 1, now);
+            child
+        }
+    };
+    if let Some(status) = controllers::status(kind, &child, now) {
+        child["status"] = status;
+    }
+    object(kind, &child)
+}
+
+/// The object with the status that the host would write.
+fn with_status(round: &Round, now: Timestamp) -> Option<Object> {
+    let observed = &round.observed;
+    let mut text: Value = serde_json::from_str(&observed.object.text).ok()?;
+    text["status"] = Value::Object(round.reported_status(now));
+    object(&observed.kind, &text)
+}
+
+/// An object as the caches hold it.
+fn object(kind: &KindRef, value: &Value) -> Option<Object> {
+    let resource = ApiResource {
+        group: kind.group().to_owned(),
+        version: kind.version().to_owned(),
+        plural: String::new(),
+        api_version: kind.api_version.clone(),
+        kind: kind.kind.clone(),
+    };
+    let incoming: Incoming = serde_json::from_str(&value.to_string()).ok()?;
+    Some(incoming.into_object(&resource))
+}
+
+fn is_child(child: &LiveChild, kind: &KindRef, name: &ObjectRef) -> bool {
+    child.kind == *kind && child.object.name == *name
+}

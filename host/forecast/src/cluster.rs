@@ -1,0 +1,166 @@
+//! What a plugin's version would see of a cluster: caches that are filled once, as the host fills them when a version starts. Makes reads
+//! only.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use kube::Client;
+use pilothouse_controller::{
+    cache::{Caches, Change, EventHandler, Informer, WatchConfig, WatchScope, WatchState},
+    clock::Clock,
+    errors::chain,
+    identity::{Identities, ServiceAccount},
+    lookups::{CachedLookups, Reader},
+    object::{Object, ObjectRef},
+    plugin::{ActivePlugin, KindsRecord, PluginSettings},
+    schema::SchemaCache,
+};
+use pilothouse_engine::{Reconciler, contract::KindRef};
+
+/// How long a watch request lasts before it is renewed.
+const WATCH_RENEWAL: Duration = Duration::from_secs(60);
+
+/// Why a cluster cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The cluster does not have the kind of the objects.
+    #[error("the cluster has no {0}; apply its CustomResourceDefinition")]
+    NotInstalled(KindRef),
+    /// A kind cannot be read.
+    #[error("{0}")]
+    Failing(String),
+    /// The record of child kinds cannot be read.
+    #[error("failed to read the record of child kinds in namespace '{namespace}': {}", chain(error))]
+    Record {
+        /// The namespace of the host.
+        namespace: String,
+        /// The error of the request.
+        error: kube::Error,
+    },
+}
+
+/// Which part of a cluster is looked at, and where the host is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The only namespace whose objects are looked at; none for all.
+    pub namespace: Option<String>,
+    /// The namespace of the host, which records there which child kinds plugins had.
+    pub host_namespace: String,
+}
+
+/// What a plugin's version would see of a cluster.
+pub struct Cluster {
+    pub(crate) plugin: ActivePlugin,
+    pub(crate) identities: Arc<Identities>,
+    pub(crate) clock: Clock,
+    /// Whether the host has recorded child kinds of the plugin.
+    is_recorded: bool,
+    _caches: Caches,
+}
+
+impl Cluster {
+    /// Reads what the version would see with these settings. Waits until all of it is there.
+    ///
+    /// # Errors
+    /// [`ReadError`]: something of it cannot be read.
+    pub async fn read(
+        client: Client,
+        version: Arc<dyn Reconciler>,
+        settings: PluginSettings,
+        place: &Place,
+    ) -> Result<Self, ReadError> {
+        let watches = WatchConfig {
+            namespace: place.namespace.as_deref().map(Arc::from),
+            renewal: WATCH_RENEWAL,
+            schemas: SchemaCache::default(),
+        };
+        let caches = Caches::new(client.clone(), watches, Arc::new(NobodyListens));
+        let mut plugin = ActivePlugin::new(version, settings, &caches);
+        let known = until_known(&plugin.objects).await?;
+        if known == Installation::Missing {
+            return Err(ReadError::NotInstalled(plugin.objects.kind().clone()));
+        }
+        let former = former(&client, &plugin, place).await?;
+        let is_recorded = former.is_some();
+        plugin.watch_former(&former.unwrap_or_else(BTreeSet::new), &caches);
+        for informer in plugin.informers().chain(plugin.former.values()) {
+            until_known(informer).await?;
+        }
+        plugin.begin_work();
+        let identities = Arc::new(Identities::new(client));
+        Ok(Self { plugin, identities, clock: Clock::system(), is_recorded, _caches: caches })
+    }
+
+    /// Whether a host in the given namespace has recorded which child kinds the plugin had. Otherwise nobody can tell which children of
+    /// kinds that it no longer declares would be deleted.
+    pub fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+
+    /// The names of all objects, in their order.
+    pub fn names(&self) -> Vec<ObjectRef> {
+        let mut names = self.plugin.objects.store().names();
+        names.sort();
+        names
+    }
+
+    /// Lookups of one object, with the permissions of the plugin's account.
+    pub(crate) fn lookups(&self, object: &ObjectRef) -> CachedLookups {
+        CachedLookups {
+            namespace: object.namespace.clone(),
+            kinds: self.plugin.lookups.clone(),
+            served: self.plugin.namespaces.clone(),
+            reader: self.account(object).map(|account| Reader::new(account, self.identities.clone())),
+        }
+    }
+
+    /// The account that the plugin works with for an object; none for the host's own.
+    pub(crate) fn account(&self, object: &ObjectRef) -> Option<ServiceAccount> {
+        self.plugin.account.as_ref().map(|account| account.for_namespace(&object.namespace))
+    }
+}
+
+/// The recorded child kinds that a version no longer declares; none if a host has recorded nothing.
+async fn former(client: &Client, plugin: &ActivePlugin, place: &Place) -> Result<Option<BTreeSet<KindRef>>, ReadError> {
+    let (manifest, namespace) = (plugin.manifest(), &place.host_namespace);
+    let mut all: Option<BTreeSet<KindRef>> = None;
+    // A host that watches one namespace only has a record of its own.
+    for watched in std::iter::once(None).chain(place.namespace.as_deref().map(Some)) {
+        let record = KindsRecord::new(client.clone(), namespace, watched);
+        let found = record.former(&manifest.reconciles, &manifest.children).await;
+        let found = found.map_err(|error| ReadError::Record { namespace: namespace.clone(), error })?;
+        if let Some(found) = found {
+            all.get_or_insert_default().extend(found);
+        }
+    }
+    Ok(all)
+}
+
+/// Whether a kind is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Installation {
+    There,
+    Missing,
+}
+
+/// Waits until an informer has all objects of its kind, or knows that there is no such kind.
+async fn until_known(informer: &Informer) -> Result<Installation, ReadError> {
+    informer.until(|state| *state != WatchState::Starting).await;
+    match informer.state() {
+        WatchState::Synced => Ok(Installation::There),
+        WatchState::NotInstalled => Ok(Installation::Missing),
+        WatchState::Failing(why) => Err(ReadError::Failing(why)),
+        // `until` has waited for another one, and no informer starts twice.
+        WatchState::Starting => Err(ReadError::Failing(format!("{} is not read yet", informer.kind()))),
+    }
+}
+
+/// Nothing follows from changes while a forecast is made.
+struct NobodyListens;
+
+impl EventHandler for NobodyListens {
+    fn changed(&self, _: &KindRef, _: WatchScope, _: &Change) {}
+
+    fn echoed(&self, _: &KindRef, _: WatchScope, _: &Object) {}
+
+    fn synced(&self, _: &KindRef, _: WatchScope) {}
+}

@@ -1,0 +1,262 @@
+//! What would become of one object: asks the plugin's version about it, and goes on from its answers where that is asked for. Carries
+//! nothing out.
+
+use std::sync::Arc;
+
+use pilothouse_controller::{
+    errors::chain,
+    object::{Object, ObjectRef},
+    pipeline::{
+        conditions::READY,
+        lifecycle::{
+            expiry::{self, Lifetime},
+            finalizer::{self, FinalizerStep},
+            managed::not_ours,
+        },
+        observe::{ObserveError, Observed, observe},
+        plan::{Plan, Write, WriteCause, deletion_guard::DeletionDecision},
+    },
+};
+use pilothouse_engine::contract::Verdict;
+use pilothouse_offline::{Answer, NoAnswer, Round, Situation, round};
+use serde_json::Value;
+
+use crate::{
+    Cluster, Forecast, ForecastObject, Outcome,
+    carried_out::carried_out,
+    outcome::{Action, ChildChange, Trouble},
+};
+
+/// The most steps of one object. Children in an order take one each.
+const MAX_STEPS: usize = 200;
+
+/// How often a call is made again because it made lookups of which nobody knew whether the account may make them, as in the host.
+const MAX_PERMISSION_ROUNDS: usize = 20;
+
+/// How far to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// To what the host would do first.
+    First,
+    /// To the end: each answer is taken as if it had been carried out, and the children as if they had got ready, until the object is at
+    /// rest.
+    Eventual,
+}
+
+/// A round, and what follows from its decision about deletes.
+enum Asked {
+    Round(Box<Round>),
+    /// It is too early to decide about its deletes: other objects have to be looked at before.
+    TooEarly,
+    Failed(Trouble),
+}
+
+impl Cluster {
+    /// Forecasts what would become of every object, and says after each how many are done.
+    pub async fn forecast(&self, depth: Depth, progress: impl Fn(usize)) -> Forecast {
+        let names = self.names();
+        let (mut objects, mut early) = (Vec::with_capacity(names.len()), Vec::new());
+        for name in names {
+            match self.outcome(&name, depth).await {
+                Some(object) => objects.push(object),
+                None => early.push(name.clone()),
+            }
+            // As in the host: which deletes a new version is held back from depends on all objects that it has seen.
+            self.plugin.new_version.mark_seen(&name);
+            progress(objects.len() + early.len());
+        }
+        for name in early {
+            objects.extend(self.outcome(&name, depth).await);
+        }
+        objects.sort_by(|one, other| one.name.cmp(&other.name));
+        Forecast { kind: self.plugin.objects.kind().clone(), objects }
+    }
+
+    /// What would become of an object; none if it is too early to say. An object that is gone meanwhile counts as being deleted.
+    async fn outcome(&self, name: &ObjectRef, depth: Depth) -> Option<ForecastObject> {
+        let object = |outcome, first| Some(ForecastObject { name: name.clone(), outcome, first });
+        let trouble = |trouble| Outcome::Answered { steps: Vec::new(), adds_finalizer: false, trouble: Some(trouble) };
+        let observed = match observe(&self.plugin, name) {
+            Ok(observed) => observed,
+            Err(ObserveError::Gone) => return object(Outcome::Deleting, None),
+            Err(ObserveError::NotSynced) => {
+                return object(trouble(new_trouble("ChildrenUnknown", "its children are not known yet")), None);
+            }
+            Err(ObserveError::Unknown { kind, why }) => {
+                let why = format!("the children of kind {} are not known: {why}", kind.kind);
+                return object(trouble(new_trouble("ChildrenUnknown", &why)), None);
+            }
+        };
+        if let Some(outcome) = self.untouched(&observed.object) {
+            return object(outcome, None);
+        }
+        self.answered(observed, depth).await.and_then(|(outcome, first)| object(outcome, first))
+    }
+
+    /// What becomes of an object for which the plugin is not called.
+    fn untouched(&self, object: &Object) -> Option<Outcome> {
+        let manifest = self.plugin.manifest();
+        if let Some(why) = not_ours(object, manifest, self.plugin.serves(&object.name.namespace)) {
+            return Some(Outcome::LeftAlone(why));
+        }
+        let is_over = expiry::lifetime(object, manifest, self.clock.now()) == Lifetime::Over;
+        (object.deleting || is_over).then_some(Outcome::Deleting)
+    }
+
+    async fn answered(&self, mut observed: Observed, depth: Depth) -> Option<(Outcome, Option<Plan>)> {
+        let present = observed.object.clone();
+        let mut adds_finalizer = finalizer::next_step(&present, self.plugin.manifest()) == FinalizerStep::Add;
+        let (mut steps, mut first) = (Vec::new(), None);
+        let trouble = loop {
+            let round = match self.ask(&observed).await {
+                Asked::Round(round) => round,
+                Asked::TooEarly => return None,
+                Asked::Failed(trouble) => break Some(trouble),
+            };
+            let answer = match &round.answer {
+                Ok(answer) => answer,
+                Err(why) => break Some(of_no_answer(why)),
+            };
+            let changes = changes(answer);
+            if first.is_none() {
+                adds_finalizer |= adds_order(answer, &present);
+                first = Some(carried_out_plan(answer));
+            }
+            let is_held_back = answer.held_back().is_some();
+            let trouble = of_verdict(&answer.desired.verdict);
+            let is_changed = !changes.is_empty();
+            if is_changed {
+                steps.push(changes);
+            }
+            if depth == Depth::First {
+                break trouble;
+            }
+            if steps.len() >= MAX_STEPS {
+                let why =
+                    format!("the object is not at rest after {MAX_STEPS} steps: each answer asks for another change");
+                break Some(new_trouble("NotConverging", &why));
+            }
+            match carried_out(&self.plugin, &round, answer, self.clock.now()) {
+                // What is held back stays planned for ever.
+                Some(next) if !(is_held_back && is_same_but_status(&next, &observed)) => observed = next,
+                _ => break trouble,
+            }
+        };
+        let trouble = trouble.map(|trouble| Trouble { is_present: says(&present, &trouble), ..trouble });
+        Some((Outcome::Answered { steps, adds_finalizer, trouble }, first))
+    }
+
+    /// Asks the version about an object. What its account may look up is asked when a call needs it, as in the host.
+    async fn ask(&self, observed: &Observed) -> Asked {
+        let name = &observed.object.name;
+        if self.plugin.account.as_ref().is_some_and(|account| account.is_missing_for(&name.namespace)) {
+            let why = "the object has no namespace, so there is no service account in it";
+            return Asked::Failed(new_trouble("AccountUnavailable", why));
+        }
+        for _ in 0..MAX_PERMISSION_ROUNDS {
+            let lookups = Arc::new(self.lookups(name));
+            let situation = Situation {
+                observed: observed.clone(),
+                config: &self.plugin.config,
+                lookups: lookups.clone(),
+                now: self.clock.now(),
+                kinds: &observed.kinds,
+                new_version: &self.plugin.new_version,
+            };
+            let round = round(&*self.plugin.reconciler, situation).await;
+            let open = lookups.open_questions();
+            if open.is_empty() {
+                let is_too_early = matches!(&round.answer, Ok(answer) if answer.deletion == DeletionDecision::Postpone);
+                return if is_too_early { Asked::TooEarly } else { Asked::Round(Box::new(round)) };
+            }
+            for question in open {
+                let client = self.identities.client(Some(&question.account));
+                let account = question.account.clone();
+                if let Err(error) = self.identities.permissions.ask(&client, question).await {
+                    let why = format!(
+                        "failed to ask the API server what {account} may look up: {}; you need the right to impersonate it",
+                        chain(&error)
+                    );
+                    return Asked::Failed(new_trouble("AccountUnavailable", &why));
+                }
+            }
+        }
+        let why = format!("the plugin made new lookups in each of {MAX_PERMISSION_ROUNDS} calls");
+        Asked::Failed(new_trouble("AccountUnavailable", &why))
+    }
+}
+
+/// What the host would do with the children.
+fn changes(answer: &Answer) -> Vec<ChildChange> {
+    let written = answer.plan.writes.iter().map(|write| ChildChange {
+        kind: write.child.kind.clone(),
+        name: write.child.name.clone(),
+        action: action(write),
+        digest: Some(write.child.digest.clone()),
+        refused: None,
+    });
+    let deleted = answer.plan.deletes.iter().map(|delete| ChildChange {
+        kind: delete.kind.clone(),
+        name: delete.live.name.clone(),
+        action: match answer.held_back() {
+            Some(why) => Action::HoldBack(format!("the plugin {why}")),
+            None => Action::Delete(delete.cause.to_string()),
+        },
+        digest: None,
+        refused: None,
+    });
+    written.chain(deleted).collect()
+}
+
+fn action(write: &Write) -> Action {
+    match &write.cause {
+        WriteCause::Missing => Action::Create(Box::new(write.child.body.clone())),
+        WriteCause::Changed(state) | WriteCause::Drifted(state) => Action::Update(state.differences.clone()),
+    }
+}
+
+/// The plan as the host would carry it out.
+fn carried_out_plan(answer: &Answer) -> Plan {
+    let mut plan = answer.plan.clone();
+    if answer.held_back().is_some() {
+        plan.deletes.clear();
+    }
+    plan
+}
+
+/// Whether the children go in an order, for which the host adds a finalizer of its own.
+fn adds_order(answer: &Answer, object: &Object) -> bool {
+    let has_order = answer.children.iter().flatten().any(|child| !child.after.is_empty());
+    has_order && !finalizer::has_order(object)
+}
+
+fn of_no_answer(why: &NoAnswer) -> Trouble {
+    new_trouble(&why.reason(), &why.to_string())
+}
+
+/// What a plugin itself says is wrong.
+fn of_verdict(verdict: &Verdict) -> Option<Trouble> {
+    match verdict {
+        Verdict::Invalid(why) => Some(new_trouble("Invalid", why)),
+        Verdict::Retry(why) => Some(new_trouble("Retry", why)),
+        Verdict::Done | Verdict::Wait(_) => None,
+    }
+}
+
+fn new_trouble(reason: &str, message: &str) -> Trouble {
+    Trouble { reason: reason.to_owned(), message: message.to_owned(), is_present: false }
+}
+
+/// Whether the status of an object says the same already.
+fn says(object: &Object, trouble: &Trouble) -> bool {
+    let status = object.status();
+    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    let mut ready = conditions.filter(|condition| condition["type"] == READY && condition["status"] != "True");
+    ready.any(|condition| condition["message"] == trouble.message.as_str())
+}
+
+fn is_same_but_status(one: &Observed, other: &Observed) -> bool {
+    let text =
+        |observed: &Observed| observed.children.iter().map(|child| child.object.text.clone()).collect::<Vec<_>>();
+    text(one) == text(other)
+}

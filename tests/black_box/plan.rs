@@ -1,0 +1,397 @@
+//! `pilothouse plan`: what it says is what the swap then does, and it writes nothing.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::api::ListParams;
+use pilothouse_control_plane::RESTRICTED;
+use pilothouse_tests::{
+    artifacts,
+    cluster::{HOST_USER, PATIENCE},
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    command::{Ended, pilothouse},
+    permissions::{allow, rule},
+    suite::{Suite, tests},
+    test_env::{TestEnv, answering, app, config_map, is_ready, misbehaver, sextet},
+};
+
+/// The label that all children have.
+const PLUGIN: &str = "pilothouse.dev/plugin";
+
+/// The annotation with the digest of what was applied.
+const APPLIED: &str = "pilothouse.dev/applied";
+
+/// The exit code of a plan with which something would change.
+const CHANGES: i32 = 2;
+
+/// The number of objects of a plan over many.
+const MANY: usize = 500;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_plan_is_what_the_swap_then_does,
+        a_plan_of_each_reference_plugin_is_what_it_then_does,
+        a_plan_over_many_objects_writes_nothing,
+        a_child_that_waits_for_another_is_in_the_eventual_plan,
+        the_values_of_secrets_are_not_shown,
+        deletes_that_would_be_held_back_are_told,
+        children_of_a_kind_that_is_no_longer_declared_are_deleted,
+        objects_that_are_not_reconciled_are_counted,
+        an_object_in_error_is_told_with_its_reason,
+        what_cannot_be_read_is_an_error,
+        a_dry_run_tells_what_the_api_server_refuses,
+        a_wrong_argument_is_no_change,
+    );
+}
+
+/// The children by kind and name, each with the digest of what was applied.
+type Children = BTreeMap<(String, String), String>;
+
+async fn a_plan_is_what_the_swap_then_does(env: &mut TestEnv) -> Result<()> {
+    env.start(&["app-service"]).await?;
+    let names = env.many_at_rest(3).await?;
+    env.metrics_at_rest().await?;
+    let same = plan(env, "app-service", &[]).await?;
+    ensure!(same.code == 0, "the version at work would change something: {same:?}");
+
+    let next = plan(env, "app-service-next", &["--eventual"]).await?;
+    ensure!(next.code == CHANGES, "{next:?}");
+    let report = report(&next)?;
+    ensure!(report["counts"]["changed"] == names.len() && report["counts"]["unchanged"] == 0, "{}", report["counts"]);
+    let update = &report["objects"][0]["steps"][0][0];
+    let path = "/metadata/annotations/apps.example.com~1revision";
+    let fields = update["fields"].as_array().context("no fields")?;
+    let field = fields.iter().find(|field| field["path"] == path).with_context(|| format!("no {path}: {update}"))?;
+    ensure!(field["from"].is_null() && field["to"] == "2", "{field}");
+
+    let expected = after(children(env).await?, &report);
+    env.replace("app-service", "app-service-next")?;
+    for name in &names {
+        let is_next = |it: &Value| it["metadata"]["annotations"]["apps.example.com/revision"] == "2";
+        env.namespace.until("Deployment", name, "to have the mark of the new version", is_next).await?;
+    }
+    env.metrics_at_rest().await?;
+    ensure!(children(env).await? == expected, "the swap did something else: {:?}", children(env).await?);
+    let done = plan(env, "app-service-next", &["--eventual"]).await?;
+    ensure!(done.code == 0, "there is more to do: {done:?}");
+    Ok(())
+}
+
+async fn a_plan_of_each_reference_plugin_is_what_it_then_does(env: &mut TestEnv) -> Result<()> {
+    let samples = ["appservice", "trainingjob", "llmmodel", "llmdeployment", "modeldeployment"];
+    for sample in samples {
+        let text = std::fs::read_to_string(artifacts::repository().join(format!("crds/samples/{sample}.yaml")))?;
+        for mut object in serde_saphyr::from_multiple::<Value>(&text)? {
+            object["metadata"]["namespace"] = env.namespace.name.as_str().into();
+            env.namespace.apply(object).await?;
+        }
+    }
+    let plugins = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
+    let mut expected = Children::new();
+    for plugin in plugins {
+        let ended = plan(env, plugin, &["--eventual"]).await?;
+        let report = report(&ended).with_context(|| format!("{plugin}: {ended:?}"))?;
+        ensure!(report["counts"]["inError"] == 0, "{plugin}: {report}");
+        expected = after(expected, &report);
+    }
+    ensure!(expected.len() > plugins.len(), "they have hardly any children: {expected:?}");
+    env.start(&plugins).await?;
+    for kind in ["AppService", "LLMModel.llm.example.com", "LLMDeployment", "ModelDeployment"] {
+        for object in env.namespace.list(kind).await? {
+            let name = object["metadata"]["name"].as_str().context("no name")?;
+            env.namespace.until(kind, name, "to be ready", is_ready).await?;
+        }
+    }
+    env.metrics_at_rest().await?;
+    let found = children(env).await?;
+    ensure!(found == expected, "planned: {expected:#?}\nfound: {found:#?}");
+    Ok(())
+}
+
+async fn a_plan_over_many_objects_writes_nothing(env: &mut TestEnv) -> Result<()> {
+    for number in 0..MANY {
+        env.namespace.apply(app(&format!("web-{number}"))).await?;
+    }
+    let (before, begun) = (env.writes_of(HOST_USER).await?, Instant::now());
+    let ended = plan(env, "app-service", &["--eventual"]).await?;
+    eprintln!("a plan over {MANY} objects took {:?}", begun.elapsed());
+    let counts = report(&ended)?["counts"].clone();
+    ensure!(
+        ended.code == CHANGES && counts["changed"] == MANY && counts["children"]["created"] == 2 * MANY,
+        "{counts}"
+    );
+    let written = env.writes_of(HOST_USER).await?;
+    ensure!(written == before, "it wrote: {:?}", &written[before.len()..]);
+    Ok(())
+}
+
+async fn a_child_that_waits_for_another_is_in_the_eventual_plan(env: &mut TestEnv) -> Result<()> {
+    let first = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "first"}, "spec": {
+        "selector": {"matchLabels": {"app": "first"}},
+        "template": {"metadata": {"labels": {"app": "first"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}},
+    }});
+    let children = json!([{"object": first}, {"object": config_map("second", json!({"a": "b"})), "after": [0]}]);
+    env.namespace.apply(answering("web", json!({"children": children}))).await?;
+    let names = |report: &Value| {
+        let steps = report["objects"][0]["steps"].as_array().cloned().unwrap_or_default();
+        let names = |step: &Value| {
+            let changes = step.as_array().cloned().unwrap_or_default();
+            changes.iter().map(|change| change["name"].clone()).collect::<Vec<_>>()
+        };
+        steps.iter().map(names).collect::<Vec<_>>()
+    };
+    let soon = report(&plan(env, "scripted", &[]).await?)?;
+    ensure!(names(&soon) == [[json!("first")]], "{soon}");
+    ensure!(soon["objects"][0]["addsFinalizer"] == true, "children in an order need one: {soon}");
+    let in_the_end = report(&plan(env, "scripted", &["--eventual"]).await?)?;
+    ensure!(names(&in_the_end) == [[json!("first")], [json!("second")]], "{in_the_end}");
+
+    env.start(&["scripted"]).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.metrics_at_rest().await?;
+    ensure!(self::children(env).await? == after(Children::new(), &in_the_end), "{:?}", self::children(env).await?);
+    Ok(())
+}
+
+async fn the_values_of_secrets_are_not_shown(env: &mut TestEnv) -> Result<()> {
+    let secret = |value: &str| {
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"token": value}});
+        json!({"children": [{"object": secret}]})
+    };
+    env.namespace.apply(answering("web", secret("not-for-everybody"))).await?;
+    let hidden = ["not-for-everybody", "bm90LWZvci1ldmVyeWJvZHk", "nor-this", "bm9yLXRoaXM"];
+    for output in ["json", "text"] {
+        let created = plan_as(env, &artifacts::guest("scripted")?, &["-o", output]).await?;
+        ensure!(created.code == CHANGES && created.output.contains("token"), "{created:?}");
+        ensure!(!hidden.iter().any(|value| created.output.contains(value)), "it is shown: {created:?}");
+    }
+    env.start(&["scripted"]).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.host.stop().await?;
+    env.namespace.apply(answering("web", secret("nor-this"))).await?;
+    for output in ["json", "text"] {
+        let changed = plan_as(env, &artifacts::guest("scripted")?, &["-o", output]).await?;
+        ensure!(changed.code == CHANGES && changed.output.contains("/data/token"), "{changed:?}");
+        ensure!(!hidden.iter().any(|value| changed.output.contains(value)), "it is shown: {changed:?}");
+    }
+    Ok(())
+}
+
+/// More than half of twelve children, of an object that nobody has changed.
+async fn deletes_that_would_be_held_back_are_told(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver"]).await?;
+    let mut many = misbehaver("many", "several");
+    many["spec"]["number"] = 12.into();
+    env.namespace.apply(many).await?;
+    env.namespace.until("Misbehaver", "many", "to be ready", is_ready).await?;
+    let held = plan(env, "forgetful", &[]).await?;
+    let report = report(&held)?;
+    ensure!(held.code == CHANGES, "{held:?}");
+    ensure!(report["counts"]["children"]["heldBack"] == 12 && report["counts"]["children"]["deleted"] == 0, "{report}");
+    let cause = report["objects"][0]["steps"][0][0]["cause"].as_str().unwrap_or_default();
+    ensure!(cause.contains("12 of 12 children of an object that has not changed"), "{cause}");
+    let text = plan_as(env, &artifacts::guest("forgetful")?, &["--eventual"]).await?;
+    ensure!(text.output.contains("? ConfigMap many-0: held back"), "{text:?}");
+    ensure!(text.output.contains("0 deleted, 12 held back"), "what is held back is counted once: {text:?}");
+    Ok(())
+}
+
+/// Which kinds a version had is in the host's record.
+async fn children_of_a_kind_that_is_no_longer_declared_are_deleted(env: &mut TestEnv) -> Result<()> {
+    env.start(&["sextet"]).await?;
+    env.namespace.apply(sextet("six")).await?;
+    env.namespace.until("Sextet", "six", "to be ready", is_ready).await?;
+    env.metrics_at_rest().await?;
+    let ended = plan(env, "sextet-next", &["--eventual"]).await?;
+    let report = report(&ended)?;
+    let steps = report["objects"][0]["steps"].as_array().context("no steps")?;
+    let deletes = steps.iter().flat_map(|step| step.as_array().into_iter().flatten());
+    let deletes: Vec<_> = deletes.filter(|change| change["action"] == "Delete").collect();
+    ensure!(deletes.len() == 2, "{report}");
+    for delete in deletes {
+        ensure!(delete["kind"] == "Secret" && delete["cause"] == "its kind is no longer declared", "{delete}");
+    }
+    let expected = after(children(env).await?, &report);
+    env.replace("sextet", "sextet-next")?;
+    eventually(PATIENCE, "its children of the former kind to go", async || {
+        let left = env.namespace.api("Secret")?.list(&ListParams::default().labels(PLUGIN)).await?.items.len();
+        Ok(if left == 0 { Look::Found(()) } else { Look::NotYet(left.to_string()) })
+    })
+    .await?;
+    env.metrics_at_rest().await?;
+    ensure!(children(env).await? == expected, "the swap did something else");
+    Ok(())
+}
+
+async fn objects_that_are_not_reconciled_are_counted(env: &mut TestEnv) -> Result<()> {
+    for (name, annotations, finalizers) in [
+        ("suspended", json!({"pilothouse.dev/suspended": "true"}), json!([])),
+        ("going", json!({}), json!(["tests.pilothouse.dev/held"])),
+        ("web", json!({}), json!([])),
+    ] {
+        let mut object = app(name);
+        object["metadata"]["annotations"] = annotations;
+        object["metadata"]["finalizers"] = finalizers;
+        env.namespace.apply(object).await?;
+    }
+    env.namespace.delete("AppService", "going").await?;
+    let ended = plan(env, "app-service", &[]).await?;
+    let report = report(&ended)?;
+    let states: Vec<_> = report["objects"].as_array().into_iter().flatten().map(|it| &it["state"]).collect();
+    ensure!(states == ["Deleting", "LeftAlone", "Changed"], "{report}");
+    ensure!(report["objects"][1]["reason"] == "Suspended", "{report}");
+    env.namespace.patch("AppService", "going", json!({"metadata": {"finalizers": null}})).await.map(drop)
+}
+
+/// An error that the object has today is no reason to stop a new version.
+async fn an_object_in_error_is_told_with_its_reason(env: &mut TestEnv) -> Result<()> {
+    env.namespace.apply(answering("web", json!({"verdict": {"invalid": "no good colour"}}))).await?;
+    let brought = plan(env, "scripted", &[]).await?;
+    let object = report(&brought)?["objects"][0].clone();
+    ensure!(brought.code == 1, "{brought:?}");
+    ensure!(
+        object["state"] == "InError" && object["reason"] == "Invalid" && object["message"] == "no good colour",
+        "{object}"
+    );
+    env.start(&["scripted"]).await?;
+    env.stalled("Scripted", "web", "Invalid").await?;
+    let present = plan(env, "scripted", &[]).await?;
+    ensure!(present.code == 0 && report(&present)?["counts"]["inErrorToday"] == 1, "{present:?}");
+    Ok(())
+}
+
+/// What may not be read may exist, so nothing is said to be created.
+async fn what_cannot_be_read_is_an_error(env: &mut TestEnv) -> Result<()> {
+    env.namespace.apply(app("web")).await?;
+    let rules: Vec<PolicyRule> = vec![rule("apps.example.com", "*", "get list watch"), rule("", "*", "get list watch")];
+    allow(env, &rules).await?;
+    let restricted = env.cluster.plane.kubeconfig_for(RESTRICTED)?;
+    let own = ["--host-namespace", &env.namespace.name];
+    for (arguments, words) in [
+        (&["-o", "json"][..], ["failed to list the Plugins", "forbidden", "--without-plugin-object"]),
+        (&["-o", "json", "--without-plugin-object"], ["failed to read the cluster", "Deployment", "forbidden"]),
+    ] {
+        let ended =
+            plan_with(env, &artifacts::plugin("app-service")?, &restricted, &[arguments, &own].concat()).await?;
+        ensure!(ended.output.is_empty(), "it plans without having looked: {ended:?}");
+        ended.failed_with(&words)?;
+    }
+    Ok(())
+}
+
+async fn a_dry_run_tells_what_the_api_server_refuses(env: &mut TestEnv) -> Result<()> {
+    let deployment = |app: &str, image: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+            "selector": {"matchLabels": {"app": app}},
+            "template": {"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "a", "image": image}]}},
+        }})
+    };
+    let response = |child: Value, policy: &str| json!({"children": [{"object": child, "onImmutable": policy}]});
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("web", response(deployment("a", "a"), "fail"))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.host.stop().await?;
+    let mut without_image = deployment("a", "a");
+    without_image["spec"]["template"]["spec"]["containers"][0]["name"] = "Not A Name".into();
+    for (child, policy, code, action, refused) in [
+        (deployment("a", "b"), "fail", CHANGES, "Update", None),
+        (deployment("b", "a"), "fail", 1, "Update", Some("selector")),
+        (deployment("b", "a"), "recreate", CHANGES, "Recreate", None),
+        (without_image, "fail", 1, "Update", Some("Not A Name")),
+    ] {
+        env.namespace.apply(answering("web", response(child, policy))).await?;
+        let before = env.namespace.get("Deployment", "web").await?;
+        let ended = plan(env, "scripted", &["--server-dry-run"]).await?;
+        let change = report(&ended)?["objects"][0]["steps"][0][0].clone();
+        ensure!(ended.code == code && change["action"] == action, "{policy}: {ended:?}");
+        let message = change["refused"]["message"].as_str();
+        ensure!(message.is_some() == refused.is_some(), "{policy}: {change}");
+        ensure!(refused.is_none_or(|words| message.unwrap_or_default().contains(words)), "{change}");
+        let now = env.namespace.get("Deployment", "web").await?;
+        ensure!(before == now, "it was no dry run: {now:?}");
+    }
+    Ok(())
+}
+
+/// The code for wrong arguments is that of a plan with changes elsewhere.
+async fn a_wrong_argument_is_no_change(_: &mut TestEnv) -> Result<()> {
+    let ended = pilothouse(["plan", "--no-such-thing"]).await?;
+    ensure!(ended.code == 1 && ended.errors.contains("--no-such-thing"), "{ended:?}");
+    let help = pilothouse(["plan", "--help"]).await?;
+    ensure!(help.code == 0 && help.output.contains("Exit codes"), "{help:?}");
+    Ok(())
+}
+
+/// A plan of the test's namespace, as JSON.
+async fn plan(env: &TestEnv, plugin: &str, arguments: &[&str]) -> Result<Ended> {
+    plan_as(env, &artifacts::plugin_or_guest(plugin)?, &[&["-o", "json"], arguments].concat()).await
+}
+
+async fn plan_as(env: &TestEnv, plugin: &Path, arguments: &[&str]) -> Result<Ended> {
+    plan_with(env, plugin, &env.namespace.setup().kubeconfig, arguments).await
+}
+
+async fn plan_with(env: &TestEnv, plugin: &Path, kubeconfig: &Path, arguments: &[&str]) -> Result<Ended> {
+    let (namespace, cache): (PathBuf, PathBuf) = (env.namespace.name.as_str().into(), env.cluster.cache());
+    let mut all = vec![Path::new("plan"), plugin, Path::new("--kubeconfig"), kubeconfig];
+    all.extend([Path::new("--namespace"), &namespace, Path::new("--cache-dir"), &cache]);
+    all.extend(arguments.iter().map(Path::new));
+    pilothouse(all).await
+}
+
+fn report(ended: &Ended) -> Result<Value> {
+    serde_json::from_str(&ended.output).with_context(|| format!("no report: {ended:?}"))
+}
+
+/// The children that there would be after a plan.
+fn after(mut children: Children, report: &Value) -> Children {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let objects = report["objects"].as_array().into_iter().flatten();
+    let steps = objects.flat_map(|object| object["steps"].as_array().into_iter().flatten());
+    for change in steps.flat_map(|step| step.as_array().into_iter().flatten()) {
+        let key = (text(&change["kind"]), text(&change["name"]));
+        match change["digest"].as_str() {
+            Some(digest) => children.insert(key, digest.to_owned()),
+            None => children.remove(&key),
+        };
+    }
+    children
+}
+
+/// The children in the test's namespace.
+async fn children(env: &TestEnv) -> Result<Children> {
+    let mut found = Children::new();
+    let kinds = [
+        "ConfigMap",
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "NetworkPolicy",
+        "PersistentVolumeClaim",
+        "Pod",
+        "PodDisruptionBudget",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+        "StatefulSet",
+    ];
+    for kind in kinds {
+        for child in env.namespace.api(kind)?.list(&ListParams::default().labels(PLUGIN)).await?.items {
+            let applied = child.metadata.annotations.unwrap_or_default().remove(APPLIED);
+            if let Some(applied) = applied {
+                found.insert((kind.to_owned(), child.metadata.name.unwrap_or_default()), applied);
+            }
+        }
+    }
+    Ok(found)
+}
