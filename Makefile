@@ -12,6 +12,10 @@ MAKEFLAGS += --no-print-directory
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
 
 STATE ?= .pilothouse
+
+# What `docker-build`, `docker-push`, `deploy` and `publish` are about: llm-operator, which has its plugins in its image, or pilothouse, the host
+# alone, which gets plugins as objects of the cluster.
+PRODUCT ?= llm-operator
 BIN := $(or $(CARGO_TARGET_DIR),target)/debug
 
 .PHONY: help
@@ -105,6 +109,37 @@ crds: ## Make crds/ anew from the types
 	@cargo run --locked -p llm-model --example llm-model-crd
 	@cargo run --locked -p llm-deployment --example llm-deployment-crd
 	@cargo run --locked -p model-deployment --example model-deployment-crd
+
+.PHONY: manifests
+manifests: crds ## Make crds/, the CRDs in the charts and the plain manifests in deploy/ anew (the last ones need Go, for Helm)
+	@cargo run --locked --quiet --workspace --bin manifests
+
+.PHONY: install
+install: ## Install the kinds of the repository in the cluster of kubectl
+	@kubectl apply --server-side -f crds/
+
+.PHONY: run
+run: ## Run a host with the reference plugins here, on the cluster of kubectl
+	@scripts/prepare.sh
+	@cargo build --locked --workspace --bin pilothouse
+	@plugins/build.sh >&2
+	@$(BIN)/pilothouse run --plugins target/plugins
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG of PRODUCT (llm-operator, or pilothouse)
+	@scripts/image.sh build '$(PRODUCT)' '$(IMG)'
+
+.PHONY: docker-push
+docker-push: ## Push the image IMG
+	@scripts/image.sh push '$(PRODUCT)' '$(IMG)'
+
+.PHONY: deploy
+deploy: ## Deploy PRODUCT with the image IMG in the cluster of kubectl
+	@scripts/image.sh deploy '$(PRODUCT)' '$(IMG)'
+
+.PHONY: publish
+publish: ## Build, push and sign the image IMG of PRODUCT with its bill of materials (needs docker buildx, syft, cosign)
+	@scripts/image.sh publish '$(PRODUCT)' '$(IMG)'
 
 .PHONY: fmt
 fmt: ## Format all Rust code

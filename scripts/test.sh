@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=11
+phases=12
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.
@@ -46,5 +46,7 @@ phase "PyTorch" pytorch
 phase "TensorFlow" tensorflow
 phase "JAX" jax
 phase "control plane programs" "$target/debug/control-plane" fetch
+# Gets Helm too, which takes a minute or two the first time.
+phase "charts and manifests" "$target/debug/manifests" --check
 phase "unit, documentation and black-box tests" cargo test --locked --workspace --no-fail-fast
 echo "=== all $phases phases ok, $SECONDS s"

@@ -4,11 +4,7 @@
 use std::{ffi::OsString, path::Path};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::{
-    authentication::v1::{TokenRequest, TokenRequestSpec},
-    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
-    core::v1::ServiceAccount,
-};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{
     Api, Client, Config,
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
@@ -21,10 +17,10 @@ use pilothouse_tests::{
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::{
     command::{Ended, pilothouse},
+    deployed::{self, Deployed},
     plugin_objects::{plugin_object, store, text},
     suite::{Suite, tests},
     test_env::{TestEnv, app},
@@ -55,7 +51,7 @@ pub fn register(suite: &mut Suite) {
 }
 
 async fn an_installed_plugin_writes_with_its_own_account(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
     env.namespace.apply(app("shop")).await?;
     env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
@@ -76,7 +72,7 @@ async fn an_installed_plugin_writes_with_its_own_account(env: &mut TestEnv) -> R
 
 /// With their CRDs alone, and no other right than those that `install` gives.
 async fn every_reference_plugin_is_installed_with_what_it_needs(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     let plugins = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
     for plugin in plugins {
         install(env, &artifacts::plugin(plugin)?, &[]).await?.succeeded()?;
@@ -98,7 +94,7 @@ async fn every_reference_plugin_is_installed_with_what_it_needs(env: &mut TestEn
 }
 
 async fn a_right_that_the_account_loses_is_told_and_comes_back(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
     env.namespace.apply(app("shop")).await?;
     env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
@@ -115,9 +111,9 @@ async fn a_right_that_the_account_loses_is_told_and_comes_back(env: &mut TestEnv
 }
 
 async fn the_host_may_act_as_no_other_account(env: &mut TestEnv) -> Result<()> {
-    let folder = start(env).await?;
+    let deployed = start(env).await?;
     install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
-    let host = client(&folder.path().join("kubeconfig")).await?;
+    let host = client(&deployed.kubeconfig()).await?;
     let own = env.namespace.name.as_str();
     for (resource, namespace, name, expected) in [
         ("serviceaccounts", Some(own), Some(ACCOUNT), true),
@@ -148,7 +144,7 @@ async fn the_host_may_act_as_no_other_account(env: &mut TestEnv) -> Result<()> {
 
 /// The host's caches have the Secret all the time, for the host may read it.
 async fn a_lookup_that_the_account_may_not_make_is_denied(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     install(env, &artifacts::guest("scripted")?, SCRIPTED).await?.succeeded()?;
     env.namespace.apply(secret("token")).await?;
     env.namespace.apply(reads_secret("reader", None)).await?;
@@ -172,7 +168,7 @@ async fn a_lookup_that_the_account_may_not_make_is_denied(env: &mut TestEnv) -> 
 }
 
 async fn an_object_gets_what_its_own_namespace_allows(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     install(env, &artifacts::plugin("app-service")?, &["--account", "tenant", "--account-in", "object"])
         .await?
         .succeeded()?;
@@ -210,7 +206,7 @@ async fn an_object_gets_what_its_own_namespace_allows(env: &mut TestEnv) -> Resu
 
 /// By default a plugin gets no kinds that give rights, and no Secrets to look up; with a list it gets what is in it.
 async fn what_a_manifest_asks_for_has_to_be_granted(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     let refused = install(env, &artifacts::guest("scripted")?, &[]).await?;
     refused.failed_with(&["gives rights or holds credentials", "--grant Role.rbac.authorization.k8s.io"])?;
     let unknown = install(env, &artifacts::plugin("app-service")?, &["--grant", "Secret"]).await?;
@@ -241,7 +237,7 @@ async fn what_a_manifest_asks_for_has_to_be_granted(env: &mut TestEnv) -> Result
 }
 
 async fn only_objects_of_selected_namespaces_are_reconciled(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     install(env, &artifacts::plugin("app-service")?, &["--namespaces", "team=web"]).await?.succeeded()?;
     env.namespace.apply(app("shop")).await?;
     let calls = env.calls("app-service").await?;
@@ -303,7 +299,7 @@ async fn a_lookup_in_another_namespace_has_to_be_declared(env: &mut TestEnv) -> 
 }
 
 async fn a_plugin_is_listed_explained_and_uninstalled(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     let none = command(env, &["list"]).await?.succeeded()?;
     ensure!(none.is_empty(), "{none}");
     install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
@@ -347,7 +343,7 @@ async fn a_plugin_is_listed_explained_and_uninstalled(env: &mut TestEnv) -> Resu
 }
 
 async fn finalizers_are_taken_off_by_uninstall(env: &mut TestEnv) -> Result<()> {
-    let _folder = start(env).await?;
+    let _deployed = start(env).await?;
     install(env, &artifacts::guest("scripted-finalizing")?, FINALIZING).await?.succeeded()?;
     env.namespace
         .apply(json!({
@@ -419,9 +415,9 @@ fn reads_secret(name: &str, namespace: Option<&str>) -> Value {
     })
 }
 
-/// Moves to an API server of its own and starts a host without a plugin, with a service account and the rights that the repository
-/// deploys for it. Returns the folder with its kubeconfig.
-async fn start(env: &mut TestEnv) -> Result<TempDir> {
+/// Moves to an API server of its own and starts a host without a plugin, with the service account and the rights that the repository
+/// deploys.
+async fn start(env: &mut TestEnv) -> Result<Deployed> {
     let crds = [
         "crds/plugins.pilothouse.dev.yaml",
         "crds/appservices.apps.example.com.yaml",
@@ -434,53 +430,18 @@ async fn start(env: &mut TestEnv) -> Result<TempDir> {
         "tests/guests/scripted/child-crd.yaml",
     ];
     env.move_to_api_server_with(&crds).await?;
-    env.namespace.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": HOST}})).await?;
-    deploy_rights(env).await?;
-    let folder = tempfile::tempdir()?;
-    let kubeconfig = folder.path().join("kubeconfig");
-    std::fs::write(folder.path().join("ca.crt"), env.cluster.plane.ca_pem())?;
-    std::fs::write(&kubeconfig, kubeconfig_of(env, folder.path(), &token(env).await?).to_string())?;
-    let namespace = env.namespace.name.clone();
-    env.set_up_host(|setup| {
-        setup.kubeconfig = kubeconfig;
-        setup.namespace = None;
-        setup.arguments = ["--plugin-objects", "--host-namespace", &namespace].map(str::to_owned).to_vec();
-    })?;
+    deployed::apply_manifest(env).await?;
+    let deployed = Deployed::read(env, &env.namespace.name, HOST).await?;
+    env.set_up_host(|setup| *setup = deployed.setup())?;
     env.host.resume().await?;
     env.host.ready().await?;
-    Ok(folder)
+    Ok(deployed)
 }
 
-/// What `deploy/` gives the host for itself, in the test's namespace: no right on any plugin's kinds.
-async fn deploy_rights(env: &TestEnv) -> Result<()> {
-    let own = env.namespace.name.as_str();
-    for (file, kinds) in [
-        ("deploy/pilothouse.yaml", &["Role", "RoleBinding"][..]),
-        ("deploy/plugin-objects.yaml", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
-    ] {
-        let deployed = std::fs::read_to_string(artifacts::repository().join(file))?;
-        let deployed = deployed.replace("namespace: pilothouse", &format!("namespace: {own}"));
-        for object in serde_saphyr::from_multiple::<Value>(&deployed)? {
-            if kinds.contains(&text(&object["kind"])) {
-                apply_in(env, own, object).await?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Applies an object of any kind, in a namespace if its kind has one.
-async fn apply_in(env: &TestEnv, namespace: &str, object: Value) -> Result<()> {
-    let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api: Api<DynamicObject> = match kind.starts_with("Cluster") {
-        true => Api::all_with(env.namespace.client(), &resource),
-        false => Api::namespaced_with(env.namespace.client(), namespace, &resource),
-    };
-    let name = text(&object["metadata"]["name"]).to_owned();
-    api.patch(&name, &PatchParams::apply("tests").force(), &Patch::Apply(&object)).await?;
-    Ok(())
+/// Applies an object in a namespace.
+async fn apply_in(env: &TestEnv, namespace: &str, mut object: Value) -> Result<()> {
+    object["metadata"]["namespace"] = json!(namespace);
+    deployed::apply(env, &object, &PatchParams::apply("tests").force()).await
 }
 
 /// Takes a verb out of all rules of a ClusterRole, and returns the rules that it had.
@@ -531,31 +492,12 @@ async fn another_namespace(env: &TestEnv) -> Result<String> {
 }
 
 fn user(env: &TestEnv, account: &str) -> String {
-    format!("system:serviceaccount:{}:{account}", env.namespace.name)
+    deployed::user(&env.namespace.name, account)
 }
 
 /// The end of the name that the API server knows an account by.
 fn user_name(account: &str) -> String {
     format!(":{account}\"")
-}
-
-async fn token(env: &TestEnv) -> Result<String> {
-    let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
-    let accounts = Api::<ServiceAccount>::namespaced(env.namespace.client(), &env.namespace.name);
-    let given: TokenRequest = accounts.create_subresource("token", HOST, &PostParams::default(), &request).await?;
-    Ok(given.status.context("there is no token")?.token)
-}
-
-fn kubeconfig_of(env: &TestEnv, folder: &Path, token: &str) -> Value {
-    let cluster = json!({"server": env.cluster.plane.url(), "certificate-authority": folder.join("ca.crt")});
-    json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": token}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": env.namespace.name}}],
-        "current-context": "x",
-    })
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client> {

@@ -13,12 +13,14 @@ pub mod cluster;
 mod examples;
 #[cfg(test)]
 mod guarantees;
+pub mod helm;
 pub mod host;
 pub mod http;
 pub mod keda_webhook;
 pub mod kueue;
 pub mod lint;
 pub mod lws;
+pub mod manifests;
 pub mod metrics;
 pub mod metrics_api;
 #[cfg(test)]

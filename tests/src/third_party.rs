@@ -53,6 +53,10 @@ pub const SERVICE_MONITOR: File =
 pub const POD_MONITOR: File =
     of_prometheus_operator("example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml");
 
+/// The Prometheus operator's PrometheusRule.
+pub const PROMETHEUS_RULE: File =
+    of_prometheus_operator("example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml");
+
 const fn of_prometheus_operator(path: &'static str) -> File {
     let module = Module {
         path: "github.com/prometheus-operator/prometheus-operator",
@@ -143,6 +147,17 @@ pub const REGISTRY: Program = Program {
     },
     package: "./cmd/registry",
     name: "registry",
+};
+
+/// Helm.
+pub const HELM: Program = Program {
+    module: Module {
+        path: "helm.sh/helm/v3",
+        version: "v3.22.0",
+        sum: "h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU=",
+    },
+    package: "./cmd/helm",
+    name: "helm",
 };
 
 /// The Gateway API's HTTPRoute.

@@ -16,7 +16,7 @@ mod references;
 mod refusals;
 mod rollouts;
 mod scrape;
-mod scripts;
+pub mod scripts;
 mod seen;
 mod served;
 mod stale;

@@ -1,4 +1,5 @@
-//! The operator of the seed as a Deployment of its name: `deploy/llm-operator.yaml` with the commands that the seed gives.
+//! The operator of the seed as a Deployment of its name: `deploy/llm-operator.yaml`, which is the chart of that name
+//! rendered, with the commands that the seed gives.
 
 use std::collections::BTreeSet;
 
@@ -41,9 +42,7 @@ pub fn register(suite: &mut Suite) {
 fn deployed(namespace: &str) -> Result<Vec<Value>> {
     let text = std::fs::read_to_string(artifacts::repository().join("deploy/llm-operator.yaml"))?;
     let text = text.replace("namespace: default", &format!("namespace: {namespace}"));
-    Ok(serde_saphyr::from_multiple(
-        &text.replace("--watch-namespace, default", &format!("--watch-namespace, {namespace}")),
-    )?)
+    Ok(serde_saphyr::from_multiple(&text.replace("value: default", &format!("value: {namespace}")))?)
 }
 
 /// `kubectl get pods -l app=llm-operator`, `kubectl auth can-i create deployments --as=system:serviceaccount:default:llm-operator`,

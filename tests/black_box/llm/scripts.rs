@@ -31,7 +31,8 @@ async fn the_scripts_of_the_seeds_pass(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-async fn has_kubectl() -> bool {
+/// Whether this machine has a kubectl.
+pub async fn has_kubectl() -> bool {
     let mut version = Command::new("kubectl");
     version.args(["version", "--client"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     version.status().await.is_ok_and(|status| status.success())

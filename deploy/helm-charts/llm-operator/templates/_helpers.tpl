@@ -1,0 +1,70 @@
+{{/* The labels of all objects. */}}
+{{- define "llm-operator.labels" -}}
+app: {{ .Release.Name }}
+app.kubernetes.io/name: llm-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* What the plugins ai-llm-model, llm-model, llm-deployment and model-deployment need, as `pilothouse rbac` prints it. */}}
+{{- define "llm-operator.rules" -}}
+- apiGroups: [ai.example.com]
+  resources: [llmmodels]
+  verbs: [get, list, watch]
+- apiGroups: [llm.example.com]
+  resources: [llmmodels, llmdeployments, modeldeployments]
+  verbs: [get, list, watch]
+- apiGroups: [ai.example.com]
+  resources: [llmmodels/status]
+  verbs: [patch]
+- apiGroups: [llm.example.com]
+  resources: [llmmodels/status, llmdeployments/status, modeldeployments/status]
+  verbs: [patch]
+# blockOwnerDeletion in an owner reference needs this.
+- apiGroups: [ai.example.com]
+  resources: [llmmodels/finalizers]
+  verbs: [update]
+- apiGroups: [llm.example.com]
+  resources: [llmmodels/finalizers, llmdeployments/finalizers, modeldeployments/finalizers]
+  verbs: [update]
+- apiGroups: [apps]
+  resources: [deployments, statefulsets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [leaderworkerset.x-k8s.io]
+  resources: [leaderworkersets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [services, configmaps]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [pods, persistentvolumeclaims]
+  verbs: [get, list, watch]
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [keda.sh]
+  resources: [scaledobjects]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies, ingresses]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [httproutes]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [inference.networking.k8s.io]
+  resources: [inferencepools]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [monitoring.coreos.com]
+  resources: [servicemonitors, podmonitors]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaimtemplates]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [get, create, patch]
+{{- end }}

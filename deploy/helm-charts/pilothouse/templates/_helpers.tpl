@@ -1,0 +1,65 @@
+{{/* The name of all objects. */}}
+{{- define "pilothouse.name" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* The labels by which the host's Pods are selected. They never change. */}}
+{{- define "pilothouse.selector" -}}
+app.kubernetes.io/name: pilothouse
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* The labels of all objects. */}}
+{{- define "pilothouse.labels" -}}
+{{ include "pilothouse.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* The host's service account. */}}
+{{- define "pilothouse.account" -}}
+{{- .Values.serviceAccount.name | default (include "pilothouse.name" .) -}}
+{{- end }}
+
+{{- define "pilothouse.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end }}
+
+{{/* The Secrets that the host may read: a JSON list. */}}
+{{- define "pilothouse.registrySecrets" -}}
+{{- $names := .Values.registrySecrets -}}
+{{- range .Values.plugins -}}
+{{- with .source.oci -}}{{- with .pullSecretName -}}{{- $names = append $names . -}}{{- end -}}{{- end -}}
+{{- end -}}
+{{- $names | uniq | toJson -}}
+{{- end }}
+
+{{/* The labels of what is made for a plugin: `pilothouse uninstall` finds it by the last one. */}}
+{{- define "pilothouse.pluginLabels" -}}
+{{ include "pilothouse.labels" .root }}
+pilothouse.dev/component-of: {{ .plugin.name }}
+{{- end }}
+
+{{/* The account of a plugin. */}}
+{{- define "pilothouse.pluginAccount" -}}
+{{- dig "account" "name" "" . | default (printf "pilothouse-plugin-%s" .name) -}}
+{{- end }}
+
+{{/* Which series are those of this release. */}}
+{{- define "pilothouse.series" -}}
+{{- if .Values.prometheusRule.selector -}}
+{{- .Values.prometheusRule.selector -}}
+{{- else -}}
+{{- printf "namespace=%q,job=%q" .Release.Namespace (printf "%s-metrics" (include "pilothouse.name" .)) -}}
+{{- end -}}
+{{- end }}

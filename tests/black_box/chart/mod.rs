@@ -1,0 +1,36 @@
+//! The charts in `deploy/helm-charts`, with the real Helm on a real API server: what they render to, what they give rights to, and that the
+//! hosts and plugins that they deploy work with that and nothing more.
+
+mod expressions;
+mod image;
+mod rendered;
+mod rights;
+mod running;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use pilothouse_tests::artifacts;
+
+use crate::suite::Suite;
+
+/// The reference plugins.
+const PLUGINS: [&str; 6] =
+    ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
+
+/// Turns on all that is off by default.
+const ALL: [&str; 2] = ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"];
+
+pub fn register(suite: &mut Suite) {
+    rendered::register(suite);
+    rights::register(suite);
+    running::register(suite);
+    expressions::register(suite);
+    image::register(suite);
+}
+
+/// The values that install the reference plugins.
+fn reference_plugins() -> Result<String> {
+    let file: PathBuf = artifacts::repository().join("deploy/helm-charts/pilothouse/examples/reference-plugins.yaml");
+    Ok(file.to_str().context("a path that is not text")?.to_owned())
+}

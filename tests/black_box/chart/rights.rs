@@ -1,0 +1,136 @@
+//! What the chart gives rights to: to the letter what `pilothouse install` gives, and for the host itself what it needs and no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{
+    artifacts,
+    helm::{Helm, Release},
+};
+use serde_json::Value;
+
+use super::{PLUGINS, reference_plugins};
+use crate::{
+    command::pilothouse,
+    plugin_objects::text,
+    suite::{Suite, tests},
+    test_env::TestEnv,
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(suite, plugins_get_what_install_gives_them, the_host_gets_rights_on_nothing_but_its_own);
+}
+
+/// Objects by kind and name.
+type Objects = BTreeMap<(String, String), Value>;
+
+async fn plugins_get_what_install_gives_them(_: &mut TestEnv) -> Result<()> {
+    let (helm, values) = (Helm::get().await?, reference_plugins()?);
+    let rendered = async |more: &[&str]| {
+        let values = [&["--values", &*values], more].concat();
+        let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "pilothouse", values: &values };
+        Ok::<_, anyhow::Error>(of_plugins(helm.objects(release).await?))
+    };
+    for (values, arguments) in [
+        (&[][..], &[][..]),
+        (&["--set", "watchNamespace=shop"], &["--namespace", "shop"]),
+        (&["--set", "plugins[0].account.namespace=Object,plugins[0].account.name=tenant"], &[]),
+    ] {
+        let chart = rendered(values).await?;
+        let mut installed = Objects::new();
+        for plugin in PLUGINS {
+            let tenant: &[&str] = match plugin == "app-service" && values.iter().any(|it| it.contains("tenant")) {
+                true => &["--account", "tenant", "--account-in", "object"],
+                false => &[],
+            };
+            let file = artifacts::plugin(plugin)?;
+            let file = file.to_str().context("a path that is not text")?;
+            let all = [&["install", "--dry-run", file], arguments, tenant].concat();
+            let printed = pilothouse(all).await?.succeeded()?;
+            installed.extend(of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?));
+        }
+        let (given, needed): (Vec<_>, Vec<_>) = (chart.keys().collect(), installed.keys().collect());
+        ensure!(given == needed, "{values:?}: the chart has {given:#?}, install makes {needed:#?}");
+        for (key, object) in &installed {
+            let (needed, given) = (said(object), said(&chart[key]));
+            ensure!(needed == given, "{values:?}: {key:?} needs {needed:#?} and is given {given:#?}");
+        }
+    }
+    Ok(())
+}
+
+/// Without plugins it may read what it needs to find some, and write nothing but what it keeps for itself.
+async fn the_host_gets_rights_on_nothing_but_its_own(_: &mut TestEnv) -> Result<()> {
+    let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "pilothouse", values: &[] };
+    let objects = Helm::get().await?.objects(release).await?;
+    let mut given = BTreeSet::new();
+    for role in objects.iter().filter(|object| object["rules"].is_array()) {
+        let place = role["metadata"]["namespace"].as_str().unwrap_or("everywhere");
+        given.extend(rights(role).into_iter().map(|right| format!("{place}: {right}")));
+    }
+    let expected = [
+        "default: create events",
+        "default: get events",
+        "default: patch events",
+        "everywhere: get namespaces",
+        "everywhere: get plugins.pilothouse.dev",
+        "everywhere: list namespaces",
+        "everywhere: list plugins.pilothouse.dev",
+        "everywhere: patch plugins/status.pilothouse.dev",
+        "everywhere: watch namespaces",
+        "everywhere: watch plugins.pilothouse.dev",
+        "pilothouse: create configmaps",
+        "pilothouse: create leases.coordination.k8s.io",
+        "pilothouse: get configmaps",
+        "pilothouse: get leases.coordination.k8s.io 'pilothouse'",
+        "pilothouse: get secrets 'pilothouse-registry'",
+        "pilothouse: list configmaps",
+        "pilothouse: patch configmaps 'pilothouse-kinds'",
+        "pilothouse: update leases.coordination.k8s.io 'pilothouse'",
+        "pilothouse: watch configmaps",
+    ];
+    let given: Vec<_> = given.iter().map(String::as_str).collect();
+    ensure!(given == expected, "it is given {given:#?}");
+    Ok(())
+}
+
+/// What belongs to plugins among these objects, without their components.
+fn of_plugins(objects: Vec<Value>) -> Objects {
+    let key = |object: &Value| (text(&object["kind"]).to_owned(), text(&object["metadata"]["name"]).to_owned());
+    let is_of_plugin = |object: &Value| {
+        let labelled = !object["metadata"]["labels"]["pilothouse.dev/component-of"].is_null();
+        object["kind"] == "Plugin" || (labelled && object["kind"] != "ConfigMap")
+    };
+    objects.into_iter().filter(is_of_plugin).map(|object| (key(&object), object)).collect()
+}
+
+/// What an object says of rights, in a form that does not depend on how its rules are written.
+fn said(object: &Value) -> Value {
+    let labels = object["metadata"]["labels"]["pilothouse.dev/component-of"].clone();
+    let spec = &object["spec"];
+    serde_json::json!({
+        "namespace": object["metadata"]["namespace"],
+        "plugin": if object["kind"] == "Plugin" { Value::Null } else { labels },
+        "rights": rights(object),
+        "role": object["roleRef"],
+        "subjects": object["subjects"],
+        "grants": spec["grants"],
+        "account": [&spec["serviceAccountName"], &spec["serviceAccountNamespace"]],
+    })
+}
+
+/// The rights that a role grants.
+fn rights(role: &Value) -> BTreeSet<String> {
+    let list = |value: &Value| value.as_array().into_iter().flatten().map(|it| text(it).to_owned()).collect::<Vec<_>>();
+    let mut rights = BTreeSet::new();
+    for rule in role["rules"].as_array().into_iter().flatten() {
+        let names = list(&rule["resourceNames"]).iter().map(|name| format!(" '{name}'")).collect::<String>();
+        for group in list(&rule["apiGroups"]) {
+            let group = if group.is_empty() { group } else { format!(".{group}") };
+            for resource in list(&rule["resources"]) {
+                rights.extend(list(&rule["verbs"]).iter().map(|verb| format!("{verb} {resource}{group}{names}")));
+            }
+        }
+    }
+    rights
+}
