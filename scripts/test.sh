@@ -39,8 +39,8 @@ example() {
 phase "the example's own tests" example
 # Without them, the tests of real workers are skipped and say so.
 pytorch() { scripts/torch.sh || echo "there is none for this machine"; }
-tensorflow() { scripts/tensorflow.sh || echo "there is none for this machine"; }
-jax() { scripts/jax.sh || echo "there is none for this machine"; }
+tensorflow() { scripts/framework.sh tensorflow || echo "there is none for this machine"; }
+jax() { scripts/framework.sh jax || echo "there is none for this machine"; }
 
 phase "PyTorch" pytorch
 phase "TensorFlow" tensorflow

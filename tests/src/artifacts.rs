@@ -55,12 +55,12 @@ pub fn plugin_or_guest(name: &str) -> Result<PathBuf> {
     plugin(name).or_else(|_| guest(name))
 }
 
-/// A Python that has JAX, if `scripts/jax.sh` got one.
+/// A Python that has JAX, if `scripts/framework.sh jax` got one.
 pub fn jax() -> Option<PathBuf> {
     Some(target().join("jax/python")).filter(|python| python.is_file())
 }
 
-/// A Python that has TensorFlow, if `scripts/tensorflow.sh` got one.
+/// A Python that has TensorFlow, if `scripts/framework.sh tensorflow` got one.
 pub fn tensorflow() -> Option<PathBuf> {
     Some(target().join("tensorflow/python")).filter(|python| python.is_file())
 }

@@ -25,7 +25,7 @@ pub fn register(suite: &mut Suite) {
 
 async fn real_jax_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -> Result<()> {
     let Some(python) = artifacts::jax() else {
-        eprintln!("skipped: there is no JAX in target/jax; scripts/jax.sh gets one");
+        eprintln!("skipped: there is no JAX in target/jax; scripts/framework.sh jax gets one");
         return Ok(());
     };
     start_running(env, json!({"framework": "jax", "workers": WORKERS, "port": free_port()?})).await?;

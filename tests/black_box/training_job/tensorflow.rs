@@ -68,7 +68,7 @@ async fn a_real_chief_hands_out_work_to_workers_with_a_parameter_server(env: &mu
 fn tensorflow() -> Option<PathBuf> {
     let python = artifacts::tensorflow();
     if python.is_none() {
-        eprintln!("skipped: there is no TensorFlow in target/tensorflow; scripts/tensorflow.sh gets one");
+        eprintln!("skipped: there is no TensorFlow in target/tensorflow; scripts/framework.sh tensorflow gets one");
     }
     python
 }
