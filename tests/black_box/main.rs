@@ -52,6 +52,7 @@ mod plan;
 mod plugin_accounts;
 mod plugin_objects;
 mod pruning;
+mod pytorch_job;
 mod quiet;
 mod reads;
 mod refused_writes;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
     registries::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
+    pytorch_job::register(&mut suite);
     mass_deletion::register(&mut suite);
     host_memory::register(&mut suite);
     hot_loops::register(&mut suite);

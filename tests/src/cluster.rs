@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 54] = [
+const KINDS: [(&str, &str, &str); 55] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -71,6 +71,7 @@ const KINDS: [(&str, &str, &str); 54] = [
     ("keda.sh/v1alpha1", "ScaledObject", "scaledobjects"),
     ("monitoring.coreos.com/v1", "PodMonitor", "podmonitors"),
     ("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),
+    ("kubeflow.org/v1", "PyTorchJob", "pytorchjobs"),
     ("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
     ("scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups"),
     ("kueue.x-k8s.io/v1beta1", "ClusterQueue", "clusterqueues"),

@@ -113,6 +113,16 @@ pub const COSCHEDULING_POD_GROUP: File = File {
     path: "config/crd/bases/scheduling.x-k8s.io_podgroups.yaml",
 };
 
+/// Kubeflow's PyTorchJob.
+pub const PYTORCH_JOB: File = File {
+    module: Module {
+        path: "github.com/kubeflow/training-operator",
+        version: "v1.8.1",
+        sum: "h1:mVvoBSCInbMBX0gGSn4+Ihj3ycwoLO1iEAw+0qPhQfc=",
+    },
+    path: "manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
+};
+
 /// All kinds of Kueue.
 pub const KUEUE_CRDS: [File; 11] = [
     of_kueue("config/components/crd/bases/kueue.x-k8s.io_admissionchecks.yaml"),

@@ -3,17 +3,18 @@
 
 use crate::api::{Phase, ReplicaType, RestartScope, TrainingJobStatus};
 use crate::backoff::{disruptions, restart_delay};
-use crate::children::config_maps::{self, ConfigMap};
+use crate::children::config_maps::ConfigMap;
 use crate::children::pod_group::{Admission, admission, pod_group};
 use crate::children::workload::{self, Quota, Workload};
-use crate::children::{mpi, pod::PodTemplate, service};
 use crate::decision::{CreationDelay, Decision, Restart, RestartReason, decide};
+use crate::desired_child::DesiredChild;
 use crate::finish::Finish;
 use crate::finished::expiration;
 use crate::incident::Charge;
-use crate::job::Job;
-use crate::job_response::{Children, DesiredChild, JobResponse};
+use crate::job::{Job, JobChildren};
+use crate::job_response::{Children, JobResponse};
 use crate::limits::{backoff_reset, deadline, start_deadline};
+use crate::observed::Observed;
 use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
 use crate::progress;
@@ -21,8 +22,7 @@ use crate::replica_statuses::{Observation, summary};
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
 use crate::time::Time;
-use pilothouse_pods::observed_pod::ObservedPod;
-use pilothouse_sdk::{Condition, Error, Kind, RefusedChild, Response};
+use pilothouse_sdk::{Condition, Error, Kind, Response};
 
 /// How often a running job is reconciled even if nothing changes, in seconds.
 const RESYNC_SECONDS: u32 = 30;
@@ -33,12 +33,8 @@ pub struct ActiveJob<'a> {
     pub job: &'a Job<'a>,
     /// The status as it was last written.
     pub old_status: &'a TrainingJobStatus,
-    /// Its observed Pods.
-    pub pods: &'a [ObservedPod],
-    /// Its observed ConfigMaps.
-    pub config_maps: &'a [ConfigMap],
-    /// Its children that could not be written.
-    pub refused: &'a [RefusedChild],
+    /// What exists of it.
+    pub observed: Observed<'a>,
     /// Its quota in Kueue.
     pub quota: Quota,
     /// The time of this call.
@@ -51,7 +47,7 @@ impl<'a> ActiveJob<'a> {
     /// # Errors
     /// A lookup fails.
     pub fn respond(&self) -> Result<Response, Error> {
-        let replicas = Replicas::observe(self.job, self.pods, self.old_status);
+        let replicas = Replicas::observe(self.job, self.observed.pods, self.old_status);
         let decision = decide(self.job, &replicas, self.old_status, self.now);
         if let (false, Quota::Lost(why)) = (matches!(decision, Decision::Finish(_)), &self.quota) {
             return self.give_quota_back(&replicas, why);
@@ -71,7 +67,7 @@ impl<'a> ActiveJob<'a> {
     fn unmet_precondition(&self, decision: &Decision) -> Result<Option<UnmetPrecondition>, Error> {
         // Pods exist only after the scheduler has admitted the PodGroup, which admits all its Pods. So from then on the job
         // does not wait for an admission again.
-        let has_pods = self.pods.iter().any(|pod| !pod.is_deleting());
+        let has_pods = self.observed.pods.iter().any(|pod| !pod.is_deleting());
         let starts = match decision {
             Decision::Finish(_) => false,
             Decision::Restart(restart) => restart.reason == RestartReason::SpecChanged,
@@ -88,7 +84,7 @@ impl<'a> ActiveJob<'a> {
     fn wait(&self, unmet: &UnmetPrecondition) -> Result<Response, Error> {
         let mut response = self.unsuspended_response();
         if unmet.blocks_only_pods {
-            let list = self.children_without_pods(&PodTemplate::of(self.job))?;
+            let list = self.children_without_pods(&*self.job.kind.children(self.job))?;
             response.children = Children::Exactly { list, removes_pods: false };
         }
         // What it waits for is not its own affair, and may take its time.
@@ -121,7 +117,7 @@ impl<'a> ActiveJob<'a> {
     /// Records which Pods go. The next call, at once, no longer returns them.
     fn restart(&self, replicas: &Replicas<'_>, restart: Restart) -> Response {
         let mut response = self.response_about(replicas);
-        let restarts_all = restart.pods.len() == self.pods.len();
+        let restarts_all = restart.pods.len() == self.observed.pods.len();
         let keeps_running = !restarts_all && is_running(self.job, replicas);
         let status = &mut response.status;
         status.phase = Some(if keeps_running { Phase::Running } else { Phase::Pending });
@@ -162,8 +158,8 @@ impl<'a> ActiveJob<'a> {
         let mut response = self.response_about(replicas);
         response.status.retiring_pods = replicas.still_existing(retiring);
         response.status.starting_since = None;
-        let mut list = self.children_without_pods(&PodTemplate::of(self.job))?;
-        if !self.pods.is_empty() {
+        let mut list = self.children_without_pods(&*self.job.kind.children(self.job))?;
+        if !self.observed.pods.is_empty() {
             list.push(DesiredChild::kept(Workload::API_VERSION, Workload::KIND, &workload::name(self.job)));
         }
         response.children = Children::Exactly { list, removes_pods: true };
@@ -244,7 +240,7 @@ impl<'a> ActiveJob<'a> {
             progress::deadline(self.job, status, status.progress.as_ref()).filter(|deadline| *deadline > self.now),
         ];
         let timeout = self.job.termination_timeout_seconds();
-        let deletions = self.pods.iter().filter_map(|pod| termination::next_look(pod, timeout, self.now));
+        let deletions = self.observed.pods.iter().filter_map(|pod| termination::next_look(pod, timeout, self.now));
         let next = limits.into_iter().flatten().map(|limit| limit.since(self.now)).chain(deletions).min();
         if let Some(seconds) = next {
             response.requeue_within(seconds);
@@ -254,7 +250,7 @@ impl<'a> ActiveJob<'a> {
     /// A response whose status says how the replicas are.
     fn response_about(&self, replicas: &Replicas<'_>) -> JobResponse<'a> {
         let mut response = self.unsuspended_response();
-        let observation = Observation { job: self.job, replicas, refused: self.refused, now: self.now };
+        let observation = Observation { job: self.job, replicas, refused: self.observed.refused, now: self.now };
         observation.update(&mut response.status);
         response.status.progress = progress::progress(self.job, replicas, self.old_status, self.now);
         response
@@ -269,8 +265,8 @@ impl<'a> ActiveJob<'a> {
 
     /// The Pods that stay, the Pods that are created now, and all other children.
     fn children(&self, replicas: &Replicas<'_>, delay: Option<CreationDelay>) -> Result<Children, Error> {
-        let template = PodTemplate::of(self.job);
-        let mut list = self.children_without_pods(&template)?;
+        let template = self.job.kind.children(self.job);
+        let mut list = self.children_without_pods(&*template)?;
         let mut staying = 0;
         // A launcher that starts before its workers can reach none of them, and its failure would cost a restart.
         let may_launch = replicas.workers().all(Replica::runs);
@@ -290,16 +286,13 @@ impl<'a> ActiveJob<'a> {
                 list.push(DesiredChild::created(pod));
             }
         }
-        let existing = self.pods.iter().filter(|pod| !pod.is_deleting()).count();
+        let existing = self.observed.pods.iter().filter(|pod| !pod.is_deleting()).count();
         Ok(Children::Exactly { list, removes_pods: existing > staying })
     }
 
-    fn children_without_pods(&self, template: &PodTemplate<'_, '_>) -> Result<Vec<DesiredChild>, Error> {
-        let mut list = vec![DesiredChild::applied(service::service(self.job))];
-        list.extend(config_maps::hyperparameters(self.job).map(DesiredChild::applied));
-        list.extend(template.config_map().map(DesiredChild::applied));
-        list.extend(mpi::hostfile(self.job).map(DesiredChild::applied));
-        list.extend(config_maps::snapshots(self.job, self.config_maps)?);
+    fn children_without_pods(&self, template: &dyn JobChildren) -> Result<Vec<DesiredChild>, Error> {
+        let existing: Vec<_> = self.observed.config_maps.iter().map(ConfigMap::name).collect();
+        let mut list = template.others(&existing)?;
         if !matches!(self.quota, Quota::NotInstalled | Quota::Lost(_)) {
             list.extend(workload::workload(self.job, template)?.map(DesiredChild::created));
         }

@@ -42,7 +42,7 @@ pub enum Treatment {
 }
 
 /// What becomes of the failure of a replica.
-pub fn treatment(job: &Job<'_>, pod: &ObservedPod) -> Treatment {
+pub fn treatment(job: &Job<'_>, replica_type: ReplicaType, pod: &ObservedPod) -> Treatment {
     let container = container(job);
     if let Some(rule) = job.failure_rules().iter().find(|rule| fits(rule, pod, container)) {
         return match rule.action {
@@ -54,7 +54,7 @@ pub fn treatment(job: &Job<'_>, pod: &ObservedPod) -> Treatment {
     if is_disrupted(pod) {
         return Treatment::Ignore;
     }
-    let is_retried = match job.restart_policy() {
+    let is_retried = match job.restart_policy(replica_type) {
         RestartPolicy::Always | RestartPolicy::OnFailure => true,
         RestartPolicy::Never => false,
         // A Pod without an exit code did not fail by itself.

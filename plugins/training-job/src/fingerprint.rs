@@ -2,7 +2,7 @@
 //! make other Pods of the same spec, and must not restart a job that has been training for days.
 
 use crate::api::TrainingJobSpec;
-use crate::restart_policy::pod_restart_policy;
+use crate::restart_policy::{pod_restart_policy, restart_policy};
 use pilothouse_pods::hash::{FNV_OFFSET_BASIS, fnv_1a};
 use pilothouse_pods::observed_pod::ObservedPod;
 
@@ -24,7 +24,8 @@ pub fn fingerprint(spec: &TrainingJobSpec) -> String {
     }
     // Cannot fail: a spec consists of plain values.
     let json = serde_json::to_string(&template).unwrap_or_default();
-    let hash = fnv_1a(fnv_1a(FNV_OFFSET_BASIS, json.as_bytes()), pod_restart_policy(spec).as_bytes());
+    let of_pods = pod_restart_policy(spec, restart_policy(spec));
+    let hash = fnv_1a(fnv_1a(FNV_OFFSET_BASIS, json.as_bytes()), of_pods.as_bytes());
     format!("{hash:016x}")
 }
 

@@ -2,8 +2,9 @@
 
 use crate::api::{CleanPodPolicy, TrainingJobStatus};
 use crate::children::config_maps::ConfigMap;
+use crate::desired_child::DesiredChild;
 use crate::job::Job;
-use crate::job_response::{Children, DesiredChild, JobResponse};
+use crate::job_response::{Children, JobResponse};
 use crate::time::Time;
 use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
 use pilothouse_sdk::Response;
@@ -58,10 +59,9 @@ fn remaining_children(
         CleanPodPolicy::All => false,
     };
     let (staying, going): (Vec<_>, Vec<_>) = pods.iter().filter(|pod| !pod.is_deleting()).partition(|pod| stays(pod));
-    let mut list: Vec<_> = staying.into_iter().map(|pod| DesiredChild::kept("v1", "Pod", pod.name())).collect();
-    if policy == CleanPodPolicy::None {
-        list.push(DesiredChild::kept("v1", "Service", job.name));
-    }
+    let mut list: Vec<_> = staying.iter().map(|pod| DesiredChild::kept("v1", "Pod", pod.name())).collect();
+    let services = job.kind.remaining_services(job, policy, &staying.iter().map(|pod| pod.name()).collect::<Vec<_>>());
+    list.extend(services.iter().map(|service| DesiredChild::kept("v1", "Service", service)));
     if policy != CleanPodPolicy::All {
         list.extend(config_maps.iter().map(|config_map| DesiredChild::kept("v1", "ConfigMap", config_map.name())));
     }

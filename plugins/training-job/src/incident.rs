@@ -71,7 +71,7 @@ fn failed<'g, 'r>(job: &Job<'_>, replicas: &'g Replicas<'r>) -> Vec<Failed<'g, '
     let failed = replicas.all.iter().filter(|replica| replica.state == ReplicaState::Failed);
     let judged = failed.filter_map(|replica| {
         let pod = replica.pod?;
-        Some((replica, treatment(job, pod), time_of_end(job, pod)))
+        Some((replica, treatment(job, replica.id.replica_type, pod), time_of_end(job, pod)))
     });
     judged.filter(|(replica, treatment, _)| *treatment != Treatment::FailJob || is_decisive(job, replica)).collect()
 }
@@ -111,8 +111,9 @@ impl Fall {
     fn in_place(job: &Job<'_>, replica: &Replica<'_>) -> Option<Self> {
         let pod = replica.pod.filter(|_| !matches!(replica.state, ReplicaState::Terminating | ReplicaState::Failed))?;
         let end = pod.last_end(container(job));
+        let restart_policy = job.pod_restart_policy(replica.id.replica_type);
         // A container that is to run always has not failed when it ended with success.
-        if job.pod_restart_policy() == "Never" || end.is_some_and(|end| end.exit_code == 0) {
+        if restart_policy == "Never" || end.is_some_and(|end| end.exit_code == 0) {
             return None;
         }
         let known = replica.last_status.filter(|last| last.pod_uid.as_deref() == Some(pod.uid()));

@@ -4,8 +4,11 @@ use crate::api::{
     CleanPodPolicy, Framework, HangAction, PodFailureRule, ReplicaType, RestartPolicy, RestartScope, Role, RunPolicy,
     SuccessPolicy, TrainingJob, TrainingJobSpec,
 };
-use crate::fingerprint::fingerprint;
-use crate::restart_policy::{pod_restart_policy, restart_policy, restart_scope};
+use crate::desired_child::DesiredChild;
+use crate::restart_policy::{pod_restart_policy, restart_scope};
+use pilothouse_sdk::Error;
+use serde_json::Value;
+use std::fmt::Debug;
 
 /// How many restarts a job may have if its spec does not say it: the default of `batch/v1` Jobs.
 const DEFAULT_BACKOFF_LIMIT: u32 = 6;
@@ -42,6 +45,49 @@ pub enum SuccessRule {
     Any,
 }
 
+/// A kind of object that is a training job: its names and labels, its Pods, and the children beside those. It makes and names; when
+/// something exists, and what happens next, is decided for all kinds alike.
+pub trait JobKind: Debug {
+    /// What replicas of a role are called in the names of their Pods.
+    fn role_name(&self, replica_type: ReplicaType) -> &'static str;
+
+    /// Which failures of a role are retried.
+    fn restart_policy(&self, spec: &TrainingJobSpec, replica_type: ReplicaType) -> RestartPolicy;
+
+    /// The fingerprint of what Pods are made from. Pods with another one are replaced.
+    fn fingerprint(&self, spec: &TrainingJobSpec) -> String;
+
+    /// Finds the first mistake in a job.
+    ///
+    /// # Errors
+    /// A sentence about it.
+    fn validate(&self, job: &Job<'_>) -> Result<(), String>;
+
+    /// The labels of children that belong to the job as a whole.
+    fn labels(&self, job: &Job<'_>) -> Value;
+
+    /// The compute resources of one replica.
+    fn resources(&self, job: &Job<'_>, replica_type: ReplicaType) -> Value;
+
+    /// The children of an active job.
+    fn children<'j>(&'j self, job: &'j Job<'j>) -> Box<dyn JobChildren + 'j>;
+
+    /// The names of the Services that stay when the job has ended, with the Pods of these names.
+    fn remaining_services(&self, job: &Job<'_>, policy: CleanPodPolicy, pods: &[&str]) -> Vec<String>;
+}
+
+/// The children of an active job.
+pub trait JobChildren {
+    /// The Pod of one replica.
+    fn pod(&self, replica: ReplicaId) -> Value;
+
+    /// All others, but for what schedulers and queues need. `config_maps` are the names of those that exist.
+    ///
+    /// # Errors
+    /// A lookup fails.
+    fn others(&self, config_maps: &[&str]) -> Result<Vec<DesiredChild>, Error>;
+}
+
 /// A job: its name, and its spec with defaults.
 #[derive(Debug)]
 pub struct Job<'o> {
@@ -55,13 +101,15 @@ pub struct Job<'o> {
     pub priority_class: Option<&'o str>,
     /// What the user asks for.
     pub spec: &'o TrainingJobSpec,
+    /// The kind of its object.
+    pub kind: &'o dyn JobKind,
     /// Fingerprint of the part of the spec that its Pods are made from. Pods with another fingerprint must be replaced.
     pub fingerprint: String,
 }
 
 impl<'o> Job<'o> {
-    /// The job of an object.
-    pub fn of(object: &'o TrainingJob) -> Self {
+    /// The job of an object. An object of another kind than `TrainingJob` is first made one.
+    pub fn of(object: &'o TrainingJob, kind: &'o dyn JobKind) -> Self {
         let spec = &object.spec;
         let label = |name: &str| object.metadata.labels.get(name).map(String::as_str).filter(|value| !value.is_empty());
         Self {
@@ -70,7 +118,8 @@ impl<'o> Job<'o> {
             queue: label(QUEUE),
             priority_class: label(PRIORITY_CLASS),
             spec,
-            fingerprint: fingerprint(spec),
+            kind,
+            fingerprint: kind.fingerprint(spec),
         }
     }
 
@@ -128,7 +177,7 @@ impl<'o> Job<'o> {
 
     /// The name of a replica's Pod, which is also its host name.
     pub fn pod_name(&self, replica: ReplicaId) -> String {
-        format!("{}-{}-{}", self.name, replica.replica_type.as_str(), replica.index)
+        format!("{}-{}-{}", self.name, self.kind.role_name(replica.replica_type), replica.index)
     }
 
     /// The name by which other replicas reach one.
@@ -156,9 +205,9 @@ impl<'o> Job<'o> {
         self.run_policy(|policy| policy.suspend).unwrap_or_default()
     }
 
-    /// Which failures are retried.
-    pub fn restart_policy(&self) -> RestartPolicy {
-        restart_policy(self.spec)
+    /// Which failures of a role are retried.
+    pub fn restart_policy(&self, replica_type: ReplicaType) -> RestartPolicy {
+        self.kind.restart_policy(self.spec, replica_type)
     }
 
     /// Whether a retry restarts the failed worker or the whole job.
@@ -166,9 +215,9 @@ impl<'o> Job<'o> {
         restart_scope(self.spec)
     }
 
-    /// `spec.restartPolicy` of the Pods.
-    pub fn pod_restart_policy(&self) -> &'static str {
-        pod_restart_policy(self.spec)
+    /// `spec.restartPolicy` of the Pods of a role.
+    pub fn pod_restart_policy(&self, replica_type: ReplicaType) -> &'static str {
+        pod_restart_policy(self.spec, self.restart_policy(replica_type))
     }
 
     /// How many restarts the job may have before it fails.
@@ -238,6 +287,7 @@ impl<'o> Job<'o> {
                 SuccessRule::Chief
             }
             (Some(SuccessPolicy::AllWorkers), _) => SuccessRule::All,
+            (None, Framework::Pytorch) if self.count(ReplicaType::Chief) > 0 => SuccessRule::Chief,
             (None, Framework::Pytorch) if self.spec.elastic.is_some() => SuccessRule::Any,
             (None, Framework::Pytorch | Framework::Jax) => SuccessRule::All,
         }

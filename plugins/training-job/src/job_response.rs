@@ -8,37 +8,12 @@
 use crate::api::{Phase, TrainingJobStatus};
 use crate::children::labels::worker_selector;
 use crate::conditions::Conditions;
+use crate::desired_child::DesiredChild;
 use crate::job::Job;
 use crate::progress::HANG;
 use crate::replica_statuses::summary;
 use crate::transition::StatusTransition;
-use pilothouse_sdk::{Condition, ConditionStatus, Handling, Options, Response};
-use serde_json::{Value, json};
-
-/// A child that is to exist, and what the host does with it.
-#[derive(Debug)]
-pub struct DesiredChild {
-    object: Value,
-    handling: Handling,
-}
-
-impl DesiredChild {
-    /// It is created, and repaired when it differs.
-    pub fn applied(object: Value) -> Self {
-        Self { object, handling: Handling::Apply }
-    }
-
-    /// It is created and then left as it is: a Pod cannot change, nor can the copy of a ConfigMap.
-    pub fn created(object: Value) -> Self {
-        Self { object, handling: Handling::Create }
-    }
-
-    /// It exists and stays as it is, whatever this version of the plugin would make of the spec.
-    pub fn kept(api_version: &str, kind: &str, name: &str) -> Self {
-        let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
-        Self { object, handling: Handling::Keep }
-    }
-}
+use pilothouse_sdk::{Condition, ConditionStatus, Options, Response};
 
 /// The children of a response.
 #[derive(Debug, Default)]

@@ -13,6 +13,9 @@
 //!    status.
 //!
 //! `finalize.rs` answers instead while the job is being deleted.
+//!
+//! `training_job_kind.rs` is what differs for another kind of object that is a training job, such as `PyTorchJob`: the plugin `pytorch-job`
+//! builds upon this crate without its exports.
 
 mod active;
 pub mod api;
@@ -22,6 +25,7 @@ mod conditions;
 #[cfg(feature = "crd")]
 pub mod crd;
 mod decision;
+mod desired_child;
 mod failure;
 mod finalize;
 mod fingerprint;
@@ -31,6 +35,7 @@ mod incident;
 mod job;
 mod job_response;
 mod limits;
+mod observed;
 mod outcome;
 mod preconditions;
 mod progress;
@@ -41,14 +46,23 @@ mod restart_policy;
 mod suspended;
 mod termination;
 mod time;
+mod training_job_kind;
 mod transition;
 mod validate;
 mod validation_error;
 
 pub use api::TrainingJob;
+pub use children::config_maps::ConfigMap;
+pub use children::pod::add_to_pod_group;
+pub use desired_child::DesiredChild;
 pub use finalize::finalize;
-pub use reconcile::reconcile;
+pub use fingerprint::ANNOTATION;
+pub use job::{Job, JobChildren, JobKind, ReplicaId};
+pub use observed::Observed;
+pub use reconcile::{reconcile, reconcile_job};
+pub use time::Time;
 
+#[cfg(feature = "plugin")]
 pilothouse_sdk::plugin! {
     name: "training-job",
     reconciles: "ml.example.com/v1alpha1" "TrainingJob",

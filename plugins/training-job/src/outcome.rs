@@ -12,14 +12,14 @@ pub fn success(job: &Job<'_>, replicas: &Replicas<'_>) -> Option<String> {
     match job.success_rule() {
         SuccessRule::Chief => {
             let chief = replicas.get(job.chief()).filter(|chief| has_succeeded(chief))?;
-            Some(format!("{} {} has succeeded", chief.id.replica_type.as_str(), chief.id.index))
+            Some(format!("{} {} has succeeded", job.kind.role_name(chief.id.replica_type), chief.id.index))
         }
         SuccessRule::All => {
             trainers().all(has_succeeded).then(|| format!("{} workers have succeeded", trainers().count()))
         }
         SuccessRule::Any => {
             let first = trainers().find(|worker| has_succeeded(worker))?;
-            Some(format!("{} {} has succeeded", first.id.replica_type.as_str(), first.id.index))
+            Some(format!("{} {} has succeeded", job.kind.role_name(first.id.replica_type), first.id.index))
         }
     }
 }
@@ -38,7 +38,8 @@ pub fn is_running(job: &Job<'_>, replicas: &Replicas<'_>) -> bool {
 pub fn runs_fully(job: &Job<'_>, replicas: &Replicas<'_>) -> bool {
     let is_running_or_done = |replica: &&Replica<'_>| replica.runs() || replica.state == ReplicaState::Succeeded;
     let has_failed_for_good = |replica: &Replica<'_>| {
-        let is_final = replica.pod.is_some_and(|pod| treatment(job, pod) == Treatment::FailJob);
+        let is_final =
+            replica.pod.is_some_and(|pod| treatment(job, replica.id.replica_type, pod) == Treatment::FailJob);
         replica.state == ReplicaState::Failed && is_final && !is_decisive(job, replica)
     };
     let is_needed = |replica: &&Replica<'_>| !has_failed_for_good(replica);

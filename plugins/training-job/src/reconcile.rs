@@ -6,9 +6,9 @@ use crate::children::workload;
 use crate::conditions::Conditions;
 use crate::job::Job;
 use crate::job_response::JobResponse;
+use crate::observed::Observed;
 use crate::time::Time;
-use crate::validate::validate;
-use crate::validation_error::ValidationError;
+use crate::training_job_kind::TrainingJobKind;
 use crate::{finished, suspended};
 use pilothouse_sdk::{Error, Request, Response};
 
@@ -17,30 +17,37 @@ use pilothouse_sdk::{Error, Request, Response};
 /// # Errors
 /// A child cannot be read, or a lookup fails.
 pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
-    let job = Job::of(&request.object);
     let empty = TrainingJobStatus::default();
     let old_status = request.object.status.as_ref().unwrap_or(&empty);
-    let (pods, config_maps) = (request.children()?, request.children()?);
+    let observed =
+        Observed { pods: &request.children()?, config_maps: &request.children()?, refused: request.refused() };
+    reconcile_job(&Job::of(&request.object, &TrainingJobKind), old_status, observed)
+}
+
+/// The desired children, the status and the conditions of a job of any kind.
+///
+/// # Errors
+/// A lookup fails.
+pub fn reconcile_job(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed<'_>) -> Result<Response, Error> {
     // A finished job stays finished, also where its spec is made invalid or suspended later.
     if old_status.is_finished() {
-        return Ok(finished::respond(&job, old_status, &pods, &config_maps));
+        return Ok(finished::respond(job, old_status, observed.pods, observed.config_maps));
     }
-    if let Err(error) = validate(&job) {
-        return Ok(refuse(&job, old_status, &error));
+    if let Err(error) = job.kind.validate(job) {
+        return Ok(refuse(job, old_status, &error));
     }
     if job.is_suspended() {
-        return suspended::respond(&job, old_status);
+        return suspended::respond(job, old_status);
     }
     let now = Time::now()?;
-    let refused = request.refused();
-    let quota = workload::quota(&job)?;
-    ActiveJob { job: &job, old_status, pods: &pods, config_maps: &config_maps, refused, quota, now }.respond()
+    let quota = workload::quota(job)?;
+    ActiveJob { job, old_status, observed, quota, now }.respond()
 }
 
 /// The response for an invalid spec. Pods that run are left alone until the spec is corrected.
-fn refuse(job: &Job<'_>, old_status: &TrainingJobStatus, error: &ValidationError) -> Response {
+fn refuse(job: &Job<'_>, old_status: &TrainingJobStatus, error: &str) -> Response {
     let status = JobResponse::new(job, old_status).status;
-    let response = Response::invalid(error.to_string()).status(status);
+    let response = Response::invalid(error).status(status);
     // Not the conditions of `JobResponse::new`: a job that was never valid does not get the condition `Created`.
     Conditions::from_status(old_status).into_iter().fold(response, Response::condition)
 }

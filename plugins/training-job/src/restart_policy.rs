@@ -27,11 +27,11 @@ pub fn restart_scope(spec: &TrainingJobSpec) -> RestartScope {
 ///
 /// The plugin sees no failure that the kubelet repairs within a Pod. So the kubelet restarts containers only where one
 /// worker may restart without the others, and where no rule has to judge the failure first.
-pub fn pod_restart_policy(spec: &TrainingJobSpec) -> &'static str {
+pub fn pod_restart_policy(spec: &TrainingJobSpec, restart_policy: RestartPolicy) -> &'static str {
     let run_policy = spec.run_policy.as_ref();
     let has_rules =
         run_policy.and_then(|policy| policy.pod_failure_policy.as_ref()).is_some_and(|it| !it.rules.is_empty());
-    match (restart_policy(spec), restart_scope(spec)) {
+    match (restart_policy, restart_scope(spec)) {
         _ if has_rules => "Never",
         (RestartPolicy::Always, RestartScope::Worker) => "Always",
         (RestartPolicy::OnFailure, RestartScope::Worker) => "OnFailure",

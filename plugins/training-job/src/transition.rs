@@ -85,7 +85,8 @@ impl StatusTransition<'_> {
         let workers = created(&self.new.worker_statuses);
         let of_others = self.new.other_statuses().cloned().collect::<Vec<_>>();
         let others = created(&of_others);
-        let all_workers = self.has_just_started() || workers.len() == self.new.worker_statuses.len();
+        let has_workers = !self.new.worker_statuses.is_empty();
+        let all_workers = has_workers && (self.has_just_started() || workers.len() == self.new.worker_statuses.len());
         let mut events = Vec::new();
         if all_workers {
             let message = format!("Created {} worker pods", self.job.spec.workers);

@@ -2,8 +2,8 @@
 //! are taken when the job starts, so that later edits do not affect it. It never changes a ConfigMap of the user.
 
 use super::labels;
+use crate::desired_child::DesiredChild;
 use crate::job::Job;
-use crate::job_response::DesiredChild;
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -100,11 +100,11 @@ pub fn references<'j>(job: &Job<'j>) -> Vec<Reference<'j>> {
 ///
 /// # Errors
 /// A lookup fails.
-pub fn snapshots(job: &Job<'_>, observed: &[ConfigMap]) -> Result<Vec<DesiredChild>, Error> {
+pub fn snapshots(job: &Job<'_>, existing: &[&str]) -> Result<Vec<DesiredChild>, Error> {
     let mut snapshots = Vec::new();
     for Reference { name, .. } in references(job) {
         let snapshot_name = snapshot_name(job, name);
-        if observed.iter().any(|config_map| config_map.name() == snapshot_name) {
+        if existing.contains(&snapshot_name.as_str()) {
             snapshots.push(DesiredChild::kept("v1", "ConfigMap", &snapshot_name));
         } else if let Some(source) = lookup::get::<ConfigMap>(None, name)? {
             snapshots.push(DesiredChild::created(snapshot(job, &snapshot_name, &source)));

@@ -34,6 +34,11 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
         Self { job, environment, volumes }
     }
 
+    /// The job.
+    pub fn job(&self) -> &'j Job<'o> {
+        self.job
+    }
+
     /// The ConfigMap that the environment of the Pods refers to, if it needs one.
     pub fn config_map(&self) -> Option<Value> {
         self.environment.config_map(self.job)
@@ -53,7 +58,7 @@ impl<'j, 'o> PodTemplate<'j, 'o> {
             "spec": {
                 "hostname": name,
                 "subdomain": job.name,
-                "restartPolicy": job.pod_restart_policy(),
+                "restartPolicy": job.pod_restart_policy(replica.replica_type),
                 "enableServiceLinks": false,
                 "automountServiceAccountToken": job.spec.service_account_name.is_some(),
                 "securityContext": security::of_pod(job.spec.security_context.as_ref()),
@@ -203,7 +208,7 @@ fn capabilities(given: Option<&SecurityContext>) -> Capabilities {
 }
 
 /// Makes a Pod part of the PodGroup of its job.
-fn add_to_pod_group(job: &Job<'_>, pod: &mut Value) {
+pub fn add_to_pod_group(job: &Job<'_>, pod: &mut Value) {
     let Some(gang) = &job.spec.gang_scheduling else { return };
     let default_name = match gang.scheduler {
         GangScheduler::Volcano => "volcano",

@@ -1,7 +1,7 @@
 //! The PodGroup of a job: the Pods that a gang scheduler starts together. It is of one scheduler's kind, and only returned
 //! where that kind is installed.
 
-use super::{labels, pod, quantity::multiply};
+use super::quantity::multiply;
 use crate::api::{GangScheduler, GangScheduling, ReplicaType};
 use crate::job::Job;
 use pilothouse_sdk::{Error, Kind, lookup};
@@ -96,7 +96,7 @@ pub fn pod_group(job: &Job<'_>) -> Option<Value> {
             SchedulerPluginsPodGroup::API_VERSION
         }
     };
-    let metadata = json!({ "name": job.name, "labels": labels::of_job(job) });
+    let metadata = json!({ "name": job.name, "labels": job.kind.labels(job) });
     Some(json!({ "apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec }))
 }
 
@@ -150,7 +150,7 @@ fn min_resources(job: &Job<'_>, replicas: u32) -> Map<String, Value> {
 
 /// The requests of one replica, with its limits for resources without a request, as the API server fills them in.
 fn effective_requests(job: &Job<'_>, replica_type: ReplicaType) -> Map<String, Value> {
-    let resources = pod::resources(job, replica_type);
+    let resources = job.kind.resources(job, replica_type);
     let quantities = |field| resources.get(field).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut requests = quantities("limits");
     requests.extend(quantities("requests"));

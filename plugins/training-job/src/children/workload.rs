@@ -1,10 +1,9 @@
 //! The Workload by which a job with a queue asks Kueue for its quota: what the Pods of each role need together, and how many there are. It
 //! never says which job comes first, and never how many may run: Kueue does. Why a Workload and no group of Pods: decision 20.
 
-use super::pod::PodTemplate;
 use super::{labels, pod};
 use crate::api::ReplicaType;
-use crate::job::{Job, ReplicaId};
+use crate::job::{Job, JobChildren, ReplicaId};
 use pilothouse_pods::hash::{FNV_OFFSET_BASIS, fnv_1a};
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
@@ -167,7 +166,7 @@ pub fn name(job: &Job<'_>) -> String {
 ///
 /// # Errors
 /// A lookup fails.
-pub fn workload(job: &Job<'_>, template: &PodTemplate<'_, '_>) -> Result<Option<Value>, Error> {
+pub fn workload(job: &Job<'_>, template: &dyn JobChildren) -> Result<Option<Value>, Error> {
     let (Some(queue), Some(priority)) = (job.queue, priority(job)?) else { return Ok(None) };
     let mut spec = json!({ "queueName": queue, "podSets": pod_sets(job, template), "priority": priority });
     if let Some(class) = job.priority_class {
@@ -184,7 +183,7 @@ pub fn workload(job: &Job<'_>, template: &PodTemplate<'_, '_>) -> Result<Option<
 }
 
 /// The Pods of each role. Kueue counts the requests of their containers, and looks at where they may run.
-fn pod_sets(job: &Job<'_>, template: &PodTemplate<'_, '_>) -> Vec<Value> {
+fn pod_sets(job: &Job<'_>, template: &dyn JobChildren) -> Vec<Value> {
     let roles = ReplicaType::ALL.into_iter().map(|replica_type| (replica_type, job.count(replica_type)));
     let pod_set = |(replica_type, count): (ReplicaType, u32)| {
         let mut spec = template.pod(ReplicaId { replica_type, index: 0 })["spec"].take();

@@ -1,0 +1,31 @@
+//! One child of a response. It does not say whether it should exist.
+
+use pilothouse_sdk::Handling;
+use serde_json::{Value, json};
+
+/// A child that is to exist, and what the host does with it.
+#[derive(Debug)]
+pub struct DesiredChild {
+    /// The object.
+    pub object: Value,
+    /// What the host does with it.
+    pub handling: Handling,
+}
+
+impl DesiredChild {
+    /// It is created, and repaired when it differs.
+    pub fn applied(object: Value) -> Self {
+        Self { object, handling: Handling::Apply }
+    }
+
+    /// It is created and then left as it is: a Pod cannot change, nor can the copy of a ConfigMap.
+    pub fn created(object: Value) -> Self {
+        Self { object, handling: Handling::Create }
+    }
+
+    /// It exists and stays as it is, whatever this version of the plugin would make of the spec.
+    pub fn kept(api_version: &str, kind: &str, name: &str) -> Self {
+        let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
+        Self { object, handling: Handling::Keep }
+    }
+}
