@@ -42,7 +42,7 @@ trap 'rm -rf "$folder"' EXIT
 say "building a host that counts"
 # Build scripts and macros count, too; nobody wants to know.
 export LLVM_PROFILE_FILE=/dev/null
-cargo build --locked -p pilothouse-tests --bin train
+cargo build --locked --workspace --bin train
 RUSTFLAGS=-Cprofile-generate cargo build --locked --release -p pilothouse --target-dir "$target/counting"
 
 # Once for nothing, for the plugins to be compiled: that is seldom, and would count for more than all the rest.

@@ -8,8 +8,8 @@ use super::modules::Imports;
 /// The stages, first to last. Each is a file or a folder.
 const STAGES: [&str; 7] = ["trigger", "observe", "call", "check", "plan", "apply", "report"];
 
-/// The files that combine the stages and may import all of them. No stage imports them.
-const TOGETHER: [&str; 3] = ["mod.rs", "round.rs", "rounds.rs"];
+/// What combines the stages and may import all of them. No stage imports it. Each is a file or a folder.
+const TOGETHER: [&str; 2] = ["mod", "rounds"];
 
 /// The role of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,10 +27,10 @@ impl Part {
         let Some(inside) = file.strip_prefix("pipeline/") else {
             return Self::Helper;
         };
-        if TOGETHER.contains(&inside) {
+        let name = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
+        if TOGETHER.contains(&name) {
             return Self::Together;
         }
-        let name = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
         STAGES.iter().position(|stage| *stage == name).map_or(Self::Helper, Self::Stage)
     }
 

@@ -1,4 +1,4 @@
-//! One reconcile: observe, call, check, plan, apply, report. Start reading in `rounds.rs`, whose function `round` lists the stages.
+//! One reconcile: observe, call, check, plan, apply, report. Start reading in `rounds/mod.rs`, whose function `stages` lists them.
 //!
 //! # Flow
 //!
@@ -10,7 +10,7 @@
 //! - `check` and `plan` are pure: they take no client, so `pilothouse render` runs the same code without a cluster.
 //! - A reconcile never fails as a whole. Errors of the plugin, of the API server and panics all become a report and an action.
 //! - State between reconciles is in `state` only. The stages get references to the parts that they need; only this file and
-//!   `rounds.rs` know the whole.
+//!   `rounds` know the whole.
 //!
 //! # Caveats
 //!
