@@ -1,8 +1,9 @@
 //! The host being measured: a process of its own, with what it costs and counts.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -16,6 +17,8 @@ use pilothouse_tests::{
     wait::{Look, eventually},
 };
 
+use crate::variant::{Build, Program, Variant};
+
 /// How long a phase may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -27,15 +30,41 @@ pub struct Host {
 
 impl Host {
     /// Starts a variant, for the namespace that has its name.
-    pub fn start(variant: &str, kubeconfig: &Path, cache: &Path) -> Result<Self> {
+    pub async fn start(variant: &Variant, kubeconfig: &Path, cache: &Path) -> Result<Self> {
+        match &variant.program {
+            Program::LoadHost => Self::start_load_host(variant.name, kubeconfig, cache),
+            Program::Build(build) => Self::start_build(build, variant.name, kubeconfig, cache).await,
+        }
+    }
+
+    fn start_load_host(name: &str, kubeconfig: &Path, cache: &Path) -> Result<Self> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_load-host"));
-        command.arg(variant).arg(kubeconfig).arg(variant).arg(artifacts::plugin("app-service")?).arg(cache);
+        command.arg(name).arg(kubeconfig).arg(name).arg(artifacts::plugin("app-service")?).arg(cache);
         let mut process = Process::start(command.stdout(Stdio::piped()))?;
         let mut line = String::new();
         BufReader::new(process.output().context("no output")?).read_line(&mut line)?;
         let metrics =
             line.trim().parse().with_context(|| format!("the host does not tell its address but '{line}'"))?;
         Ok(Self { process, metrics })
+    }
+
+    async fn start_build(build: &Build, name: &str, kubeconfig: &Path, cache: &Path) -> Result<Self> {
+        let plugins = cache.join("plugins");
+        fs::create_dir_all(&plugins)?;
+        fs::copy(&build.plugin, plugins.join("app-service.wasm"))?;
+        // A build tells its address in its log only, which costs it time. So it is told a port that was free just now.
+        let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let mut command = Command::new(&build.host);
+        command.args(["run", "--health-address", "127.0.0.1:0", "--log-level", "warn"]);
+        command.arg("--metrics-address").arg(metrics.to_string()).arg("--kubeconfig").arg(kubeconfig);
+        command.args(["--watch-namespace", name, "--host-namespace", name]);
+        command.arg("--plugins").arg(plugins).arg("--cache-dir").arg(cache.join("cache"));
+        let host = Self { process: Process::start(&mut command)?, metrics };
+        eventually(PATIENCE, "the host to be there", async || {
+            Ok(host.counts().await.map_or_else(|error| Look::NotYet(error.to_string()), |_| Look::Found(())))
+        })
+        .await?;
+        Ok(host)
     }
 
     /// Ends it with SIGTERM.

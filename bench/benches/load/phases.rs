@@ -20,7 +20,7 @@ use pilothouse_tests::{
 };
 use serde_json::json;
 
-use crate::host::Host;
+use crate::{host::Host, variant::Variant};
 
 /// Starts of which the median is taken.
 const STARTS: usize = 5;
@@ -44,15 +44,15 @@ pub struct Plan {
 
 /// Runs all phases on one control plane, for each variant in a namespace of its own. Several variants run at the same time,
 /// in step wherever the API server must be at rest.
-pub async fn run(variants: &[&'static str], plan: &Plan) -> Result<Vec<Vec<Measured>>> {
+pub async fn run(variants: &[&Variant], plan: &Plan) -> Result<Vec<Vec<Measured>>> {
     let folder = tempfile::tempdir()?;
     let plane = api_server(folder.path().join("control-plane")).await?;
     let client = plane.client().await?;
     let (server, kubeconfig) = (plane.pid(Part::ApiServer).await?, plane.kubeconfig_path());
     let benches = variants.iter().map(async |variant| {
-        create_namespace(&client, variant).await?;
-        let web = AppServices::new(&client, variant)?;
-        let cache = folder.path().join(variant);
+        create_namespace(&client, variant.name).await?;
+        let web = AppServices::new(&client, variant.name)?;
+        let cache = folder.path().join(variant.name);
         Bench { variant, plan, web, server, kubeconfig: &kubeconfig, cache: &cache }.phases().await
     });
     let measured = try_join_all(benches).await;
@@ -61,7 +61,7 @@ pub async fn run(variants: &[&'static str], plan: &Plan) -> Result<Vec<Vec<Measu
 }
 
 struct Bench<'a> {
-    variant: &'a str,
+    variant: &'a Variant,
     plan: &'a Plan,
     web: AppServices,
     server: u32,
@@ -96,13 +96,13 @@ impl Bench<'_> {
         Ok(measured)
     }
 
-    fn start(&self) -> Result<Host> {
-        Host::start(self.variant, self.kubeconfig, self.cache)
+    async fn start(&self) -> Result<Host> {
+        Host::start(self.variant, self.kubeconfig, self.cache).await
     }
 
     /// Compiles the plugin into the cache, which is no part of what is measured.
     async fn warm_up(&self) -> Result<()> {
-        let host = self.start()?;
+        let host = self.start().await?;
         host.counts().await?;
         host.stop()
     }
@@ -126,7 +126,7 @@ impl Bench<'_> {
             let name = format!("first-{number}");
             self.web.create_one(&name).await?;
             let started = Instant::now();
-            let host = self.start()?;
+            let host = self.start().await?;
             let done = follower.until(&name, |object| object["status"]["observedGeneration"] == 1).await;
             times.push(done.saturating_duration_since(started).as_secs_f64() * 1_000.0);
             host.stop()?;
@@ -153,7 +153,7 @@ impl Bench<'_> {
         self.until_server_rests().await?;
         let before = cpu(self.server)?;
         let started = Instant::now();
-        let host = self.start()?;
+        let host = self.start().await?;
         let mark = Mark { at: started, host: 0.0, server: before };
         host.until_writes(3.0 * objects as f64).await?;
         let took = mark.at.elapsed().as_secs_f64();
@@ -172,7 +172,7 @@ impl Bench<'_> {
 
     async fn restart(&self, measured: &mut Vec<Measured>) -> Result<Host> {
         self.until_server_rests().await?;
-        let host = self.start()?;
+        let host = self.start().await?;
         host.until_reconciles(self.plan.objects as f64).await?;
         measured.extend([
             ("restart: host CPU, s", host.cpu()?),
