@@ -53,6 +53,9 @@ pub enum ConfigError {
     },
 }
 
+/// Why a schema is none, with the place.
+struct InvalidSchema(String);
+
 impl ConfigSchema {
     /// Why it cannot be a plugin's schema; none if it can.
     pub fn fault(&self) -> Option<String> {
@@ -67,7 +70,7 @@ impl ConfigSchema {
         if patterns > MOST_PATTERNS {
             return Some(format!("it has {patterns} regular expressions; at most {MOST_PATTERNS} are allowed"));
         }
-        self.validator().err()
+        self.validator().err().map(|InvalidSchema(why)| why)
     }
 
     /// Judges a configuration, JSON text. Where there is none, the text `null`, an empty object stands for it: whoever needs nothing
@@ -80,7 +83,7 @@ impl ConfigSchema {
         let config: Value = serde_json::from_str(config).map_err(unreadable)?;
         let is_missing = config.is_null();
         let config = if is_missing { Value::Object(serde_json::Map::new()) } else { config };
-        let validator = self.validator().map_err(ConfigError::Unreadable)?;
+        let validator = self.validator().map_err(|InvalidSchema(why)| ConfigError::Unreadable(why))?;
         let Err(error) = validator.validate(&config) else { return Ok(()) };
         let words = shortened(error.masked().to_string());
         if is_missing {
@@ -91,7 +94,7 @@ impl ConfigSchema {
         Err(ConfigError::Mismatch { path, words })
     }
 
-    fn validator(&self) -> Result<Validator, String> {
+    fn validator(&self) -> Result<Validator, InvalidSchema> {
         jsonschema::options()
             .with_draft(Draft::Draft202012)
             // Matches in a time that grows with the text only, without look-around and back-references.
@@ -100,7 +103,7 @@ impl ConfigSchema {
             .build(&self.0)
             .map_err(|error| {
                 let path = error.instance_path().to_string();
-                shortened(format!("at '{path}': {}", error.masked()))
+                InvalidSchema(shortened(format!("at '{path}': {}", error.masked())))
             })
     }
 }

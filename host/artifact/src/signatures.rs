@@ -16,6 +16,11 @@ pub struct Evidence {
     pub(crate) payload: Option<Vec<u8>>,
 }
 
+/// Why a bundle cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unreadable(pub(crate) String);
+
 impl Evidence {
     /// A Sigstore bundle as JSON, as `cosign sign-blob --bundle` writes it.
     pub fn bundle(json: Vec<u8>) -> Self {
@@ -31,10 +36,10 @@ impl Evidence {
     /// The bundle.
     ///
     /// # Errors
-    /// Why it cannot be read.
-    pub(crate) fn read(&self) -> Result<Bundle, String> {
-        let json = std::str::from_utf8(&self.json).map_err(|error| error.to_string())?;
-        Bundle::from_json(json).map_err(|error| error.to_string())
+    /// [`Unreadable`].
+    pub(crate) fn read(&self) -> Result<Bundle, Unreadable> {
+        let json = std::str::from_utf8(&self.json).map_err(|error| Unreadable(error.to_string()))?;
+        Bundle::from_json(json).map_err(|error| Unreadable(error.to_string()))
     }
 }
 

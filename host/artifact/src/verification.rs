@@ -9,7 +9,7 @@ use sigstore_verify::{
     types::{Bundle, DerPublicKey, DsseEnvelope, Sha256Hash, SignatureContent, Statement},
 };
 
-use crate::signatures::{Evidence, sha256};
+use crate::signatures::{Evidence, Unreadable, sha256};
 
 /// The predicate of the statement that `cosign sign` signs. Other statements about an artifact, such as where it was built, are not
 /// signatures of it: they may say that it is bad.
@@ -64,6 +64,41 @@ pub enum PolicyError {
     Nobody,
 }
 
+/// Why a signature does not count.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCounted {
+    /// It is no bundle.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// It was found to be wrong.
+    #[error("{0}")]
+    Wrong(String),
+    /// It is of a kind of bundle that came later.
+    #[error("it is a kind of bundle that nobody knows yet")]
+    UnknownKind,
+    /// What it signs is of a type that is no statement.
+    #[error("it is of type {0}, which is no statement")]
+    NoStatement(String),
+    /// It says something, but does not sign.
+    #[error("it is a statement of type {0}, not a signature")]
+    OtherStatement(String),
+    /// It is about another artifact.
+    #[error("it is about something else")]
+    OtherArtifact,
+    /// Only identities are named.
+    #[error("it is of a key, and none is named")]
+    NoKeyNamed,
+    /// Only keys are named.
+    #[error("it is of an identity, and none is named")]
+    NoIdentityNamed,
+    /// Its certificate has no identity.
+    #[error("its certificate names nobody")]
+    Nobody,
+    /// Somebody else signed.
+    #[error("it is of {0}, who is not named")]
+    NotNamed(String),
+}
+
 /// Why an artifact does not count as signed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotVerified {
@@ -74,8 +109,12 @@ pub enum NotVerified {
     #[error("it has no signature")]
     Unsigned,
     /// None of them counts. Each with its reason.
-    #[error("none of its {} signatures counts: {}", .0.len(), .0.join("; "))]
-    NoneCounts(Vec<String>),
+    #[error("none of its {} signatures counts: {}", .0.len(), in_words(.0))]
+    NoneCounts(Vec<NotCounted>),
+}
+
+fn in_words(reasons: &[NotCounted]) -> String {
+    reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Verification {
@@ -128,8 +167,8 @@ impl Verification {
         Err(NotVerified::NoneCounts(reasons))
     }
 
-    fn judge(&self, artifact: Sha256Hash, evidence: &Evidence) -> Result<String, String> {
-        let bundle = evidence.read().map_err(|error| format!("it cannot be read: {error}"))?;
+    fn judge(&self, artifact: Sha256Hash, evidence: &Evidence) -> Result<String, NotCounted> {
+        let bundle = evidence.read().map_err(|Unreadable(why)| NotCounted::Unreadable(why))?;
         let signed = match &evidence.payload {
             None => {
                 is_signature(&bundle)?;
@@ -146,8 +185,8 @@ impl Verification {
         }
     }
 
-    fn judge_key(&self, signed: Sha256Hash, bundle: &Bundle) -> Result<String, String> {
-        let mut why = "it is of a key, and none is named".to_owned();
+    fn judge_key(&self, signed: Sha256Hash, bundle: &Bundle) -> Result<String, NotCounted> {
+        let mut why = NotCounted::NoKeyNamed;
         for (index, key) in self.keys.iter().enumerate() {
             let judged = match self.needs_log {
                 true => self.check(signed, bundle, &PublicKeyVerificationPolicy::new(key.clone())).map(drop),
@@ -161,23 +200,28 @@ impl Verification {
         Err(why)
     }
 
-    fn judge_identity(&self, signed: Sha256Hash, bundle: &Bundle) -> Result<String, String> {
+    fn judge_identity(&self, signed: Sha256Hash, bundle: &Bundle) -> Result<String, NotCounted> {
         if self.identities.is_empty() {
-            return Err("it is of an identity, and none is named".to_owned());
+            return Err(NotCounted::NoIdentityNamed);
         }
         let found = self.check(signed, bundle, &VerificationPolicy::any_identity())?;
         // Claims of a certificate count once its chain was verified.
         let (true, Some(subject), Some(issuer)) = (found.certificate_verified(), found.identity(), found.issuer())
         else {
-            return Err("its certificate names nobody".to_owned());
+            return Err(NotCounted::Nobody);
         };
         let is_named = self.identities.iter().any(|matcher| matcher.matches(issuer, subject.as_str()));
         let who = format!("{} ({issuer})", subject.as_str());
-        if is_named { Ok(who) } else { Err(format!("it is of {who}, who is not named")) }
+        if is_named { Ok(who) } else { Err(NotCounted::NotNamed(who)) }
     }
 
-    fn check(&self, signed: Sha256Hash, bundle: &Bundle, policy: &dyn Policy) -> Result<VerificationResult, String> {
-        self.verifier.verify(signed, bundle, policy).map_err(|error| error.to_string())
+    fn check(
+        &self,
+        signed: Sha256Hash,
+        bundle: &Bundle,
+        policy: &dyn Policy,
+    ) -> Result<VerificationResult, NotCounted> {
+        self.verifier.verify(signed, bundle, policy).map_err(wrong)
     }
 }
 
@@ -196,48 +240,52 @@ impl Matcher {
 }
 
 /// Whether a bundle has a signature by this key, whatever a log or a clock say.
-fn check_signature(signed: Sha256Hash, bundle: &Bundle, key: &DerPublicKey) -> Result<(), String> {
-    let key = VerificationKey::from_spki(key).map_err(|error| error.to_string())?;
+fn check_signature(signed: Sha256Hash, bundle: &Bundle, key: &DerPublicKey) -> Result<(), NotCounted> {
+    let key = VerificationKey::from_spki(key).map_err(wrong)?;
     match &bundle.content {
         SignatureContent::MessageSignature(message) => {
-            key.verify_prehashed(signed.as_bytes(), &message.signature).map_err(|error| error.to_string())
+            key.verify_prehashed(signed.as_bytes(), &message.signature).map_err(wrong)
         }
         SignatureContent::DsseEnvelope(envelope) => {
             if !statement(envelope)?.matches_sha256(&signed) {
-                return Err("it is about something else".to_owned());
+                return Err(NotCounted::OtherArtifact);
             }
-            key.verify(envelope.pae(), &envelope.signature.sig).map_err(|error| error.to_string())
+            key.verify(envelope.pae(), &envelope.signature.sig).map_err(wrong)
         }
-        _ => Err("it is a kind of bundle that nobody knows yet".to_owned()),
+        _ => Err(NotCounted::UnknownKind),
     }
 }
 
-fn statement(envelope: &DsseEnvelope) -> Result<Statement, String> {
+fn wrong(error: impl std::error::Error) -> NotCounted {
+    NotCounted::Wrong(error.to_string())
+}
+
+fn statement(envelope: &DsseEnvelope) -> Result<Statement, NotCounted> {
     if envelope.payload_type != "application/vnd.in-toto+json" {
-        return Err(format!("it is of type {}, which is no statement", envelope.payload_type));
+        return Err(NotCounted::NoStatement(envelope.payload_type.clone()));
     }
-    serde_json::from_slice(envelope.payload.as_bytes()).map_err(|error| error.to_string())
+    serde_json::from_slice(envelope.payload.as_bytes()).map_err(wrong)
 }
 
 /// Whether a bundle is a signature and no other statement.
-fn is_signature(bundle: &Bundle) -> Result<(), String> {
+fn is_signature(bundle: &Bundle) -> Result<(), NotCounted> {
     let SignatureContent::DsseEnvelope(envelope) = &bundle.content else { return Ok(()) };
     let statement = statement(envelope)?;
     if statement.predicate_type == SIGN_PREDICATE {
         return Ok(());
     }
-    Err(format!("it is a statement of type {}, not a signature", statement.predicate_type))
+    Err(NotCounted::OtherStatement(statement.predicate_type))
 }
 
 /// Whether the text that cosign 2 signs names this manifest.
-fn names(payload: &[u8], manifest: Sha256Hash) -> Result<(), String> {
-    let payload: Value = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+fn names(payload: &[u8], manifest: Sha256Hash) -> Result<(), NotCounted> {
+    let payload: Value = serde_json::from_slice(payload).map_err(wrong)?;
     let critical = &payload["critical"];
     let is_about =
         critical["image"]["docker-manifest-digest"].as_str() == Some(&format!("sha256:{}", manifest.to_hex()));
     match critical["type"].as_str() == Some("cosign container image signature") && is_about {
         true => Ok(()),
-        false => Err("it is about something else".to_owned()),
+        false => Err(NotCounted::OtherArtifact),
     }
 }
 

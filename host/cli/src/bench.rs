@@ -154,18 +154,18 @@ impl Budget {
 }
 
 impl FromStr for Budget {
-    type Err = String;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (what, most) = text.split_once('=').ok_or("it is written WHAT=MOST, such as p99=5ms")?;
-        let time = || duration(most).map_err(|_| format!("'{most}' is not a time such as 5ms"));
-        let bytes = || bytes(most).ok_or_else(|| format!("'{most}' is not a number of bytes such as 16Mi"));
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (what, most) = text.split_once('=').context("it is written WHAT=MOST, such as p99=5ms")?;
+        let time = || duration(most).ok().with_context(|| format!("'{most}' is not a time such as 5ms"));
+        let bytes = || bytes(most).with_context(|| format!("'{most}' is not a number of bytes such as 16Mi"));
         match what {
             "p50" => time().map(Self::P50),
             "p99" => time().map(Self::P99),
             "memory" => bytes().map(Self::Memory),
             "output" => bytes().map(Self::Output),
-            _ => Err(format!("'{what}' is none of p50, p99, memory and output")),
+            _ => bail!("'{what}' is none of p50, p99, memory and output"),
         }
     }
 }
@@ -206,7 +206,7 @@ mod tests {
             ("memory=much", Err("'much' is not a number of bytes such as 16Mi")),
             ("p95=1s", Err("'p95' is none of p50, p99, memory and output")),
         ] {
-            let found = text.parse::<Budget>().map(|budget| budget.excess(&cost));
+            let found = text.parse::<Budget>().map(|budget| budget.excess(&cost)).map_err(|error| error.to_string());
             assert_eq!(found, excess.map(|why: Option<&str>| why.map(str::to_owned)).map_err(str::to_owned), "{text}");
         }
     }

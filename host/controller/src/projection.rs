@@ -39,6 +39,15 @@ pub enum Projected {
     Nothing,
 }
 
+/// The text of a projection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectedText {
+    /// The text.
+    pub text: String,
+    /// Whether it has any of the fields that are read, beside the identity.
+    pub has_read_fields: bool,
+}
+
 /// A tree of fields to keep.
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
@@ -66,30 +75,30 @@ impl Projection {
         pointer_keys(pointer).fold(self, |part, key| part.fields.entry(key).or_default())
     }
 
-    /// The projection of an object's text, and whether it has any of the fields that are read. A field that is no object is kept whole
-    /// even if only parts of it are selected.
-    pub fn of(&self, text: &str) -> (String, bool) {
+    /// The projection of an object's text. A field that is no object is kept whole even if only parts of it are selected.
+    pub fn of(&self, text: &str) -> ProjectedText {
         let mut projection = String::with_capacity(text.len());
-        let has_news = self.write(text, &mut projection);
-        (projection, has_news)
+        let has_read_fields = self.write(text, &mut projection);
+        ProjectedText { text: projection, has_read_fields }
     }
 
+    /// Writes the projection of a value, and says whether it has any of the fields that are read.
     fn write(&self, text: &str, projection: &mut String) -> bool {
         let Some(members) = (!self.whole).then(|| raw_fields(text)).flatten() else {
             projection.push_str(text);
             // The second case: the plugin reads fields of this value, but it is no object. So it counts as read, whatever it is.
             return self.is_read && !EMPTY.contains(&text) || !self.whole;
         };
-        let mut has_news = false;
+        let mut has_read_fields = false;
         projection.push('{');
         for (key, value) in members {
             if let Some(part) = self.fields.get(&*key) {
                 push_key(projection, &key);
-                has_news |= part.write(value.get(), projection);
+                has_read_fields |= part.write(value.get(), projection);
             }
         }
         projection.push('}');
-        has_news
+        has_read_fields
     }
 }
 
@@ -110,14 +119,14 @@ impl Projections {
 
     /// The projection of the object; none means the whole object.
     pub fn of_object(&self, object: &Object) -> Option<String> {
-        self.object.as_ref().map(|projection| projection.of(&object.text).0)
+        self.object.as_ref().map(|projection| projection.of(&object.text).text)
     }
 
     /// The projection of a child of this kind.
     pub fn of_child(&self, kind: &KindRef, child: &Object) -> Projected {
         self.children.get(kind).map_or(Projected::All, |projection| match projection.of(&child.text) {
-            (text, true) => Projected::Part(text),
-            (_, false) => Projected::Nothing,
+            ProjectedText { text, has_read_fields: true } => Projected::Part(text),
+            ProjectedText { has_read_fields: false, .. } => Projected::Nothing,
         })
     }
 }
@@ -158,7 +167,7 @@ mod tests {
                     .replace(r#"{"generation""#, r#"{"annotations":{"a/b":"1","~c":"2"},"generation""#),
             ),
         ] {
-            assert_eq!(projection(reads).of(OBJECT).0, expected, "{reads:?}");
+            assert_eq!(projection(reads).of(OBJECT).text, expected, "{reads:?}");
         }
     }
 
@@ -175,7 +184,7 @@ mod tests {
             (&["/spec/count", "/spec/off"], r#"{"spec":{"count":0}}"#, true),
             (&["/spec/off"], r#"{"spec":{"off":false}}"#, true),
         ] {
-            assert_eq!(projection(reads).of(text).1, expected, "{reads:?} of {text}");
+            assert_eq!(projection(reads).of(text).has_read_fields, expected, "{reads:?} of {text}");
         }
     }
 
@@ -185,7 +194,8 @@ mod tests {
         assert_eq!(open.of_object(&object), None);
         assert_eq!(open.of_child(&KindRef::new("v1", "Pod"), &object), Projected::All);
         for odd in ["", "[1]", "{\"metadata\":", "7", r#"{"metadata":7,"spec":null}"#] {
-            assert_eq!(projection(&["/spec/a"]).of(odd), (odd.to_owned(), true));
+            let whole = ProjectedText { text: odd.to_owned(), has_read_fields: true };
+            assert_eq!(projection(&["/spec/a"]).of(odd), whole);
         }
     }
 

@@ -83,11 +83,14 @@ impl Budget {
     }
 
     async fn reserve(self: &Arc<Self>, share: &Arc<Share>, wanted: Amount) -> Reservation {
+        // More than there is would never be free.
         let wanted = Amount { units: wanted.units.min(self.total.units), ..wanted };
+        // Otherwise a plugin with many calls would stand in the line as often as it has calls, and others would wait for all of them.
         let _turn = share.turn.lock().await;
         let mut in_line = InLine { budget: self, ticket: None };
         loop {
             let mut freed = pin!(self.freed.notified());
+            // Before the attempt: what is given back right after it would wake nobody else.
             freed.as_mut().enable();
             if self.take(share, wanted, &mut in_line.ticket) {
                 return Reservation { budget: self.clone(), share: share.clone(), taken: wanted };
@@ -99,9 +102,11 @@ impl Budget {
     /// Takes what is wanted, if that is possible now. Who waits for the first call of its plugin gets a ticket.
     fn take(&self, share: &Share, wanted: Amount, ticket: &mut Option<u64>) -> bool {
         let mut state = lock(&self.state);
+        // Always after the budget's own lock, so that no two of them can wait for each other.
         let mut held = lock(&share.held);
         let is_next = state.line.front().is_none_or(|first| Some(*first) == *ticket);
         let is_first = held.is_nothing();
+        // A first call need not leave a share for others: a plugin that has nothing would else never get what needs more than that.
         let fits = state.free.minus(wanted).filter(|left| is_first || held.plus(wanted).is_share_of(*left));
         if let (true, Some(left)) = (is_next, fits) {
             state.free = left;
@@ -147,6 +152,7 @@ impl Drop for InLine<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
             lock(&self.budget.state).line.retain(|other| *other != ticket);
+            // The one behind is next now, although nothing was given back.
             self.budget.freed.notify_waiters();
         }
     }
@@ -182,6 +188,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        // A scope, because those who are woken want both locks.
         {
             let mut state = lock(&self.budget.state);
             let mut held = lock(&self.share.held);
@@ -218,6 +225,7 @@ impl Need {
 
     /// A call had this peak. A higher one counts at once, a lower one little by little.
     pub(crate) fn learn(&self, peak: usize) {
+        // Of two calls that end at once, one may be forgotten. It is an estimate, which the next call corrects.
         let before = self.bytes();
         self.0.store(peak.max(before - before / 8), Ordering::Relaxed);
     }

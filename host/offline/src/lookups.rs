@@ -72,7 +72,7 @@ impl Lookups for GivenLookups {
         let projection = (!query.fields.is_empty()).then(|| Projection::showing(&query.fields));
         let text = |object: &Value| {
             let whole = object.to_string();
-            projection.as_ref().map_or_else(|| whole.clone(), |projection| projection.of(&whole).0)
+            projection.as_ref().map_or_else(|| whole.clone(), |projection| projection.of(&whole).text)
         };
         let objects: Vec<_> = self.find(query)?.into_iter().map(text).collect();
         if objects.iter().map(String::len).sum::<usize>() > limit {

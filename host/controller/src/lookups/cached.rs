@@ -168,7 +168,7 @@ impl Lookups for CachedLookups {
         let found = self.find(query, limit.saturating_mul(READ_FOR_FIELDS))?;
         let mut objects = Vec::with_capacity(found.len());
         for object in found {
-            let (text, _) = projection.of(&object.text);
+            let text = projection.of(&object.text).text;
             left = left.checked_sub(text.len()).ok_or_else(|| too_large(query))?;
             objects.push(text);
         }

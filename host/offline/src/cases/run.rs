@@ -92,8 +92,8 @@ pub async fn run(plugin: &dyn Reconciler, case: &Case) -> Ran {
     let mut cluster = Cluster::new(case.inputs.clone());
     for step in &case.steps {
         let fail = |failure| StepFailure { step: step.name.clone(), failure };
-        if let Err(why) = cluster.change(&step.changes) {
-            ran.failures.push(fail(Failure::Invalid(why)));
+        if let Err(error) = cluster.change(&step.changes) {
+            ran.failures.push(fail(Failure::Invalid(error.to_string())));
             break;
         }
         if let Some(kind) = undeclared(&plugin.manifest().lookups, &cluster.inputs.lookups) {

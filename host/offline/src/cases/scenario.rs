@@ -10,6 +10,19 @@ use serde_json::{Map, Value, json};
 use super::file::Changes;
 use crate::{Inputs, Round, controllers, kind_of};
 
+/// A step is about a child that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no live child '{name}'; {}", there_are(.there))]
+pub(super) struct NoSuchChild {
+    name: String,
+    /// The `KIND/NAME` of those that are there.
+    there: Vec<String>,
+}
+
+fn there_are(children: &[String]) -> String {
+    if children.is_empty() { "there are none".to_owned() } else { format!("there are {}", children.join(", ")) }
+}
+
 /// The cluster.
 pub(super) struct Cluster {
     /// What the plugin is called with next.
@@ -29,8 +42,8 @@ impl Cluster {
     /// Carries out what happens at the begin of a step.
     ///
     /// # Errors
-    /// The `KIND/NAME` of a child that is not there, in words.
-    pub(super) fn change(&mut self, changes: &Changes) -> Result<(), String> {
+    /// [`NoSuchChild`].
+    pub(super) fn change(&mut self, changes: &Changes) -> Result<(), NoSuchChild> {
         if let Some(patch) = &changes.patch {
             let before = self.inputs.object.get("spec").cloned();
             merge(&mut self.inputs.object, patch);
@@ -126,14 +139,10 @@ impl Cluster {
         }
     }
 
-    fn existing(&self, name: &str) -> Result<usize, String> {
+    fn existing(&self, name: &str) -> Result<usize, NoSuchChild> {
         let place = self.inputs.children.iter().position(|child| short_name(child) == name);
-        place.ok_or_else(|| {
-            let there: Vec<_> = self.inputs.children.iter().map(short_name).collect();
-            let there =
-                if there.is_empty() { "there are none".to_owned() } else { format!("there are {}", there.join(", ")) };
-            format!("there is no live child '{name}'; {there}")
-        })
+        let there = || self.inputs.children.iter().map(short_name).collect();
+        place.ok_or_else(|| NoSuchChild { name: name.to_owned(), there: there() })
     }
 }
 

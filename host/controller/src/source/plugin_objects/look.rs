@@ -63,6 +63,16 @@ pub struct Looked {
     pub is_kept: bool,
 }
 
+/// A look of [`Looks`] that has ended.
+pub struct EndedLook {
+    /// The name of the `Plugin`.
+    pub name: String,
+    /// What became of it.
+    pub looked: Looked,
+    /// Whether another one was asked for meanwhile.
+    pub is_followed: bool,
+}
+
 /// The looks that go on, one for a `Plugin` at most.
 #[derive(Default)]
 pub struct Looks {
@@ -106,13 +116,13 @@ impl Looks {
         self.under_way.contains_key(name)
     }
 
-    /// The next look that ends, and whether another one was asked for meanwhile. Waits for ever while none goes on.
-    pub async fn next(&mut self) -> (String, Looked, bool) {
+    /// The next look that ends. Waits for ever while none goes on.
+    pub async fn next(&mut self) -> EndedLook {
         loop {
             match self.tasks.join_next().await {
                 Some(Ok((name, looked))) => {
                     let is_followed = self.under_way.remove(&name).is_some_and(|it| it.is_followed);
-                    return (name, looked, is_followed);
+                    return EndedLook { name, looked, is_followed };
                 }
                 // A panic. The Plugin is looked at again with the next change of it.
                 Some(Err(error)) => {

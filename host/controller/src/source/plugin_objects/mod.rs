@@ -20,6 +20,8 @@
 //!
 //! Without the CRD of `Plugin` there are none. The watch waits for it.
 
+mod at_work;
+mod changes;
 mod content;
 mod known;
 mod look;
@@ -29,45 +31,34 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use futures::{Stream, StreamExt, stream::BoxStream};
+use futures::StreamExt;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
-    core::PartialObjectMeta,
-    runtime::{WatchStreamExt, watcher, watcher::Event},
 };
 use pilothouse_engine::contract::KindRef;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::{
+    at_work::at_work,
+    changes::{Change, changes},
     content::{Component, ContentError, Contents, KeptComponents},
     known::{Due, Known},
-    look::{Found, Look, Looked, Looker, Looks},
+    look::{EndedLook, Found, Look, Looked, Looker, Looks},
     status::{AtWork, Failure, Load, Standing, status},
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
-    api::{self, KindName, ObjectCounts, Plugin, PluginSpec, PluginStatus},
-    cache::WatchState,
+    api::{Plugin, PluginSpec, PluginStatus},
     errors::chain,
     host::Loading,
     labels,
-    object::Incoming,
-    pipeline::{
-        conditions::{READY, STALLED},
-        lifecycle::finalizer,
-    },
-    plugin::{ActivePlugin, PluginSettings},
-    readiness::is_true,
+    plugin::PluginSettings,
 };
-
-/// How often all plugins are looked at without a change: for passing failures, and for the counts in their status.
-const PERIOD: Duration = Duration::from_secs(5);
 
 /// Follows the `Plugin` objects of a cluster.
 pub struct PluginObjects {
@@ -91,20 +82,6 @@ struct Starting {
     left: Option<BTreeSet<String>>,
 }
 
-/// A change to look at.
-enum Change {
-    /// A `Plugin` came or changed.
-    Applied(Arc<Plugin>),
-    /// A `Plugin` is gone.
-    Deleted(String),
-    /// All `Plugin`s that there are.
-    All(Vec<Arc<Plugin>>),
-    /// A ConfigMap came, changed or went.
-    ConfigMap(String),
-    /// Time has passed.
-    Tick,
-}
-
 impl PluginObjects {
     /// Follows the `Plugin`s of the cluster whose ConfigMaps are in this namespace. Components that were loaded are kept in a directory.
     pub fn new(client: Client, namespace: &str, loader: Arc<Loader>, kept: PathBuf) -> Self {
@@ -124,14 +101,14 @@ impl PluginObjects {
 
     /// Follows them for ever.
     pub async fn follow(mut self) {
-        let mut changes = self.changes();
+        let mut changes = changes(&self.client, &self.namespace);
         loop {
             tokio::select! {
                 change = changes.next() => match change {
                     Some(change) => self.take(change).await,
                     None => return,
                 },
-                (name, looked, is_followed) = self.looks.next() => {
+                EndedLook { name, looked, is_followed } = self.looks.next() => {
                     self.finish(&name, looked).await;
                     if is_followed {
                         self.look_at(&name, Due::Source);
@@ -139,22 +116,6 @@ impl PluginObjects {
                 }
             }
         }
-    }
-
-    fn changes(&self) -> BoxStream<'static, Change> {
-        let plugins = watcher(api::plugins(self.client.clone()), watcher::Config::default());
-        let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(self.client.clone(), &self.namespace);
-        let maps = watcher(maps, watcher::Config::default());
-        let ticks = futures::stream::unfold((), |()| async {
-            tokio::time::sleep(PERIOD).await;
-            Some((Change::Tick, ()))
-        });
-        let all: [BoxStream<'static, Change>; 3] = [
-            plugin_changes(plugins.default_backoff()).boxed(),
-            map_changes(maps.default_backoff()).boxed(),
-            ticks.boxed(),
-        ];
-        futures::stream::select_all(all).boxed()
     }
 
     async fn take(&mut self, change: Change) {
@@ -489,94 +450,4 @@ fn asks_for_the_same(one: &Plugin, other: &Plugin) -> bool {
 fn is_older(one: &Plugin, other: &Plugin) -> bool {
     let age = |plugin: &Plugin| (plugin.creation_timestamp().map(|time| time.0), plugin.name_any());
     age(one) < age(other)
-}
-
-fn at_work(active: &ActivePlugin) -> AtWork {
-    let manifest = active.manifest();
-    let obstacles = active.required().filter_map(|informer| match informer.state() {
-        WatchState::Synced => None,
-        WatchState::NotInstalled => Some(format!("{} is not installed", informer.kind())),
-        WatchState::Starting => Some(format!("the cache of {} is not filled yet", informer.kind())),
-        WatchState::Failing(why) => Some(why),
-    });
-    AtWork {
-        version: manifest.version.clone(),
-        digest: active.reconciler.digest().to_owned(),
-        contract: manifest.contract.clone(),
-        reconciles: kind_name(&manifest.reconciles),
-        children: manifest.children.iter().map(kind_name).collect(),
-        child_readiness: manifest.child_readiness.iter().map(Into::into).collect(),
-        finalizers: finalizer::all_of(manifest),
-        objects: counts(active),
-        obstacles: obstacles.collect(),
-    }
-}
-
-fn kind_name(kind: &KindRef) -> KindName {
-    KindName { api_version: kind.api_version.clone(), kind: kind.kind.clone() }
-}
-
-fn counts(active: &ActivePlugin) -> ObjectCounts {
-    let objects = active.objects.store().select(None, |_| true);
-    let mut counts = ObjectCounts { total: objects.len(), ..ObjectCounts::default() };
-    for object in objects {
-        let status = Value::Object(object.status());
-        counts.ready += usize::from(is_true(&status, READY));
-        counts.failing += usize::from(is_true(&status, STALLED));
-    }
-    counts
-}
-
-/// The changes of `Plugin`s. A failing watch is told once and goes on by itself.
-fn plugin_changes(
-    events: impl Stream<Item = watcher::Result<Event<Incoming>>> + Send + 'static,
-) -> impl Stream<Item = Change> + Send {
-    let (mut listed, mut is_told) = (Vec::new(), false);
-    events.filter_map(move |event| {
-        if let (Err(error), false) = (&event, is_told) {
-            let help = "apply crds/plugins.pilothouse.dev.yaml, and grant the host to watch plugins.pilothouse.dev";
-            tracing::warn!("the Plugins are not known: {}; {help}. Trying again", chain(error));
-        }
-        is_told = event.is_err();
-        let change = match event {
-            Ok(Event::Apply(plugin)) => readable(plugin).map(Change::Applied),
-            Ok(Event::Delete(plugin)) => Some(Change::Deleted(plugin.name_any())),
-            Ok(Event::Init) => {
-                listed.clear();
-                None
-            }
-            Ok(Event::InitApply(plugin)) => {
-                listed.extend(readable(plugin));
-                None
-            }
-            Ok(Event::InitDone) => Some(Change::All(std::mem::take(&mut listed))),
-            Err(_) => None,
-        };
-        std::future::ready(change)
-    })
-}
-
-/// A `Plugin`, unless it cannot be read, which the CRD does not let happen.
-fn readable(plugin: Incoming) -> Option<Arc<Plugin>> {
-    let name = plugin.name_any();
-    let told = |error: &serde_json::Error| tracing::warn!(plugin = name, "the Plugin cannot be read: {error}");
-    api::read_plugin(plugin).inspect_err(told).ok().map(Arc::new)
-}
-
-fn map_changes(
-    events: impl Stream<Item = watcher::Result<Event<PartialObjectMeta<ConfigMap>>>> + Send + 'static,
-) -> impl Stream<Item = Change> + Send {
-    events.filter_map(|event| {
-        let change = match event {
-            Ok(Event::Apply(map) | Event::Delete(map) | Event::InitApply(map)) => {
-                Some(Change::ConfigMap(map.name_any()))
-            }
-            Ok(Event::Init | Event::InitDone) => None,
-            Err(error) => {
-                tracing::debug!("the ConfigMaps of plugins are not known: {}", chain(&error));
-                None
-            }
-        };
-        std::future::ready(change)
-    })
 }

@@ -1,0 +1,53 @@
+//! The version of a `Plugin` that is at work, as its status tells it.
+
+use pilothouse_engine::contract::KindRef;
+use serde_json::Value;
+
+use super::status::AtWork;
+use crate::{
+    api::{KindName, ObjectCounts},
+    cache::WatchState,
+    pipeline::{
+        conditions::{READY, STALLED},
+        lifecycle::finalizer,
+    },
+    plugin::ActivePlugin,
+    readiness::is_true,
+};
+
+/// What is told of a version at work.
+pub fn at_work(active: &ActivePlugin) -> AtWork {
+    let manifest = active.manifest();
+    let obstacles = active.required().filter_map(|informer| match informer.state() {
+        WatchState::Synced => None,
+        WatchState::NotInstalled => Some(format!("{} is not installed", informer.kind())),
+        WatchState::Starting => Some(format!("the cache of {} is not filled yet", informer.kind())),
+        WatchState::Failing(why) => Some(why),
+    });
+    AtWork {
+        version: manifest.version.clone(),
+        digest: active.reconciler.digest().to_owned(),
+        contract: manifest.contract.clone(),
+        reconciles: kind_name(&manifest.reconciles),
+        children: manifest.children.iter().map(kind_name).collect(),
+        child_readiness: manifest.child_readiness.iter().map(Into::into).collect(),
+        finalizers: finalizer::all_of(manifest),
+        objects: counts(active),
+        obstacles: obstacles.collect(),
+    }
+}
+
+fn kind_name(kind: &KindRef) -> KindName {
+    KindName { api_version: kind.api_version.clone(), kind: kind.kind.clone() }
+}
+
+fn counts(active: &ActivePlugin) -> ObjectCounts {
+    let objects = active.objects.store().select(None, |_| true);
+    let mut counts = ObjectCounts { total: objects.len(), ..ObjectCounts::default() };
+    for object in objects {
+        let status = Value::Object(object.status());
+        counts.ready += usize::from(is_true(&status, READY));
+        counts.failing += usize::from(is_true(&status, STALLED));
+    }
+    counts
+}
