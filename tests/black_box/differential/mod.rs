@@ -6,6 +6,7 @@
 
 mod both;
 mod collection;
+mod documents;
 mod expiry;
 mod kinds;
 mod policies;
@@ -59,6 +60,7 @@ pub fn register(suite: &mut Suite) {
         garbage_goes_as_in_a_real_cluster,
         policies_refuse_as_in_a_real_cluster,
         what_is_compacted_is_refused_as_by_the_real_one,
+        the_kept_documents_are_those_of_the_real_one,
     );
 }
 
@@ -109,6 +111,10 @@ async fn policies_refuse_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
 async fn what_is_compacted_is_refused_as_by_the_real_one(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::forgetful().await?).await?;
     expiry::run(env.cluster.plane.client().await?).await
+}
+
+async fn the_kept_documents_are_those_of_the_real_one(env: &mut TestEnv) -> Result<()> {
+    documents::run(env.cluster.plane.client().await?).await
 }
 
 /// Runs the scripts of as many seeds, some at once.
