@@ -86,9 +86,9 @@ compare: plugins ## Measure the host beside an operator on controller-runtime (r
 	@scripts/compare.sh
 
 .PHONY: simulate
-simulate: ## Run N simulated histories of the host from SEED on, or replay the one of SEED (docs/simulation.md)
+simulate: ## Run N simulated histories of the host from SEED on, or for HOURS, or replay the one of SEED (docs/simulation.md)
 	@scripts/prepare.sh
-	@N='$(N)' SEED='$(SEED)' scripts/simulate.sh
+	@N='$(N)' HOURS='$(HOURS)' SEED='$(SEED)' scripts/simulate.sh
 
 .PHONY: mutations
 mutations: ## Break the host in many ways, and say after how many simulated histories each is found

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -22,6 +23,9 @@ use pilothouse_simulation::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// How many histories are searched if nobody says so.
+const HISTORIES: u64 = 10_000;
+
 /// Searches simulated histories of the operator host for violations of its properties.
 #[derive(Parser)]
 #[command(version)]
@@ -38,9 +42,12 @@ struct Arguments {
 enum Command {
     /// Run many histories, and stop at the first that violates a property: it is shrunk and shown.
     Search {
-        /// How many histories.
-        #[arg(short, default_value_t = 10_000)]
-        n: u64,
+        /// How many histories. Default: 10000, or as many as --hours leaves time for.
+        #[arg(short)]
+        n: Option<u64>,
+        /// Begin no further history after so many hours, such as 8 or 0.5.
+        #[arg(long, value_parser = hours)]
+        hours: Option<Duration>,
         /// The seed of the first one; each further history has the next seed.
         #[arg(long, default_value_t = 1)]
         seed: u64,
@@ -71,9 +78,11 @@ fn main() -> Result<ExitCode> {
     let Arguments { component, command } = Arguments::parse();
     let template = Template::with(code(component.as_deref())?)?;
     match command {
-        Command::Search { n, seed, threads, keep_going, no_shrink } => {
+        Command::Search { n, hours, seed, threads, keep_going, no_shrink } => {
+            let n = n.unwrap_or(if hours.is_some() { u64::MAX } else { HISTORIES });
             let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get));
-            let summary = search(&template, &Search { seeds: seed..seed.saturating_add(n), threads, keep_going })?;
+            let seeds = seed..seed.saturating_add(n);
+            let summary = search(&template, &Search { seeds, threads, keep_going, longest: hours })?;
             report(&template, &summary, !no_shrink)
         }
         Command::Replay { seed, file, shrink } => {
@@ -87,6 +96,11 @@ fn main() -> Result<ExitCode> {
             replay(&template, history, shrink)
         }
     }
+}
+
+fn hours(text: &str) -> Result<Duration> {
+    let hours: f64 = text.parse()?;
+    Ok(Duration::try_from_secs_f64(hours * 3600.0)?)
 }
 
 fn code(component: Option<&Path>) -> Result<Code> {

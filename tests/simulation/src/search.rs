@@ -31,6 +31,8 @@ pub struct Search {
     pub threads: usize,
     /// Whether to go on after a violation.
     pub keep_going: bool,
+    /// After how long no further history begins, although there are seeds left.
+    pub longest: Option<Duration>,
 }
 
 /// A history that violates a property.
@@ -72,17 +74,16 @@ struct Shared {
 pub fn search(template: &Template, search: &Search) -> std::io::Result<Summary> {
     let (shared, began) = (Shared::default(), Instant::now());
     shared.next.store(search.seeds.start, Ordering::Relaxed);
-    let total = search.seeds.end.saturating_sub(search.seeds.start);
     thread::scope(|scope| {
         let workers: Vec<_> =
-            (0..search.threads.max(1)).map(|_| scope.spawn(|| work(template, search, &shared))).collect();
+            (0..search.threads.max(1)).map(|_| scope.spawn(|| work(template, search, &shared, began))).collect();
         let mut shown = Instant::now();
         while workers.iter().any(|worker| !worker.is_finished()) {
             // Looks often, so that a short search ends at once, and says something seldom.
             thread::sleep(Duration::from_millis(20));
             if shown.elapsed() >= PROGRESS {
                 shown = Instant::now();
-                progress(&shared, total, began);
+                progress(&shared, search, began);
             }
         }
         workers
@@ -95,7 +96,7 @@ pub fn search(template: &Template, search: &Search) -> std::io::Result<Summary> 
     Ok(summary)
 }
 
-fn work(template: &Template, search: &Search, shared: &Shared) -> std::io::Result<()> {
+fn work(template: &Template, search: &Search, shared: &Shared, began: Instant) -> std::io::Result<()> {
     loop {
         let seed = shared.next.fetch_add(1, Ordering::Relaxed);
         if seed >= search.seeds.end || shared.stop.load(Ordering::Relaxed) {
@@ -113,14 +114,23 @@ fn work(template: &Template, search: &Search, shared: &Shared) -> std::io::Resul
             summary.found.push(Found { history, violation });
             shared.stop.fetch_or(!search.keep_going, Ordering::Relaxed);
         }
+        let is_over = search.longest.is_some_and(|longest| began.elapsed() >= longest);
+        shared.stop.fetch_or(is_over, Ordering::Relaxed);
     }
 }
 
-fn progress(shared: &Shared, total: u64, began: Instant) {
+fn progress(shared: &Shared, search: &Search, began: Instant) {
     let done = shared.done.load(Ordering::Relaxed);
     let rate = done as f64 / began.elapsed().as_secs_f64();
+    let bound = match search.longest {
+        None => format!(" of {}", search.seeds.end.saturating_sub(search.seeds.start)),
+        Some(longest) => {
+            let minutes = |time: Duration| time.as_secs() / 60;
+            format!(" in {} of {} minutes", minutes(began.elapsed()), minutes(longest))
+        }
+    };
     let mut out = std::io::stderr().lock();
     let end = if out.is_terminal() { "\r" } else { "\n" };
     // Nothing depends on somebody seeing it.
-    drop(write!(out, "{done} of {total} histories, {rate:.0} a second{end}"));
+    drop(write!(out, "{done} histories{bound}, {rate:.0} a second{end}"));
 }

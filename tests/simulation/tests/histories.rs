@@ -5,6 +5,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -28,11 +29,21 @@ const COMPONENT: u64 = 20;
 #[test]
 fn every_history_ends_as_it_shall() -> Result<()> {
     let threads = thread::available_parallelism()?.get();
-    let summary = search(&Template::new()?, &Search { seeds: 1..1 + HISTORIES, threads, keep_going: true })?;
+    let search_all = Search { seeds: 1..1 + HISTORIES, threads, keep_going: true, longest: None };
+    let summary = search(&Template::new()?, &search_all)?;
     let found: Vec<_> =
         summary.found.iter().map(|found| format!("seed {}: {}", found.history.seed, found.violation)).collect();
     ensure!(found.is_empty(), "replay them with `make simulate SEED=...`:\n{}", found.join("\n"));
     ensure!(summary.histories == HISTORIES && summary.writes > 5 * HISTORIES, "hosts wrote little: {summary:?}");
+    Ok(())
+}
+
+/// A night's work ends, though there are more seeds than it has time for. Each thread ends the history that it has begun.
+#[test]
+fn a_search_ends_when_its_time_is_over() -> Result<()> {
+    let search_long = Search { seeds: 1..u64::MAX, threads: 1, keep_going: true, longest: Some(Duration::ZERO) };
+    let summary = search(&Template::new()?, &search_long)?;
+    ensure!(summary.histories == 1, "{summary:?}");
     Ok(())
 }
 
