@@ -45,6 +45,7 @@ mod mass_deletion;
 mod measurements;
 mod metrics;
 mod misbehaviour;
+mod narrow_lookups;
 mod outages;
 mod ownership;
 mod permissions;
@@ -125,6 +126,7 @@ fn main() -> ExitCode {
     permissions::register(&mut suite);
     chart::register(&mut suite);
     startup::register(&mut suite);
+    narrow_lookups::register(&mut suite);
     outages::register(&mut suite);
     crashes::register(&mut suite);
     stale::register(&mut suite);

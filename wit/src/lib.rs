@@ -11,6 +11,7 @@ mod kind;
 mod lookup;
 mod manifest;
 mod measurement;
+mod selector;
 
 pub use child_readiness::ChildReadiness;
 pub use child_reads::ChildReads;
@@ -22,3 +23,4 @@ pub use kind::KindRef;
 pub use lookup::Lookup;
 pub use manifest::{Manifest, ManifestError, SECTION, is_json_pointer};
 pub use measurement::{Measurement, MeasurementKind};
+pub use selector::{MalformedRequirement, Requirement, Selector};

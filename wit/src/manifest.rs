@@ -269,6 +269,9 @@ impl Manifest {
         if let Some(fault) = self.measurements.iter().find_map(Measurement::fault) {
             return invalid("measurements", &fault);
         }
+        if let Some(fault) = self.lookups.iter().find_map(Lookup::fault) {
+            return invalid("lookups", &fault);
+        }
         if let Some(fault) = self.config_schema.as_ref().and_then(ConfigSchema::fault) {
             return invalid("configSchema", &fault);
         }
@@ -371,7 +374,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 21] = [
+        let changes: [(&str, Change); 22] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -392,6 +395,10 @@ mod tests {
             ("childReads", |m| (m.children, m.child_reads) = (Vec::new(), vec![service_reads(&[])])),
             ("measurements", |m| m.measurements = vec![gauge("jobs_total")]),
             ("measurements", |m| m.measurements = vec![gauge("jobs"), gauge("jobs")]),
+            ("lookups", |m| {
+                let kind = KindRef::new("v1", "Secret");
+                m.lookups = vec![Lookup { label_selector: "app in (a".into(), ..kind.into() }];
+            }),
             ("lookups", |m| m.lookups = vec![m.reconciles.clone().into(), m.reconciles.clone().into()]),
         ];
         for (expected, change) in changes {

@@ -31,7 +31,7 @@ pub mod queue;
 mod raw_json;
 pub mod readiness;
 pub mod schema;
-pub mod selector;
+mod selector;
 pub mod served_namespaces;
 pub mod server;
 pub mod source;

@@ -282,6 +282,15 @@ impl<'de> Deserialize<'de> for Incoming {
 }
 
 impl Incoming {
+    /// An object of which only the metadata is known.
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON and read again.
+    pub(crate) fn of_metadata(metadata: &ObjectMeta) -> Result<Self, serde_json::Error> {
+        let metadata = serde_json::to_string(metadata)?;
+        Ok(Self::of(&serde_json::from_str(&metadata)?, &RawFields::default()))
+    }
+
     fn of(metadata: &RawFields<'_>, others: &RawFields<'_>) -> Self {
         let length = metadata.length() + others.length() + r#","metadata":{}"#.len();
         let mut incoming =

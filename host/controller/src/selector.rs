@@ -1,42 +1,8 @@
-//! Label selectors in the notation of `kubectl -l`: `app=web,tier in (a, b),!legacy`. Parses and matches; makes no request.
+//! The selector of namespaces in a `Plugin` as a label selector. Matches nothing itself.
 
-use std::collections::BTreeMap;
+use pilothouse_engine::{Requirement, Selector};
 
 use crate::api::{NamespaceSelector, SelectorOperator, SelectorRequirement};
-
-/// A label selector. Labels match if they satisfy all requirements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector(Vec<Requirement>);
-
-/// One requirement on a label.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Requirement {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
-    Exists(String),
-    Absent(String),
-}
-
-/// A requirement that cannot be parsed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the requirement '{0}' of the label selector is malformed")]
-pub struct MalformedRequirement(String);
-
-impl Selector {
-    /// Parses a selector. The empty text selects everything.
-    ///
-    /// # Errors
-    /// [`MalformedRequirement`] for the first one.
-    pub fn parse(text: &str) -> Result<Self, MalformedRequirement> {
-        let parts = split(text).into_iter().map(str::trim).filter(|part| !part.is_empty());
-        parts.map(Requirement::parse).collect::<Result<_, _>>().map(Self)
-    }
-
-    /// Whether labels satisfy every requirement. As in Kubernetes, a missing label satisfies `!=` and `notin`.
-    pub fn matches(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
-        self.0.iter().all(|requirement| requirement.matches(labels))
-    }
-}
 
 impl From<&NamespaceSelector> for Selector {
     fn from(selector: &NamespaceSelector) -> Self {
@@ -48,95 +14,6 @@ impl From<&NamespaceSelector> for Selector {
                 SelectorOperator::Exists => Requirement::Exists(key.clone()),
                 SelectorOperator::DoesNotExist => Requirement::Absent(key.clone()),
             });
-        Self(labels.chain(expressions).collect())
-    }
-}
-
-impl Requirement {
-    fn parse(text: &str) -> Result<Self, MalformedRequirement> {
-        let malformed = || MalformedRequirement(text.to_owned());
-        let word = |text: &str| {
-            let text = text.trim();
-            let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
-            plain.then(|| text.to_owned()).ok_or_else(malformed)
-        };
-        let key = |text: &str| word(text).and_then(|key| if key.is_empty() { Err(malformed()) } else { Ok(key) });
-        if let Some(absent) = text.strip_prefix('!') {
-            return key(absent).map(Self::Absent);
-        }
-        if let Some((head, values)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-            let values = values.split(',').map(word).collect::<Result<Vec<_>, _>>()?;
-            return match head.split_whitespace().collect::<Vec<_>>()[..] {
-                [name, "in"] => Ok(Self::In(key(name)?, values)),
-                [name, "notin"] => Ok(Self::NotIn(key(name)?, values)),
-                _ => Err(malformed()),
-            };
-        }
-        if let Some((name, value)) = text.split_once("!=") {
-            return Ok(Self::NotIn(key(name)?, vec![word(value)?]));
-        }
-        match text.split_once("==").or_else(|| text.split_once('=')) {
-            Some((name, value)) => Ok(Self::In(key(name)?, vec![word(value)?])),
-            None => key(text).map(Self::Exists),
-        }
-    }
-
-    fn matches(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
-        let value = |key: &String| labels.get(key.as_str());
-        let among = |values: &[String], value: &str| values.iter().any(|wanted| wanted == value);
-        match self {
-            Self::In(key, values) => value(key).is_some_and(|value| among(values, value)),
-            Self::NotIn(key, values) => value(key).is_none_or(|value| !among(values, value)),
-            Self::Exists(key) => value(key).is_some(),
-            Self::Absent(key) => value(key).is_none(),
-        }
-    }
-}
-
-/// Splits at the commas outside of parentheses.
-fn split(text: &str) -> Vec<&str> {
-    let mut depth = 0;
-    text.split(|c| {
-        depth += match c {
-            '(' => 1,
-            ')' => -1,
-            _ => 0,
-        };
-        c == ',' && depth == 0
-    })
-    .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn matches_as_kubectl_does() -> Result<(), MalformedRequirement> {
-        let labels = [("app", "web"), ("tier", "a")].map(|(key, value)| (key.into(), value.into())).into();
-        for (selector, expected) in [
-            ("", true),
-            ("app=web", true),
-            ("app == web, tier=a", true),
-            ("app=db", false),
-            ("app!=db", true),
-            ("other!=x", true),
-            ("app in (db, web),tier", true),
-            ("app notin (web)", false),
-            ("other notin (web)", true),
-            ("!app", false),
-            ("!other", true),
-            ("other", false),
-        ] {
-            assert_eq!(Selector::parse(selector)?.matches(&labels), expected, "{selector}");
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn refuses_what_is_malformed() {
-        for selector in ["=web", "app in web", "app in (a", "a b", "app within (a)", "!", "app=a(b"] {
-            assert!(Selector::parse(selector).is_err(), "{selector}");
-        }
+        labels.chain(expressions).collect()
     }
 }

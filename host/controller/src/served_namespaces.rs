@@ -2,12 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use pilothouse_engine::contract::KindRef;
+use pilothouse_engine::{Selector, contract::KindRef};
 
 use crate::{
     cache::{Caches, Informer, WatchScope},
     object::ObjectRef,
-    selector::Selector,
 };
 
 /// The namespaces that a plugin works in.

@@ -74,6 +74,7 @@ pub use limits::Limits;
 pub use lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded, Scope, Target};
 pub use pilothouse_wit::{
     CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, EvaluationError,
-    Expression, Interfaces, Lookup, Manifest, ManifestError, Measurement, MeasurementKind, is_json_pointer,
+    Expression, Interfaces, Lookup, MalformedRequirement, Manifest, ManifestError, Measurement, MeasurementKind,
+    Requirement, Selector, is_json_pointer,
 };
 pub use reconciler::Reconciler;

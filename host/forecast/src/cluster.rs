@@ -158,9 +158,9 @@ async fn until_known(informer: &Informer) -> Result<Installation, ReadError> {
 struct NobodyListens;
 
 impl EventHandler for NobodyListens {
-    fn changed(&self, _: &KindRef, _: WatchScope, _: &Change) {}
+    fn changed(&self, _: &KindRef, _: &WatchScope, _: &Change) {}
 
-    fn echoed(&self, _: &KindRef, _: WatchScope, _: &Object) {}
+    fn echoed(&self, _: &KindRef, _: &WatchScope, _: &Object) {}
 
-    fn synced(&self, _: &KindRef, _: WatchScope) {}
+    fn synced(&self, _: &KindRef, _: &WatchScope) {}
 }

@@ -3,12 +3,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pilothouse_controller::{projection::Projection, selector::Selector};
+use pilothouse_controller::projection::Projection;
 use pilothouse_engine::{
-    Answer, Lookup, Lookups, Query, Scope, Target,
+    Answer, Lookup, Lookups, Query, Scope, Selector, Target,
     contract::{KindRef, LookupError},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{scopes::is_namespaced, served::kind_of};
 
@@ -52,9 +52,13 @@ impl GivenLookups {
             return Err(LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")));
         };
         let namespace = if is_namespaced(kind) { self.namespace(query, declared)? } else { None };
+        // The cache of a cluster would not have the others.
+        let confined =
+            Selector::parse(&declared.label_selector).map_err(|error| LookupError::Denied(error.to_string()))?;
         let in_namespace =
             |object: &&Value| namespace.is_none_or(|wanted| namespace_of(object).is_none_or(|found| found == wanted));
         let of_kind = self.objects.iter().filter(|object| kind_of(object) == *kind).filter(in_namespace);
+        let of_kind = of_kind.filter(|object| confined.matches(&labels(object)));
         let mut found: Vec<_> = match &query.target {
             Target::Name(name) => of_kind.filter(|object| name_of(object) == Some(name)).take(1).collect(),
             Target::Labels(selector) => {
@@ -70,8 +74,9 @@ impl GivenLookups {
 impl Lookups for GivenLookups {
     fn answer(&self, query: &Query, limit: usize) -> Result<Answer, LookupError> {
         let projection = (!query.fields.is_empty()).then(|| Projection::showing(&query.fields));
+        let is_cut = self.declared.iter().any(|declared| declared.kind == query.kind && declared.metadata_only);
         let text = |object: &Value| {
-            let whole = object.to_string();
+            let whole = if is_cut { metadata_of(object).to_string() } else { object.to_string() };
             projection.as_ref().map_or_else(|| whole.clone(), |projection| projection.of(&whole).text)
         };
         let objects: Vec<_> = self.find(query)?.into_iter().map(text).collect();
@@ -90,6 +95,10 @@ pub(crate) fn undeclared(declared: &[Lookup], objects: &[Value]) -> Option<KindR
     objects.iter().map(kind_of).find(|kind| declared.iter().all(|declared| declared.kind != *kind))
 }
 
+fn metadata_of(object: &Value) -> Value {
+    json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object["metadata"]})
+}
+
 fn name_of(object: &Value) -> Option<&str> {
     object.pointer("/metadata/name").and_then(Value::as_str)
 }
@@ -101,4 +110,29 @@ fn namespace_of(object: &Value) -> Option<&str> {
 fn labels(object: &Value) -> BTreeMap<Box<str>, Box<str>> {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lookup_finds_what_the_manifest_confines_it_to() -> Result<(), LookupError> {
+        let kind = KindRef::new("v1", "Secret");
+        let secret = |name: &str, shared: &str| {
+            let metadata = json!({"name": name, "namespace": "ns", "labels": {"shared": shared}});
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": "eA=="}})
+        };
+        let (label_selector, metadata_only) = ("shared=yes".to_owned(), true);
+        let lookups = GivenLookups {
+            own_namespace: "ns".into(),
+            declared: vec![Lookup { label_selector, metadata_only, ..kind.clone().into() }],
+            objects: vec![secret("ours", "yes"), secret("theirs", "no")],
+        };
+        let found = |name: &str| lookups.answer(&Query::by_name(kind.clone(), Scope::OwnNamespace, name), 1 << 20);
+        assert!(found("theirs")?.objects.is_empty());
+        let ours = found("ours")?.objects.join("");
+        assert!(ours.contains(r#""name":"ours""#) && !ours.contains("data"), "{ours}");
+        Ok(())
+    }
 }

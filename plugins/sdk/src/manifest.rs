@@ -46,25 +46,40 @@ macro_rules! __kinds {
 #[macro_export]
 macro_rules! __lookups {
     () => { "[]" };
-    ($version:literal $kind:literal [$($scope:ident)?]
-        $(, $more_version:literal $more_kind:literal [$($more_scope:ident)?])*) => {
+    ($version:literal $kind:literal [$($word:ident $($text:literal)?),*]
+        $(, $more_version:literal $more_kind:literal [$($more_word:ident $($more_text:literal)?),*])*) => {
         concat!(
-            "[", $crate::__lookup!($version $kind $($scope)?),
-            $(",", $crate::__lookup!($more_version $more_kind $($more_scope)?),)*
+            "[", $crate::__lookup!($version $kind $($word $($text)?),*),
+            $(",", $crate::__lookup!($more_version $more_kind $($more_word $($more_text)?),*),)*
             "]"
         )
     };
 }
 
-/// One kind to look up as JSON; any other word than `all_namespaces` does not compile.
+/// One kind to look up as JSON.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __lookup {
-    ($version:literal $kind:literal) => {
-        concat!("{\"apiVersion\":\"", $version, "\",\"kind\":\"", $kind, "\"}")
+    ($version:literal $kind:literal $($word:ident $($text:literal)?),*) => {
+        concat!(
+            "{\"apiVersion\":\"", $version, "\",\"kind\":\"", $kind, "\"",
+            $($crate::__lookup_word!($word $($text)?),)* "}"
+        )
     };
-    ($version:literal $kind:literal all_namespaces) => {
-        concat!("{\"apiVersion\":\"", $version, "\",\"kind\":\"", $kind, "\",\"allNamespaces\":true}")
+}
+
+/// What a lookup is allowed or confined to, as JSON; any other word does not compile.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __lookup_word {
+    (all_namespaces) => {
+        ",\"allNamespaces\":true"
+    };
+    (metadata_only) => {
+        ",\"metadataOnly\":true"
+    };
+    (label_selector $text:literal) => {
+        concat!(",\"labelSelector\":\"", $text, "\"")
     };
 }
 
@@ -209,6 +224,20 @@ macro_rules! __version {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+
+    #[test]
+    fn what_lookups_are_confined_to_is_json() -> Result<(), serde_json::Error> {
+        let text = crate::__lookups!(
+            "v1" "Node" [], "v1" "Pod" [all_namespaces, metadata_only], "v1" "Secret" [label_selector "app in (web, db)"]
+        );
+        let expected = json!([
+            {"apiVersion": "v1", "kind": "Node"},
+            {"apiVersion": "v1", "kind": "Pod", "allNamespaces": true, "metadataOnly": true},
+            {"apiVersion": "v1", "kind": "Secret", "labelSelector": "app in (web, db)"},
+        ]);
+        assert_eq!(serde_json::from_str::<Value>(text)?, expected);
+        Ok(())
+    }
 
     #[test]
     fn the_readiness_of_children_is_json() -> Result<(), serde_json::Error> {

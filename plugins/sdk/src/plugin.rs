@@ -11,8 +11,9 @@
 /// reconciles: "apps.example.com/v1" "AppService",     // the kind it reconciles
 /// children: ["apps/v1" "Deployment" reads ["/status"], "v1" "Service"], // kinds it may return, and the fields that it reads
 ///                                   // of them (as below; a child without any of them is not in the request). Default: all
-/// lookups: ["v1" "ConfigMap", "v1" "Pod" all_namespaces], // kinds it may look up, and whether in all namespaces at once;
-///                                   // default: none. A child kind that is listed here as well need not be installed: a
+/// lookups: ["v1" "ConfigMap" label_selector "app=web", "v1" "Pod" all_namespaces metadata_only], // kinds it may look up, and
+///                                   // whether in all namespaces at once, only those with some labels, only their metadata: the host
+///                                   // keeps no more of them. Default: none. A child kind that is listed here as well need not be installed: a
 ///                                   // lookup tells
 /// measurements: [                                     // measurements it may return; default: none
 ///     counter "restarts_total" "Restarts seen." ["reason"],      // its labels; or gauge, or histogram
@@ -49,7 +50,7 @@ macro_rules! plugin {
         $(version: $version:literal,)?
         reconciles: $api_version:literal $kind:literal,
         children: [$($child_version:literal $child_kind:literal $(reads [$($child_field:literal),* $(,)?])?),* $(,)?],
-        $(lookups: [$($lookup_version:literal $lookup_kind:literal $($lookup_scope:ident)?),* $(,)?],)?
+        $(lookups: [$($lookup_version:literal $lookup_kind:literal $($lookup_word:ident $($lookup_text:literal)?)*),* $(,)?],)?
         $(measurements: [
             $($measurement_kind:ident $measurement_name:literal $help:literal
                 [$($label:literal),* $(,)?] $([$($bucket:literal),* $(,)?])?),*
@@ -76,7 +77,7 @@ macro_rules! plugin {
             "\",\"contract\":\"0.2.0\",\"reconciles\":{\"apiVersion\":\"", $api_version,
             "\",\"kind\":\"", $kind,
             "\"},\"children\":", $crate::__kinds!($($child_version $child_kind),*),
-            ",\"lookups\":", $crate::__lookups!($($($lookup_version $lookup_kind [$($lookup_scope)?]),*)?),
+            ",\"lookups\":", $crate::__lookups!($($($lookup_version $lookup_kind [$($lookup_word $($lookup_text)?),*]),*)?),
             ",\"measurements\":", $crate::__measurements!(
                 $($($measurement_kind $measurement_name $help [$($label),*] $([$($bucket),*])?),*)?
             ),
@@ -96,7 +97,7 @@ macro_rules! plugin {
         const _: () = $crate::manifest::check(&[
             $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires,)? $($($field,)*)?
             $api_version, $kind, $($child_version, $child_kind, $($($child_field,)*)?)*
-            $($($lookup_version, $lookup_kind,)*)?
+            $($($lookup_version, $lookup_kind, $($($lookup_text,)?)*)*)?
             $($($judged_version, $judged_kind, $current, $($failed,)? $($message,)?)*)? $($($measurement_name, $help, $($label,)*)*)?
         ]);
 

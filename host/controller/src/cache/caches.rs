@@ -29,7 +29,7 @@ impl Caches {
         let mut informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
         informers.retain(|_, informer| informer.strong_count() > 0);
         // The lock is held until the new informer is in its slot. Otherwise two callers could start two watches of one kind.
-        let slot = informers.entry((kind.clone(), scope)).or_default();
+        let slot = informers.entry((kind.clone(), scope.clone())).or_default();
         slot.upgrade().unwrap_or_else(|| {
             let informer = Informer::start(kind.clone(), scope, self.parts.clone());
             *slot = Arc::downgrade(&informer);

@@ -2,15 +2,34 @@
 
 use std::{sync::Arc, time::Duration};
 
+use pilothouse_engine::Lookup;
+
 use crate::schema::SchemaCache;
 
 /// Which objects of a kind are watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WatchScope {
     /// All of them: the objects that a plugin reconciles, and the objects that it looks up.
     All,
     /// Those with the label [`crate::labels::PLUGIN`]: the children of this host's plugins.
     Children,
+    /// A part, for lookups that are confined to it.
+    LookedUp {
+        /// The label selector of the objects; empty for all.
+        labels: Arc<str>,
+        /// Whether no more than their metadata is watched.
+        metadata_only: bool,
+    },
+}
+
+impl WatchScope {
+    /// What a lookup needs. One that is confined to nothing shares the cache of all objects of its kind.
+    pub fn of_lookup(lookup: &Lookup) -> Self {
+        match (lookup.label_selector.as_str(), lookup.metadata_only) {
+            ("", false) => Self::All,
+            (labels, metadata_only) => Self::LookedUp { labels: labels.into(), metadata_only },
+        }
+    }
 }
 
 /// The settings that all watches share.

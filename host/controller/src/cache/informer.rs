@@ -9,7 +9,8 @@ use std::{
 
 use futures::StreamExt;
 use kube::{
-    Api, Client,
+    Api, Client, Resource,
+    core::{ApiResource, DynamicResourceScope, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -57,9 +58,19 @@ pub enum WatchState {
 /// Where a watch reads from.
 struct Source<'a> {
     client: &'a Client,
-    api: Api<Incoming>,
+    namespace: Option<&'a str>,
     config: watcher::Config,
     installed: &'a InstalledKind,
+}
+
+impl Source<'_> {
+    fn api<K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>>(&self) -> Api<K> {
+        let (client, resource) = (self.client.clone(), &self.installed.resource);
+        match self.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        }
+    }
 }
 
 /// What all informers share.
@@ -218,22 +229,20 @@ impl Shared {
         }
         loop {
             self.schema.until_changed(schemas, &self.kind).await;
-            handler.synced(&self.kind, self.scope);
+            handler.synced(&self.kind, &self.scope);
         }
     }
 
     /// Watches the kind until it is no longer installed.
     async fn follow(&self, client: &Client, installed: &InstalledKind, handler: &dyn EventHandler) {
-        let api = match self.config.namespace.as_deref().filter(|_| installed.namespaced) {
-            Some(namespace) => Api::<Incoming>::namespaced_with(client.clone(), namespace, &installed.resource),
-            None => Api::all_with(client.clone(), &installed.resource),
-        };
         let config = watcher::Config::default().timeout(self.config.renewal_seconds());
-        let config = match self.scope {
+        let config = match &self.scope {
             WatchScope::All => config,
             WatchScope::Children => config.labels(labels::PLUGIN),
+            WatchScope::LookedUp { labels, .. } => config.labels(labels),
         };
-        let source = Source { client, api, config, installed };
+        let namespace = self.config.namespace.as_deref().filter(|_| installed.namespaced);
+        let source = Source { client, namespace, config, installed };
         loop {
             let is_installed = select! {
                 biased;
@@ -272,7 +281,14 @@ impl Shared {
 
     /// Lists and watches. Returns whether the kind is still installed when that ends.
     async fn list_and_watch(&self, source: &Source<'_>, handler: &dyn EventHandler) -> bool {
-        let mut stream = pin!(watcher(source.api.clone(), source.config.clone()).backoff(WatchBackoff::default()));
+        let config = source.config.clone();
+        let events = match self.scope {
+            WatchScope::LookedUp { metadata_only: true, .. } => {
+                watcher(source.api(), config).map(|event| event.and_then(of_metadata)).left_stream()
+            }
+            _ => watcher(source.api(), config).right_stream(),
+        };
+        let mut stream = pin!(events.backoff(WatchBackoff::default()));
         while let Some(event) = stream.next().await {
             let error = match event {
                 Ok(Event::Init) if self.store.is_synced() && self.is_outdated(source).await => return false,
@@ -295,7 +311,7 @@ impl Shared {
     }
 
     fn handle(&self, event: Event<Incoming>, installed: &InstalledKind, handler: &dyn EventHandler) {
-        let notify = |change: &Change| handler.changed(&self.kind, self.scope, change);
+        let notify = |change: &Change| handler.changed(&self.kind, &self.scope, change);
         match event {
             Event::Init => self.store.on_list_start(),
             Event::InitApply(object) | Event::Apply(object) => {
@@ -304,7 +320,7 @@ impl Shared {
                 if let Some(change) = self.store.on_watch_apply(object) {
                     notify(&change);
                 } else if let Some(known) = self.store.get(&name) {
-                    handler.echoed(&self.kind, self.scope, &known);
+                    handler.echoed(&self.kind, &self.scope, &known);
                 }
             }
             Event::Delete(object) => {
@@ -318,11 +334,24 @@ impl Shared {
                 if self.state.get() != WatchState::Synced {
                     self.set_state(WatchState::Synced);
                     tracing::debug!(kind = %self.kind, objects = self.store.len(), "cache synced");
-                    handler.synced(&self.kind, self.scope);
+                    handler.synced(&self.kind, &self.scope);
                 }
             }
         }
     }
+}
+
+/// An event about metadata as one about an object that has nothing else.
+fn of_metadata(event: Event<PartialObjectMeta<Incoming>>) -> Result<Event<Incoming>, watcher::Error> {
+    let unreadable = |error| watcher::Error::WatchFailed(kube::Error::SerdeError(error));
+    let object = |meta: PartialObjectMeta<Incoming>| Incoming::of_metadata(&meta.metadata).map_err(unreadable);
+    Ok(match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(meta) => Event::InitApply(object(meta)?),
+        Event::Apply(meta) => Event::Apply(object(meta)?),
+        Event::Delete(meta) => Event::Delete(object(meta)?),
+    })
 }
 
 /// The HTTP status with which the API server refused to list or watch.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pilothouse_engine::{
-    Answer, Fingerprint, Lookup, Lookups, Query, Scope, Target,
+    Answer, Fingerprint, Lookup, Lookups, Query, Scope, Selector, Target,
     contract::{KindRef, LookupError},
     lookups::fingerprint_of,
 };
@@ -14,7 +14,6 @@ use crate::{
     identity::Question,
     object::{Object, ObjectRef},
     projection::Projection,
-    selector::Selector,
     served_namespaces::ServedNamespaces,
 };
 

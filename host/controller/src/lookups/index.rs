@@ -6,9 +6,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use pilothouse_engine::{Query, Scope, Target, contract::KindRef};
+use pilothouse_engine::{Query, Scope, Selector, Target, contract::KindRef};
 
-use crate::{object::Object, queue::Key, selector::Selector};
+use crate::{object::Object, queue::Key};
 
 /// The reverse index of lookups: from a changed object to the keys that looked it up.
 #[derive(Debug, Default)]

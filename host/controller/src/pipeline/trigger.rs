@@ -85,25 +85,32 @@ impl Trigger {
         self.queue.add(key, Priority::Live);
     }
 
+    /// Whether the lookups of a key's plugin are answered from this cache: two plugins may be confined to different parts of a kind.
+    fn looks_up(&self, key: &Key, kind: &KindRef, scope: &WatchScope) -> bool {
+        let plugin = self.plugins.get(&key.plugin);
+        let lookup = plugin.as_ref().and_then(|plugin| plugin.lookups.get(kind));
+        lookup.is_some_and(|lookup| WatchScope::of_lookup(&lookup.declared) == *scope)
+    }
+
     /// Adds all objects whose reconcile needs this informer. Until it synced, their reconciles ended without a decision.
-    fn kind_synced(&self, kind: &KindRef, scope: WatchScope) {
+    fn kind_synced(&self, kind: &KindRef, scope: &WatchScope) {
         for plugin in self.plugins.all() {
             let uses = match scope {
                 WatchScope::All => plugin.objects.kind() == kind,
                 WatchScope::Children => plugin.child_watch(kind).is_some(),
+                WatchScope::LookedUp { .. } => false,
             };
             if uses {
                 self.queue.add_all(all_keys(&plugin));
             }
         }
-        if scope == WatchScope::All {
-            self.queue.add_all(self.lookups.users_of(kind));
-        }
+        let users = self.lookups.users_of(kind);
+        self.queue.add_all(users.into_iter().filter(|user| self.looks_up(user, kind, scope)));
     }
 }
 
 impl EventHandler for Trigger {
-    fn changed(&self, kind: &KindRef, scope: WatchScope, change: &Change) {
+    fn changed(&self, kind: &KindRef, scope: &WatchScope, change: &Change) {
         for plugin in self.plugins.all() {
             match scope {
                 WatchScope::All if plugin.objects.kind() == kind => self.object_changed(&plugin, change),
@@ -115,21 +122,23 @@ impl EventHandler for Trigger {
                 _ => {}
             }
         }
-        if scope == WatchScope::All && *kind == KindRef::new("v1", "Namespace") {
+        if *scope == WatchScope::All && *kind == KindRef::new("v1", "Namespace") {
             change.states().last().into_iter().for_each(|namespace| self.namespace_changed(&namespace.name.name));
         }
         // Both states: when an object loses a label, only its previous state matches the selectors of those that looked it up.
         change.states().for_each(|object| self.echoed(kind, scope, object));
     }
 
-    fn echoed(&self, kind: &KindRef, scope: WatchScope, object: &Object) {
-        if scope == WatchScope::All {
-            let affected = self.lookups.affected(kind, object);
-            affected.into_iter().for_each(|key| self.enqueue(key, EventOrigin::Lookup, kind, object));
+    fn echoed(&self, kind: &KindRef, scope: &WatchScope, object: &Object) {
+        if *scope == WatchScope::Children {
+            return;
         }
+        let affected = self.lookups.affected(kind, object).into_iter();
+        let affected = affected.filter(|key| self.looks_up(key, kind, scope));
+        affected.for_each(|key| self.enqueue(key, EventOrigin::Lookup, kind, object));
     }
 
-    fn synced(&self, kind: &KindRef, scope: WatchScope) {
+    fn synced(&self, kind: &KindRef, scope: &WatchScope) {
         self.kind_synced(kind, scope);
     }
 }

@@ -61,11 +61,11 @@ impl ActivePlugin {
     pub fn new(reconciler: Arc<dyn Reconciler>, settings: PluginSettings, caches: &Caches) -> Self {
         let PluginSettings { config, grants: _, account, limits, namespaces, presence } = settings;
         let manifest = reconciler.manifest();
-        let start_all = |kinds: &[KindRef], scope| {
-            kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope))).collect::<BTreeMap<_, _>>()
+        let start_all = |kinds: &[KindRef], scope: WatchScope| {
+            kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope.clone()))).collect::<BTreeMap<_, _>>()
         };
         let looked_up = |declared: &Lookup| {
-            let informer = caches.informer(&declared.kind, WatchScope::All);
+            let informer = caches.informer(&declared.kind, WatchScope::of_lookup(declared));
             (declared.kind.clone(), LookedUpKind { declared: declared.clone(), informer })
         };
         Self {

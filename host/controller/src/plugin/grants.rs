@@ -104,7 +104,7 @@ impl Grants {
             Some(granted) => granted.iter().any(|grant| is_lookup(grant, lookup)),
             None => !is_privileged(&lookup.kind) && !is_secret(&lookup.kind),
         };
-        if let Some(Lookup { kind, all_namespaces }) = manifest.lookups.iter().find(|lookup| !is_lookup(lookup)) {
+        if let Some(Lookup { kind, all_namespaces, .. }) = manifest.lookups.iter().find(|lookup| !is_lookup(lookup)) {
             let everywhere = if *all_namespaces { ", allNamespaces: true" } else { "" };
             return Err(refused(Asked::Lookups, kind, lookups.is_some(), everywhere));
         }
@@ -114,7 +114,7 @@ impl Grants {
     /// The grants that are exactly what a manifest asks for.
     pub fn of_manifest(manifest: &Manifest) -> GrantsSpec {
         let kind = |kind: &KindRef| KindGrant { group: kind.group().to_owned(), kind: kind.kind.clone() };
-        let lookup = |Lookup { kind, all_namespaces }: &Lookup| LookupGrant {
+        let lookup = |Lookup { kind, all_namespaces, .. }: &Lookup| LookupGrant {
             group: kind.group().to_owned(),
             kind: kind.kind.clone(),
             all_namespaces: *all_namespaces,
@@ -149,7 +149,7 @@ fn is_granted(granted: Option<&[KindGrant]>, kind: &KindRef, otherwise: bool) ->
 }
 
 fn is_lookup(grant: &LookupGrant, lookup: &Lookup) -> bool {
-    let Lookup { kind, all_namespaces } = lookup;
+    let Lookup { kind, all_namespaces, .. } = lookup;
     grant.group == kind.group() && grant.kind == kind.kind && (grant.all_namespaces || !all_namespaces)
 }
 
@@ -161,8 +161,8 @@ mod tests {
         let mut manifest = Manifest::new("web", "1", KindRef::new("example.com/v1", "Web"));
         manifest.children = children.iter().map(|(version, kind)| KindRef::new(*version, *kind)).collect();
         let lookup = |(version, kind, all_namespaces): &(&str, &str, bool)| Lookup {
-            kind: KindRef::new(*version, *kind),
             all_namespaces: *all_namespaces,
+            ..KindRef::new(*version, *kind).into()
         };
         manifest.lookups = lookups.iter().map(lookup).collect();
         manifest

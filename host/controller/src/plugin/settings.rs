@@ -2,13 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pilothouse_engine::Limits;
+use pilothouse_engine::{Limits, Selector};
 
 use super::Grants;
 use crate::{
     api::{LimitsSpec, PluginSpec, ServiceAccountNamespace},
     identity::{Account, AccountNamespace},
-    selector::Selector,
 };
 
 /// What a plugin may use, where that is not what every plugin may.

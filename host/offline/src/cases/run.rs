@@ -242,7 +242,7 @@ mod tests {
 
     use futures::{FutureExt, future::BoxFuture};
     use pilothouse_engine::{
-        Call, CallContext, Lookup, Manifest, Outcome, Query, Recorded, Scope, Usage, Verb,
+        Call, CallContext, Manifest, Outcome, Query, Recorded, Scope, Usage, Verb,
         contract::{Child, KindRef, Request, Response, Verdict},
     };
     use serde_json::json;
@@ -260,7 +260,7 @@ mod tests {
         fn new(answer: fn(&Request, &CallContext, usize) -> Response) -> Self {
             let mut manifest = Manifest::new("web", "1.0.0", KindRef::new("example.com/v1", "Web"));
             manifest.children = vec![KindRef::new("v1", "ConfigMap")];
-            manifest.lookups = vec![Lookup { kind: KindRef::new("v1", "Secret"), all_namespaces: false }];
+            manifest.lookups = vec![KindRef::new("v1", "Secret").into()];
             Self { manifest, answer, calls: AtomicUsize::new(0) }
         }
     }

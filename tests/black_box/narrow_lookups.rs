@@ -1,0 +1,164 @@
+//! Lookups that the manifest confines to some labels or to metadata: the host asks for no more, and keeps no more in its memory.
+
+use std::{fs::File, ops::Range, os::unix::fs::FileExt};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::artifacts;
+use serde_json::{Value, json};
+
+use crate::{
+    command::{repacked, with_manifest},
+    suite::{Suite, tests},
+    test_env::{TestEnv, is_ready, scripted},
+};
+
+/// The bytes of a page of memory, and of what the system says of each.
+const PAGE: u64 = 4096;
+const ENTRY: u64 = 8;
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        what_a_lookup_is_confined_from_is_not_in_the_hosts_memory,
+        an_object_that_gets_or_loses_the_label_wakes_who_looked_it_up,
+        a_label_selector_that_cannot_be_read_refuses_the_plugin,
+    );
+}
+
+/// Secrets of others, and the contents of what is looked up for its metadata alone. What is looked up is there, so the search finds.
+async fn what_a_lookup_is_confined_from_is_not_in_the_hosts_memory(env: &mut TestEnv) -> Result<()> {
+    // Put together at run time, so that no program has them.
+    let word = |what: &str| format!("{what}-{}", env.namespace.name);
+    let (looked_up, of_others, contents, metadata) = (word("ours"), word("theirs"), word("contents"), word("metadata"));
+    let secret = |name: &str, labels: Value, data: &str| {
+        let metadata = json!({"name": name, "labels": labels});
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": true, "stringData": {"key": data}})
+    };
+    // The API server shows the data of Secrets in base64.
+    env.namespace.apply(secret("ours", json!({"shared": "yes"}), "x")).await?;
+    env.namespace.patch("Secret", "ours", json!({"metadata": {"annotations": {"word": &looked_up}}})).await?;
+    env.namespace.apply(secret("theirs", json!({}), "x")).await?;
+    env.namespace.patch("Secret", "theirs", json!({"metadata": {"annotations": {"word": &of_others}}})).await?;
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map", "annotations": {"word": &metadata}},
+        "data": {"key": &contents},
+    });
+    env.namespace.apply(map).await?;
+    start(env).await?;
+    let lookups = json!([{"kind": "Secret", "name": "ours"}, {"kind": "ConfigMap", "name": "map"}]);
+    let status = json!({
+        "phase": {"$found": "ours", "at": "/data/key"},
+        "note": {"$found": "map", "at": "/data/key"},
+    });
+    env.namespace
+        .apply(scripted("web", json!({"lookups": lookups, "response": {"children": [], "status": status}})))
+        .await?;
+    let object = env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    ensure!(object["status"]["phase"] == "eA==", "the Secret was not found whole: {object}");
+    ensure!(object["status"]["note"].is_null(), "the plugin is shown more than the metadata: {object}");
+
+    let pid = env.host.pid()?;
+    let is_there = |word: &str| is_in_memory(pid, word.as_bytes());
+    ensure!(is_there(&looked_up)? && is_there(&metadata)?, "the search does not find what the host has");
+    ensure!(!is_there(&of_others)?, "a Secret that nobody may look up is in the host's memory");
+    ensure!(
+        !is_there(&contents)?,
+        "the contents of a ConfigMap of which only the metadata is looked up are in its memory"
+    );
+    Ok(())
+}
+
+async fn an_object_that_gets_or_loses_the_label_wakes_who_looked_it_up(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ours"}, "stringData": {"key": "x"}});
+    env.namespace.apply(secret).await?;
+    let lookups = json!([{"kind": "Secret", "selector": "", "as": "all"}]);
+    let response = json!({"children": [], "status": {"note": {"$names": "all"}}});
+    env.namespace.apply(scripted("web", json!({"lookups": lookups, "response": response}))).await?;
+    let found = format!("{}/ours", env.namespace.name);
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    for (label, expected) in [("yes", &*found), ("no", ""), ("yes", &*found)] {
+        env.namespace.patch("Secret", "ours", json!({"metadata": {"labels": {"shared": label}}})).await?;
+        let sees = |object: &Value| object["status"]["note"] == expected;
+        env.namespace.until("Scripted", "web", "to see which Secrets it may look up", sees).await?;
+    }
+    Ok(())
+}
+
+async fn a_label_selector_that_cannot_be_read_refuses_the_plugin(env: &mut TestEnv) -> Result<()> {
+    let plugin = with_manifest(&artifacts::guest("scripted")?, |manifest| {
+        manifest["children"] = json!([]);
+        manifest["lookups"] = json!([{"apiVersion": "v1", "kind": "Secret", "labelSelector": "shared in (yes"}]);
+    })?;
+    env.host.install(plugin.path(), "scripted.wasm")?;
+    env.host.resume().await?;
+    env.host.logged("the plugin was not loaded").await?;
+    let log = env.host.log();
+    let words = ["`lookups`", "of `v1 Secret`", "'shared in (yes'", "malformed"];
+    ensure!(words.iter().all(|word| log.contains(word)), "the log does not say what is wrong: {log}");
+    Ok(())
+}
+
+/// Starts a host with a plugin that may look up Secrets with a label, and of ConfigMaps the metadata.
+async fn start(env: &mut TestEnv) -> Result<()> {
+    let plugin = repacked(&artifacts::guest("scripted")?, |manifest| {
+        manifest["children"] = json!([]);
+        manifest["lookups"] = json!([
+            {"apiVersion": "v1", "kind": "Secret", "labelSelector": "shared=yes"},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadataOnly": true},
+        ]);
+    })
+    .await?;
+    env.host.install(plugin.path(), "scripted.wasm")?;
+    env.host.resume().await?;
+    env.host.ready().await
+}
+
+/// Whether these bytes are anywhere in the memory that a process can write.
+fn is_in_memory(pid: u32, wanted: &[u8]) -> Result<bool> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let (memory, pages) = (File::open(format!("/proc/{pid}/mem"))?, File::open(format!("/proc/{pid}/pagemap"))?);
+    for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw"))) {
+        let (first, last) = line.split(' ').next().and_then(|range| range.split_once('-')).context("no range")?;
+        let (first, last) = (u64::from_str_radix(first, 16)?, u64::from_str_radix(last, 16)?);
+        if present(&pages, first, last)?.into_iter().any(|run| holds(&memory, run, wanted)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The parts of a mapping that are in memory: most of what the host reserves never is.
+fn present(pages: &File, first: u64, last: u64) -> Result<Vec<Range<u64>>> {
+    let mut entries = vec![0; usize::try_from((last - first) / PAGE * ENTRY)?];
+    pages.read_exact_at(&mut entries, first / PAGE * ENTRY)?;
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    // The highest bit of the last byte.
+    let is_present = entries.chunks(ENTRY as usize).map(|entry| entry.last().is_some_and(|byte| byte & 0x80 != 0));
+    for page in
+        is_present.enumerate().filter(|(_, is_present)| *is_present).map(|(number, _)| first + number as u64 * PAGE)
+    {
+        match runs.last_mut() {
+            Some(run) if run.end == page => run.end += PAGE,
+            _ => runs.push(page..page + PAGE),
+        }
+    }
+    Ok(runs)
+}
+
+fn holds(memory: &File, run: Range<u64>, wanted: &[u8]) -> bool {
+    let mut bytes = vec![0; (run.end - run.start) as usize];
+    // What went since holds nothing.
+    if memory.read_exact_at(&mut bytes, run.start).is_err() {
+        return false;
+    }
+    let mut rest = &*bytes;
+    while let Some(place) = rest.iter().position(|byte| Some(byte) == wanted.first()) {
+        if rest[place..].starts_with(wanted) {
+            return true;
+        }
+        rest = &rest[place + 1..];
+    }
+    false
+}
