@@ -71,7 +71,7 @@ async fn crd_prints_the_kinds_of_the_host(_: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// `deployed_rights` tests the content of the role, and that it is enough.
+/// `chart::rights` tests what is deployed, and `chart::running` that it is enough.
 async fn rbac_prints_a_role_and_its_binding(_: &mut TestEnv) -> Result<()> {
     let plugin = artifacts::plugin("app-service")?;
     for (scope, kind) in [(&[][..], "ClusterRoleBinding"), (&["--namespace", "shop"], "RoleBinding")] {
