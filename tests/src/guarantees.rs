@@ -7,9 +7,10 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 9] = [
+const FOLDERS: [(&str, &str); 10] = [
     ("controller/", "host/controller/src"),
     ("engine/", "host/engine/src"),
+    ("offline/", "host/offline/src"),
     ("wit/", "wit/src"),
     ("app-service/", "plugins/app-service/tests"),
     ("training-job/", "plugins/training-job/tests/training_job"),
