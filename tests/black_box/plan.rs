@@ -31,7 +31,7 @@ const PLUGIN: &str = "pilothouse.dev/plugin";
 const APPLIED: &str = "pilothouse.dev/applied";
 
 /// The exit code of a plan with which something would change.
-const CHANGES: i32 = 2;
+pub const CHANGES: i32 = 2;
 
 /// The number of objects of a plan over many.
 const MANY: usize = 500;
@@ -338,7 +338,8 @@ async fn plan(env: &TestEnv, plugin: &str, arguments: &[&str]) -> Result<Ended> 
     plan_as(env, &artifacts::plugin_or_guest(plugin)?, &[&["-o", "json"], arguments].concat()).await
 }
 
-async fn plan_as(env: &TestEnv, plugin: &Path, arguments: &[&str]) -> Result<Ended> {
+/// A plan of the test's namespace by the host's user.
+pub async fn plan_as(env: &TestEnv, plugin: &Path, arguments: &[&str]) -> Result<Ended> {
     plan_with(env, plugin, &env.namespace.setup().kubeconfig, arguments).await
 }
 

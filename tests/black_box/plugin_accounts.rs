@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     command::{Ended, pilothouse},
     deployed::{self, Deployed},
+    plan,
     plugin_objects::{plugin_object, store, text},
     suite::{Suite, tests},
     test_env::{TestEnv, app},
@@ -38,6 +39,7 @@ pub fn register(suite: &mut Suite) {
         an_installed_plugin_writes_with_its_own_account,
         every_reference_plugin_is_installed_with_what_it_needs,
         a_right_that_the_account_loses_is_told_and_comes_back,
+        a_plan_is_made_with_the_settings_and_the_account_of_the_plugin,
         the_host_may_act_as_no_other_account,
         a_lookup_that_the_account_may_not_make_is_denied,
         an_object_gets_what_its_own_namespace_allows,
@@ -108,6 +110,32 @@ async fn a_right_that_the_account_loses_is_told_and_comes_back(env: &mut TestEnv
     env.namespace.until("AppService", "shop", "to say that its account may not", forbidden).await?;
     put_rules(env, &role, before).await?;
     env.namespace.until("Deployment", "shop", "to have 2 replicas", |it| it["spec"]["replicas"] == 2).await.map(drop)
+}
+
+/// The administrator could write the child. What counts is whether the plugin's account may.
+async fn a_plan_is_made_with_the_settings_and_the_account_of_the_plugin(env: &mut TestEnv) -> Result<()> {
+    let _folder = start(env).await?;
+    install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    env.namespace.apply(app("shop")).await?;
+    env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
+    let next = artifacts::guest("app-service-next")?;
+    let arguments = ["--server-dry-run", "-o", "json"];
+    let allowed = plan::plan_as(env, &next, &arguments).await?;
+    let report: Value = serde_json::from_str(&allowed.output).with_context(|| format!("{allowed:?}"))?;
+    ensure!(allowed.code == plan::CHANGES && report["present"]["name"] == "app-service", "{allowed:?}");
+    ensure!(report["present"]["version"] == "0.1.0" && report["version"]["version"] == "0.2.0", "{report}");
+    rules_without(env, &format!("{ACCOUNT}-account"), "patch").await?;
+    let forbidden = |ended: &Ended| -> Result<bool> {
+        let report: Value = serde_json::from_str(&ended.output).with_context(|| format!("{ended:?}"))?;
+        let refused = &report["objects"][0]["steps"][0][0]["refused"];
+        Ok(refused["reason"] == "Forbidden" && text(&refused["message"]).contains(&user_name(ACCOUNT)))
+    };
+    // The API server takes its time to notice that a right is gone.
+    eventually(PATIENCE, "the plan to say that the account may not", async || {
+        let ended = plan::plan_as(env, &next, &arguments).await?;
+        Ok(if ended.code == 1 && forbidden(&ended)? { Look::Found(()) } else { Look::NotYet(format!("{ended:?}")) })
+    })
+    .await
 }
 
 async fn the_host_may_act_as_no_other_account(env: &mut TestEnv) -> Result<()> {
