@@ -89,11 +89,13 @@ async fn a_plan_is_what_the_swap_then_does(env: &mut TestEnv) -> Result<()> {
 
 async fn a_plan_of_each_reference_plugin_is_what_it_then_does(env: &mut TestEnv) -> Result<()> {
     let samples = ["appservice", "trainingjob", "llmmodel", "llmdeployment", "modeldeployment"];
+    let mut applied = Vec::new();
     for sample in samples {
         let text = std::fs::read_to_string(artifacts::repository().join(format!("crds/samples/{sample}.yaml")))?;
         for mut object in serde_saphyr::from_multiple::<Value>(&text)? {
             object["metadata"]["namespace"] = env.namespace.name.as_str().into();
-            env.namespace.apply(object).await?;
+            let applied_object = env.namespace.apply(object).await?;
+            applied.push(kind_and_name(&applied_object));
         }
     }
     let plugins = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
@@ -115,6 +117,10 @@ async fn a_plan_of_each_reference_plugin_is_what_it_then_does(env: &mut TestEnv)
     env.metrics_at_rest().await?;
     let found = children(env).await?;
     ensure!(found == expected, "planned: {expected:#?}\nfound: {found:#?}");
+    // Their Pods hold GPUs of the cluster that all tests share.
+    for (kind, name) in applied {
+        env.namespace.delete(&kind, &name).await?;
+    }
     Ok(())
 }
 
@@ -349,6 +355,13 @@ async fn plan_with(env: &TestEnv, plugin: &Path, kubeconfig: &Path, arguments: &
     all.extend([Path::new("--namespace"), &namespace, Path::new("--cache-dir"), &cache]);
     all.extend(arguments.iter().map(Path::new));
     pilothouse(all).await
+}
+
+/// The kind of an object, with its group, and its name.
+fn kind_and_name(object: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let group = text(&object["apiVersion"]).split('/').next().unwrap_or_default().to_owned();
+    (format!("{}.{group}", text(&object["kind"])), text(&object["metadata"]["name"]))
 }
 
 fn report(ended: &Ended) -> Result<Value> {

@@ -33,7 +33,7 @@ pub(crate) async fn has_default_account(client: &Client) -> bool {
 
 fn node() -> Result<Node> {
     let resources = json!({
-        "cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "500", "nvidia.com/gpu": "16",
+        "cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "5000", "nvidia.com/gpu": "16",
     });
     let node = json!({
         "metadata": {
