@@ -119,7 +119,8 @@ async fn a_plan_is_made_with_the_settings_and_the_account_of_the_plugin(env: &mu
     env.namespace.apply(app("shop")).await?;
     env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
     let next = artifacts::guest("app-service-next")?;
-    let arguments = ["--server-dry-run", "-o", "json"];
+    let own = env.namespace.name.clone();
+    let arguments = ["--server-dry-run", "-o", "json", "--host-namespace", &own];
     let allowed = plan::plan_as(env, &next, &arguments).await?;
     let report: Value = serde_json::from_str(&allowed.output).with_context(|| format!("{allowed:?}"))?;
     ensure!(allowed.code == plan::CHANGES && report["present"]["name"] == "app-service", "{allowed:?}");
