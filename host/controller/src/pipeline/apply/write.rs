@@ -10,10 +10,8 @@ use super::{
     applier::{Applier, applying, merging},
     body::GuardedBody,
     dry_run::{self, DryRun},
-    failure::{Failure, FailureReason, is_about_field, is_by_admission, may_be_immutable},
-    left_over,
+    failure::{Failure, FailureReason, is_about_field, may_be_immutable},
     ownership::ensure_ours,
-    repair,
     target::Target,
     write_error::WriteError,
 };
@@ -144,29 +142,14 @@ async fn claim(
     }
 }
 
-/// Updates a child, once more without the fields that are left over from before if the API server refuses them beside the desired
-/// ones, and explains a refusal.
+/// Updates a child and explains a refusal.
 async fn update(
     applier: &Applier<'_>,
     target: &Target<'_>,
     child: &DesiredChild,
     live: &Object,
 ) -> Result<Object, WriteError> {
-    let result = match update_once(applier, target, child, live).await {
-        Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {
-            let state = serde_json::from_str(&live.text).unwrap_or_default();
-            let schema = Schema::known_or_built_in(target.schema.as_ref(), &child.body);
-            match left_over::replacement(&status, &child.body, state, schema) {
-                Some(replacement) => {
-                    let live = repair::patch(applier, target, &child.name.name, &replacement).await?;
-                    update_once(applier, target, child, &live).await
-                }
-                None => Err(WriteError::Api(kube::Error::Api(status))),
-            }
-        }
-        result => result,
-    };
-    match result {
+    match update_once(applier, target, child, live).await {
         Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {
             Err(explain_422(applier, target, child, live, status).await)
         }
@@ -231,8 +214,9 @@ async fn update_repaired(
             result => return result,
         }
     }
-    let repaired = repair::patch(applier, target, &write.child.name.name, list_repair).await?;
-    update(applier, target, &write.child, &repaired).await
+    let parameters = merging(&applier.plugin.field_manager);
+    let repaired = target.api.patch(&write.child.name.name, &parameters, &Patch::Merge(list_repair)).await?;
+    update(applier, target, &write.child, &repaired.into_object(&target.installed.resource)).await
 }
 
 /// Applies a child with a guard.
@@ -255,9 +239,6 @@ async fn explain_422(
     live: &Object,
     status: Box<Status>,
 ) -> WriteError {
-    if is_by_admission(&status) {
-        return WriteError::Api(kube::Error::Api(status));
-    }
     if !may_be_immutable(&status, &child.body) {
         return WriteError::Invalid(status.message);
     }
