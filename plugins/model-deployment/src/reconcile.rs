@@ -97,7 +97,8 @@ impl Served<'_> {
             old_conditions,
         };
         let mut children = workload::children(object, self.server, &scaling, &placement);
-        if let (Ok(children), true) = (&mut children, kept.replicas.is_some() && !kept.is_recorded) {
+        let is_to_be_recorded = kept.replicas.is_some() && !kept.is_recorded;
+        if let (Ok(children), true) = (&mut children, is_to_be_recorded) {
             children.extend(self.untouched_autoscalers()?);
         }
         let (deciding, names) = (autoscalers.deciding.as_ref(), &autoscalers.names);
@@ -108,12 +109,14 @@ impl Served<'_> {
             announced: &ANNOUNCED,
         };
         let latency = sla_conditions::observed(names, deciding).map(sla_conditions::in_words);
-        respond(self.server, &observed, parts, |serving| ReportedStatus {
+        let response = respond(self.server, &observed, parts, |serving| ReportedStatus {
             serving,
             needed_replicas: needed,
             kept_replicas: kept.replicas,
             observed_latency: latency,
-        })
+        })?;
+        // The host's own write of a status is no change that leads to a call, and the autoscaler goes with the next one.
+        Ok(if is_to_be_recorded { response.requeue_after(0) } else { response })
     }
 
     /// The response while the cluster does not have the kind of the workload: what is there stays as it is.

@@ -200,9 +200,11 @@ fn an_autoscaler_that_goes_leaves_the_number_of_pods() -> Result<(), Error> {
         let first = run(with_live(case(spec)?.child(hpa()), 8).status(status(1, None)))?;
         assert_eq!((replicas(&first)?, kept(&first)?), ((8, true), Some(8)), "{spec}");
         assert!(Children::of(&first)?.only("HorizontalPodAutoscaler").is_ok(), "{spec}");
+        assert_eq!(first.response.requeue_after, Some(0), "nothing else leads to the next call: {spec}");
         let second = run(with_live(case(spec)?.child(hpa()), 8).status(status(1, Some(8))))?;
         assert_eq!((replicas(&second)?, kept(&second)?), ((8, true), Some(8)), "{spec}");
         assert!(Children::of(&second)?.only("HorizontalPodAutoscaler").is_err(), "{spec}");
+        assert_eq!(second.response.requeue_after, None, "{spec}");
         let later = run(with_live(case(spec)?, 8).status(status(1, Some(8))))?;
         assert_eq!((replicas(&later)?, kept(&later)?), ((8, true), Some(8)), "{spec}");
     }
