@@ -36,7 +36,6 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use self::{
-    call::in_sync::SharedKeys,
     catch_panic::catch_panic,
     lifecycle::expiry,
     rounds::{ReconcileEnd, Rounds},
@@ -59,7 +58,6 @@ pub struct Pipeline {
     /// Throttles objects that are reconciled again and again.
     hot_loops: Arc<HotLoops>,
     states: ObjectStates,
-    shared_keys: SharedKeys,
 }
 
 /// What follows the reconcile of a key.
@@ -74,7 +72,7 @@ pub struct Outcome {
 impl Pipeline {
     /// A pipeline without any remembered state.
     pub fn new(context: Context, plugins: Arc<Registry>, hot_loops: Arc<HotLoops>) -> Self {
-        Self { context, plugins, hot_loops, states: ObjectStates::default(), shared_keys: SharedKeys::default() }
+        Self { context, plugins, hot_loops, states: ObjectStates::default() }
     }
 
     /// Reconciles one key that failed `failures` times in a row before.
@@ -115,7 +113,7 @@ impl Pipeline {
             // Without a new report the status would keep the condition `Throttled`.
             answer.mark_unreported();
         }
-        match (Rounds { item, hot_loops: &self.hot_loops, shared_keys: &self.shared_keys }).run(&mut state).await {
+        match (Rounds { item, hot_loops: &self.hot_loops }).run(&mut state).await {
             ReconcileEnd::ObjectGone => {
                 self.context.lookups.forget(item.key);
                 self.hot_loops.forget(item.key);
@@ -155,7 +153,6 @@ impl Pipeline {
     /// Forgets the states of all objects of a plugin.
     pub fn forget_plugin(&self, plugin: &str) {
         self.states.forget_plugin(plugin);
-        self.shared_keys.forget_plugin(plugin);
         self.hot_loops.forget_plugin(plugin);
         self.context.lookups.forget_plugin(plugin);
     }

@@ -2,9 +2,9 @@
 //! the object alone costs a call and no comparison of children. Pure.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     hash::{DefaultHasher, Hash},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use pilothouse_engine::{Fingerprint, contract::Child};
@@ -126,33 +126,6 @@ impl MetadataKeys {
     }
 }
 
-/// The keys that each plugin set last. Most of its objects have the same ones, and they all keep one copy.
-#[derive(Debug, Default)]
-pub struct SharedKeys(Mutex<HashMap<Arc<str>, MetadataKeys>>);
-
-impl SharedKeys {
-    /// The same keys; those that are kept already, if there are any.
-    pub fn shared(&self, plugin: &Arc<str>, keys: MetadataKeys) -> MetadataKeys {
-        let mut last = self.lock();
-        match last.get(plugin) {
-            Some(known) if *known == keys => known.clone(),
-            _ => {
-                last.insert(plugin.clone(), keys.clone());
-                keys
-            }
-        }
-    }
-
-    /// Drops the copy of a plugin.
-    pub fn forget_plugin(&self, plugin: &str) {
-        self.lock().remove(plugin);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, MetadataKeys>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The fingerprint of the children of an answer, together with everything else that the plan for them depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerId(Fingerprint);
@@ -230,17 +203,6 @@ mod tests {
 
     fn is_still_in_sync(before: &ChildrenInSync, children: &[Child], there: &[Value]) -> bool {
         before.is_of(answer(children)) && before.clone().refreshed(&observed(there)).is_some()
-    }
-
-    #[test]
-    fn objects_of_a_plugin_with_the_same_keys_share_one_copy() {
-        let (shared, web): (_, Arc<str>) = (SharedKeys::default(), "web".into());
-        let first = shared.shared(&web, MetadataKeys::of(["a", "b"]));
-        assert!(Arc::ptr_eq(&first.0, &shared.shared(&web, MetadataKeys::of(["b", "a"])).0));
-        let other = shared.shared(&web, MetadataKeys::of(["a"]));
-        assert_eq!(other, MetadataKeys::of(["a"]));
-        shared.forget_plugin("web");
-        assert!(!Arc::ptr_eq(&other.0, &shared.shared(&web, MetadataKeys::of(["a"])).0), "it is still kept");
     }
 
     #[test]

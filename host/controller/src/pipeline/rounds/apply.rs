@@ -42,7 +42,6 @@ impl Rounds<'_> {
             && awaited.is_empty()
             && waiting.is_empty()
         {
-            let keys = self.shared_keys.shared(&self.item.plugin.name, keys);
             remember_in_sync(&mut answer, keys, observed, &applied);
         }
         state.answer = Some(answer);

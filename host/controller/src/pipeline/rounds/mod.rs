@@ -29,11 +29,7 @@ use serde_json::Value;
 
 use super::{
     apply::{Applied, Failure, FailureReason},
-    call::{
-        self, CallError, PluginAnswer, PluginCall,
-        answer::LastAnswer,
-        in_sync::{MetadataKeys, SharedKeys},
-    },
+    call::{self, CallError, PluginAnswer, PluginCall, answer::LastAnswer, in_sync::MetadataKeys},
     check::{self, Children, Desired, DesiredChild, MAX_CHILDREN, Owner, Refusal},
     lifecycle::finalizer,
     observe::{Observed, observe},
@@ -105,7 +101,6 @@ struct AppliedAnswer {
 pub(super) struct Rounds<'a> {
     pub(super) item: WorkItem<'a>,
     pub(super) hot_loops: &'a HotLoops,
-    pub(super) shared_keys: &'a SharedKeys,
 }
 
 impl Rounds<'_> {

@@ -51,18 +51,18 @@ pub struct ObjectState {
     pub ongoing_failure: Option<OngoingFailure>,
 }
 
-/// The states of all objects. Each is in a box, because a table has room for up to twice as many as there are.
+/// The states of all objects.
 #[derive(Debug, Default)]
-pub struct ObjectStates(Mutex<HashMap<Key, Box<ObjectState>>>);
+pub struct ObjectStates(Mutex<HashMap<Key, ObjectState>>);
 
 impl ObjectStates {
     /// Takes the state of an object out; an empty one if there is none.
-    pub fn take(&self, key: &Key) -> Box<ObjectState> {
+    pub fn take(&self, key: &Key) -> ObjectState {
         self.lock().remove(key).unwrap_or_default()
     }
 
     /// Puts the state of an object back.
-    pub fn put(&self, key: &Key, state: Box<ObjectState>) {
+    pub fn put(&self, key: &Key, state: ObjectState) {
         self.lock().insert(key.clone(), state);
     }
 
@@ -81,7 +81,7 @@ impl ObjectStates {
         self.lock().retain(|key, _| &*key.plugin != plugin);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Box<ObjectState>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, ObjectState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
