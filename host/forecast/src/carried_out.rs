@@ -8,9 +8,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::api::ApiResource;
 use pilothouse_controller::{
-    object::{Incoming, Object, ObjectRef},
+    object::{Object, ObjectRef},
     pipeline::{
         observe::{LiveChild, Observed},
         plan::{DeleteCause, Write},
@@ -18,7 +17,7 @@ use pilothouse_controller::{
     plugin::ActivePlugin,
 };
 use pilothouse_engine::contract::KindRef;
-use pilothouse_offline::{Answer, Round, controllers};
+use pilothouse_offline::{Answer, Round, cached, controllers};
 use serde_json::Value;
 
 use crate::merge::merge;
@@ -75,7 +74,7 @@ fn written(write: &Write, observed: &Observed, now: Timestamp) -> Option<Object>
     if let Some(status) = controllers::status(kind, &child, now) {
         child["status"] = status;
     }
-    object(kind, &child)
+    cached(&child).ok()
 }
 
 /// The object with the status that the host would write.
@@ -83,20 +82,7 @@ fn with_status(round: &Round, now: Timestamp) -> Option<Object> {
     let observed = &round.observed;
     let mut text: Value = serde_json::from_str(&observed.object.text).ok()?;
     text["status"] = Value::Object(round.reported_status(now));
-    object(&observed.kind, &text)
-}
-
-/// An object as the caches hold it.
-fn object(kind: &KindRef, value: &Value) -> Option<Object> {
-    let resource = ApiResource {
-        group: kind.group().to_owned(),
-        version: kind.version().to_owned(),
-        plural: String::new(),
-        api_version: kind.api_version.clone(),
-        kind: kind.kind.clone(),
-    };
-    let incoming: Incoming = serde_json::from_str(&value.to_string()).ok()?;
-    Some(incoming.into_object(&resource))
+    cached(&text).ok()
 }
 
 fn is_child(child: &LiveChild, kind: &KindRef, name: &ObjectRef) -> bool {

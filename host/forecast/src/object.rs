@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use pilothouse_controller::{
-    errors::chain,
     object::{Object, ObjectRef},
     pipeline::{
+        call::MAX_PERMISSION_ROUNDS,
         conditions::READY,
         lifecycle::{
             expiry::{self, Lifetime},
@@ -29,9 +29,6 @@ use crate::{
 
 /// The most steps of one object. Children in an order take one each.
 const MAX_STEPS: usize = 200;
-
-/// How often a call is made again because it made lookups of which nobody knew whether the account may make them, as in the host.
-const MAX_PERMISSION_ROUNDS: usize = 20;
 
 /// How far to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,16 +166,9 @@ impl Cluster {
                 let is_too_early = matches!(&round.answer, Ok(answer) if answer.deletion == DeletionDecision::Postpone);
                 return if is_too_early { Asked::TooEarly } else { Asked::Round(Box::new(round)) };
             }
-            for question in open {
-                let client = self.identities.client(Some(&question.account));
-                let account = question.account.clone();
-                if let Err(error) = self.identities.permissions.ask(&client, question).await {
-                    let why = format!(
-                        "failed to ask the API server what {account} may look up: {}; you need the right to impersonate it",
-                        chain(&error)
-                    );
-                    return Asked::Failed(new_trouble("AccountUnavailable", &why));
-                }
+            if let Err(error) = self.identities.ask(open).await {
+                let why = format!("{error}; you need the right to impersonate it");
+                return Asked::Failed(new_trouble("AccountUnavailable", &why));
             }
         }
         let why = format!("the plugin made new lookups in each of {MAX_PERMISSION_ROUNDS} calls");

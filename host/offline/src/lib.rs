@@ -21,4 +21,4 @@ mod scopes;
 mod served;
 
 pub use round::{Answer, Inputs, NoAnswer, Round, Situation, reconcile, round};
-pub use served::{InvalidObject, kind_of};
+pub use served::{InvalidObject, cached, kind_of};

@@ -55,6 +55,15 @@ pub(crate) fn as_served(mut object: Value) -> Result<Object, InvalidObject> {
     }
     metadata.entry("uid").or_insert_with(|| json!(NO_UID));
     metadata.entry("generation").or_insert_with(|| json!(1));
+    Ok(cached(&object)?)
+}
+
+/// An object of the API server as the caches hold it.
+///
+/// # Errors
+/// If a field that every object has is not of its type.
+pub fn cached(object: &Value) -> Result<Object, serde_json::Error> {
+    let kind = kind_of(object);
     let resource = ApiResource {
         group: kind.group().to_owned(),
         version: kind.version().to_owned(),

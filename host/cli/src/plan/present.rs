@@ -69,6 +69,5 @@ impl Present {
 }
 
 fn reconciled(plugin: &Plugin) -> Option<KindRef> {
-    let kind = plugin.status.as_ref()?.reconciles.as_ref()?;
-    Some(KindRef::new(kind.api_version.clone(), kind.kind.clone()))
+    Some(plugin.status.as_ref()?.reconciles.as_ref()?.kind_ref())
 }

@@ -99,7 +99,7 @@ async fn plugin_of(client: &Client, kind: &KindRef) -> Option<Plugin> {
     let plugins = list_plugins(client.clone()).await.ok()?;
     plugins.into_iter().find(|plugin| {
         let reconciles = plugin.status.as_ref().and_then(|status| status.reconciles.as_ref());
-        reconciles.is_some_and(|it| KindRef::new(it.api_version.clone(), it.kind.clone()).is_same_kind(kind))
+        reconciles.is_some_and(|it| it.kind_ref().is_same_kind(kind))
     })
 }
 
@@ -114,7 +114,7 @@ async fn children_of(client: &Client, object: &DynamicObject, kind: &KindName) -
     let found = api.list(&ListParams::default().labels(&format!("{}={uid}", labels::OWNER_UID))).await?;
     let child = |child: DynamicObject| {
         let incoming: Incoming = serde_json::from_str(&serde_json::to_string(&child)?)?;
-        let kind = KindRef::new(kind.api_version.clone(), kind.kind.clone());
+        let kind = kind.kind_ref();
         Ok(Child { kind, object: incoming.into_object(&resource) })
     };
     found.items.into_iter().map(child).collect()

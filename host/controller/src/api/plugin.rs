@@ -371,6 +371,13 @@ pub struct KindName {
     pub kind: String,
 }
 
+impl KindName {
+    /// The kind.
+    pub fn kind_ref(&self) -> KindRef {
+        KindRef::new(self.api_version.clone(), self.kind.clone())
+    }
+}
+
 /// How far children of a kind are: expressions in CEL over `self`.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

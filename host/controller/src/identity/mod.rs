@@ -42,6 +42,16 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// How many clients are kept. One more, and they are made anew as they are needed.
 const MAX_CLIENTS: usize = 1_000;
 
+/// Nobody can tell what an account may look up.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to ask the API server what {account} may look up: {}", chain(error))]
+pub struct AskError {
+    /// The account.
+    pub account: ServiceAccount,
+    /// The error of the request.
+    pub error: kube::Error,
+}
+
 /// Clients that act as accounts, and what those may look up.
 pub struct Identities {
     host: Client,
@@ -65,6 +75,19 @@ impl Identities {
         }
         let make = || acting_as::acting_as(&self.host, account);
         clients.entry(account.clone()).or_insert_with(make).clone()
+    }
+
+    /// Asks the API server questions about permissions, each in the name of its account.
+    ///
+    /// # Errors
+    /// [`AskError`] of the first that has no answer.
+    pub async fn ask(&self, questions: Vec<Question>) -> Result<(), AskError> {
+        let asked = questions.into_iter().map(|question| async move {
+            let account = question.account.clone();
+            let asked = self.permissions.ask(&self.client(Some(&account)), question).await;
+            asked.map_err(|error| AskError { account, error })
+        });
+        join_all(asked).await.into_iter().try_for_each(|asked| asked.map(drop))
     }
 
     /// Waits until the permissions of some accounts have changed. Asks the API server again about all that are due.

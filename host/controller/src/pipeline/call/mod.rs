@@ -7,7 +7,6 @@ pub mod inputs;
 
 use std::sync::Arc;
 
-use futures::future::join_all;
 use pilothouse_engine::{
     Call, CallContext, DeniedLookup, Outcome, Verb,
     contract::{RefusedChild, Response},
@@ -15,7 +14,7 @@ use pilothouse_engine::{
 
 use self::{answer::LastAnswer, in_sync::AnswerId, inputs::Inputs};
 use super::{observe::Observed, work_item::WorkItem};
-use crate::{errors::chain, events::Event, identity::Question};
+use crate::events::Event;
 
 /// A call to make.
 pub struct PluginCall<'a> {
@@ -50,7 +49,7 @@ pub enum CallError {
 
 /// How often a call is repeated because it made lookups of which nobody knew whether the account may make them. Each round can only
 /// lead to lookups that depend on the answers to those before.
-const MAX_PERMISSION_ROUNDS: usize = 20;
+pub const MAX_PERMISSION_ROUNDS: usize = 20;
 
 /// Calls the plugin, or reuses the previous answer if the inputs are the same.
 ///
@@ -110,26 +109,13 @@ async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>
         if open.is_empty() {
             return Ok(call);
         }
-        ask(item, open).await?;
+        let asked = item.context.identities.ask(open).await;
+        asked.map_err(|error| {
+            CallError::PermissionsUnknown(format!("{error}; the host needs the right to impersonate it"))
+        })?;
     }
     let rounds = format!("the plugin made new lookups in each of {MAX_PERMISSION_ROUNDS} calls");
     Err(CallError::PermissionsUnknown(rounds))
-}
-
-async fn ask(item: &WorkItem<'_>, questions: Vec<Question>) -> Result<(), CallError> {
-    let identities = &item.context.identities;
-    let asked = questions.into_iter().map(|question| async move {
-        let account = question.account.clone();
-        let asked = identities.permissions.ask(&identities.client(Some(&account)), question).await;
-        asked.map_err(|error| {
-            let error = chain(&error);
-            format!("failed to ask the API server what {account} may look up: {error}; the host needs the right to impersonate it")
-        })
-    });
-    for asked in join_all(asked).await {
-        asked.map_err(CallError::PermissionsUnknown)?;
-    }
-    Ok(())
 }
 
 fn answer_id(item: &WorkItem<'_>, observed: &Observed, response: &Response) -> Option<AnswerId> {
