@@ -1,7 +1,7 @@
 //! The two servers, each behind the same words: send a request, get a status and JSON. Remembers what each answered, because
 //! requests refer to it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -9,12 +9,16 @@ use http::Request;
 use jiff::Timestamp;
 use kube::{Client, client::Body};
 use pilothouse_simulation::api_server::{ApiServer, User};
+use pilothouse_tests::wait::{Look, eventually};
 use serde_json::{Map, Value};
 
 use super::script::{Beginning, Step, merge};
 
 /// The user agent of both: the manager of fields where none is given.
 const AGENT: &str = "differential/1";
+
+/// How long the real server's cache may be behind what it stored.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -59,6 +63,9 @@ impl Server for Simulated {
 
 impl Server for Real {
     async fn send(&mut self, request: Request<Bytes>) -> Result<Answer> {
+        if request.uri().query().is_some_and(|query| query.contains("resourceVersion=0")) {
+            self.wait_for_cache(request.uri().path()).await?;
+        }
         // A handler of the real server can panic. Its connection is closed then.
         let Ok(response) = self.0.send(request.map(|body| Body::from(body.to_vec()))).await else {
             return Ok(Answer { code: 0, body: Value::Null });
@@ -69,6 +76,22 @@ impl Server for Real {
         let text = || Value::String(String::from_utf8_lossy(&body).into_owned());
         let body = serde_json::from_slice(&body).unwrap_or_else(|_| text());
         Ok(Answer { code, body })
+    }
+}
+
+impl Real {
+    /// Waits until the server's own cache has what is stored now. A list from the cache may show less than was written before, which
+    /// the simulated server's never does.
+    async fn wait_for_cache(&self, path: &str) -> Result<()> {
+        let stored: Value = self.0.request(Request::get(format!("{path}?limit=1")).body(Vec::new())?).await?;
+        let version = stored["metadata"]["resourceVersion"].as_str().unwrap_or("1");
+        let uri = format!("{path}?limit=1&resourceVersionMatch=NotOlderThan&resourceVersion={version}");
+        let what = format!("a cache of {path} that is as new as {version}");
+        eventually(PATIENCE, &what, async || {
+            self.0.request::<Value>(Request::get(&uri).body(Vec::new())?).await?;
+            Ok(Look::Found(()))
+        })
+        .await
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::{
     collections::HashMap,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use anyhow::Result;
-use futures::{AsyncBufReadExt, StreamExt};
+use futures::{AsyncBufRead, AsyncBufReadExt, StreamExt};
 use http::Request;
 use kube::Client;
+use pilothouse_tests::wait::{Look, eventually};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -18,8 +20,8 @@ use super::kinds::Kind;
 /// The selectors of the watches.
 pub const SELECTORS: [&str; 2] = ["", "&labelSelector=app%3Da"];
 
-/// How long events may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a watch may take to begin, and events to come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The events of a namespace, by the plural of the kind, its version and the selector.
 type Events = HashMap<(String, String, usize), Vec<Value>>;
@@ -42,10 +44,10 @@ impl Watches {
             for (index, selector) in SELECTORS.iter().enumerate() {
                 let path = kind.path("any").replace("/namespaces/any", "");
                 let uri = format!("{path}?watch=true{selector}");
-                let stream = client.request_stream(Request::get(uri).body(Vec::new())?).await?;
+                let stream = begin(client, &uri).await?;
                 let (events, key) = (events.clone(), (kind.plural.clone(), kind.api_version.clone(), index));
                 tasks.spawn(async move {
-                    let mut lines = Box::pin(stream).lines();
+                    let mut lines = stream.lines();
                     while let Some(Ok(line)) = lines.next().await {
                         keep(&events, &key, &line);
                     }
@@ -74,6 +76,15 @@ impl Watches {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         events.get(namespace).and_then(|events| events.get(key)).cloned().unwrap_or_default()
     }
+}
+
+/// Begins a watch. The handlers of a kind whose CRD has just been established may answer 404 or 429 for a moment.
+async fn begin(client: &Client, uri: &str) -> Result<Pin<Box<dyn AsyncBufRead + Send>>> {
+    eventually(PATIENCE, &format!("a watch of {uri}"), async || {
+        let stream = client.request_stream(Request::get(uri).body(Vec::new())?).await?;
+        Ok(Look::Found(Box::pin(stream) as Pin<Box<dyn AsyncBufRead + Send>>))
+    })
+    .await
 }
 
 fn keep(events: &Mutex<HashMap<String, Events>>, key: &(String, String, usize), line: &str) {
