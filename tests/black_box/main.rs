@@ -37,6 +37,7 @@ mod hot_loops;
 mod http;
 mod kind_identity;
 mod leadership;
+mod left_over_fields;
 mod llm;
 mod log;
 mod lookups;
@@ -130,6 +131,7 @@ fn main() -> ExitCode {
     crashes::register(&mut suite);
     stale::register(&mut suite);
     leadership::register(&mut suite);
+    left_over_fields::register(&mut suite);
     history::register(&mut suite);
     differential::register(&mut suite);
     credentials::register(&mut suite);

@@ -35,6 +35,7 @@ pub fn register(suite: &mut Suite) {
         a_service_with_a_fixed_node_port_is_recreated,
         a_service_is_not_deleted_for_a_cluster_ip_that_is_taken,
         a_child_whose_new_form_admission_refuses_is_not_deleted,
+        a_policy_that_answers_like_the_validation_denies,
         a_child_that_could_not_be_recreated_is_not_deleted,
         only_a_child_that_could_be_created_counts_as_immutable,
     );
@@ -180,6 +181,51 @@ async fn a_child_whose_new_form_admission_refuses_is_not_deleted(env: &mut TestE
     let anew = |pod: &Value| pod["spec"]["priorityClassName"] == "system-node-critical";
     env.namespace.until("Pod", "child", "to be made anew", anew).await?;
     Ok(())
+}
+
+/// A policy may answer 422, as the validation does. Nothing is wrong with the child then, and it can be let in without a change of it.
+async fn a_policy_that_answers_like_the_validation_denies(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let name = env.namespace.name.clone();
+    let group = "admissionregistration.k8s.io/v1";
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]});
+    let policy = json!({
+        "apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{
+                "expression": "!has(object.data) || !('denied' in object.data)", "message": "not in here", "reason": "Invalid",
+            }],
+        },
+    });
+    let binding = json!({
+        "apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {
+            "policyName": name, "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}},
+        },
+    });
+    env.namespace.apply(policy).await?;
+    env.namespace.apply(binding).await?;
+    let denied = || config_map("child", json!({"denied": "yes"}));
+    eventually(PATIENCE, "the policy to be obeyed", async || {
+        let made = env.namespace.apply(denied()).await;
+        if made.is_ok() {
+            env.namespace.delete("ConfigMap", "child").await?;
+        }
+        Ok(Look::of(made.is_err(), "it lets everything in"))
+    })
+    .await?;
+
+    returns(env, child(denied())).await?;
+    let is_denied = |object: &Value| {
+        let ready = condition(object, "Ready");
+        ready["reason"] == "AdmissionDenied" && ready["message"].to_string().contains("not in here")
+    };
+    env.namespace.until("Scripted", "object", "to be denied", is_denied).await?;
+    env.namespace.delete("ValidatingAdmissionPolicyBinding", &name).await?;
+    env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    env.namespace.delete("ValidatingAdmissionPolicy", &name).await
 }
 
 /// The change would need a new StatefulSet, which is invalid. The old one stays until the mistake is corrected.

@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 55] = [
+const KINDS: [(&str, &str, &str); 57] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -64,6 +64,8 @@ const KINDS: [(&str, &str, &str); 55] = [
     ("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     ("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
     ("inference.networking.k8s.io/v1", "InferencePool", "inferencepools"),
     ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets"),
@@ -87,7 +89,7 @@ const KINDS: [(&str, &str, &str); 55] = [
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 12] = [
+const CLUSTER_SCOPED: [&str; 14] = [
     "Plugin",
     "APIService",
     "ClusterQueue",
@@ -98,6 +100,8 @@ const CLUSTER_SCOPED: [&str; 12] = [
     "Node",
     "PersistentVolume",
     "ResourceFlavor",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration",
     "WorkloadPriorityClass",
 ];

@@ -4,6 +4,8 @@
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 
+use crate::object::Object;
+
 /// A body with a guard, which makes the API server refuse the write (409 or 422) if the live object is another one.
 #[derive(Clone, Copy, Debug)]
 pub struct GuardedBody<'a> {
@@ -13,6 +15,13 @@ pub struct GuardedBody<'a> {
     pub uid: Option<&'a str>,
     /// The resource version of the object as it is known, or one that no object has.
     pub resource_version: &'a str,
+}
+
+impl<'a> GuardedBody<'a> {
+    /// An update of exactly this state of an object.
+    pub fn over(body: &'a Value, live: &'a Object) -> Self {
+        Self { body, uid: Some(&live.uid), resource_version: &live.resource_version }
+    }
 }
 
 impl Serialize for GuardedBody<'_> {

@@ -165,6 +165,7 @@ fn reason_of(status: &Status) -> FailureReason {
         401 | 403 => FailureReason::Forbidden,
         404 => FailureReason::NotFound,
         409 => FailureReason::Conflict,
+        _ if is_by_admission(status) => FailureReason::AdmissionDenied,
         400 | 422 => FailureReason::ChildInvalid,
         429 => FailureReason::TooManyRequests,
         _ => FailureReason::ApiServerError,
@@ -174,8 +175,17 @@ fn reason_of(status: &Status) -> FailureReason {
 /// The cause in the API server's answer if the namespace is being deleted (`NamespaceTerminatingCause` in k8s.io/api/core/v1).
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
+/// The type of a cause about a field that may not be there, or not be changed (`field.ErrorTypeForbidden` in
+/// k8s.io/apimachinery/pkg/util/validation).
+pub(super) const FIELD_FORBIDDEN: &str = "FieldValueForbidden";
+
+/// Whether a 422 is that of a policy or of a webhook: each cause of the API server's own validation has a type.
+pub(super) fn is_by_admission(status: &Status) -> bool {
+    status.code == 422 && causes(status).all(|cause| cause.reason.is_empty())
+}
+
 /// The causes in the API server's answer.
-fn causes(status: &Status) -> impl Iterator<Item = &StatusCause> {
+pub(super) fn causes(status: &Status) -> impl Iterator<Item = &StatusCause> {
     status.details.iter().flat_map(|details| &details.causes)
 }
 
@@ -191,7 +201,7 @@ fn is_caused_by(status: &Status, cause: &str) -> bool {
 pub(super) fn may_be_immutable(status: &Status, desired: &Value) -> bool {
     let is_of_change = |cause: &StatusCause| match cause.reason.as_str() {
         "FieldValueInvalid" => true,
-        "FieldValueForbidden" => has_field(desired, &cause.field),
+        FIELD_FORBIDDEN => has_field(desired, &cause.field),
         _ => false,
     };
     causes(status).next().is_some() && causes(status).all(is_of_change)
@@ -263,7 +273,10 @@ mod tests {
             (403, terminating, FailureReason::NamespaceTerminating, FailureClass::Progressing),
             (404, json!([]), FailureReason::NotFound, FailureClass::Transient),
             (409, json!([]), FailureReason::Conflict, FailureClass::Transient),
-            (422, json!([]), FailureReason::ChildInvalid, FailureClass::Permanent),
+            (422, json!([]), FailureReason::AdmissionDenied, FailureClass::Progressing),
+            (422, json!([{"message": "a policy's"}]), FailureReason::AdmissionDenied, FailureClass::Progressing),
+            (422, json!([{"reason": "FieldValueRequired"}]), FailureReason::ChildInvalid, FailureClass::Permanent),
+            (400, json!([]), FailureReason::ChildInvalid, FailureClass::Permanent),
             (429, json!([]), FailureReason::TooManyRequests, FailureClass::Transient),
             (503, json!([]), FailureReason::ApiServerError, FailureClass::Transient),
         ] {

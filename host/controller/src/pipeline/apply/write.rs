@@ -3,15 +3,17 @@
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::{api::Patch, core::Status};
 use pilothouse_engine::contract::ImmutablePolicy;
-use serde_json::{Map, json};
+use serde_json::{Map, json, value::RawValue};
 
 use super::{
     applied::Written,
     applier::{Applier, applying, merging},
     body::GuardedBody,
     dry_run::{self, DryRun},
-    failure::{Failure, FailureReason, is_about_field, may_be_immutable},
+    failure::{Failure, FailureReason, is_about_field, is_by_admission, may_be_immutable},
+    left_over,
     ownership::ensure_ours,
+    repair,
     target::Target,
     write_error::WriteError,
 };
@@ -95,7 +97,7 @@ async fn classify_forbidden(
 /// Creates a child. If its name is taken by an object that is ours or may be adopted, updates that object.
 async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild) -> Result<Object, WriteError> {
     let guard = GuardedBody { body: &child.body, uid: None, resource_version: RESOURCE_VERSION_OF_NONE };
-    match patch(applier, target, child, guard).await {
+    match apply(applier, target, child, guard).await.and_then(|applied| target.object_in(&applied)) {
         Err(kube::Error::Api(status)) if status.code == 409 => {
             // From the API server: the cache of children has only objects with the host's label, and this may be somebody else's.
             let live = target.read(&child.name.name).await?;
@@ -142,14 +144,29 @@ async fn claim(
     }
 }
 
-/// Updates a child and explains a refusal.
+/// Updates a child, once more without the fields that are left over from before if the API server refuses them beside the desired
+/// ones, and explains a refusal.
 async fn update(
     applier: &Applier<'_>,
     target: &Target<'_>,
     child: &DesiredChild,
     live: &Object,
 ) -> Result<Object, WriteError> {
-    match update_once(applier, target, child, live).await {
+    let result = match update_once(applier, target, child, live).await {
+        Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {
+            let state = serde_json::from_str(&live.text).unwrap_or_default();
+            let schema = Schema::known_or_built_in(target.schema.as_ref(), &child.body);
+            match left_over::replacement(&status, &child.body, state, schema) {
+                Some(replacement) => {
+                    let live = repair::patch(applier, target, &child.name.name, &replacement).await?;
+                    update_once(applier, target, child, &live).await
+                }
+                None => Err(WriteError::Api(kube::Error::Api(status))),
+            }
+        }
+        result => result,
+    };
+    match result {
         Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {
             Err(explain_422(applier, target, child, live, status).await)
         }
@@ -171,16 +188,30 @@ async fn update_once(
     if live.controller.is_none() {
         ensure_ours(applier, &child.kind.kind, live).await?;
     }
-    // Not to any newer state: garbage collection may have released the child from an owner that is deleted, and the apply would give
-    // it that owner again.
-    let guard = GuardedBody { body: &child.body, uid: Some(&live.uid), resource_version: &live.resource_version };
-    match patch(applier, target, child, guard).await {
+    match apply_and_own(applier, target, child, live).await {
         Err(kube::Error::Api(status)) if is_another_object(&status) => {
             target.refresh_cache(live).await?;
             Err(WriteError::Outdated)
         }
         result => result.map_err(WriteError::Api),
     }
+}
+
+/// Applies a child over a state of it, and over no newer one: garbage collection may have released the child from an owner that is
+/// deleted, and the apply would give it that owner again. What a repair wrote by a patch becomes the apply's own, so that it goes when the
+/// plugin drops it. That is looked at after each update, for the host may have ended between a repair and the apply after it.
+async fn apply_and_own(
+    applier: &Applier<'_>,
+    target: &Target<'_>,
+    child: &DesiredChild,
+    live: &Object,
+) -> Result<Object, kube::Error> {
+    let applied = apply(applier, target, child, GuardedBody::over(&child.body, live)).await?;
+    let Some(take_over) = repair::take_over(&applier.plugin.field_manager, &applied) else {
+        return target.object_in(&applied);
+    };
+    let live = repair::patch(applier, target, &child.name.name, &take_over).await?;
+    target.object_in(&apply(applier, target, child, GuardedBody::over(&child.body, &live)).await?)
 }
 
 /// Hands fields over to their new owner, if there are any, before the update that gives them up.
@@ -214,21 +245,19 @@ async fn update_repaired(
             result => return result,
         }
     }
-    let parameters = merging(&applier.plugin.field_manager);
-    let repaired = target.api.patch(&write.child.name.name, &parameters, &Patch::Merge(list_repair)).await?;
-    update(applier, target, &write.child, &repaired.into_object(&target.installed.resource)).await
+    let repaired = repair::patch(applier, target, &write.child.name.name, list_repair).await?;
+    update(applier, target, &write.child, &repaired).await
 }
 
-/// Applies a child with a guard.
-async fn patch(
+/// Applies a child with a guard, and gives the API server's answer.
+async fn apply(
     applier: &Applier<'_>,
     target: &Target<'_>,
     child: &DesiredChild,
     guarded: GuardedBody<'_>,
-) -> Result<Object, kube::Error> {
+) -> Result<Box<RawValue>, kube::Error> {
     let parameters = applying(&applier.plugin.field_manager);
-    let incoming = target.api.patch(&child.name.name, &parameters, &Patch::Apply(guarded)).await?;
-    Ok(incoming.into_object(&target.installed.resource))
+    target.patch_raw(&child.name.name, &parameters, &Patch::Apply(guarded)).await
 }
 
 /// The meaning of a refused update (422). If the same body could be created, an immutable field would change.
@@ -239,6 +268,9 @@ async fn explain_422(
     live: &Object,
     status: Box<Status>,
 ) -> WriteError {
+    if is_by_admission(&status) {
+        return WriteError::Api(kube::Error::Api(status));
+    }
     if !may_be_immutable(&status, &child.body) {
         return WriteError::Invalid(status.message);
     }
