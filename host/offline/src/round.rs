@@ -12,7 +12,7 @@ use pilothouse_controller::{
         plan::{
             Normalised, Plan, PlanHistory, Recreations,
             deletion_guard::{self, DeletionContext, DeletionDecision},
-            plan,
+            left, plan,
         },
         report::{
             result::{self, Pending, ReconcileResult},
@@ -137,7 +137,9 @@ impl Round {
                 if answer.children.is_none() {
                     desired.children = check::DesiredChildren::Leave;
                 }
-                let unready = if desired.asks_for_readiness() { self.observed.unready() } else { Vec::new() };
+                let left =
+                    answer.children.as_deref().map(|children| left(children, &self.observed)).unwrap_or_default();
+                let unready = if desired.asks_for_readiness() { self.observed.unready(&left) } else { Vec::new() };
                 let Plan { awaited, waiting, .. } = answer.plan.clone();
                 result::carried_out(desired, Pending { awaited, waiting, unready })
             }

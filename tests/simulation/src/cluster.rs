@@ -37,7 +37,7 @@ use crate::{
 const RECORD: &str = "/configmaps/pilothouse-kinds";
 
 /// The documents that hosts read in a shorter form.
-const DOCUMENTS: [&str; 2] = ["/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1"];
+const DOCUMENTS: [&str; 3] = ["/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1", "/openapi/v3/apis/batch/v1"];
 
 /// A cluster with the kinds of the simulation and nothing else. Made once, and copied for each history.
 pub struct Template {
@@ -66,7 +66,7 @@ pub struct Cluster {
     server: Mutex<ApiServer>,
     documents: Arc<BTreeMap<String, Response<Bytes>>>,
     revision: Observable<Revision>,
-    /// The newest resource version of anything but Leases and Events.
+    /// The newest resource version of anything but Leases, Events and Pods.
     judged: Observable<Revision>,
     /// The newest resource version of each resource.
     signals: Mutex<HashMap<String, Arc<Observable<Revision>>>>,
@@ -156,7 +156,8 @@ impl Cluster {
         self.revision.wait_for(|revision| *revision != from).await;
     }
 
-    /// The newest resource version of anything that is judged, to be waited for: of anything but Leases and Events.
+    /// The newest resource version of anything that is judged, to be waited for: of anything but Leases, Events and
+    /// Pods.
     pub fn judged(&self) -> &Observable<Revision> {
         &self.judged
     }
@@ -349,7 +350,7 @@ impl Cluster {
         self.times.lock().unwrap_or_else(PoisonError::into_inner).push((self.time.elapsed(), revision));
         for object in server.changes_since(before).iter().filter_map(Change::object) {
             self.signal(&object.kind.resource).set(revision);
-            if ![kinds::LEASES, kinds::EVENTS].contains(&&*object.kind.resource) {
+            if ![kinds::LEASES, kinds::EVENTS, kinds::PODS].contains(&&*object.kind.resource) {
                 self.judged.set(revision);
             }
             // A change of a definition is one for those who watch its kind.

@@ -10,7 +10,7 @@ use crate::plugin::{scope::Scope, spec::ChildKind};
 
 /// What ends the names of schemas that are read in full: the kinds' own, and what the plugin and others write of them. All that others
 /// refer to is taken to be anything, for nobody writes it.
-const READ: [&str; 18] = [
+const READ: [&str; 21] = [
     ".ConfigMap",
     ".Container",
     ".ContainerPort",
@@ -19,6 +19,9 @@ const READ: [&str; 18] = [
     ".DeploymentSpec",
     ".DeploymentStatus",
     ".DeploymentStrategy",
+    ".Job",
+    ".JobSpec",
+    ".JobStatus",
     ".LabelSelector",
     ".ObjectMeta",
     ".OwnerReference",

@@ -31,6 +31,9 @@ pub const EVENTS: &str = "events";
 /// Namespaces.
 pub const NAMESPACES: &str = "namespaces";
 
+/// Pods.
+pub const PODS: &str = "pods";
+
 /// The path of CRDs.
 pub fn crds() -> KindPath {
     KindPath::of("apiextensions.k8s.io/v1", "CustomResourceDefinition", "")
@@ -89,6 +92,25 @@ impl WidgetVersions {
             Self::Second => json!([version("v1", false, false), version("v2", true, true)]),
         }
     }
+}
+
+/// Removes from a child what the API server adds to the spec of each one: the addresses of a Service, and what a Job finds its Pods by.
+pub fn without_what_the_server_adds(child: &mut Value) {
+    let is_job = child["kind"] == ChildKind::Job.as_str();
+    let (of_spec, of_labels): (&[&str], &[&str]) = match is_job {
+        true => (
+            &["selector"],
+            &["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name"],
+        ),
+        false => (&["clusterIP", "clusterIPs"], &[]),
+    };
+    let mut remove = |pointer: &str, fields: &[&str]| {
+        if let Some(object) = child.pointer_mut(pointer).and_then(Value::as_object_mut) {
+            object.retain(|name, _| !fields.contains(&&**name));
+        }
+    };
+    remove("/spec", of_spec);
+    remove("/spec/template/metadata/labels", of_labels);
 }
 
 /// The CRD of the kind that the plugin reconciles.

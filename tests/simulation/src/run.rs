@@ -115,7 +115,7 @@ async fn through(world: &Arc<World>, history: &History) -> Result<(), Violation>
     }
     world.users.create_fresh();
     come_to_rest(world).await?;
-    fresh::difference(&world.snapshot()).map_or(Ok(()), Err)?;
+    fresh::difference(&world.snapshot(), world.version()).map_or(Ok(()), Err)?;
     if history.seed.is_multiple_of(WITHOUT_PLUGIN) {
         world.take(&Step::RemovePlugin).await;
     }

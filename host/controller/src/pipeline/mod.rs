@@ -114,22 +114,25 @@ impl Pipeline {
             answer.mark_unreported();
         }
         match (Rounds { item, hot_loops: &self.hot_loops }).run(&mut state).await {
-            ReconcileEnd::ObjectGone => {
+            ReconcileEnd::Next(action) if self.is_there(item.key) => {
+                if let Some(answer) = &mut state.answer {
+                    answer.drop_response();
+                }
+                self.states.put(item.key, state);
+                action
+            }
+            ReconcileEnd::ObjectGone | ReconcileEnd::Next(_) => {
                 self.context.lookups.forget(item.key);
                 self.hot_loops.forget(item.key);
                 Action::AwaitChange
             }
-            ReconcileEnd::Next(action) => {
-                if let Some(answer) = &mut state.answer {
-                    answer.drop_response();
-                }
-                // If the plugin was removed in the meantime, its states are forgotten already and must not come back.
-                if self.plugins.get(&item.key.plugin).is_some() {
-                    self.states.put(item.key, state);
-                }
-                action
-            }
         }
+    }
+
+    /// Whether there is the object still, and its plugin. If the plugin was removed in the meantime, everything of it is forgotten already
+    /// and must not come back; and if it was loaded again, nobody tells it of objects that went between.
+    fn is_there(&self, key: &Key) -> bool {
+        self.plugins.get(&key.plugin).is_some_and(|plugin| plugin.objects.store().get(&key.object).is_some())
     }
 
     /// The action, but at the object's expiry at the latest.

@@ -150,9 +150,11 @@ impl Observed {
         self.readiness.readiness(&child.kind, &child.object)
     }
 
-    /// The children that are not as their specs say, each in words.
-    pub fn unready(&self) -> Vec<String> {
-        let unready = self.own_children().filter_map(|LiveChild { kind, object, .. }| {
+    /// The children that are not as their specs say, each in words. Those that are left, by their UIDs, do not count: the plugin no
+    /// longer wants them.
+    pub fn unready(&self, left: &BTreeSet<Box<str>>) -> Vec<String> {
+        let counted = self.own_children().filter(|child| !left.contains(&child.object.uid));
+        let unready = counted.filter_map(|LiveChild { kind, object, .. }| {
             let why = self.readiness.obstacle(kind, object)?;
             Some(format!("{}: {why}", describe(kind, &object.name)))
         });

@@ -46,7 +46,7 @@ pub fn decide(inputs: Inputs<'_>) -> Response {
     }
     let wanted = inputs.version.wanted(&spec);
     let verdict = if waits(&spec, &wanted, inputs) {
-        let message = "a Deployment is not available".to_owned();
+        let message = "a Deployment is not available, or a Job has not completed".to_owned();
         Verdict::Wait(Waiting { reason: "Rollout".to_owned(), message, seconds: 60 })
     } else {
         Verdict::Done
@@ -60,7 +60,7 @@ pub fn decide(inputs: Inputs<'_>) -> Response {
     }
 }
 
-/// Whether the object waits for Deployments.
+/// Whether the object waits for Deployments or Jobs.
 pub fn waits(spec: &Spec, wanted: &[&ChildSpec], inputs: Inputs<'_>) -> bool {
     spec.awaits && wanted.iter().any(|child| !is_available(child, inputs))
 }
@@ -75,8 +75,8 @@ pub fn says_children(spec: &Spec, followed: Option<&str>) -> bool {
     spec.follows.is_none() || followed.is_some()
 }
 
-/// What a version says of `Ready`. Whether the object is ready is up to its Deployments alone then, if it awaits them, and not to all of
-/// its children.
+/// What a version says of `Ready`. Whether the object is ready is up to its Deployments and Jobs alone then, if it awaits them, and not to
+/// all of its children.
 fn ready(version: Version) -> Option<Condition> {
     (!version.leaves_ready()).then(|| Condition {
         condition_type: "Ready".to_owned(),
@@ -135,6 +135,7 @@ pub fn body(child: &ChildSpec, inputs: Inputs<'_>) -> Value {
                 },
             }})
         }
+        ChildKind::Job => job(value),
         ChildKind::Widget | ChildKind::ClusterWidget => json!({"spec": {"size": value}}),
     };
     for (field, content) in fields.as_object().into_iter().flatten() {
@@ -146,11 +147,25 @@ pub fn body(child: &ChildSpec, inputs: Inputs<'_>) -> Value {
             ChildKind::Secret => ("data", "extra", json!("eWVz")),
             ChildKind::Service => ("spec", "sessionAffinity", json!("ClientIP")),
             ChildKind::Deployment => ("spec", "minReadySeconds", json!(1)),
+            ChildKind::Job => ("spec", "suspend", json!(true)),
             ChildKind::Widget | ChildKind::ClusterWidget => ("spec", "colour", json!("red")),
         };
         body[pointer][key] = content;
     }
     body
+}
+
+/// A Job that completes, or with some values fails. Its template and its completions cannot change, so some changes of the value need
+/// another Job.
+fn job(value: u8) -> Value {
+    let command = if value % 4 == 3 { "false" } else { "true" };
+    json!({"spec": {
+        "parallelism": 1 + value % 2, "completions": 1 + value / 4, "backoffLimit": 1,
+        "template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "example.com/main", "command": [command]}],
+        }},
+    }})
 }
 
 fn desired(child: &ChildSpec, place: usize, inputs: Inputs<'_>) -> Child {
@@ -169,21 +184,39 @@ fn desired(child: &ChildSpec, place: usize, inputs: Inputs<'_>) -> Child {
     }
 }
 
-/// Whether a child is no Deployment, or one whose Pods are all available.
+/// Whether a child is a Deployment whose Pods are all available, a Job that has completed, or neither of the two.
 pub fn is_available(child: &ChildSpec, inputs: Inputs<'_>) -> bool {
-    if child.kind != ChildKind::Deployment {
-        return true;
+    match child.kind {
+        ChildKind::Deployment => live(child, inputs).is_some_and(|live| {
+            let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+            number("/status/observedGeneration") >= number("/metadata/generation")
+                && number("/status/availableReplicas") >= number("/spec/replicas")
+        }),
+        ChildKind::Job => live(child, inputs).is_some_and(|live| has_condition(live, "Complete")),
+        _ => true,
     }
+}
+
+/// Whether a child is a Job that never completes: it has failed, or is suspended.
+pub fn is_stuck(child: &ChildSpec, inputs: Inputs<'_>) -> bool {
+    let has_ended = |live: &Value| has_condition(live, "Failed") || has_condition(live, "Suspended");
+    child.kind == ChildKind::Job && !is_available(child, inputs) && live(child, inputs).is_some_and(has_ended)
+}
+
+/// What there is of a child.
+fn live<'a>(child: &ChildSpec, inputs: Inputs<'a>) -> Option<&'a Value> {
     let (name, namespace) = (child.full_name(inputs.object), child.namespace(Scope::of(inputs.object)));
     let is_it = |live: &&&Value| {
         let metadata = &live["metadata"];
-        live["kind"] == "Deployment" && metadata["name"] == *name && metadata["namespace"] == namespace
+        live["kind"] == child.kind.as_str() && metadata["name"] == *name && metadata["namespace"] == namespace
     };
-    inputs.children.iter().find(is_it).is_some_and(|live| {
-        let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
-        number("/status/observedGeneration") >= number("/metadata/generation")
-            && number("/status/availableReplicas") >= number("/spec/replicas")
-    })
+    inputs.children.iter().find(is_it).copied()
+}
+
+/// Whether an object has a condition that is true.
+pub fn has_condition(object: &Value, name: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|condition| condition["type"] == name && condition["status"] == "True")
 }
 
 /// A byte in base64.

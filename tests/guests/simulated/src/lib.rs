@@ -16,7 +16,7 @@ pilothouse_sdk::plugin! {
     name: "simulated",
     reconciles: "simulation.pilothouse.dev/v1" "Simulated",
     children: [
-        "v1" "ConfigMap", "v1" "Secret", "v1" "Service", "apps/v1" "Deployment",
+        "v1" "ConfigMap", "v1" "Secret", "v1" "Service", "apps/v1" "Deployment", "batch/v1" "Job",
         "simulation.pilothouse.dev/v1" "Widget", "simulation.pilothouse.dev/v1" "ClusterWidget",
     ],
     lookups: ["v1" "ConfigMap"],
@@ -32,6 +32,16 @@ struct Deployment(Value);
 impl Kind for Deployment {
     const API_VERSION: &'static str = "apps/v1";
     const KIND: &'static str = "Deployment";
+}
+
+/// A Job, with all its fields.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Job(Value);
+
+impl Kind for Job {
+    const API_VERSION: &'static str = "batch/v1";
+    const KIND: &'static str = "Job";
 }
 
 /// A ConfigMap, with all its fields.
@@ -50,11 +60,12 @@ fn reconcile(request: &Request<Value>) -> Result<Response, Error> {
         Some((namespace, name)) => lookup::get::<ConfigMap>(namespace, &name)?,
         None => None,
     };
-    let deployments = request.children::<Deployment>()?;
+    let (deployments, jobs) = (request.children::<Deployment>()?, request.children::<Job>()?);
+    let deployments = deployments.iter().map(|deployment| &deployment.0);
     let inputs = Inputs {
         version: request.config::<Version>()?,
         object: &request.object,
-        children: &deployments.iter().map(|deployment| &deployment.0).collect::<Vec<_>>(),
+        children: &deployments.chain(jobs.iter().map(|job| &job.0)).collect::<Vec<_>>(),
         followed: followed.as_ref().map(|followed| decide::value_of(&followed.0)),
     };
     Ok(decide::decide(inputs).into())

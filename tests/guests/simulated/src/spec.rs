@@ -14,7 +14,7 @@ pub struct Spec {
     /// The ConfigMap that is looked up; its value goes into every child.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
-    /// Whether the object is ready only when its Deployments are available.
+    /// Whether the object is ready only when its Deployments are available and its Jobs have completed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub awaits: bool,
     /// After how many seconds the plugin wants to be called again.
@@ -86,6 +86,8 @@ pub enum ChildKind {
     Service,
     /// `apps/v1` `Deployment`.
     Deployment,
+    /// `batch/v1` `Job`.
+    Job,
     /// A custom kind, `simulation.pilothouse.dev/v1` `Widget`.
     Widget,
     /// A custom kind without namespaces, `simulation.pilothouse.dev/v1` `ClusterWidget`. Only objects without a namespace can have
@@ -94,12 +96,12 @@ pub enum ChildKind {
 }
 
 impl ChildKind {
-    const ALL: [Self; 6] =
-        [Self::ConfigMap, Self::Secret, Self::Service, Self::Deployment, Self::Widget, Self::ClusterWidget];
+    const ALL: [Self; 7] =
+        [Self::ConfigMap, Self::Secret, Self::Service, Self::Deployment, Self::Job, Self::Widget, Self::ClusterWidget];
 
     /// All kinds of children that objects of a scope can have.
     pub fn all(scope: Scope) -> &'static [Self] {
-        let (in_namespaces, _) = Self::ALL.split_at(5);
+        let (in_namespaces, _) = Self::ALL.split_at(6);
         match scope {
             Scope::Namespaced => in_namespaces,
             Scope::Cluster => &Self::ALL,
@@ -122,6 +124,7 @@ impl ChildKind {
             Self::Secret => "Secret",
             Self::Service => "Service",
             Self::Deployment => "Deployment",
+            Self::Job => "Job",
             Self::Widget => "Widget",
             Self::ClusterWidget => "ClusterWidget",
         }
@@ -134,6 +137,7 @@ impl ChildKind {
             Self::Secret => "secrets",
             Self::Service => "services",
             Self::Deployment => "deployments.apps",
+            Self::Job => "jobs.batch",
             Self::Widget => "widgets.simulation.pilothouse.dev",
             Self::ClusterWidget => "clusterwidgets.simulation.pilothouse.dev",
         }
@@ -144,6 +148,7 @@ impl ChildKind {
         match self {
             Self::ConfigMap | Self::Secret | Self::Service => "v1",
             Self::Deployment => "apps/v1",
+            Self::Job => "batch/v1",
             Self::Widget | Self::ClusterWidget => "simulation.pilothouse.dev/v1",
         }
     }

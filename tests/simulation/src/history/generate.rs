@@ -32,7 +32,7 @@ const OBJECTS: [&str; 2] = ["red", "blue"];
 const CHILDREN: [&str; 3] = ["a", "b", "c"];
 
 /// The plurals of the kinds that are watched.
-const PLURALS: [&str; 6] = ["simulateds", "configmaps", "secrets", "services", "deployments", "widgets"];
+const PLURALS: [&str; 7] = ["simulateds", "configmaps", "secrets", "services", "deployments", "jobs", "widgets"];
 
 /// The versions of the plugin that histories begin with.
 const VERSIONS: [Version; 8] = [
@@ -320,10 +320,10 @@ fn object(rng: &mut Rng) -> String {
 }
 
 fn kind(rng: &mut Rng, scope: Scope) -> ChildKind {
-    use ChildKind::{ClusterWidget, ConfigMap, Deployment, Secret, Service, Widget};
+    use ChildKind::{ClusterWidget, ConfigMap, Deployment, Job, Secret, Service, Widget};
     match scope {
-        Scope::Namespaced => one_of(rng, &[ConfigMap, ConfigMap, ConfigMap, Secret, Service, Deployment, Widget]),
-        Scope::Cluster => one_of(rng, &[ConfigMap, ConfigMap, Secret, Service, Deployment, Widget, ClusterWidget]),
+        Scope::Namespaced => one_of(rng, &[ConfigMap, ConfigMap, ConfigMap, Secret, Service, Deployment, Job, Widget]),
+        Scope::Cluster => one_of(rng, &[ConfigMap, ConfigMap, Secret, Service, Deployment, Job, Widget, ClusterWidget]),
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     subset::missing,
 };
 use crate::plugin::{
-    decide::{self, Inputs, body, says_children, waits},
+    decide::{self, Inputs, body, is_stuck, says_children, waits},
     manifest::PLUGIN,
     scope::Scope,
     spec::{ChildSpec, Spec},
@@ -73,7 +73,9 @@ fn of_object(snapshot: &Snapshot, object: &Value, version: Version) -> Option<St
     if let Some(place) = told.and_then(|told| missing(&told, status)) {
         return Some(format!("its status is not what the plugin says: {place}"));
     }
-    let is_done = says_children && !waits(&spec, &wanted, inputs);
+    // Where the plugin leaves it to the host, `Ready` speaks of how far the children are as well.
+    let is_stuck = version.leaves_ready() && wanted.iter().any(|child| is_stuck(child, inputs));
+    let is_done = says_children && !waits(&spec, &wanted, inputs) && !is_stuck;
     let (ready, expected) = (ready(object), if is_done { "True" } else { "False" });
     if ready["status"] != expected {
         let (status, reason, message) = (&ready["status"], &ready["reason"], &ready["message"]);
@@ -93,15 +95,35 @@ fn is_unfinished(kind: &str) -> bool {
 fn of_children(snapshot: &Snapshot, wanted: &[&ChildSpec], inputs: Inputs<'_>) -> Option<String> {
     let object = inputs.object;
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let wrong = wanted.iter().find_map(|child| {
+    let held_up = |place: usize| is_blocked(wanted, place, inputs);
+    let judged = wanted.iter().enumerate().filter(|(place, _)| !held_up(*place));
+    let wrong = judged.map(|(_, child)| child).find_map(|child| {
         let problem = of_child(snapshot, child, inputs).or_else(|| not_marked(snapshot, child, object))?;
         Some(format!("its child {} {problem}", in_words(object, child)))
     });
     let is_wanted = |live: &Value| wanted.iter().any(|child| is_child(object, child, live));
     wrong.or_else(|| {
-        let surplus = snapshot.controlled_by(uid).find(|child| !is_wanted(child))?;
+        // What is not wanted goes after all others are written.
+        let is_clear = !(0..wanted.len()).any(held_up);
+        let surplus = snapshot.controlled_by(uid).find(|child| is_clear && !is_wanted(child))?;
         Some(format!("{}/{} is not wanted", surplus["kind"], surplus["metadata"]["name"]))
     })
+}
+
+/// Whether a child of those that there shall be waits for a Job that never completes. It need not be as it shall be.
+fn is_blocked(wanted: &[&ChildSpec], place: usize, inputs: Inputs<'_>) -> bool {
+    let awaited = |place: &usize| inputs.version.awaited(wanted.get(*place)?, *place);
+    std::iter::successors(awaited(&place), awaited)
+        .any(|place| wanted.get(place).is_some_and(|child| is_stuck(child, inputs)))
+}
+
+/// Whether any child of an object waits for a Job that never completes.
+pub(super) fn is_held_up(snapshot: &Snapshot, object: &Value, version: Version) -> bool {
+    let children: Vec<_> = snapshot.marked_with(object["metadata"]["uid"].as_str().unwrap_or_default()).collect();
+    let (spec, followed) = (Spec::of(object), snapshot.followed(object));
+    let inputs = Inputs { version, object, children: &children, followed: followed.as_deref() };
+    let wanted = version.wanted(&spec);
+    (0..wanted.len()).any(|place| is_blocked(&wanted, place, inputs))
 }
 
 /// What is wrong with a child that there shall be.

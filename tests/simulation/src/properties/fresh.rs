@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Property, Violation, snapshot::Snapshot};
-use crate::plugin::spec::Spec;
+use super::{Property, Violation, at_rest::is_held_up, snapshot::Snapshot};
+use crate::{
+    kinds,
+    plugin::{spec::Spec, version::Version},
+};
 
 /// What the name of the fresh object has after that of the one it is compared with.
 pub const FRESH: &str = "-fresh";
@@ -12,7 +15,7 @@ pub const FRESH: &str = "-fresh";
 pub const FOREIGN: &str = "foreign.example.com/";
 
 /// The first difference between the children of the objects and those of their fresh ones.
-pub fn difference(snapshot: &Snapshot) -> Option<Violation> {
+pub fn difference(snapshot: &Snapshot, version: Version) -> Option<Violation> {
     let name_of = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let originals =
         snapshot.objects.iter().map(|object| &object.value).filter(|object| !name_of(object).ends_with(FRESH));
@@ -28,6 +31,10 @@ pub fn difference(snapshot: &Snapshot) -> Option<Violation> {
         else {
             continue;
         };
+        if [original, twin].iter().any(|object| is_held_up(snapshot, object, version)) {
+            // A Job has completed before it was suspended, and that of the fresh object never does; or the other way round.
+            continue;
+        }
         let (before, after) = (children(snapshot, original, &name), children(snapshot, twin, &fresh));
         if let Some((here, there)) = before.iter().zip(&after).find(|(here, there)| here != there) {
             let what = format!("a child of {name} is\n  {here}\nbut that of a fresh object\n  {there}");
@@ -54,9 +61,7 @@ fn children(snapshot: &Snapshot, object: &Value, name: &str) -> Vec<Value> {
 
 fn normalised(child: &Value, owner: &str) -> Value {
     let mut child = child.clone();
-    for field in ["clusterIP", "clusterIPs"] {
-        child["spec"].as_object_mut().map(|spec| spec.remove(field));
-    }
+    kinds::without_what_the_server_adds(&mut child);
     let metadata = std::mem::take(&mut child["metadata"]);
     let map = |field: &str| {
         let entries = metadata[field].as_object().into_iter().flatten();

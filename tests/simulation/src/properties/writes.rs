@@ -16,7 +16,7 @@ use super::{
     reconciled::{controller, is_reconciled},
     subset::missing,
 };
-use crate::{host_id::HostId, paths::OWN_NAMESPACE};
+use crate::{host_id::HostId, paths::OWN_NAMESPACE, plugin::decide::has_condition};
 
 /// A child by kind, namespace and name. The namespace is empty for one without.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -339,16 +339,20 @@ fn wanted(children: &[Child], namespace: &str, shown: &BTreeMap<ChildName, &Valu
     names.into_iter().zip(wanted).collect()
 }
 
-/// Whether a child is there to stay, and its controller knows its spec.
+/// Whether a child is there to stay, and its controller knows its spec; of a Job, whether it has completed.
 fn is_current(child: &Value) -> bool {
-    let is_observed =
-        child["kind"] != "Deployment" || child["status"]["observedGeneration"] == child["metadata"]["generation"];
-    child["metadata"]["deletionTimestamp"].is_null() && is_observed
+    let is_done = match child["kind"].as_str().unwrap_or_default() {
+        "Deployment" => child["status"]["observedGeneration"] == child["metadata"]["generation"],
+        "Job" => has_condition(child, "Complete"),
+        _ => true,
+    };
+    child["metadata"]["deletionTimestamp"].is_null() && is_done
 }
 
 /// Whether a wanted child can only be had by creating it anew: a field differs that cannot change.
 fn is_recreated(wanted: &Value, live: &Value) -> bool {
-    let immutable = ["/spec/selector/matchLabels"];
+    let is_job = live["kind"] == "Job";
+    let immutable = if is_job { ["/spec/completions", "/spec/template"] } else { ["/spec/selector/matchLabels"; 2] };
     immutable.into_iter().any(|pointer| {
         let (wanted, live) = (wanted.pointer(pointer), live.pointer(pointer));
         wanted.is_some_and(|wanted| missing(wanted, live.unwrap_or(&Value::Null)).is_some())

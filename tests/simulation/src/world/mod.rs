@@ -7,6 +7,8 @@
 
 mod controllers;
 mod host;
+mod jobs;
+mod pods;
 mod ready;
 mod requests;
 mod users;
@@ -53,10 +55,10 @@ fn computes(seed: u64) -> Duration {
     if seed.is_multiple_of(COMPUTING) { Duration::from_millis(20) } else { Duration::ZERO }
 }
 
-/// One in so many histories has Deployments that take a while until they are rolled out.
+/// One in so many histories has Deployments that take a while until they are rolled out, and Pods of Jobs that take a while for all they do.
 const SLOW_ROLLOUTS: u64 = 4;
 
-/// How long a rollout takes at most, in milliseconds.
+/// How long a rollout takes at most, or a Pod to start or to end, in milliseconds.
 fn rollout(seed: u64) -> u32 {
     if seed % SLOW_ROLLOUTS == 1 { 5_000 } else { 40 }
 }
@@ -139,7 +141,7 @@ impl World {
         let world = Arc::new(Self { cluster, network, writes, users, patience, record, surroundings, state });
         tokio::spawn(world.clone().follow_crashes(crashed));
         tokio::spawn(world.clone().follow_ends(ends));
-        controllers::start(&world.cluster, &world.network, rollout(history.seed));
+        controllers::start(&world.cluster, &world.network, time, rollout(history.seed));
         (0..hosts).for_each(|host| world.start(host));
         world
     }

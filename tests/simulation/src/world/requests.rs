@@ -13,12 +13,13 @@ pub(super) fn change(kind: ChildKind, edit: Edit) -> Value {
             ChildKind::Secret => json!({"data": {"value": "ZWRpdGVk"}}),
             ChildKind::Service => json!({"spec": {"selector": {"app": "edited"}}}),
             ChildKind::Deployment => json!({"spec": {"replicas": 9}}),
+            ChildKind::Job => json!({"spec": {"parallelism": 9}}),
             ChildKind::Widget | ChildKind::ClusterWidget => json!({"spec": {"size": 99}}),
         },
         Edit::Remove => match kind {
             ChildKind::ConfigMap | ChildKind::Secret => json!({"data": null}),
             ChildKind::Service => json!({"spec": {"selector": null}}),
-            ChildKind::Deployment => json!({"metadata": {"labels": {"example.com/version": null}}}),
+            ChildKind::Deployment | ChildKind::Job => json!({"metadata": {"labels": {"example.com/version": null}}}),
             ChildKind::Widget | ChildKind::ClusterWidget => json!({"spec": null}),
         },
         Edit::ForeignLabel => json!({"metadata": {"labels": {format!("{FOREIGN}label"): "1"}}}),
@@ -42,6 +43,10 @@ pub(super) fn plain(kind: ChildKind, name: &str) -> Value {
                     "spec": {"containers": [{"name": "other", "image": "example.com/other"}]},
                 },
             });
+        }
+        ChildKind::Job => {
+            let container = json!({"name": "other", "image": "example.com/other", "command": ["true"]});
+            body["spec"] = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}});
         }
         ChildKind::Widget | ChildKind::ClusterWidget => body["spec"] = json!({"size": 1}),
     }

@@ -283,9 +283,7 @@ impl Users {
         copy["metadata"] = json!({
             "name": format!("{name}{COPY}"), "labels": metadata["labels"], "annotations": metadata["annotations"],
         });
-        for field in ["clusterIP", "clusterIPs"] {
-            copy["spec"].as_object_mut().map(|spec| spec.remove(field));
-        }
+        kinds::without_what_the_server_adds(&mut copy);
         copy.as_object_mut().map(|copy| copy.remove("status"));
         self.cluster.ask("somebody", Method::POST, &self.path(child).all(), Some(&copy));
     }

@@ -21,7 +21,7 @@
 //!
 //! To lose any part costs a call or a comparison, never correctness.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use pilothouse_engine::{AnsweredLookup, Fingerprint, Lookups, Recorded, contract::Response};
 
@@ -88,8 +88,15 @@ impl LastAnswer {
         !self.reads_clock && self.inputs == inputs && self.lookups.iter().all(same)
     }
 
-    /// Whether there is nothing to do: the inputs are the same, the status shows the answer, and the children are unchanged.
-    pub fn is_settled(&self, inputs: Inputs, lookups: &dyn Lookups, observed: &Observed) -> bool {
+    /// Whether there is nothing to do: the inputs are the same, the status shows the answer, and the children are unchanged. Those that
+    /// are `left` may become ready or not.
+    pub fn is_settled(
+        &self,
+        inputs: Inputs,
+        lookups: &dyn Lookups,
+        observed: &Observed,
+        left: &BTreeSet<Box<str>>,
+    ) -> bool {
         let is_as_seen = match (&self.in_sync, self.children) {
             (Some(in_sync), _) => in_sync.is_as_seen(observed),
             (None, Some(_)) => self.children_when_reported == Some(children_state(observed)),
@@ -97,7 +104,7 @@ impl LastAnswer {
         };
         // What a plugin does not read of its children is no input, but they may be ready by now.
         let is_as_ready =
-            self.unready_when_reported.is_none_or(|unready| unready == Fingerprint::of(&observed.unready()));
+            self.unready_when_reported.is_none_or(|unready| unready == Fingerprint::of(&observed.unready(left)));
         self.is_reported && is_as_seen && is_as_ready && self.is_answer_to(inputs, lookups)
     }
 
@@ -226,7 +233,7 @@ mod tests {
     fn an_answer_is_settled_until_an_input_changes() {
         let before = settled(&observed("1", "1"));
         let is_settled = |digest, config, now: &Observed| {
-            before.is_settled(Inputs::of(called(digest, config), now, &[]), &NoLookups, now)
+            before.is_settled(Inputs::of(called(digest, config), now, &[]), &NoLookups, now, &BTreeSet::new())
         };
         let none = Observed { children: Vec::new(), ..observed("1", "1") };
         for (name, digest, config, now, expected) in [
@@ -246,7 +253,7 @@ mod tests {
         let now = observed("1", "1");
         let mut before = settled(&now);
         before.mark_unreported();
-        assert!(!before.is_settled(inputs(&now), &NoLookups, &now));
+        assert!(!before.is_settled(inputs(&now), &NoLookups, &now, &BTreeSet::new()));
         assert!(before.response_for(inputs(&now), &NoLookups).is_some(), "but the plugin need not be asked");
         before.drop_response();
         assert!(before.response_for(inputs(&now), &NoLookups).is_none());
@@ -259,10 +266,13 @@ mod tests {
         let a = observed("1", "1");
         let b = answer(&observed("2", "1"), Recorded::default(), Some(id("y"))).inheriting(Some(settled(&a)));
         assert!(!b.has_children_in_sync(), "it returns other children");
-        assert!(!b.is_settled(inputs(&a), &NoLookups, &a));
+        assert!(!b.is_settled(inputs(&a), &NoLookups, &a, &BTreeSet::new()));
         let same = answer(&observed("2", "1"), Recorded::default(), Some(id("x"))).inheriting(Some(settled(&a)));
         assert!(same.has_children_in_sync(), "it returns the same children");
-        assert!(!same.is_settled(inputs(&observed("2", "1")), &NoLookups, &a), "it was not reported yet");
+        assert!(
+            !same.is_settled(inputs(&observed("2", "1")), &NoLookups, &a, &BTreeSet::new()),
+            "it was not reported yet"
+        );
     }
 
     #[test]
@@ -276,10 +286,13 @@ mod tests {
         answer.set_in_sync(ChildrenInSync::compared(id("x"), MetadataKeys::of([]), &before));
         answer.mark_reported(&before, None);
         let (touched, other) = (now("same", "2"), now("other", "2"));
-        assert!(!answer.is_settled(inputs(&touched), &NoLookups, &touched), "the change was not compared yet");
+        assert!(
+            !answer.is_settled(inputs(&touched), &NoLookups, &touched, &BTreeSet::new()),
+            "the change was not compared yet"
+        );
         answer.refresh(&touched);
-        assert!(answer.is_settled(inputs(&touched), &NoLookups, &touched));
-        assert!(!answer.is_settled(inputs(&other), &NoLookups, &other));
+        assert!(answer.is_settled(inputs(&touched), &NoLookups, &touched, &BTreeSet::new()));
+        assert!(!answer.is_settled(inputs(&other), &NoLookups, &other, &BTreeSet::new()));
     }
 
     #[test]

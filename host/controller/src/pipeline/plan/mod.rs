@@ -39,12 +39,22 @@ pub use self::{
     normalised::Normalised,
     recreation::{Recreation, Recreations},
 };
-use super::{check::DesiredChild, observe::Observed};
+use super::{
+    check::DesiredChild,
+    observe::{LiveChild, Observed},
+};
 use crate::{
     labels,
     object::{Object, annotation, describe},
     schema::Schema,
 };
+
+/// The UIDs of the children that stay although they are no longer desired: those that the plugin wanted to be kept.
+pub fn left(desired: &[DesiredChild], observed: &Observed) -> BTreeSet<Box<str>> {
+    let wanted: BTreeSet<_> = desired.iter().map(|child| (&child.kind, &child.name)).collect();
+    let is_left = |child: &&LiveChild| child.object.is_kept() && !wanted.contains(&(&child.kind, &child.object.name));
+    observed.children.iter().filter(is_left).map(|child| child.object.uid.clone()).collect()
+}
 
 /// The writes and deletes of one round.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -480,6 +490,18 @@ mod tests {
         ] {
             assert_eq!(planned(chain(), there), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_kept_and_no_longer_wanted_is_left() {
+        let kept = |name: &str| Object {
+            uid: name.into(),
+            text: json!({"metadata": {"annotations": {labels::ON_REMOVAL: labels::KEEP}}}).to_string().into(),
+            ..live(name, "1", "f")
+        };
+        let there = observed(vec![kept("wanted"), kept("left"), live("other", "1", "f")]);
+        let found = left(&[child("wanted", "1", "f")], &there);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["left".into()]);
     }
 
     #[test]

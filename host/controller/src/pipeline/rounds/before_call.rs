@@ -57,7 +57,7 @@ impl Rounds<'_> {
         if let Some(answer) = state.answer.as_mut().filter(|_| !is_status_outdated) {
             answer.refresh(observed);
             // An object that was throttled until now needs a new report, which removes its condition `Throttled`.
-            if answer.is_settled(inputs, &item.lookups(), observed)
+            if answer.is_settled(inputs, &item.lookups(), observed, &state.left)
                 && self.hot_loops.end_throttling(item.key) == Throttling::Inactive
             {
                 item.context.metrics.plugins.call_skipped(&item.plugin.name);

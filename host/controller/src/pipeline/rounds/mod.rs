@@ -196,6 +196,8 @@ impl Rounds<'_> {
         let observed = call.observed;
         let children = desired.children.take_checked();
         let keys = children.as_deref().map(metadata_keys);
+        state.left =
+            children.as_deref().map_or_else(|| std::mem::take(&mut state.left), |all| plan::left(all, observed));
         // The entries are keyed by UID, so each child that is created again would leave one behind.
         state.normalised.keep_only(&observed.children);
         let history = PlanHistory { normalised: &state.normalised, recreations: &state.recreations };
@@ -260,7 +262,7 @@ impl Rounds<'_> {
             DeletionDecision::Allow => {
                 let mut pending = Pending { awaited, waiting, unready: Vec::new() };
                 if tells && desired.asks_for_readiness() {
-                    pending.unready = call.observed.unready();
+                    pending.unready = call.observed.unready(&state.left);
                     state.answer.iter_mut().for_each(|answer| answer.depends_on_readiness(&pending.unready));
                 }
                 result::carried_out(desired, pending)

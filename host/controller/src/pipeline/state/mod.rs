@@ -17,7 +17,7 @@ pub mod hot_loop;
 mod ongoing_failure;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -39,6 +39,8 @@ pub struct ObjectState {
     pub normalised: Normalised,
     /// Children that must be deleted and created again.
     pub recreations: Recreations,
+    /// The UIDs of children that stay although the plugin no longer wants them.
+    pub left: BTreeSet<Box<str>>,
     /// Writes that the API server refused, until their next try.
     pub refused_writes: RefusedWrites,
     /// Children that could not be written, to tell the plugin.
