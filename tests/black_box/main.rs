@@ -6,6 +6,7 @@ mod answer_validation;
 mod bad_components;
 mod bad_plugins;
 mod bad_registry;
+mod canary;
 mod changes;
 mod chart;
 mod child_handling;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
     swaps::register(&mut suite);
     pitfalls::register(&mut suite);
     plan::register(&mut suite);
+    canary::register(&mut suite);
     child_handling::register(&mut suite);
     child_order::register(&mut suite);
     child_readiness::register(&mut suite);

@@ -2,13 +2,13 @@
 //! caller's tokio runtime and does not know where plugins come from.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use kube::Client;
-use pilothouse_engine::{Manifest, Reconciler};
+use pilothouse_engine::{Reconciler, contract::KindRef};
 use tokio::{
     task::JoinSet,
     time::{Instant, Interval, MissedTickBehavior},
@@ -24,7 +24,10 @@ use crate::{
     metrics::Metrics,
     observable::Observable,
     pipeline::{Pipeline, state::hot_loop::HotLoops, trigger::Trigger, work_item::Context},
-    plugin::{ActivePlugin, KindsRecord, Leaver, PluginSettings, Presence, Registry, SelfCheck, StartingPlugins},
+    plugin::{
+        ActivePlugin, Division, KindsRecord, Leaver, PluginSettings, Presence, Registry, SelfCheck, StartingPlugins,
+        Versions,
+    },
     queue::Queue,
     schema::SchemaCache,
 };
@@ -108,6 +111,45 @@ impl Drop for Loading {
     }
 }
 
+/// The versions of a plugin that are to work, with what the cluster says of all of them.
+pub struct Lineup {
+    /// The version that answers whatever no other one does.
+    pub stable: Arc<dyn Reconciler>,
+    /// The others. They reconcile the same kind.
+    pub others: Vec<Arc<dyn Reconciler>>,
+    /// What the cluster says of the plugin.
+    pub settings: PluginSettings,
+    /// Which objects each of them answers; none if there is only one.
+    pub division: Option<Arc<Division>>,
+}
+
+/// The versions of a plugin that get ready.
+struct PreparedVersions {
+    stable: ActivePlugin,
+    others: Vec<ActivePlugin>,
+}
+
+impl PreparedVersions {
+    fn all(&self) -> impl Iterator<Item = &ActivePlugin> {
+        std::iter::once(&self.stable).chain(&self.others)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut ActivePlugin> {
+        std::iter::once(&mut self.stable).chain(&mut self.others)
+    }
+
+    async fn until_ready(&self) {
+        for plugin in self.all() {
+            plugin.until_ready().await;
+        }
+    }
+}
+
+/// The kinds that are not among the declared ones, in whatever version.
+fn undeclared(kinds: &BTreeSet<KindRef>, declared: &[KindRef]) -> BTreeSet<KindRef> {
+    kinds.iter().filter(|kind| !declared.iter().any(|declared| kind.is_same_kind(declared))).cloned().collect()
+}
+
 /// A running host.
 pub struct Host {
     config: HostConfig,
@@ -182,32 +224,39 @@ impl Host {
     /// Activates a plugin as soon as it is ready. Until then the present version stays active. Without a configuration in its settings it
     /// has that of [`HostConfig::plugin_configs`].
     pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>, settings: PluginSettings) {
-        let name = reconciler.manifest().name.clone();
-        let (host, key, presence) = (self.clone(), name.clone(), settings.presence);
+        self.install_versions(Lineup { stable: reconciler, others: Vec::new(), settings, division: None });
+    }
+
+    /// The same for several versions of a plugin that divide its objects among them.
+    pub fn install_versions(self: &Arc<Self>, lineup: Lineup) {
+        let name = lineup.stable.manifest().name.clone();
+        let (host, key, presence) = (self.clone(), name.clone(), lineup.settings.presence);
         // The lock is held until `begin`. Otherwise the task could call `finish` first, and the plugin would count as starting for
         // ever.
         let mut starting = self.starting();
         let task = tokio::spawn(async move {
-            let plugin = host.prepare(reconciler, settings).await;
-            let manifest = plugin.manifest();
-            tracing::info!(
-                plugin = manifest.name,
-                version = manifest.version,
-                objects = plugin.objects.store().len(),
-                "plugin at work"
-            );
-            let concurrency = plugin.concurrency;
+            let prepared = host.prepare(lineup).await;
+            for plugin in prepared.all() {
+                let manifest = plugin.manifest();
+                tracing::info!(
+                    plugin = manifest.name,
+                    version = manifest.version,
+                    objects = plugin.answered(),
+                    "plugin at work"
+                );
+            }
+            let (manifest, concurrency) = (prepared.stable.manifest(), prepared.stable.concurrency);
             // One lock for all steps: `not_ready` would otherwise find a moment at which the plugin is neither starting nor active.
             let mut starting = host.starting();
-            if !host.has_room_for(&plugin) {
+            if !host.has_room_for(&prepared.stable) {
                 return starting.finish(&key);
             }
             if presence == Presence::AtWork {
                 host.metrics.plugin_started(manifest, concurrency.unwrap_or(host.config.concurrency));
             }
             host.queue.open(&manifest.name, concurrency);
-            let plugin = host.plugins.start(plugin);
-            host.trigger.plugin_started(&plugin);
+            let versions = host.plugins.start(prepared.stable, prepared.others);
+            host.trigger.plugin_started(&versions);
             starting.finish(&key);
         });
         starting.begin(name, presence, task.abort_handle());
@@ -219,45 +268,80 @@ impl Host {
     }
 
     /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
-    async fn prepare(&self, reconciler: Arc<dyn Reconciler>, mut settings: PluginSettings) -> ActivePlugin {
-        settings.config = self.config_of(&reconciler.manifest().name, &settings);
-        let mut plugin = ActivePlugin::new(reconciler, settings, &self.caches);
-        if plugin.presence == Presence::Departed {
-            plugin.until_ready().await;
+    async fn prepare(&self, lineup: Lineup) -> PreparedVersions {
+        let Lineup { stable, others, mut settings, division } = lineup;
+        settings.config = self.config_of(&stable.manifest().name, &settings);
+        let begin = |reconciler: Arc<dyn Reconciler>| {
+            let mut plugin = ActivePlugin::new(reconciler, settings.clone(), &self.caches);
+            plugin.division = division.clone();
+            plugin
+        };
+        let mut prepared = PreparedVersions { stable: begin(stable), others: others.into_iter().map(begin).collect() };
+        if prepared.stable.presence == Presence::Departed {
+            prepared.stable.until_ready().await;
             self.config.fence.until_open().await;
-            return plugin;
+            return prepared;
         }
         if self.config.rights_check == RightsCheck::AtStart {
-            self.rights.start(&plugin);
+            prepared.all().for_each(|plugin| self.rights.start(plugin));
         }
-        let Manifest { reconciles, children, .. } = plugin.manifest().clone();
         let caches = async {
-            plugin.until_ready().await;
-            self.starting().set_standby(&plugin);
+            prepared.until_ready().await;
+            self.starting().set_standby(&prepared.stable.name, prepared.all());
             if !self.config.fence.is_open() {
-                tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
+                for plugin in prepared.all() {
+                    tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
+                }
             }
         };
         // While the record waits for the fence, the caches fill. So a standby host can take over at once.
         let record = async {
             self.config.fence.until_open().await;
-            let former = self.record.add(&reconciles, &children).await;
-            if plugin.manifest().orders_children {
-                self.record.add_leaver(&Leaver::of(&plugin)).await;
-            }
-            former
+            self.record_kinds(&prepared).await
         };
-        let ((), former, ()) = tokio::join!(caches, record, plugin.log_missing_kinds());
-        plugin.watch_former(&former, &self.caches);
-        plugin.until_ready().await;
-        // Nothing is pruned here while the previous version is active: its last calls may still create children.
-        if self.plugins.get(&plugin.name).is_none() {
-            let pruned = plugin.drop_pruned();
-            if !pruned.is_empty() {
-                self.record.remove(&reconciles, &pruned).await;
+        let missing = async {
+            for plugin in prepared.all() {
+                plugin.log_missing_kinds().await;
             }
+        };
+        let ((), recorded, ()) = tokio::join!(caches, record, missing);
+        for plugin in prepared.all_mut() {
+            let former = undeclared(&recorded, &plugin.manifest().children);
+            plugin.watch_former(&former, &self.caches);
         }
-        plugin
+        prepared.until_ready().await;
+        self.forget_pruned(&mut prepared).await;
+        prepared
+    }
+
+    /// Records the child kinds of all versions before the first of them works: one has to prune what another one has made. Returns all
+    /// that are recorded.
+    async fn record_kinds(&self, prepared: &PreparedVersions) -> BTreeSet<KindRef> {
+        let reconciles = &prepared.stable.manifest().reconciles;
+        let mut declared: Vec<KindRef> = Vec::new();
+        for plugin in prepared.all() {
+            // Two versions of a kind are one kind.
+            let new = undeclared(&plugin.manifest().children.iter().cloned().collect(), &declared);
+            declared.extend(new);
+        }
+        let former = self.record.add(reconciles, &declared).await;
+        if let Some(ordering) = prepared.all().find(|plugin| plugin.manifest().orders_children) {
+            self.record.add_leaver(&Leaver::of(ordering)).await;
+        }
+        declared.into_iter().chain(former).collect()
+    }
+
+    /// Takes kinds out of the record of which nothing is left. Not while another version works or is about to: its last calls, or its first
+    /// ones, may still create children.
+    async fn forget_pruned(&self, prepared: &mut PreparedVersions) {
+        let plugin = &mut prepared.stable;
+        if !prepared.others.is_empty() || self.plugins.get(&plugin.name).is_some() {
+            return;
+        }
+        let pruned = plugin.drop_pruned();
+        if !pruned.is_empty() {
+            self.record.remove(&plugin.manifest().reconciles, &pruned).await;
+        }
     }
 
     /// Whether there is room for a plugin: one that is gone makes room for another one of its kind.
@@ -266,7 +350,7 @@ impl Host {
             other.name != plugin.name && other.objects.kind().is_same_kind(plugin.objects.kind())
         };
         let all = self.plugins.all();
-        for other in all.iter().filter(is_same_kind) {
+        for other in all.iter().map(|versions| versions.stable()).filter(is_same_kind) {
             match (plugin.presence, other.presence) {
                 (Presence::Departed, _) => return false,
                 (Presence::AtWork, Presence::Departed) => self.stop(&other.name),
@@ -289,7 +373,8 @@ impl Host {
         self.loading.wait_for(|sources| *sources == 0).await;
         self.config.fence.until_open().await;
         for (leaver, children) in self.record.leavers().await {
-            let is_same = |plugin: &Arc<ActivePlugin>| plugin.objects.kind().is_same_kind(&leaver.reconciles());
+            let is_same =
+                |versions: &Arc<Versions>| versions.stable().objects.kind().is_same_kind(&leaver.reconciles());
             if !self.starting().has(&leaver.plugin) && !self.plugins.all().iter().any(is_same) {
                 let (departed, settings) = leaver.departed(children);
                 self.install(departed, settings);
@@ -320,6 +405,11 @@ impl Host {
     /// The version of a plugin that is at work.
     pub fn active_plugin(&self, name: &str) -> Option<Arc<ActivePlugin>> {
         self.plugins.get(name)
+    }
+
+    /// All versions of a plugin that are at work.
+    pub fn active_versions(&self, name: &str) -> Option<Arc<Versions>> {
+        self.plugins.versions(name)
     }
 
     /// Whether this host may write.

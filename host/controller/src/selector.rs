@@ -2,10 +2,10 @@
 
 use pilothouse_engine::{Requirement, Selector};
 
-use crate::api::{NamespaceSelector, SelectorOperator, SelectorRequirement};
+use crate::api::{LabelSelector, SelectorOperator, SelectorRequirement};
 
-impl From<&NamespaceSelector> for Selector {
-    fn from(selector: &NamespaceSelector) -> Self {
+impl From<&LabelSelector> for Selector {
+    fn from(selector: &LabelSelector) -> Self {
         let labels = selector.match_labels.iter().map(|(key, value)| Requirement::In(key.clone(), vec![value.clone()]));
         let expressions =
             selector.match_expressions.iter().map(|SelectorRequirement { key, operator, values }| match operator {

@@ -67,6 +67,7 @@ impl Component {
             service_account_name: account.map(|account| account.name.clone()),
             service_account_namespace: account.map(|account| account.place).unwrap_or_default(),
             namespaces: settings.namespaces.clone(),
+            rollout: settings.rollout.clone(),
         };
         Plugin::new(name, spec)
     }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use anyhow::{anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
 use pilothouse_controller::{
-    api::{Grants, JsonText, LimitsSpec, NamespaceSelector, PluginSpec, ServiceAccountNamespace, VerificationSpec},
+    api::{
+        Grants, JsonText, LabelSelector, LimitsSpec, PluginSpec, RolloutSpec, ServiceAccountNamespace, VerificationSpec,
+    },
     plugin::{self, is_privileged, is_secret},
 };
 use pilothouse_engine::{Manifest, contract::KindRef};
@@ -81,9 +83,11 @@ pub struct Settings {
     /// Its account; none for the host's own.
     pub account: Option<PluginAccount>,
     /// The namespaces that it works in; none for all.
-    pub namespaces: Option<NamespaceSelector>,
+    pub namespaces: Option<LabelSelector>,
     /// Whether it is suspended.
     pub suspended: bool,
+    /// How another version takes over.
+    pub rollout: Option<RolloutSpec>,
 }
 
 impl SettingsArguments {
@@ -106,6 +110,7 @@ impl SettingsArguments {
             account: self.account(&manifest.name, before),
             namespaces: self.namespaces().or_else(|| before?.namespaces.clone()),
             suspended: before.is_some_and(|before| before.suspended),
+            rollout: before.and_then(|before| before.rollout.clone()),
         })
     }
 
@@ -124,9 +129,9 @@ impl SettingsArguments {
         })
     }
 
-    fn namespaces(&self) -> Option<NamespaceSelector> {
+    fn namespaces(&self) -> Option<LabelSelector> {
         let match_labels = self.namespaces.iter().cloned().collect();
-        (!self.namespaces.is_empty()).then(|| NamespaceSelector { match_labels, ..NamespaceSelector::default() })
+        (!self.namespaces.is_empty()).then(|| LabelSelector { match_labels, ..LabelSelector::default() })
     }
 
     /// Whether each kind that has to be granted by name is, here or by the `Plugin` that is there.

@@ -3,23 +3,18 @@
 
 #![allow(clippy::duplicated_attributes, reason = "each column of `kubectl get` has a type of its own")]
 
-use std::collections::BTreeMap;
-
 use kube::{CustomResource, KubeSchema};
 use pilothouse_engine::{ChildReadiness, Expression, contract::KindRef};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{condition::Condition, json_text::JsonText};
-
-/// The names of objects, as the API server has them: a DNS subdomain.
-const NAME_PATTERN: &str = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
-
-/// The keys of labels: a name of at most 63 characters, after a DNS subdomain if need be.
-const LABEL_PATTERN: &str = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
-
-/// The values of labels.
-const LABEL_VALUE_PATTERN: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
+use super::{
+    condition::Condition,
+    json_text::JsonText,
+    names::NAME_PATTERN,
+    rollout::{RolloutSpec, RolloutStatus},
+    selector::LabelSelector,
+};
 
 /// What to load and how.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +68,10 @@ pub struct PluginSpec {
     pub service_account_namespace: ServiceAccountNamespace,
     /// The namespaces whose objects the plugin reconciles, by their labels. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespaces: Option<NamespaceSelector>,
+    pub namespaces: Option<LabelSelector>,
+    /// How another version takes over. Default: for all objects at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutSpec>,
 }
 
 /// What a plugin may do at most.
@@ -151,53 +149,6 @@ pub enum ServiceAccountNamespace {
     Host,
     /// In the namespace of each object: nothing happens for an object that its own namespace does not allow.
     Object,
-}
-
-/// A label selector, as elsewhere in Kubernetes: all of it has to match.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.matchLabels) || self.matchLabels.all(key, size(key) <= 317 && \
-    key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))")
-    .message("a key of matchLabels is no label"))]
-pub struct NamespaceSelector {
-    /// Labels and their values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(schema_with = "label_values")]
-    pub match_labels: BTreeMap<String, String>,
-    /// Requirements on labels.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
-    pub match_expressions: Vec<SelectorRequirement>,
-}
-
-/// A requirement on a label.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)")
-    .message("In and NotIn need values, Exists and DoesNotExist have none"))]
-pub struct SelectorRequirement {
-    /// The label.
-    #[schemars(length(min = 1, max = 317), regex(pattern = LABEL_PATTERN))]
-    pub key: String,
-    /// What its value has to be.
-    pub operator: SelectorOperator,
-    /// The values, for `In` and `NotIn`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(max = 63), regex(pattern = LABEL_VALUE_PATTERN)))]
-    pub values: Vec<String>,
-}
-
-/// What the value of a label has to be.
-#[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SelectorOperator {
-    /// One of the values.
-    In,
-    /// None of the values, or the label is missing.
-    NotIn,
-    /// Any.
-    Exists,
-    /// The label is missing.
-    DoesNotExist,
 }
 
 /// Where a component comes from: one of these.
@@ -347,6 +298,12 @@ pub struct PluginStatus {
     /// What failed last. It stays when it has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastError>,
+    /// The digest of the component that answers all objects, or did last: a canary goes back to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable_digest: Option<String>,
+    /// How far a version is that does not answer all objects yet, or that was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutStatus>,
 }
 
 /// Why a plugin was not loaded.
@@ -427,11 +384,6 @@ pub struct ObjectCounts {
     pub ready: usize,
     /// Those that are stuck until somebody changes something.
     pub failing: usize,
-}
-
-fn label_values(_: &mut SchemaGenerator) -> Schema {
-    let value = json_schema!({"type": "string", "maxLength": 63, "pattern": LABEL_VALUE_PATTERN});
-    json_schema!({"type": "object", "maxProperties": 32, "additionalProperties": value})
 }
 
 fn any_json(_: &mut SchemaGenerator) -> Schema {

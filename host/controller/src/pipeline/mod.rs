@@ -77,19 +77,24 @@ impl Pipeline {
 
     /// Reconciles one key that failed `failures` times in a row before.
     pub async fn reconcile(&self, key: &Key, failures: u32) -> Outcome {
-        let Some(plugin) = self.plugins.get(&key.plugin) else {
+        let Some(versions) = self.plugins.versions(&key.plugin) else {
             // The plugin was removed while the key waited in the queue.
+            return Outcome { action: Action::AwaitChange, pause: None };
+        };
+        let object = versions.stable().objects.store().get(&key.object);
+        let Some(plugin) = versions.answering(object.as_deref()) else {
+            // It is pinned to a version that nobody has any more: it stays as it is, and the Plugin tells it.
             return Outcome { action: Action::AwaitChange, pause: None };
         };
         let version = &plugin.manifest().version;
         let span = tracing::info_span!("reconcile", plugin = %plugin.name, %version, object = %key.object);
         let (started, metrics) = (Instant::now(), &self.context.metrics);
         metrics.reconciles.started(&key.plugin);
-        let item = WorkItem { context: &self.context, plugin: &plugin, key, failures };
+        let item = WorkItem { context: &self.context, plugin, key, failures };
         // A panic that escapes from here would skip `Queue::done`. The key would stay in progress, and the object would never be
         // reconciled again.
         let action = match catch_panic(self.run(item)).instrument(span.clone()).await {
-            Ok(action) => self.until_expiry(&plugin, key, action),
+            Ok(action) => self.until_expiry(plugin, key, action),
             Err(panicked) => {
                 span.in_scope(|| tracing::error!("{panicked}"));
                 metrics.reconciles.panicked(&key.plugin);
@@ -99,7 +104,7 @@ impl Pipeline {
         };
         // Whatever the result. An object that fails each time would otherwise postpone the deletes of all other objects until the
         // first minute of the version is over.
-        plugin.new_version.mark_seen(&key.object);
+        versions.mark_seen(&key.object);
         metrics.reconciles.ended(&key.plugin, action, started.elapsed());
         Outcome { action, pause: self.hot_loops.end_reconcile(key, action) }
     }

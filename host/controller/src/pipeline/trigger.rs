@@ -14,7 +14,7 @@ use crate::{
     identity::ServiceAccount,
     lookups::LookupIndex,
     object::{Object, ObjectRef, describe},
-    plugin::{ActivePlugin, Registry},
+    plugin::{ActivePlugin, Registry, Versions},
     queue::{Key, Priority, Queue},
 };
 
@@ -33,8 +33,8 @@ impl Trigger {
     }
 
     /// Adds all objects of a plugin whose new version became active.
-    pub fn plugin_started(&self, plugin: &ActivePlugin) {
-        self.queue.add_all(all_keys(plugin));
+    pub fn plugin_started(&self, versions: &Versions) {
+        self.queue.add_all(all_keys(versions.stable()));
     }
 
     /// Removes the waiting keys of a plugin that was removed.
@@ -45,8 +45,8 @@ impl Trigger {
     /// Adds the objects of one of `parts` equal parts, without a change. Calling it for each part in turn spreads the resync of all
     /// objects over the period.
     pub fn resync(&self, part: u64, parts: u64) {
-        for plugin in self.plugins.all() {
-            self.queue.add_all(all_keys(&plugin).into_iter().filter(|key| part_of(key, parts) == part));
+        for versions in self.plugins.all() {
+            self.queue.add_all(all_keys(versions.stable()).into_iter().filter(|key| part_of(key, parts) == part));
         }
     }
 
@@ -65,18 +65,19 @@ impl Trigger {
 
     /// Adds all objects for which a plugin works with this account.
     pub fn permissions_changed(&self, account: &ServiceAccount) {
-        for plugin in self.plugins.all() {
+        for versions in self.plugins.all() {
+            let plugin = versions.stable();
             let Some(own) = &plugin.account else { continue };
             let is_affected = |key: &Key| own.for_namespace(&key.object.namespace) == *account;
-            self.queue.add_all(all_keys(&plugin).into_iter().filter(is_affected));
+            self.queue.add_all(all_keys(plugin).into_iter().filter(is_affected));
         }
     }
 
     /// Adds the objects of a namespace for the plugins that select namespaces by their labels, and those that may have children in it.
     fn namespace_changed(&self, namespace: &str) {
-        for plugin in self.plugins.all().into_iter().filter(|plugin| plugin.namespaces.is_some()) {
+        for versions in self.plugins.all().iter().filter(|versions| versions.stable().namespaces.is_some()) {
             let is_affected = |key: &Key| key.object.namespace.is_empty() || *key.object.namespace == *namespace;
-            self.queue.add_all(all_keys(&plugin).into_iter().filter(is_affected));
+            self.queue.add_all(all_keys(versions.stable()).into_iter().filter(is_affected));
         }
     }
 
@@ -87,21 +88,22 @@ impl Trigger {
 
     /// Whether the lookups of a key's plugin are answered from this cache: two plugins may be confined to different parts of a kind.
     fn looks_up(&self, key: &Key, kind: &KindRef, scope: &WatchScope) -> bool {
-        let plugin = self.plugins.get(&key.plugin);
-        let lookup = plugin.as_ref().and_then(|plugin| plugin.lookups.get(kind));
-        lookup.is_some_and(|lookup| WatchScope::of_lookup(&lookup.declared) == *scope)
+        let versions = self.plugins.versions(&key.plugin);
+        let mut lookups =
+            versions.iter().flat_map(|versions| versions.iter()).filter_map(|plugin| plugin.lookups.get(kind));
+        lookups.any(|lookup| WatchScope::of_lookup(&lookup.declared) == *scope)
     }
 
     /// Adds all objects whose reconcile needs this informer. Until it synced, their reconciles ended without a decision.
     fn kind_synced(&self, kind: &KindRef, scope: &WatchScope) {
-        for plugin in self.plugins.all() {
+        for versions in self.plugins.all() {
             let uses = match scope {
-                WatchScope::All => plugin.objects.kind() == kind,
-                WatchScope::Children => plugin.child_watch(kind).is_some(),
+                WatchScope::All => versions.stable().objects.kind() == kind,
+                WatchScope::Children => versions.has_children(kind),
                 WatchScope::LookedUp { .. } => false,
             };
             if uses {
-                self.queue.add_all(all_keys(&plugin));
+                self.queue.add_all(all_keys(versions.stable()));
             }
         }
         let users = self.lookups.users_of(kind);
@@ -111,12 +113,13 @@ impl Trigger {
 
 impl EventHandler for Trigger {
     fn changed(&self, kind: &KindRef, scope: &WatchScope, change: &Change) {
-        for plugin in self.plugins.all() {
+        for versions in self.plugins.all() {
+            let plugin = versions.stable();
             match scope {
-                WatchScope::All if plugin.objects.kind() == kind => self.object_changed(&plugin, change),
-                WatchScope::Children if plugin.child_watch(kind).is_some() => {
+                WatchScope::All if plugin.objects.kind() == kind => self.object_changed(plugin, change),
+                WatchScope::Children if versions.has_children(kind) => {
                     // Both states, because a child can get another owner. The previous one has to notice the loss.
-                    let parents = change.states().filter_map(|child| Some((parent(&plugin, child)?, child)));
+                    let parents = change.states().filter_map(|child| Some((parent(plugin, child)?, child)));
                     parents.for_each(|(key, child)| self.enqueue(key, EventOrigin::Own, kind, child));
                 }
                 _ => {}

@@ -7,7 +7,7 @@ use std::{
 
 use pilothouse_engine::{ContractSeries, Lookup, Manifest, Reconciler, contract::KindRef};
 
-use super::{PluginSettings, called::Called, new_version::NewVersionWindow, settings::Presence};
+use super::{Division, PluginSettings, called::Called, new_version::NewVersionWindow, settings::Presence};
 use crate::{
     cache::{Caches, Informer, WatchScope, WatchState},
     identity::Account,
@@ -54,6 +54,8 @@ pub struct ActivePlugin {
     pub namespaces: Option<Arc<ServedNamespaces>>,
     /// Whether it is there.
     pub presence: Presence,
+    /// Which objects it answers; none for all.
+    pub division: Option<Arc<Division>>,
 }
 
 impl ActivePlugin {
@@ -84,6 +86,7 @@ impl ActivePlugin {
             concurrency: limits.concurrency,
             namespaces: namespaces.map(|selector| Arc::new(ServedNamespaces::follow(selector, caches))),
             presence,
+            division: None,
             reconciler,
         }
     }
@@ -93,9 +96,31 @@ impl ActivePlugin {
         self.former = kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, WatchScope::Children))).collect();
     }
 
-    /// Starts the guarded first minute, with all objects that exist now.
+    /// Starts the guarded first minute, with all objects that exist now and that it answers.
     pub fn begin_work(&mut self) {
-        self.new_version = NewVersionWindow::begin(self.objects.store().names());
+        let answered = match &self.division {
+            None => self.objects.store().names(),
+            Some(_) => self.answered_objects().iter().map(|object| object.name.clone()).collect(),
+        };
+        self.new_version = NewVersionWindow::begin(answered);
+    }
+
+    /// How many objects it answers.
+    pub fn answered(&self) -> usize {
+        match &self.division {
+            None => self.objects.store().len(),
+            Some(_) => self.answered_objects().len(),
+        }
+    }
+
+    /// The objects that it answers.
+    pub fn answered_objects(&self) -> Vec<Arc<Object>> {
+        self.objects.store().select(None, |object| self.answers(object))
+    }
+
+    /// Whether this is the version that answers an object.
+    pub fn answers(&self, object: &Object) -> bool {
+        self.division.as_ref().is_none_or(|division| division.digest_for(object) == self.reconciler.digest())
     }
 
     /// Marks this version as no longer active.

@@ -8,7 +8,7 @@
 //!
 //! # Guarantees
 //!
-//! - At most one version of a plugin is active. The previous one stays active until the next one is ready.
+//! - At most one version of a plugin is active for an object ([`Division`]). The previous one stays active until the next one is ready.
 //! - An active version is immutable. A reconcile keeps the version that it started with.
 //! - No child of a kind is created before the kind is recorded, so children of a kind that a later version drops are still found.
 //! - The children of objects whose plugin is gone are deleted in their order all the same ([`Leaver`]).
@@ -21,6 +21,7 @@
 mod active;
 mod called;
 mod departed;
+mod division;
 mod grants;
 mod kinds_record;
 mod new_version;
@@ -34,10 +35,11 @@ pub use self::{
     active::ActivePlugin,
     called::Called,
     departed::Leaver,
+    division::{Division, Share, Trial, created, is_created_until, place},
     grants::{Grants, NotGranted, is_privileged, is_secret},
     kinds_record::KindsRecord,
     new_version::{FEW_OBJECTS, NewVersionVerdict, NewVersionWindow},
-    registry::Registry,
+    registry::{Registry, Versions},
     self_check::SelfCheck,
     settings::{PluginLimits, PluginSettings, Presence},
     starting::StartingPlugins,

@@ -62,6 +62,11 @@ impl NewVersionWindow {
         self.lock().unseen.remove(object);
     }
 
+    /// Whether it has reconciled all of its objects.
+    pub fn has_seen_all(&self) -> bool {
+        self.lock().unseen.is_empty()
+    }
+
     /// Records whether this version leaves an object without children, and returns what that means.
     pub fn judge(&self, object: &ObjectRef, is_emptied: bool, now: Instant) -> NewVersionVerdict {
         let mut state = self.lock();

@@ -39,10 +39,10 @@ impl StartingPlugins {
         }
     }
 
-    /// The caches of a version are synced. It stands by until this host may write.
-    pub fn set_standby(&mut self, plugin: &ActivePlugin) {
-        if let Some(start) = self.0.get_mut(&*plugin.name) {
-            start.standby = Some(plugin.required().cloned().collect());
+    /// The caches of the versions of a plugin are synced. They stand by until this host may write.
+    pub fn set_standby<'p>(&mut self, plugin: &str, versions: impl Iterator<Item = &'p ActivePlugin>) {
+        if let Some(start) = self.0.get_mut(plugin) {
+            start.standby = Some(versions.flat_map(|version| version.required()).cloned().collect());
         }
     }
 

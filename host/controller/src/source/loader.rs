@@ -14,13 +14,13 @@ use pilothouse_engine::{
 };
 
 use crate::{
-    host::Host,
+    host::{Host, Lineup},
     metrics::Collision,
-    plugin::{NotGranted, PluginSettings},
+    plugin::{Division, NotGranted, PluginSettings},
 };
 
 /// What each source has loaded.
-type Loaded = BTreeMap<SourceId, Arc<Prepared>>;
+type Loaded = BTreeMap<SourceId, LoadedVersions>;
 
 /// Loads components for all sources.
 pub struct Loader {
@@ -70,8 +70,57 @@ impl Prepared {
         self.plugin.digest()
     }
 
+    /// Its version, as its manifest says.
+    pub fn version(&self) -> &str {
+        &self.manifest().version
+    }
+
+    /// Whether it is of the same settings.
+    pub fn has_settings(&self, settings: &PluginSettings) -> bool {
+        self.settings == *settings
+    }
+
     fn manifest(&self) -> &Manifest {
         self.plugin.manifest()
+    }
+}
+
+/// The versions that a source has loaded.
+#[derive(Clone)]
+pub struct LoadedVersions {
+    /// The one that answers whatever no other one does.
+    pub stable: Arc<Prepared>,
+    /// The others.
+    pub others: Vec<Arc<Prepared>>,
+    /// Which objects each of them answers; none if there is only one.
+    pub division: Option<Arc<Division>>,
+}
+
+impl LoadedVersions {
+    /// One version for all objects.
+    pub fn one(prepared: Prepared) -> Self {
+        Self { stable: Arc::new(prepared), others: Vec::new(), division: None }
+    }
+
+    /// The version with this digest, if it is loaded.
+    pub fn with_digest(&self, digest: &str) -> Option<&Arc<Prepared>> {
+        self.all().find(|version| version.digest() == digest)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Prepared>> {
+        std::iter::once(&self.stable).chain(&self.others)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let versions = || self.all().zip(other.all()).all(|(one, other)| Arc::ptr_eq(one, other));
+        self.others.len() == other.others.len() && self.division == other.division && versions()
+    }
+
+    fn map(&self, change: impl Fn(&Prepared) -> Prepared) -> Self {
+        let changed = |version: &Arc<Prepared>| Arc::new(change(version));
+        let others = self.others.iter().map(changed).collect();
+        Self { stable: changed(&self.stable), others, division: self.division.clone() }
     }
 }
 
@@ -98,6 +147,25 @@ pub enum NotLoaded {
         /// Where the other one comes from.
         source_id: SourceId,
     },
+    /// It cannot work beside the version that works.
+    #[error(
+        "a canary needs a version for {kind} under the same name, and this one is '{plugin}' for {theirs}; use the strategy Immediate \
+         for it"
+    )]
+    NotAlike {
+        /// The kind of the version that works.
+        kind: KindRef,
+        /// The name of the new one.
+        plugin: String,
+        /// Its kind.
+        theirs: KindRef,
+    },
+    /// The version that worked is not to be had.
+    #[error(
+        "version sha256:{0} answered the objects, and this host does not have it any more, so there is nothing to go back to; give \
+         the source that version, or use the strategy Immediate"
+    )]
+    NoStable(String),
     /// Another plugin reconciles its kind.
     #[error("{kind} is reconciled by plugin '{plugin}' already, from {source_id}; remove one")]
     KindTaken {
@@ -122,6 +190,8 @@ impl NotLoaded {
             Self::NotGranted(_) => "NotGranted",
             Self::Config(_) => "ConfigInvalid",
             Self::Metric(_) => "MetricTaken",
+            Self::NotAlike { .. } => "CanaryImpossible",
+            Self::NoStable(_) => "StableVersionMissing",
             Self::NameTaken { .. } => "NameTaken",
             Self::KindTaken { .. } => "KindTaken",
         }
@@ -166,6 +236,11 @@ impl Loader {
 
     /// What a source has loaded; none if nothing of it is at work.
     pub fn loaded(&self, id: &SourceId) -> Option<Arc<Prepared>> {
+        self.lock().get(id).map(|loaded| loaded.stable.clone())
+    }
+
+    /// All versions that a source has loaded; none if nothing of it is at work.
+    pub fn versions(&self, id: &SourceId) -> Option<LoadedVersions> {
         self.lock().get(id).cloned()
     }
 
@@ -175,7 +250,7 @@ impl Loader {
     /// [`NotLoaded`]. What the source had before goes on.
     pub async fn load(&self, id: &SourceId, bytes: Vec<u8>, settings: PluginSettings) -> Result<(), NotLoaded> {
         let result = match self.prepare(bytes, settings).await {
-            Ok(prepared) => self.install(id, prepared),
+            Ok(prepared) => self.install(id, LoadedVersions::one(prepared)),
             Err(why) => Err(why),
         };
         if let Err(why) = &result {
@@ -198,29 +273,54 @@ impl Loader {
         Ok(Prepared { plugin: Arc::new(plugin), settings })
     }
 
+    /// What is loaded already, as is said of it now.
+    ///
+    /// # Errors
+    /// [`NotLoaded`]: it may not, or its configuration does not fit.
+    pub fn settled(&self, loaded: &Prepared, settings: &PluginSettings) -> Result<Prepared, NotLoaded> {
+        settings.grants.check(loaded.manifest())?;
+        self.check_config(loaded.manifest(), settings)?;
+        let limits = settings.limits.of_calls(self.engine.limits().clone());
+        let plugin = Arc::new(self.engine.limited(&loaded.plugin, limits));
+        Ok(Prepared { plugin, settings: settings.clone() })
+    }
+
     /// Installs what is prepared in the place of what the source had before.
     ///
     /// # Errors
     /// [`NotLoaded`]: another plugin is in the way. What the source had before goes on.
-    pub fn install(&self, id: &SourceId, prepared: Prepared) -> Result<(), NotLoaded> {
+    pub fn install(&self, id: &SourceId, versions: LoadedVersions) -> Result<(), NotLoaded> {
         let mut all = self.lock();
         // Under one lock with the rest: another source may be about to install its own.
-        if let Some(conflict) = self.conflicts_among(&all, id, &prepared).into_iter().next() {
+        if let Some(conflict) = self.conflicts_among(&all, id, &versions.stable).into_iter().next() {
             return Err(conflict);
         }
-        let former = all.get(id).filter(|before| before.name() != prepared.name());
-        if let Some(former) = former {
-            self.host.depart(former.name());
+        let before = all.get(id).cloned();
+        if let Some(former) = before.as_ref().filter(|before| before.stable.name() != versions.stable.name()) {
+            self.host.depart(former.stable.name());
         }
-        let (manifest, stats) = (prepared.manifest(), &prepared.plugin.stats);
-        self.host.metrics().measurements.declare(manifest);
+        self.host.metrics().measurements.declare(versions.stable.manifest());
+        if before.as_ref().is_some_and(|before| before.is_same(&versions)) {
+            return Ok(());
+        }
+        let is_new = |version: &&Arc<Prepared>| {
+            before.as_ref().is_none_or(|before| !before.all().any(|known| Arc::ptr_eq(known, version)))
+        };
+        for version in versions.all().filter(is_new) {
+            self.tell(id, version);
+        }
+        self.start(&mut all, id, versions);
+        Ok(())
+    }
+
+    /// Counts and tells that a component was loaded.
+    fn tell(&self, id: &SourceId, version: &Prepared) {
+        let (manifest, stats) = (version.manifest(), &version.plugin.stats);
         self.host.metrics().plugins.loaded(&manifest.name, stats);
         tracing::info!(
             source = %id, plugin = manifest.name, version = manifest.version, kind = %manifest.reconciles,
             cached = stats.compiling.is_none(), took = ?stats.duration, "plugin loaded"
         );
-        self.start(&mut all, id, prepared);
-        Ok(())
     }
 
     /// Has what a source has loaded go on with what is said of it now.
@@ -228,15 +328,21 @@ impl Loader {
     /// # Errors
     /// [`NotGranted`] if it asks for more than it may by now. It is taken from work.
     pub fn settle(&self, id: &SourceId, settings: PluginSettings) -> Result<(), NotGranted> {
-        let Some(loaded) = self.loaded(id).filter(|loaded| loaded.settings != settings) else { return Ok(()) };
-        if let Err(refused) = settings.grants.check(loaded.manifest()) {
+        let Some(loaded) = self.versions(id).filter(|loaded| loaded.stable.settings != settings) else {
+            return Ok(());
+        };
+        let checked = loaded.all().try_for_each(|version| settings.grants.check(version.manifest()));
+        if let Err(refused) = checked {
             self.remove(id);
             return Err(refused);
         }
-        tracing::info!(source = %id, plugin = loaded.name(), "the plugin goes on as is said of it now");
+        tracing::info!(source = %id, plugin = loaded.stable.name(), "the plugin goes on as is said of it now");
         let limits = settings.limits.of_calls(self.engine.limits().clone());
-        let plugin = Arc::new(self.engine.limited(&loaded.plugin, limits));
-        self.start(&mut self.lock(), id, Prepared { plugin, settings });
+        let settled = |version: &Prepared| {
+            let plugin = Arc::new(self.engine.limited(&version.plugin, limits.clone()));
+            Prepared { plugin, settings: settings.clone() }
+        };
+        self.start(&mut self.lock(), id, loaded.map(settled));
         Ok(())
     }
 
@@ -262,9 +368,15 @@ impl Loader {
         self.settle(id, PluginSettings { config, ..settings })
     }
 
-    fn start(&self, all: &mut Loaded, id: &SourceId, prepared: Prepared) {
-        self.host.install(prepared.plugin.clone(), prepared.settings.clone());
-        all.insert(id.clone(), Arc::new(prepared));
+    fn start(&self, all: &mut Loaded, id: &SourceId, versions: LoadedVersions) {
+        let others = versions.others.iter().map(|version| version.plugin.clone() as Arc<dyn Reconciler>);
+        self.host.install_versions(Lineup {
+            stable: versions.stable.plugin.clone(),
+            others: others.collect(),
+            settings: versions.stable.settings.clone(),
+            division: versions.division.clone(),
+        });
+        all.insert(id.clone(), versions);
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -283,27 +395,22 @@ impl Loader {
     fn conflicts_among(&self, all: &Loaded, id: &SourceId, prepared: &Prepared) -> Vec<NotLoaded> {
         let (mut conflicts, mut in_the_way) = (Vec::new(), Vec::new());
         for (other, theirs) in all.iter().filter(|(other, _)| *other != id) {
-            if let Some(conflict) = conflict(prepared, other, theirs) {
+            if let Some(conflict) = conflict(prepared, other, &theirs.stable) {
                 conflicts.push(conflict);
-                in_the_way.push(theirs.name());
+                in_the_way.push(theirs.stable.name());
             }
         }
         // What it was itself makes room, too.
-        in_the_way.extend(all.get(id).map(|before| before.name()));
+        in_the_way.extend(all.get(id).map(|before| before.stable.name()));
         let metrics = self.host.metrics().measurements.check(prepared.manifest(), &in_the_way);
         conflicts.extend(metrics.err().map(NotLoaded::Metric));
         conflicts
     }
 
-    /// Whether this component with these settings is what the source has loaded.
-    pub fn has(&self, id: &SourceId, digest: &str, settings: &PluginSettings) -> bool {
-        self.lock().get(id).is_some_and(|loaded| loaded.digest() == digest && loaded.settings == *settings)
-    }
-
     /// Takes what a source has loaded from work. Returns whether there was anything.
     pub fn remove(&self, id: &SourceId) -> bool {
         let Some(loaded) = self.lock().remove(id) else { return false };
-        self.host.depart(loaded.name());
+        self.host.depart(loaded.stable.name());
         self.changes.fetch_add(1, Ordering::AcqRel);
         true
     }

@@ -135,6 +135,10 @@ impl Rounds<'_> {
             Ok(observed) => observed,
             Err(reason) => return ControlFlow::Break(self.unobserved(state, reason).await),
         };
+        if !item.plugin.answers(&observed.object) {
+            // It was created anew, or its labels have changed, since the version was chosen.
+            return ControlFlow::Break(RoundEnd::finished(Action::Requeue));
+        }
         if item.plugin.account.as_ref().is_some_and(|account| account.is_missing_for(&observed.object.name.namespace)) {
             let why = "the object has no namespace, so there is no service account in it; set spec.serviceAccountNamespace of \
                        the Plugin to Host";

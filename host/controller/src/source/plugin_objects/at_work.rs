@@ -1,5 +1,7 @@
 //! The version of a `Plugin` that is at work, as its status tells it.
 
+use std::sync::Arc;
+
 use pilothouse_engine::contract::KindRef;
 use serde_json::Value;
 
@@ -7,6 +9,7 @@ use super::status::AtWork;
 use crate::{
     api::{KindName, ObjectCounts},
     cache::WatchState,
+    object::Object,
     pipeline::{
         conditions::{READY, STALLED},
         lifecycle::finalizer,
@@ -32,7 +35,7 @@ pub fn at_work(active: &ActivePlugin) -> AtWork {
         children: manifest.children.iter().map(kind_name).collect(),
         child_readiness: manifest.child_readiness.iter().map(Into::into).collect(),
         finalizers: finalizer::all_of(manifest),
-        objects: counts(active),
+        objects: counts(&active.objects.store().select(None, |_| true)),
         obstacles: obstacles.collect(),
     }
 }
@@ -41,8 +44,8 @@ fn kind_name(kind: &KindRef) -> KindName {
     KindName { api_version: kind.api_version.clone(), kind: kind.kind.clone() }
 }
 
-fn counts(active: &ActivePlugin) -> ObjectCounts {
-    let objects = active.objects.store().select(None, |_| true);
+/// How many of these objects there are, and how they are.
+pub fn counts(objects: &[Arc<Object>]) -> ObjectCounts {
     let mut counts = ObjectCounts { total: objects.len(), ..ObjectCounts::default() };
     for object in objects {
         let status = Value::Object(object.status());

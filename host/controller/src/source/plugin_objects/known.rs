@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::status::Load;
-use crate::api::VerificationSpec;
+use crate::api::{RolloutStatus, VerificationSpec};
 
 /// How long a first failure that may pass is left alone. Each further one in a row is left alone for twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
@@ -18,6 +18,8 @@ pub struct Known {
     pub load: Load,
     /// The digest of the manifest that its tag stood for at that time; none if it has no tag, or if that is not known.
     pub tag: Option<String>,
+    /// How far a version is that does not answer all objects yet, or that was taken back.
+    pub rollout: Option<RolloutStatus>,
     /// What had to be verified of the component that is at work.
     pub verification: Option<VerificationSpec>,
     /// The loader's changes at that time, if another plugin was in the way.
@@ -44,7 +46,8 @@ impl Known {
             false => 0,
         };
         let verification = before.and_then(|before| before.verification.clone());
-        Self { load, tag: None, verification, blocked_at: None, looked_at: now, failures }
+        let rollout = before.and_then(|before| before.rollout.clone());
+        Self { load, tag: None, rollout, verification, blocked_at: None, looked_at: now, failures }
     }
 
     /// It is asked for something else, or its source has changed: what failed before says nothing any more.

@@ -1,11 +1,17 @@
 //! One look at a `Plugin`: finds its component, judges it and compiles it. Installs nothing and writes nothing, so that many looks can go
 //! on at once and what they find can be thrown away.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use tokio::task::{Id, JoinSet};
 
-use super::content::{Component, ContentError, Contents};
+use super::{
+    content::{Component, ContentError, Contents},
+    rollout,
+};
 use crate::{
     api::Plugin,
     plugin::PluginSettings,
@@ -30,18 +36,36 @@ impl Look {
     }
 }
 
+/// The versions that a look found.
+pub struct FoundVersions {
+    /// The one that the source has.
+    pub prepared: Arc<Prepared>,
+    /// Those that are needed beside it, as far as they are to be had.
+    pub others: Vec<Arc<Prepared>>,
+}
+
+impl FoundVersions {
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Prepared>> {
+        std::iter::once(&self.prepared).chain(&self.others)
+    }
+
+    /// The one with this digest.
+    pub fn with_digest(&self, digest: &str) -> Option<&Arc<Prepared>> {
+        self.all().find(|version| version.digest() == digest)
+    }
+}
+
 /// What a look found.
 pub enum Found {
     /// It is suspended.
     Suspended,
     /// Its tag stands for what it stood for at the last look.
     Unchanged,
-    /// What is at work is what the `Plugin` asks for.
-    Same,
-    /// Another component, or the same one with other settings.
+    /// A component, the one that is at work or another one.
     Prepared {
         /// What is ready to be installed.
-        prepared: Box<Prepared>,
+        versions: FoundVersions,
         /// The component, to be kept once it is installed.
         component: Component,
     },
@@ -164,12 +188,47 @@ impl Looker {
     }
 
     async fn load(&self, look: &Look, component: Component) -> Found {
-        if self.loader.has(&look.id(), &component.digest, &look.settings) {
-            return Found::Same;
-        }
-        match self.loader.prepare(component.bytes.clone(), look.settings.clone()).await {
-            Ok(prepared) => Found::Prepared { prepared: Box::new(prepared), component },
+        let known = self.known(look, &component.digest).filter(|known| known.has_settings(&look.settings));
+        let prepared = match known {
+            Some(known) => known,
+            None => match self.loader.prepare(component.bytes.clone(), look.settings.clone()).await {
+                Ok(prepared) => Arc::new(prepared),
+                Err(error) => return Found::NotLoaded(error),
+            },
+        };
+        match self.others(look, &component.digest).await {
+            Ok(others) => Found::Prepared { versions: FoundVersions { prepared, others }, component },
             Err(error) => Found::NotLoaded(error),
         }
+    }
+
+    /// The versions that a `Plugin` needs beside the one that its source has: the one that works, while a new one is tried, and those to
+    /// which objects are pinned. One that is not to be had is left out.
+    async fn others(&self, look: &Look, digest: &str) -> Result<Vec<Arc<Prepared>>, NotLoaded> {
+        let spec = &look.plugin.spec;
+        let stable = rollout::stable_of(&look.plugin).filter(|_| rollout::canary(spec).is_some());
+        let wanted: BTreeSet<_> = rollout::pinned(spec).chain(stable).filter(|wanted| *wanted != digest).collect();
+        let mut others = Vec::new();
+        for digest in wanted {
+            others.extend(self.other(look, digest).await?);
+        }
+        Ok(others)
+    }
+
+    /// A version that is loaded, or else kept.
+    async fn other(&self, look: &Look, digest: &str) -> Result<Option<Arc<Prepared>>, NotLoaded> {
+        let prepared = match self.known(look, digest) {
+            Some(known) if known.has_settings(&look.settings) => return Ok(Some(known)),
+            Some(known) => self.loader.settled(&known, &look.settings)?,
+            None => match self.contents.read_kept_as(&look.plugin.spec, digest).await {
+                Some(component) => self.loader.prepare(component.bytes, look.settings.clone()).await?,
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Arc::new(prepared)))
+    }
+
+    fn known(&self, look: &Look, digest: &str) -> Option<Arc<Prepared>> {
+        self.loader.versions(&look.id()).and_then(|loaded| loaded.with_digest(digest).cloned())
     }
 }

@@ -10,6 +10,8 @@
 //!
 //! # Guarantees
 //!
+//! - A new version answers no object before the status says which ones (`trial.rs`), and where a canary is wanted, others only after that
+//!   (`rollout.rs`).
 //! - The version at work goes on, whatever becomes of its source, until the `Plugin` is deleted, suspended or no longer grants what it asks
 //!   for.
 //! - A `Plugin` that names a digest never leads to another component.
@@ -25,7 +27,9 @@ mod changes;
 mod content;
 mod known;
 mod look;
+mod rollout;
 mod status;
+mod trial;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,12 +50,12 @@ use serde_json::json;
 use self::{
     at_work::at_work,
     changes::{Change, changes},
-    content::{Component, ContentError, Contents, KeptComponents},
+    content::{ContentError, Contents, KeptComponents},
     known::{Due, Known},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
     status::{AtWork, Failure, Load, Standing, status},
 };
-use super::loader::{Loader, NotLoaded, Prepared, SourceId};
+use super::loader::{LoadedVersions, Loader, NotLoaded, Prepared, SourceId};
 use crate::{
     api::{Plugin, PluginSpec, PluginStatus},
     errors::chain,
@@ -69,6 +73,8 @@ pub struct PluginObjects {
     plugins: BTreeMap<String, Arc<Plugin>>,
     /// What was found when a plugin was looked at last.
     known: BTreeMap<String, Known>,
+    /// New versions that are not tried yet.
+    to_try: BTreeMap<String, Arc<Prepared>>,
     /// How many of them were looked at for the first time: an older one for which others waited may have come to nothing.
     first_looks: u64,
     /// Until those that exist already have been looked at.
@@ -94,6 +100,7 @@ impl PluginObjects {
             looks: Looks::default(),
             plugins: BTreeMap::new(),
             known: BTreeMap::new(),
+            to_try: BTreeMap::new(),
             first_looks: 0,
             starting,
         }
@@ -162,9 +169,14 @@ impl PluginObjects {
     async fn apply(&mut self, plugin: Arc<Plugin>) {
         let name = plugin.name_any();
         let before = self.plugins.insert(name.clone(), plugin.clone());
-        match before.is_some_and(|before| asks_for_the_same(&before, &plugin)) {
-            true => self.report(&name).await,
-            false => self.look_anew(&name),
+        let is_news = |before: &Arc<Plugin>| {
+            // A host that may write knows better than what it has written before.
+            let is_of_another = !self.looker.loader.host().may_write() && !stands_alike(before, &plugin);
+            !asks_for_the_same(before, &plugin) || is_of_another
+        };
+        match before.as_ref().is_none_or(is_news) {
+            true => self.look_anew(&name),
+            false => self.report(&name).await,
         }
     }
 
@@ -172,6 +184,7 @@ impl PluginObjects {
     fn remove(&mut self, name: &str) {
         self.plugins.remove(name);
         self.known.remove(name);
+        self.to_try.remove(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         self.look_at_freed();
@@ -182,6 +195,7 @@ impl PluginObjects {
         self.look_at_due();
         let names: Vec<_> = self.plugins.keys().cloned().collect();
         for name in names {
+            self.advance(&name).await;
             self.report(&name).await;
         }
     }
@@ -240,11 +254,16 @@ impl PluginObjects {
         self.looked_at(name);
         // Meanwhile it may have gone, or ask for something else.
         let Some(plugin) = self.plugins.get(name).cloned() else { return };
-        if !asks_for_the_same(&looked.plugin, &plugin) {
+        if !asks_for_the_same(&looked.plugin, &plugin) || !stands_alike(&looked.plugin, &plugin) {
             return self.look_at(name, Due::Source);
         }
         let now = Instant::now();
         let mut blocked_at = None;
+        // What cannot be read or loaded changes nothing about a version that is being tried, or was.
+        let mut rollout = match self.known.get(name) {
+            Some(known) => known.rollout.clone(),
+            None => plugin.status.as_ref().and_then(|status| status.rollout.clone()),
+        };
         // Before it is known who is in whose way: its own first look frees others, and not itself.
         self.first_looks += u64::from(!self.known.contains_key(name));
         let load = match looked.found {
@@ -256,9 +275,11 @@ impl PluginObjects {
                 return self.report(name).await;
             }
             Found::Suspended => Load::Suspended,
-            Found::Same => Load::Loaded,
-            Found::Prepared { prepared, component } => match self.install(&plugin, *prepared, &component) {
-                Ok(()) => Load::Loaded,
+            Found::Prepared { versions, component } => match self.set_to_work(&plugin, versions, &component) {
+                Ok((load, tried)) => {
+                    rollout = tried;
+                    load
+                }
                 Err(error) => {
                     blocked_at = error.is_conflict().then(|| self.changes_so_far());
                     self.not_loaded(name, &error)
@@ -270,7 +291,7 @@ impl PluginObjects {
         let load = self.restrict(&plugin, load);
         let is_loaded = load == Load::Loaded;
         let mut known = Known::new(load, now, self.known.get(name));
-        (known.tag, known.blocked_at) = (looked.tag, blocked_at);
+        (known.tag, known.blocked_at, known.rollout) = (looked.tag, blocked_at, rollout);
         if is_loaded {
             known.verification = plugin.spec.verification.clone();
         }
@@ -282,26 +303,21 @@ impl PluginObjects {
         self.look_at_freed();
     }
 
-    /// Installs a component, unless an older `Plugin` has its kind or its name, or is about to have it. Younger ones make room, if nothing
-    /// else is in its way.
-    fn install(&mut self, plugin: &Plugin, prepared: Prepared, component: &Component) -> Result<(), NotLoaded> {
+    /// Installs versions, unless an older `Plugin` has their kind or their name, or is about to have it. Younger ones make room, if nothing
+    /// else is in the way.
+    fn install(&mut self, plugin: &Plugin, versions: LoadedVersions) -> Result<(), NotLoaded> {
         let loader = self.looker.loader.clone();
         let id = SourceId::Object(plugin.name_any());
-        if let Some(elder) = self.elder_to_come(plugin, prepared.kind()) {
-            let (kind, plugin) = (prepared.kind().clone(), elder.clone());
+        if let Some(elder) = self.elder_to_come(plugin, versions.stable.kind()) {
+            let (kind, plugin) = (versions.stable.kind().clone(), elder.clone());
             return Err(NotLoaded::KindTaken { kind, plugin, source_id: SourceId::Object(elder) });
         }
-        let younger = self.younger_in_the_way(plugin, loader.conflicts(&id, &prepared))?;
+        let younger = self.younger_in_the_way(plugin, loader.conflicts(&id, &versions.stable))?;
         for other in younger {
             loader.remove(&SourceId::Object(other.clone()));
             self.look_at(&other, Due::Source);
         }
-        loader.install(&id, prepared)?;
-        // Without a digest nobody could say that it is still what is asked for.
-        if plugin.spec.digest.is_some() {
-            self.looker.contents.keep(component);
-        }
-        Ok(())
+        loader.install(&id, versions)
     }
 
     /// The `Plugin`s that have to make room for an older one; the first conflict with anybody else.
@@ -382,8 +398,8 @@ impl PluginObjects {
             return;
         }
         self.starting = None;
-        let digests = self.plugins.values().filter_map(|plugin| plugin.spec.digest.as_deref()?.strip_prefix("sha256:"));
-        self.looker.contents.forget_all_but(&digests.map(str::to_owned).collect());
+        let named = self.plugins.values().flat_map(|plugin| named_digests(plugin));
+        self.looker.contents.forget_all_but(&named.map(str::to_owned).collect());
     }
 
     /// Writes the status of a `Plugin` if it differs.
@@ -392,27 +408,39 @@ impl PluginObjects {
         if !self.looker.loader.host().may_write() {
             return;
         }
-        let standing = Standing { load: known.load.clone(), at_work: self.at_work(name) };
+        let standing = Standing {
+            load: known.load.clone(),
+            at_work: self.at_work(name),
+            stable: self.looker.loader.loaded(&SourceId::Object(name.to_owned())).map(|it| it.digest().to_owned()),
+            rollout: known.rollout.clone(),
+            missing: self.missing_versions(plugin),
+        };
         let before = plugin.status.clone().unwrap_or_default();
         let wanted = status(&standing, plugin.metadata.generation.unwrap_or_default(), &before, Timestamp::now());
         if wanted == before {
             return;
         }
-        match self.write(plugin, &wanted).await {
-            Ok(()) => {
-                for event in status::events(&before, &wanted) {
-                    self.looker.loader.host().events().record_about(plugin.object_ref(&()), &event);
-                }
-                let mut written = Plugin::clone(plugin);
-                written.status = Some(wanted);
-                self.plugins.insert(name.to_owned(), written.into());
-            }
-            // The next look at it, a few seconds later, tries again.
-            Err(error) => tracing::warn!(plugin = name, "failed to write the status of the Plugin: {}", chain(&error)),
-        }
+        self.write(plugin.clone(), wanted).await;
     }
 
-    async fn write(&self, plugin: &Plugin, status: &PluginStatus) -> Result<(), kube::Error> {
+    /// Writes a status, and tells of what is new in it. Returns whether that worked; if not, the next look at the `Plugin`, a few seconds
+    /// later, tries again.
+    async fn write(&mut self, plugin: Arc<Plugin>, wanted: PluginStatus) -> bool {
+        let name = plugin.name_any();
+        if let Err(error) = self.send(&plugin, &wanted).await {
+            tracing::warn!(plugin = name, "failed to write the status of the Plugin: {}", chain(&error));
+            return false;
+        }
+        for event in status::events(&plugin.status.clone().unwrap_or_default(), &wanted) {
+            self.looker.loader.host().events().record_about(plugin.object_ref(&()), &event);
+        }
+        let mut written = Plugin::clone(&plugin);
+        written.status = Some(wanted);
+        self.plugins.insert(name, written.into());
+        true
+    }
+
+    async fn send(&self, plugin: &Plugin, status: &PluginStatus) -> Result<(), kube::Error> {
         let api = Api::<Plugin>::all(self.client.clone());
         let body = json!({
             "apiVersion": Plugin::api_version(&()), "kind": Plugin::kind(&()),
@@ -438,6 +466,25 @@ fn of_content(error: &ContentError) -> Failure {
 /// Whether a `Plugin` names this digest.
 fn is_named(spec: &PluginSpec, digest: &str) -> bool {
     spec.digest.as_deref().and_then(|named| named.strip_prefix("sha256:")) == Some(digest)
+}
+
+/// The digests of the components that a `Plugin` needs, or may need once its source has another one.
+fn named_digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
+    let status = plugin.status.as_ref().filter(|_| plugin.spec.rollout.is_some());
+    let trial = status.and_then(|status| status.rollout.as_ref()).map(|rollout| rollout.digest.as_str());
+    let stable = status.and_then(|status| status.stable_digest.as_deref());
+    let own = [plugin.spec.digest.as_deref(), trial, stable].into_iter().flatten();
+    own.filter_map(|digest| digest.strip_prefix("sha256:")).chain(rollout::pinned(&plugin.spec))
+}
+
+/// Whether two states of a `Plugin` have the same version at work and the same one on trial, as another host may have written them.
+fn stands_alike(one: &Plugin, other: &Plugin) -> bool {
+    let standing = |plugin: &Plugin| {
+        let status = plugin.status.as_ref()?;
+        let trial = status.rollout.as_ref().map(|it| (it.phase, it.digest.clone(), it.step, it.up_to.clone()));
+        Some((status.stable_digest.clone(), trial))
+    };
+    standing(one) == standing(other)
 }
 
 /// Whether two states of a `Plugin` ask for the same.

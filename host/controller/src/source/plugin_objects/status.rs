@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use crate::{
-    api::{Condition, KindName, LastError, ObjectCounts, PluginStatus, ReadinessRule},
+    api::{Condition, KindName, LastError, ObjectCounts, PluginStatus, ReadinessRule, RolloutPhase, RolloutStatus},
     clock::api_time,
     events::Event,
     pipeline::conditions::{READY, RECONCILING, STALLED, within_limit},
@@ -15,6 +15,12 @@ const LOADED: &str = "Loaded";
 
 /// The reason of a plugin that is suspended.
 const SUSPENDED: &str = "Suspended";
+
+/// The reason of a plugin of which a new version answers some objects.
+const CANARY: &str = "Canary";
+
+/// The reason of a plugin with objects that no version answers.
+const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
 
 /// Condition: it is not, and the version before goes on.
 const DEGRADED: &str = "Degraded";
@@ -87,6 +93,12 @@ pub struct Standing {
     pub load: Load,
     /// The version at work; none if there is none.
     pub at_work: Option<AtWork>,
+    /// The digest of the version that answers all objects, or is about to; none if nobody knows better than the status before.
+    pub stable: Option<String>,
+    /// A version that does not answer all objects yet, or that was taken back.
+    pub rollout: Option<RolloutStatus>,
+    /// The pinned versions that are not to be had, by their digests.
+    pub missing: Vec<String>,
 }
 
 /// The status of a `Plugin` of this generation, which had another one before.
@@ -121,6 +133,12 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         objects: at_work.map(|it| it.objects),
         last_swap_time: if is_swap { Some(api_time(now)) } else { before.last_swap_time.clone() },
         last_error: last_error(&standing.load, before.last_error.as_ref(), now),
+        stable_digest: standing
+            .stable
+            .as_ref()
+            .map(|digest| format!("sha256:{digest}"))
+            .or(before.stable_digest.clone()),
+        rollout: standing.rollout.clone(),
     }
 }
 
@@ -144,6 +162,7 @@ pub fn events(before: &PluginStatus, after: &PluginStatus) -> Vec<Event> {
             before.version.as_ref().map(|before| format!(", instead of version {before}")).unwrap_or_default();
         events.push(Event::normal("Loaded", &format!("version {version} ({digest}) is at work{instead}")));
     }
+    events.extend(step_event(before.rollout.as_ref(), after.rollout.as_ref()));
     // A new error, or the same one again after it had passed.
     let has_failed = |status: &PluginStatus| {
         let failed = |it: &Condition| match it.condition_type.as_str() {
@@ -158,6 +177,15 @@ pub fn events(before: &PluginStatus, after: &PluginStatus) -> Vec<Event> {
         events.push(Event::warning(&error.reason, &error.message));
     }
     events
+}
+
+/// The Event that tells that a canary has begun, or is in another step.
+fn step_event(before: Option<&RolloutStatus>, after: Option<&RolloutStatus>) -> Option<Event> {
+    let after = after.filter(|after| after.phase == RolloutPhase::Progressing)?;
+    let step = |rollout: &RolloutStatus| (rollout.digest.clone(), rollout.step);
+    let RolloutStatus { version, step: number, steps, objects, .. } = after;
+    let message = format!("version {version} answers {objects} objects in step {number} of {steps}");
+    (before.map(step) != Some(step(after))).then(|| Event::normal("CanaryStep", &message))
 }
 
 /// A condition without its times.
@@ -179,7 +207,7 @@ fn words(standing: &Standing) -> Vec<Word> {
             vec![word(READY, "False", SUSPENDED, why), word(LOADED, "False", SUSPENDED, why)]
         }
         Load::Failed(failure) => failed(standing, failure),
-        Load::Loaded => loaded(standing).collect(),
+        Load::Loaded => loaded(standing).chain(rolling_out(standing)).chain(unanswered(standing)).collect(),
         Load::WithoutSource(Failure { reason, message, .. }) => {
             let message =
                 format!("{message}; what is at work is what is asked for, and a host elsewhere could not load it");
@@ -191,6 +219,27 @@ fn words(standing: &Standing) -> Vec<Word> {
 fn loaded(standing: &Standing) -> impl Iterator<Item = Word> {
     let [ready, more] = at_work(standing.at_work.as_ref());
     [Some(word(LOADED, "True", "Loaded", "")), ready, more].into_iter().flatten()
+}
+
+/// What is told of a version that does not answer all objects yet.
+fn rolling_out(standing: &Standing) -> Option<Word> {
+    let RolloutStatus { version, step, steps, objects, failing, .. } = standing.rollout.as_ref()?;
+    let is_ready = standing.at_work.as_ref().is_some_and(|it| it.obstacles.is_empty());
+    let message = format!(
+        "version {version} is in step {step} of {steps}: it answers {objects} objects, of which {failing} are failing"
+    );
+    // Otherwise the condition says already what is missing.
+    is_ready.then(|| word(RECONCILING, "True", CANARY, &message))
+}
+
+/// What is told of objects that are pinned to a version that nobody has.
+fn unanswered(standing: &Standing) -> Option<Word> {
+    let first = standing.missing.first()?;
+    let message = format!(
+        "objects are pinned to sha256:{first}, which this host does not have: they stay as they are; load that version once, or \
+         take the pins away"
+    );
+    Some(word(DEGRADED, "True", PINNED_VERSION_MISSING, &message))
 }
 
 fn failed(standing: &Standing, Failure { reason, message, is_passing }: &Failure) -> Vec<Word> {
@@ -238,8 +287,12 @@ mod tests {
         }
     }
 
+    fn standing(load: Load, at_work: Option<AtWork>) -> Standing {
+        Standing { load, at_work, stable: None, rollout: None, missing: Vec::new() }
+    }
+
     fn words_of(load: Load, at_work: Option<AtWork>) -> Vec<String> {
-        let status = status(&Standing { load, at_work }, 3, &PluginStatus::default(), Timestamp::UNIX_EPOCH);
+        let status = status(&standing(load, at_work), 3, &PluginStatus::default(), Timestamp::UNIX_EPOCH);
         status.conditions.iter().map(|it| format!("{}={}:{}", it.condition_type, it.status, it.reason)).collect()
     }
 
@@ -299,7 +352,7 @@ mod tests {
             (8, Load::Loaded, Some(next)),
         ] {
             let now = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(hour);
-            let after = status(&Standing { load, at_work }, 1, &before, now);
+            let after = status(&standing(load, at_work), 1, &before, now);
             told.extend(events(&before, &after).into_iter().map(|it| format!("{hour} {}: {}", it.reason, it.message)));
             before = after;
         }
@@ -320,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_transition_time_stays_while_the_status_stays() {
-        let ready = Standing { load: Load::Loaded, at_work: Some(at_work(&[])) };
+        let ready = standing(Load::Loaded, Some(at_work(&[])));
         let first = status(&ready, 1, &PluginStatus::default(), Timestamp::UNIX_EPOCH);
         let later: Timestamp = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(1);
         assert_eq!(status(&ready, 1, &first, later), first);

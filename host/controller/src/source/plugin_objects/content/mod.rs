@@ -51,6 +51,11 @@ impl Contents {
         self.judge(spec, kept).await.ok()
     }
 
+    /// The component with this digest, hexadecimal digits, if it is kept and still counts for a `Plugin` that names another one or none.
+    pub async fn read_kept_as(&self, spec: &PluginSpec, digest: &str) -> Option<Component> {
+        self.read_kept(&PluginSpec { digest: Some(format!("sha256:{digest}")), ..spec.clone() }).await
+    }
+
     async fn judge(&self, spec: &PluginSpec, fetched: Fetched) -> Result<Component, ContentError> {
         let found = digest(&fetched.bytes);
         if let Some(wanted) = spec.digest.as_ref().filter(|wanted| **wanted != format!("sha256:{found}")) {

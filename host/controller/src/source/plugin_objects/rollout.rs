@@ -1,0 +1,313 @@
+//! How another version of a plugin takes over where its `Plugin` wants a canary: what is to be done with a component, which objects it gets
+//! first, and when it goes on or goes back. Pure: objects, counts and the time are given, and all that has to outlive a host is in the
+//! status.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pilothouse_engine::Selector;
+
+use crate::{
+    api::{ObjectCounts, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep, RolloutStrategy},
+    clock::api_time,
+    object::{Object, ObjectRef},
+    plugin::{Division, Share, Trial, created, is_created_until, place},
+};
+
+/// An object that was created within this time may not be the last one of its second yet.
+const UNSETTLED: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
+
+/// What is to be done with the component that a source has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It answers all objects.
+    TakeOver,
+    /// It is to be tried on some objects, which is not begun yet.
+    Begin,
+    /// It answers some objects.
+    GoOn(RolloutStatus),
+    /// It was taken back.
+    StayAway(RolloutStatus),
+}
+
+/// What is to be done with the component of this digest. The first version of all takes over at once.
+pub fn course(plugin: &Plugin, digest: &str) -> Course {
+    let status = plugin.status.as_ref();
+    let is = |known: &str| known.strip_prefix("sha256:") == Some(digest);
+    let Some(stable) = stable_of(plugin).filter(|_| canary(&plugin.spec).is_some()) else { return Course::TakeOver };
+    if stable == digest {
+        return Course::TakeOver;
+    }
+    match status.and_then(|status| status.rollout.as_ref()).filter(|rollout| is(&rollout.digest)) {
+        Some(rollout) if rollout.phase == RolloutPhase::RolledBack => Course::StayAway(rollout.clone()),
+        Some(rollout) => Course::GoOn(rollout.clone()),
+        None => Course::Begin,
+    }
+}
+
+/// The digest of the version that a canary goes back to; none before the first version.
+pub fn stable_of(plugin: &Plugin) -> Option<&str> {
+    plugin.status.as_ref()?.stable_digest.as_deref()?.strip_prefix("sha256:")
+}
+
+/// The canary that a `Plugin` wants.
+pub fn canary(spec: &PluginSpec) -> Option<&RolloutSpec> {
+    spec.rollout.as_ref().filter(|rollout| rollout.strategy == RolloutStrategy::Canary)
+}
+
+/// The digests of the versions to which objects are pinned.
+pub fn pinned(spec: &PluginSpec) -> impl Iterator<Item = &str> {
+    let pins = spec.rollout.iter().flat_map(|rollout| &rollout.pins);
+    pins.filter_map(|pin| pin.digest.strip_prefix("sha256:"))
+}
+
+/// Which version answers which object; none if one answers all.
+pub fn division(spec: &PluginSpec, stable: &str, rollout: Option<&RolloutStatus>) -> Option<Arc<Division>> {
+    let pins = spec.rollout.iter().flat_map(|rollout| &rollout.pins);
+    let pins = pins.filter_map(|pin| {
+        let digest = pin.digest.strip_prefix("sha256:")?;
+        Some((ObjectRef::new(&pin.namespace, &pin.name), digest.into()))
+    });
+    let going_on = rollout.filter(|rollout| rollout.phase == RolloutPhase::Progressing);
+    let trial = going_on.zip(canary(spec)).map(|(rollout, canary)| Trial {
+        digest: rollout.digest.trim_start_matches("sha256:").into(),
+        share: share(rollout, canary),
+    });
+    let division = Division { stable: stable.into(), trial, pins: pins.collect() };
+    (division.trial.is_some() || !division.pins.is_empty()).then(|| Arc::new(division))
+}
+
+fn share(rollout: &RolloutStatus, canary: &RolloutSpec) -> Share {
+    let reached = usize::try_from(rollout.step).unwrap_or(usize::MAX);
+    let selectors = canary.steps.iter().take(reached).filter_map(|step| step.selector.as_ref());
+    Share {
+        created_until: rollout.created_until.clone(),
+        up_to: rollout.up_to.as_deref().and_then(|up_to| u64::from_str_radix(up_to, 16).ok()),
+        selectors: selectors.map(Selector::from).collect(),
+    }
+}
+
+/// A version that is to be tried.
+#[derive(Clone, Debug)]
+pub struct Candidate<'a> {
+    /// Its digest, hexadecimal digits.
+    pub digest: &'a str,
+    /// Its version.
+    pub version: &'a str,
+}
+
+/// The first step of a canary; none if there is nothing to try it on.
+pub fn begun(
+    canary: &RolloutSpec,
+    candidate: &Candidate<'_>,
+    objects: &[Arc<Object>],
+    now: Timestamp,
+) -> Option<RolloutStatus> {
+    let newest = objects.iter().map(|object| created(object)).max()?;
+    let rollout = RolloutStatus {
+        phase: RolloutPhase::Progressing,
+        digest: format!("sha256:{}", candidate.digest),
+        version: candidate.version.to_owned(),
+        step: 0,
+        steps: steps(canary),
+        since: api_time(now),
+        // Another object may yet be created in a second that is not over.
+        created_until: newest.min(api_time(now.saturating_sub(UNSETTLED).unwrap_or(now))),
+        up_to: None,
+        objects: 0,
+        failing: 0,
+        failing_before: 0,
+        not_ready_before: 0,
+        message: None,
+    };
+    Some(widened(canary, &rollout, objects, now))
+}
+
+/// The next step.
+pub fn widened(
+    canary: &RolloutSpec,
+    rollout: &RolloutStatus,
+    objects: &[Arc<Object>],
+    now: Timestamp,
+) -> RolloutStatus {
+    let step = rollout.step.saturating_add(1);
+    let mut next = RolloutStatus { step, steps: steps(canary), since: api_time(now), message: None, ..rollout.clone() };
+    let digest = rollout.digest.trim_start_matches("sha256:");
+    let number = step_of(canary, step).and_then(|step| number(step, objects.len()));
+    if let Some(number) = number {
+        let eligible = objects.iter().filter(|object| is_created_until(object, &rollout.created_until));
+        let mut places: Vec<_> = eligible.map(|object| place(digest, object)).collect();
+        places.sort_unstable();
+        let last = places.get(number.min(places.len()).saturating_sub(1));
+        let before = rollout.up_to.as_deref().and_then(|up_to| u64::from_str_radix(up_to, 16).ok());
+        // A step never takes back what an earlier one gave.
+        next.up_to = last.copied().max(before).map(|up_to| format!("{up_to:016x}"));
+    }
+    next
+}
+
+/// The number of objects that a step asks for, of so many; none if it selects them by their labels.
+fn number(step: &RolloutStep, of: usize) -> Option<usize> {
+    let wanted = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    match (step.percent, step.objects) {
+        (Some(percent), _) => Some(of.saturating_mul(wanted(percent)).div_ceil(100)),
+        (None, objects) => objects.map(wanted),
+    }
+}
+
+fn steps(canary: &RolloutSpec) -> u32 {
+    u32::try_from(canary.steps.len()).unwrap_or(u32::MAX)
+}
+
+/// The step of this number, from 1 on; the last one if steps were taken away.
+fn step_of(canary: &RolloutSpec, number: u32) -> Option<&RolloutStep> {
+    let index = usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+    canary.steps.get(index).or(canary.steps.last())
+}
+
+/// How the objects of a canary are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The counts of its objects.
+    pub counts: ObjectCounts,
+    /// Whether the new version has reconciled all of them.
+    pub all_reconciled: bool,
+}
+
+/// What follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on as it is.
+    Stay,
+    /// Other objects come to it: those that it had are gone.
+    BeginAnew,
+    /// More objects come to it.
+    Widen,
+    /// It answers all objects from now on.
+    TakeOver,
+    /// The version that worked gets its objects back: so many have failed.
+    GoBack(usize),
+}
+
+/// What follows for a canary whose objects are like this.
+pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, now: Timestamp) -> Next {
+    let ObjectCounts { total, ready, failing } = seen.counts;
+    let is_too_many = |failed: usize| {
+        let allowed = usize::try_from(canary.max_failed_percent.unwrap_or_default()).unwrap_or_default();
+        failed.saturating_mul(100) > total.saturating_mul(allowed)
+    };
+    let failed = failing.saturating_sub(rollout.failing_before);
+    if is_too_many(failed) {
+        return Next::GoBack(failed);
+    }
+    let step = step_of(canary, rollout.step);
+    let is_selected = step.is_some_and(|step| step.selector.is_some());
+    if total == 0 && !is_selected {
+        return Next::BeginAnew;
+    }
+    let seconds = step.map_or(0, |step| i64::from(step.seconds));
+    let since = rollout.since.parse::<Timestamp>().unwrap_or(now);
+    if now.duration_since(since).as_secs() < seconds || !seen.all_reconciled {
+        return Next::Stay;
+    }
+    // What was ready before and has not become ready again has failed, too.
+    let failed = total.saturating_sub(ready).saturating_sub(rollout.not_ready_before);
+    match rollout.step < steps(canary) {
+        _ if is_too_many(failed) => Next::GoBack(failed),
+        true => Next::Widen,
+        false => Next::TakeOver,
+    }
+}
+
+/// The canary with what its objects are like now.
+pub fn counted(rollout: &RolloutStatus, counts: ObjectCounts) -> RolloutStatus {
+    RolloutStatus { objects: counts.total, failing: counts.failing, ..rollout.clone() }
+}
+
+/// The canary as a step begins whose objects are like this.
+pub fn beginning(rollout: &RolloutStatus, counts: ObjectCounts) -> RolloutStatus {
+    let (failing_before, not_ready_before) = (counts.failing, counts.total.saturating_sub(counts.ready));
+    RolloutStatus { failing_before, not_ready_before, ..counted(rollout, counts) }
+}
+
+/// The canary that was taken back because so many of its objects failed.
+pub fn taken_back(rollout: &RolloutStatus, failed: usize, counts: ObjectCounts, now: Timestamp) -> RolloutStatus {
+    let message = format!(
+        "{failed} of the {} objects that version {} answered in step {} of {} failed",
+        counts.total, rollout.version, rollout.step, rollout.steps
+    );
+    let (phase, since) = (RolloutPhase::RolledBack, api_time(now));
+    RolloutStatus { phase, since, message: Some(message), ..counted(rollout, counts) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use jiff::SignedDuration;
+    use serde_json::json;
+
+    use super::*;
+
+    fn canary(steps: &serde_json::Value, max_failed_percent: u32) -> Result<RolloutSpec, serde_json::Error> {
+        serde_json::from_value(json!({"strategy": "Canary", "steps": steps, "maxFailedPercent": max_failed_percent}))
+    }
+
+    fn going_on(step: u32) -> RolloutStatus {
+        RolloutStatus {
+            phase: RolloutPhase::Progressing,
+            digest: "sha256:new".to_owned(),
+            version: "2".to_owned(),
+            step,
+            steps: 2,
+            since: "1970-01-01T00:00:00Z".to_owned(),
+            created_until: "1970-01-01T00:00:00Z".to_owned(),
+            up_to: Some("00000000000000ff".to_owned()),
+            objects: 0,
+            failing: 0,
+            failing_before: 1,
+            not_ready_before: 1,
+            message: None,
+        }
+    }
+
+    #[test]
+    fn what_follows_depends_on_the_objects_and_the_time() -> Result<(), Box<dyn Error>> {
+        let steps = json!([{"percent": 10, "seconds": 60}, {"objects": 50, "seconds": 60}]);
+        let seen =
+            |total, ready, failing| Seen { counts: ObjectCounts { total, ready, failing }, all_reconciled: true };
+        for (what, step, allowed, seen, seconds, expected) in [
+            ("nothing is known yet", 1, 0, seen(10, 9, 1), 59, Next::Stay),
+            ("one more is failing", 1, 0, seen(10, 8, 2), 1, Next::GoBack(1)),
+            ("one more of ten may fail", 1, 10, seen(10, 8, 2), 1, Next::Stay),
+            ("two more may not", 1, 10, seen(10, 7, 3), 1, Next::GoBack(2)),
+            ("all is well", 1, 0, seen(10, 9, 1), 60, Next::Widen),
+            ("all is well to the end", 2, 0, seen(10, 9, 1), 60, Next::TakeOver),
+            ("one has not become ready", 1, 0, seen(10, 8, 1), 60, Next::GoBack(1)),
+            ("its objects are gone", 1, 0, seen(0, 0, 0), 1, Next::BeginAnew),
+            ("some were not asked yet", 1, 0, Seen { all_reconciled: false, ..seen(10, 9, 1) }, 90, Next::Stay),
+        ] {
+            let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+            assert_eq!(next(&canary(&steps, allowed)?, &going_on(step), seen, now), expected, "{what}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_share_is_rounded_up() {
+        let step = |percent| RolloutStep { percent: Some(percent), ..RolloutStep::default() };
+        for (percent, of, expected) in [(10, 10, 1), (10, 11, 2), (1, 1, 1), (100, 7, 7), (50, 0, 0)] {
+            assert_eq!(number(&step(percent), of), Some(expected), "{percent} % of {of}");
+        }
+        let objects = RolloutStep { objects: Some(3), ..RolloutStep::default() };
+        assert_eq!((number(&objects, 2), number(&RolloutStep::default(), 2)), (Some(3), None));
+    }
+
+    #[test]
+    fn a_step_takes_nothing_back() -> Result<(), Box<dyn Error>> {
+        let canary = canary(&json!([{"percent": 10, "seconds": 60}, {"objects": 1, "seconds": 60}]), 0)?;
+        let next = widened(&canary, &going_on(1), &[], Timestamp::UNIX_EPOCH);
+        assert_eq!((next.step, next.up_to.as_deref()), (2, Some("00000000000000ff")));
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Has versions of a `Plugin` work beside each other, as `rollout.rs` decides it. What a new version may answer is in the status before it
+//! answers it: a host that ends in the midst goes on from there, and so does another one.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::{
+    PluginObjects,
+    at_work::counts,
+    content::Component,
+    look::FoundVersions,
+    rollout::{self, Candidate, Course, Next, Seen},
+    status::{Failure, Load, Standing, status},
+};
+use crate::{
+    api::{Plugin, RolloutPhase, RolloutSpec, RolloutStatus},
+    object::Object,
+    plugin::Versions,
+    source::loader::{LoadedVersions, NotLoaded, Prepared, SourceId},
+};
+
+/// The reason of a plugin whose new version was taken back.
+const ROLLED_BACK: &str = "RolledBack";
+
+/// Versions that are found, of which this one answers whatever no other one does.
+fn led_by(
+    found: &FoundVersions,
+    plugin: &Plugin,
+    stable: &Arc<Prepared>,
+    rollout: Option<&RolloutStatus>,
+) -> LoadedVersions {
+    let division = rollout::division(&plugin.spec, stable.digest(), rollout);
+    let is_needed = |version: &&Arc<Prepared>| {
+        let digest = version.digest();
+        let is_tried = division.as_ref().and_then(|it| it.trial.as_ref()).is_some_and(|it| *it.digest == *digest);
+        digest != stable.digest() && (is_tried || rollout::pinned(&plugin.spec).any(|pinned| pinned == digest))
+    };
+    // What is tried may be among the others, too.
+    let mut others: Vec<Arc<Prepared>> = Vec::new();
+    for version in found.all().filter(is_needed) {
+        if !others.iter().any(|known| known.digest() == version.digest()) {
+            others.push(version.clone());
+        }
+    }
+    LoadedVersions { stable: stable.clone(), others, division }
+}
+
+impl PluginObjects {
+    /// Has the versions work that a look has found. Returns what is told of that, and of a version that does not answer all objects yet or
+    /// was taken back.
+    pub(super) fn set_to_work(
+        &mut self,
+        plugin: &Plugin,
+        found: FoundVersions,
+        component: &Component,
+    ) -> Result<(Load, Option<RolloutStatus>), NotLoaded> {
+        let name = plugin.name_any();
+        self.to_try.remove(&name);
+        let course = rollout::course(plugin, found.prepared.digest());
+        let stable = match course {
+            Course::TakeOver => found.prepared.clone(),
+            _ => stable(plugin, &found)?,
+        };
+        let (rollout, load) = match course {
+            Course::TakeOver | Course::Begin => (None, Load::Loaded),
+            Course::GoOn(rollout) => (Some(rollout), Load::Loaded),
+            Course::StayAway(rollout) => (Some(rollout.clone()), taken_back(&rollout)),
+        };
+        self.install(plugin, led_by(&found, plugin, &stable, rollout.as_ref()))?;
+        // Without a digest nobody could say that it is still what is asked for, unless the status or a pin does.
+        if plugin.spec.digest.is_some() || plugin.spec.rollout.is_some() {
+            self.looker.contents.keep(component);
+        }
+        if stable.digest() != found.prepared.digest() && rollout.is_none() {
+            self.to_try.insert(name, found.prepared);
+        }
+        Ok((load, rollout))
+    }
+
+    /// Goes on with a new version that does not answer all objects, if this host may.
+    pub(super) async fn advance(&mut self, name: &str) {
+        let host = self.looker.loader.host().clone();
+        let Some(plugin) = self.plugins.get(name).cloned().filter(|_| host.may_write()) else { return };
+        let id = SourceId::Object(name.to_owned());
+        let (Some(canary), Some(loaded)) = (rollout::canary(&plugin.spec), self.looker.loader.versions(&id)) else {
+            return;
+        };
+        // As long as what is installed gets ready, the versions before it are at work.
+        let active = host.active_versions(loaded.stable.name()).filter(|active| is_installed(active, &loaded));
+        let Some(active) = active else { return };
+        let going_on = self.known.get(name).and_then(|known| known.rollout.clone());
+        match going_on.filter(|rollout| rollout.phase == RolloutPhase::Progressing) {
+            Some(rollout) => {
+                self.judge(&Going { plugin: &plugin, canary, loaded: &loaded, active: &active }, rollout).await
+            }
+            None => {
+                let Some(prepared) = self.to_try.get(name).cloned() else { return };
+                let going = Going { plugin: &plugin, canary, loaded: &loaded, active: &active };
+                self.begin(&going, &prepared).await;
+            }
+        }
+    }
+
+    /// The first step of a new version.
+    async fn begin(&mut self, going: &Going<'_>, prepared: &Arc<Prepared>) {
+        let candidate = Candidate { digest: prepared.digest(), version: prepared.version() };
+        let versions = FoundVersions { prepared: prepared.clone(), others: going.loaded.all().cloned().collect() };
+        match rollout::begun(going.canary, &candidate, &going.objects(), Timestamp::now()) {
+            Some(rollout) => self.widen(going, versions, rollout).await,
+            None => self.take_over(going, versions),
+        }
+    }
+
+    /// Looks at the objects that a new version answers.
+    async fn judge(&mut self, going: &Going<'_>, rollout: RolloutStatus) {
+        let digest = rollout.digest.trim_start_matches("sha256:");
+        let (Some(tried), Some(prepared)) = (going.active.with_digest(digest), going.loaded.with_digest(digest)) else {
+            return;
+        };
+        let counts = counts(&tried.answered_objects());
+        let seen = Seen { counts, all_reconciled: tried.new_version.has_seen_all() };
+        let versions = FoundVersions { prepared: prepared.clone(), others: going.loaded.all().cloned().collect() };
+        let (now, objects) = (Timestamp::now(), going.objects());
+        match rollout::next(going.canary, &rollout, seen, now) {
+            Next::Stay => self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded),
+            Next::Widen => {
+                let next = rollout::widened(going.canary, &rollout, &objects, now);
+                self.widen(going, versions, next).await;
+            }
+            Next::BeginAnew => self.begin(going, &prepared.clone()).await,
+            Next::TakeOver => self.take_over(going, versions),
+            Next::GoBack(failed) => self.go_back(going, versions, rollout::taken_back(&rollout, failed, counts, now)),
+        }
+    }
+
+    /// Has a new version answer more objects, once the status says which.
+    async fn widen(&mut self, going: &Going<'_>, versions: FoundVersions, next: RolloutStatus) {
+        let installed = led_by(&versions, going.plugin, &going.loaded.stable, Some(&next));
+        let digest = versions.prepared.digest().to_owned();
+        let answered = |object: &Object| installed.division.as_ref().is_some_and(|it| it.digest_for(object) == digest);
+        let objects: Vec<_> = going.objects().into_iter().filter(|object| answered(object)).collect();
+        let next = rollout::beginning(&next, counts(&objects));
+        if !self.write_rollout(going.plugin, &next).await {
+            return;
+        }
+        tracing::info!(
+            plugin = versions.prepared.name(),
+            version = next.version,
+            step = next.step,
+            objects = next.objects,
+            "a new version answers some objects"
+        );
+        self.to_try.remove(&going.plugin.name_any());
+        self.note(going.plugin, next, Load::Loaded);
+        self.start(going.plugin, installed);
+    }
+
+    /// A new version has stood its test, or there is nothing to try it on.
+    fn take_over(&mut self, going: &Going<'_>, versions: FoundVersions) {
+        let name = going.plugin.name_any();
+        self.to_try.remove(&name);
+        if let Some(known) = self.known.get_mut(&name) {
+            known.rollout = None;
+        }
+        tracing::info!(
+            plugin = versions.prepared.name(),
+            version = versions.prepared.version(),
+            "a new version takes over"
+        );
+        self.start(going.plugin, led_by(&versions, going.plugin, &versions.prepared, None));
+    }
+
+    /// The version that worked gets all objects back.
+    fn go_back(&mut self, going: &Going<'_>, versions: FoundVersions, rollout: RolloutStatus) {
+        tracing::warn!(plugin = versions.prepared.name(), version = rollout.version, "a new version is taken back");
+        let installed = led_by(&versions, going.plugin, &going.loaded.stable, Some(&rollout));
+        let load = taken_back(&rollout);
+        self.note(going.plugin, rollout, load);
+        self.start(going.plugin, installed);
+    }
+
+    fn start(&mut self, plugin: &Plugin, versions: LoadedVersions) {
+        if let Err(error) = self.install(plugin, versions) {
+            self.looker.loader.refused(&SourceId::Object(plugin.name_any()), &error);
+        }
+    }
+
+    fn note(&mut self, plugin: &Plugin, rollout: RolloutStatus, load: Load) {
+        if let Some(known) = self.known.get_mut(&plugin.name_any()) {
+            known.rollout = Some(rollout);
+            // What is wrong with the source is known from the last look at it.
+            if load != Load::Loaded {
+                known.load = load;
+            }
+        }
+    }
+
+    /// Writes which objects a new version answers, and nothing else that is new.
+    async fn write_rollout(&mut self, plugin: &Arc<Plugin>, rollout: &RolloutStatus) -> bool {
+        let name = plugin.name_any();
+        let before = plugin.status.clone().unwrap_or_default();
+        let standing = Standing {
+            load: self.known.get(&name).map_or(Load::Loaded, |known| known.load.clone()),
+            at_work: self.at_work(&name),
+            stable: self.looker.loader.loaded(&SourceId::Object(name)).map(|it| it.digest().to_owned()),
+            rollout: Some(rollout.clone()),
+            missing: self.missing_versions(plugin),
+        };
+        let generation = plugin.metadata.generation.unwrap_or_default();
+        let wanted = status(&standing, generation, &before, Timestamp::now());
+        self.write(plugin.clone(), wanted).await
+    }
+
+    /// The versions to which objects are pinned and that are not to be had.
+    pub(super) fn missing_versions(&self, plugin: &Plugin) -> Vec<String> {
+        let loaded = self.looker.loader.versions(&SourceId::Object(plugin.name_any()));
+        let is_missing = |digest: &&str| loaded.as_ref().is_some_and(|loaded| loaded.with_digest(digest).is_none());
+        rollout::pinned(&plugin.spec).filter(is_missing).map(str::to_owned).collect()
+    }
+}
+
+/// A `Plugin` whose new version does not answer all objects.
+struct Going<'a> {
+    plugin: &'a Arc<Plugin>,
+    canary: &'a RolloutSpec,
+    loaded: &'a LoadedVersions,
+    active: &'a Versions,
+}
+
+impl Going<'_> {
+    fn objects(&self) -> Vec<Arc<Object>> {
+        self.active.stable().objects.store().select(None, |_| true)
+    }
+}
+
+/// The version that works, which has to be there and to be like the new one.
+fn stable(plugin: &Plugin, found: &FoundVersions) -> Result<Arc<Prepared>, NotLoaded> {
+    let digest = rollout::stable_of(plugin).unwrap_or_default();
+    let stable = found.with_digest(digest).ok_or_else(|| NotLoaded::NoStable(digest.to_owned()))?;
+    let new = &found.prepared;
+    if (stable.name(), stable.kind()) != (new.name(), new.kind()) {
+        let (plugin, theirs) = (new.name().to_owned(), new.kind().clone());
+        return Err(NotLoaded::NotAlike { kind: stable.kind().clone(), plugin, theirs });
+    }
+    Ok(stable.clone())
+}
+
+/// Whether what is installed is at work.
+fn is_installed(active: &Versions, loaded: &LoadedVersions) -> bool {
+    let digests = || loaded.all().all(|version| active.with_digest(version.digest()).is_some());
+    active.stable().reconciler.digest() == loaded.stable.digest()
+        && active.stable().division == loaded.division
+        && active.iter().count() == loaded.all().count()
+        && digests()
+}
+
+fn taken_back(rollout: &RolloutStatus) -> Load {
+    let message = rollout.message.clone().unwrap_or_default();
+    Load::Failed(Failure { reason: ROLLED_BACK, message, is_passing: false })
+}
