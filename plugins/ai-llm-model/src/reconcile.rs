@@ -27,7 +27,7 @@ pub fn reconcile(request: &Request<LlmModel>) -> Result<Response, Error> {
     let old_conditions = old_status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let observed = Observed { workload: &workload.0, desired: server.desired_replicas(), old_conditions };
     let parts = Parts {
-        children: deployment::children(&server, &[]),
+        children: deployment::children(&server),
         missing_kinds: Vec::new(),
         conditions: Vec::new(),
         announced: &[],

@@ -1,12 +1,9 @@
 //! The model that an LLMDeployment refers to. It only reads; the model is its user's.
 
 use crate::api::ObservedModel;
-use llm_model::api::{LlmModel, ModelResources};
-use pilothouse_pods::api::Resources;
+use llm_model::api::LlmModel;
 use pilothouse_pods::transition::Announced;
 use pilothouse_sdk::{Condition, Error, lookup};
-use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// The condition that says whether the model exists.
 pub const MODEL_RESOLVED: &str = "ModelResolved";
@@ -49,14 +46,4 @@ pub fn not_found(name: &str, namespace: &str) -> String {
 pub fn observed(model: &LlmModel) -> ObservedModel {
     let metadata = &model.metadata;
     ObservedModel { name: metadata.name.clone(), uid: metadata.uid.clone(), generation: metadata.generation }
-}
-
-/// The compute resources of each Pod: both are reserved, and memory is also limited. Processors are not: a limit would only slow a
-/// server down that has some to spare.
-pub fn resources(given: Option<&ModelResources>) -> Resources {
-    let Some(ModelResources { cpu, memory }) = given else { return Resources::default() };
-    let quantities = |of: &[(&str, &Option<Value>)]| -> BTreeMap<String, Value> {
-        of.iter().filter_map(|(name, value)| Some(((*name).to_owned(), (*value).clone()?))).collect()
-    };
-    Resources { requests: quantities(&[("cpu", cpu), ("memory", memory)]), limits: quantities(&[("memory", memory)]) }
 }

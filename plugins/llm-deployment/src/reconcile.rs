@@ -2,23 +2,13 @@
 
 use crate::api::{LlmDeployment, ReportedStatus};
 use crate::model_ref::{self, ANNOUNCED, MODEL_NOT_FOUND, MODEL_RESOLVED};
-use llm_model::api::LlmModel;
+use llm_model::server::{identity, server_spec};
 use llm_serving::config::Config;
 use llm_serving::deployment;
-use llm_serving::engine::DefaultEngine;
-use llm_serving::parallelism::Spread;
 use llm_serving::respond::{Observed, Parts, respond, unchanged};
-use llm_serving::server_spec::{Identity, ServerSpec};
 use llm_serving::validate::checked;
-use pilothouse_pods::name::{MAX_LABEL, dns_label, label_value};
 use pilothouse_pods::workload::ObservedDeployment;
 use pilothouse_sdk::{Condition, Error, Request, Response};
-
-/// The port of an LLMDeployment that names none.
-const DEFAULT_PORT: u32 = 8080;
-
-/// The label of the Service with the name of the model, by which the model's plugin finds who serves it.
-const MODEL_REF: &str = "llm.example.com/model-ref";
 
 /// How often a missing model is looked for again, in seconds. The host calls earlier when it appears.
 const RECHECK_SECONDS: u32 = 300;
@@ -30,7 +20,7 @@ const RECHECK_SECONDS: u32 = 300;
 pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
     let object = &request.object;
     let config = request.config::<Config>()?;
-    let identity = identity(object);
+    let identity = identity(object.name(), object.namespace());
     let workload = request.child::<ObservedDeployment>(&identity.workload)?.unwrap_or_default();
     let old_status = object.status.as_ref();
     let observed = Observed {
@@ -45,12 +35,13 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
     let Some(model) = model_ref::find(name)? else {
         return Ok(without_model(object, &observed));
     };
-    let server = match checked(server_spec(object, &model, identity), &config) {
+    let server = match checked(server_spec(identity, object.spec.replicas, &model.spec, &object.spec.serving), &config)
+    {
         Ok(server) => server,
         Err(error) => return Ok(Response::invalid(error.to_string()).condition(model_ref::resolved(&model))),
     };
     let parts = Parts {
-        children: deployment::children(&server, &[(MODEL_REF, label_value(name))]),
+        children: deployment::children(&server),
         missing_kinds: Vec::new(),
         conditions: vec![model_ref::resolved(&model)],
         announced: &ANNOUNCED,
@@ -68,29 +59,4 @@ fn without_model(object: &LlmDeployment, observed: &Observed<'_>) -> Response {
     (status.serving.replicas, status.serving.ready_replicas) = (counts.replicas, counts.ready_replicas);
     let response = Response::wait(MODEL_NOT_FOUND, message, RECHECK_SECONDS).status(status);
     unchanged(response, observed, vec![condition], &ANNOUNCED)
-}
-
-fn identity(object: &LlmDeployment) -> Identity<'_> {
-    Identity {
-        object: object.name(),
-        namespace: object.namespace(),
-        component: "llmdeployment",
-        workload: dns_label(object.name(), MAX_LABEL),
-    }
-}
-
-fn server_spec<'a>(object: &'a LlmDeployment, model: &'a LlmModel, identity: Identity<'a>) -> ServerSpec<'a> {
-    ServerSpec {
-        identity,
-        model_name: &model.spec.model_name,
-        replicas: object.spec.replicas,
-        gpu_count: model.spec.gpu_count,
-        gpu_count_field: "gpuCount",
-        spread: Spread::OneNode,
-        resources: model_ref::resources(model.spec.resources.as_ref()),
-        model: &model.spec.model,
-        serving: &object.spec.serving,
-        default_engine: DefaultEngine::ByImage,
-        default_port: Some(DEFAULT_PORT),
-    }
 }

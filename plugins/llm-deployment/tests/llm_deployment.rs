@@ -94,16 +94,6 @@ fn the_status_says_which_model_it_is_about() -> Result<(), Error> {
     Ok(())
 }
 
-/// By this label the model's own plugin finds who serves it.
-#[test]
-fn the_service_names_the_model() -> Result<(), Error> {
-    let children = children(DEPLOYMENT, MODEL)?;
-    assert_eq!(children.only("Service")?["metadata"]["labels"]["llm.example.com/model-ref"], "gpt-small");
-    let deployment = children.only("Deployment")?;
-    assert_eq!(deployment["metadata"]["labels"].get("llm.example.com/model-ref"), None);
-    Ok(())
-}
-
 #[test]
 fn a_missing_model_is_waited_for_and_changes_no_child() -> Result<(), Error> {
     let answer = run(case(DEPLOYMENT)?)?;

@@ -48,7 +48,7 @@ pub struct ModelResources {
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct LlmModelStatus {
-    /// The names of the LLMDeployments that serve the model: the first 100 in order of their names.
+    /// The names of the LLMDeployments that refer to the model: the first 100 in order of their names.
     pub referenced_by: Vec<String>,
     /// Whether there are more of them.
     pub has_more_references: bool,

@@ -5,6 +5,7 @@ pub mod api;
 #[cfg(feature = "crd")]
 pub mod crd;
 mod reconcile;
+pub mod server;
 
 pub use reconcile::reconcile;
 
@@ -13,7 +14,7 @@ pilothouse_sdk::plugin! {
     name: "llm-model",
     reconciles: "llm.example.com/v1alpha1" "LLMModel",
     children: [],
-    lookups: ["v1" "Service"],
+    lookups: ["llm.example.com/v1alpha1" "LLMDeployment"],
     reads: ["/spec"],
     reconcile: reconcile,
 }

@@ -1,43 +1,44 @@
-//! Who serves a model. LLMDeployments are found by their Services: a Service is made when its LLMDeployment has found the model, and
-//! changes as seldom as that; the LLMDeployment itself changes its status with every Pod.
+//! Who refers to a model, and whether anybody could serve it. LLMDeployments are asked themselves: whatever else becomes of one, it
+//! refers to the model. Only that field of them is looked up, for their status changes with every Pod.
 
 use crate::api::{LlmModel, LlmModelStatus};
+use crate::server::{identity, server_spec};
+use llm_serving::api::ServingFields;
 use llm_serving::config::Config;
-use llm_serving::engine::DefaultEngine;
-use pilothouse_pods::name::label_value;
+use llm_serving::pod_template::pod_template;
+use llm_serving::spec_error::SpecError;
+use llm_serving::validate::checked;
+use pilothouse_pods::volumes::Volumes;
 use pilothouse_sdk::{Condition, Error, Kind, Request, Response, lookup};
 use serde::Deserialize;
-use std::collections::BTreeSet;
-
-/// The label of a Service with the name of the model that its LLMDeployment serves.
-const MODEL_REF: &str = "llm.example.com/model-ref";
 
 /// The most names in the status. One more LLMDeployment then changes no status, and wakes none of the others.
 const MAX_NAMES: usize = 100;
 
-/// A Service: the field that says whose it is.
+/// An LLMDeployment: its name, and the model that it refers to.
 #[derive(Debug, Default, Deserialize)]
-struct Service {
+#[serde(default)]
+struct Referrer {
     metadata: Metadata,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Metadata {
-    owner_references: Vec<Owner>,
+    spec: Spec,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Owner {
-    kind: String,
+struct Metadata {
     name: String,
 }
 
-impl Kind for Service {
-    const API_VERSION: &'static str = "v1";
-    const KIND: &'static str = "Service";
-    const FIELDS: &'static [&'static str] = &["/metadata/ownerReferences"];
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    model_ref: String,
+}
+
+impl Kind for Referrer {
+    const API_VERSION: &'static str = "llm.example.com/v1alpha1";
+    const KIND: &'static str = "LLMDeployment";
+    const FIELDS: &'static [&'static str] = &["/metadata/name", "/spec/modelRef"];
 }
 
 /// The status of an `LLMModel`.
@@ -47,25 +48,34 @@ impl Kind for Service {
 pub fn reconcile(request: &Request<LlmModel>) -> Result<Response, Error> {
     let object = &request.object;
     let config = request.config::<Config>()?;
-    let model = &object.spec.model;
-    if let Err(error) = config.engine(model.engine.as_deref(), model.image.as_deref(), DefaultEngine::ByImage) {
-        return Ok(Response::invalid(error.to_string()));
-    }
-    let names = references(object.name())?;
-    let message = match names.len() {
-        0 => "no LLMDeployment serves it".to_owned(),
-        _ => String::new(),
-    };
+    let names = referrers(object.name())?;
+    let message = if names.is_empty() { "no LLMDeployment refers to it" } else { "" };
     let status = LlmModelStatus {
         has_more_references: names.len() > MAX_NAMES,
         referenced_by: names.into_iter().take(MAX_NAMES).collect(),
     };
-    Ok(Response::done().no_children().status(status).condition(Condition::when("Ready", true, "Described", message)))
+    let response = match servable(object, &config) {
+        Ok(()) => Response::done().condition(Condition::when("Ready", true, "Described", message)),
+        Err(error) => Response::invalid(error.to_string()),
+    };
+    Ok(response.no_children().status(status))
 }
 
-/// The names of the LLMDeployments that serve a model, in order.
-fn references(model: &str) -> Result<BTreeSet<String>, Error> {
-    let services = lookup::select::<Service>(None, &format!("{MODEL_REF}={}", label_value(model)))?;
-    let owners = services.into_iter().flat_map(|service| service.metadata.owner_references);
-    Ok(owners.filter(|owner| owner.kind == "LLMDeployment").map(|owner| owner.name).collect())
+/// Whether a server can be made of a model: a mistake in it would stop every LLMDeployment that refers to it.
+fn servable(model: &LlmModel, config: &Config) -> Result<(), SpecError> {
+    let serving = ServingFields::default();
+    let spec = server_spec(identity(model.name(), model.namespace()), 1, &model.spec, &serving);
+    pod_template(&checked(spec, config)?, Volumes::default()).map(drop)
+}
+
+/// The names of the LLMDeployments that refer to a model, in order.
+fn referrers(model: &str) -> Result<Vec<String>, Error> {
+    let all = match lookup::select::<Referrer>(None, "") {
+        Ok(all) => all,
+        // Nobody can refer to it where the kind is not installed.
+        Err(Error::KindNotInstalled(_)) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let of_model = all.into_iter().filter(|referrer| referrer.spec.model_ref == model);
+    Ok(of_model.map(|referrer| referrer.metadata.name).collect())
 }

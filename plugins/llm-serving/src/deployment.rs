@@ -13,16 +13,12 @@ use serde_json::{Value, json};
 /// How many seconds a rollout has, beyond what a model takes to be downloaded and loaded, before it counts as stuck.
 const SLACK_SECONDS: u32 = 600;
 
-/// The Deployment and its Service, which has these labels besides those of every child.
+/// The Deployment and its Service.
 ///
 /// # Errors
 /// No Pod template can be made.
-pub fn children(server: &Server<'_>, service_labels: &[(&'static str, String)]) -> Result<Vec<Child>, SpecError> {
-    let mut service = service(server);
-    for (label, value) in service_labels {
-        service["metadata"]["labels"][*label] = json!(value);
-    }
-    Ok(vec![Child::new(deployment(server)?), Child::new(service)])
+pub fn children(server: &Server<'_>) -> Result<Vec<Child>, SpecError> {
+    Ok(vec![Child::new(deployment(server)?), Child::new(service(server))])
 }
 
 /// The Deployment.
