@@ -194,6 +194,19 @@ impl Cluster {
         .await
     }
 
+    /// Starts a separate API server in which policies can change what is written, without the CRDs.
+    ///
+    /// # Errors
+    /// If a part does not start.
+    pub async fn mutating() -> Result<Self> {
+        Self::set_up(Parts::Api, |options| {
+            options
+                .api_arg("--feature-gates=MutatingAdmissionPolicy=true")
+                .api_arg("--runtime-config=admissionregistration.k8s.io/v1beta1=true")
+        })
+        .await
+    }
+
     async fn set_up(parts: Parts, change: impl FnOnce(Options) -> Options) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;

@@ -39,7 +39,7 @@ pub async fn run(client: Client) -> Result<()> {
 }
 
 /// Takes out what is not kept. A field may have that name.
-fn strip(value: &mut Value) {
+pub(super) fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, value| {

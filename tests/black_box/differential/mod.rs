@@ -4,11 +4,14 @@
 //! `PILOTHOUSE_DIFFERENTIAL=REQUESTS` sends more requests than the suite does, `PILOTHOUSE_SEED=SEED` other ones.
 //! `PILOTHOUSE_SCRIPT=NUMBER` runs one of the scripts alone. With `PILOTHOUSE_SHRINK=0` a mismatch is shown as it was found, which is much quicker when there are many.
 
+mod bookmarks;
 mod both;
 mod collection;
+mod definitions;
 mod documents;
 mod expiry;
 mod kinds;
+mod mutations;
 mod policies;
 mod run;
 mod same;
@@ -59,6 +62,9 @@ pub fn register(suite: &mut Suite) {
         the_simulated_api_server_answers_as_the_real_one,
         garbage_goes_as_in_a_real_cluster,
         policies_refuse_as_in_a_real_cluster,
+        policies_change_what_is_written_as_in_a_real_cluster,
+        definitions_come_change_and_go_as_in_a_real_cluster,
+        watches_have_the_bookmarks_of_a_real_cluster,
         what_is_compacted_is_refused_as_by_the_real_one,
         the_kept_documents_are_those_of_the_real_one,
     );
@@ -106,6 +112,20 @@ async fn policies_refuse_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
         policies::run(env.cluster.plane.client().await?, denial).await?;
     }
     Ok(())
+}
+
+async fn policies_change_what_is_written_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::mutating().await?).await?;
+    mutations::run(env.cluster.plane.client().await?).await
+}
+
+async fn definitions_come_change_and_go_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    definitions::run(env.cluster.plane.client().await?).await
+}
+
+async fn watches_have_the_bookmarks_of_a_real_cluster(env: &mut TestEnv) -> Result<()> {
+    bookmarks::run(env.cluster.plane.client().await?).await
 }
 
 async fn what_is_compacted_is_refused_as_by_the_real_one(env: &mut TestEnv) -> Result<()> {

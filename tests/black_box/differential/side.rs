@@ -57,7 +57,7 @@ pub struct Real(pub Client);
 impl Server for Simulated {
     async fn send(&mut self, request: Request<Bytes>) -> Result<Answer> {
         let response = self.server.handle(Timestamp::now(), &self.user, &request);
-        Ok(Answer { code: response.status().as_u16(), body: serde_json::from_slice(response.body())? })
+        Ok(Answer { code: response.status().as_u16(), body: read(response.body()) })
     }
 }
 
@@ -72,11 +72,13 @@ impl Server for Real {
         };
         let code = response.status().as_u16();
         let body = response.into_body().collect_bytes().await?;
-        // A path that nobody serves has an answer in plain text.
-        let text = || Value::String(String::from_utf8_lossy(&body).into_owned());
-        let body = serde_json::from_slice(&body).unwrap_or_else(|_| text());
-        Ok(Answer { code, body })
+        Ok(Answer { code, body: read(&body) })
     }
+}
+
+/// A body as JSON. A path that nobody serves has an answer in plain text.
+fn read(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()))
 }
 
 impl Real {

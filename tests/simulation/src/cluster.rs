@@ -387,8 +387,9 @@ fn admission(policy: SharedPolicy) -> Admission {
     })
 }
 
-/// Adds what nobody asked for to a child: an annotation, and where there are Pods, one of theirs and a field of the kind.
-fn add_to(write: &mut Admitted<'_>) {
+/// Adds what nobody asked for to a child, as a MutatingAdmissionPolicy does: an annotation, and to a Deployment one of its Pods and a field
+/// of its own.
+pub fn add_to(write: &mut Admitted<'_>) {
     let kind = &*write.kind.names.kind;
     let Some(child) = ChildKind::all(Scope::Cluster).iter().find(|child| child.as_str() == kind) else { return };
     let added = json!({"example.com/admitted": "yes"});

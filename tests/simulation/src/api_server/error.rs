@@ -1,4 +1,5 @@
-//! The errors of the API server, as Status objects with the real one's codes, reasons, details and messages. Decides nothing.
+//! The errors of the API server, as Status objects with the real one's codes, reasons, details and messages, or as plain text where that
+//! has no Status. Decides nothing.
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header::CONTENT_TYPE};
@@ -16,6 +17,18 @@ pub struct ApiError {
     pub message: String,
     /// What it is about.
     pub details: Option<Box<Details>>,
+    /// The form of the answer.
+    pub form: Form,
+}
+
+/// The form of an answer that refuses a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// A Status object.
+    #[default]
+    Status,
+    /// The message as it is: nobody who knows of Status objects has seen the request.
+    Text,
 }
 
 /// What an error is about.
@@ -68,7 +81,7 @@ impl About<'_> {
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: String) -> Self {
-        Self { code, reason, message, details: None }
+        Self { code, reason, message, details: None, form: Form::Status }
     }
 
     fn with(self, details: Details) -> Self {
@@ -93,8 +106,7 @@ impl ApiError {
 
     /// 404 for a path that the server does not serve.
     pub fn no_such_path() -> Self {
-        let error = Self::new(404, "NotFound", "the server could not find the requested resource".to_owned());
-        error.with(Details::default())
+        Self { form: Form::Text, ..Self::new(404, "NotFound", "404 page not found\n".to_owned()) }
     }
 
     /// 405.
@@ -208,7 +220,10 @@ impl ApiError {
 
     /// The response.
     pub fn to_response(&self) -> Response<Bytes> {
-        json_response(self.code, self.to_value().to_string().into())
+        match self.form {
+            Form::Status => json_response(self.code, self.to_value().to_string().into()),
+            Form::Text => response(self.code, "text/plain; charset=utf-8", self.message.clone().into()),
+        }
     }
 }
 
@@ -244,8 +259,12 @@ impl Cause {
 
 /// A response with JSON in it.
 pub fn json_response(code: u16, body: Bytes) -> Response<Bytes> {
+    response(code, "application/json", body)
+}
+
+fn response(code: u16, content_type: &'static str, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(content_type));
     response
 }

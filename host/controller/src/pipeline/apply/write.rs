@@ -3,7 +3,7 @@
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::{api::Patch, core::Status};
 use pilothouse_engine::contract::ImmutablePolicy;
-use serde_json::{Map, json, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     applied::Written,
@@ -131,6 +131,12 @@ async fn claim(
     let mut metadata: Map<_, _> = marks.map(|(field, value)| (field.to_owned(), value)).collect();
     metadata.insert("uid".to_owned(), json!(live.uid));
     metadata.insert("resourceVersion".to_owned(), json!(live.resource_version));
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        // What an earlier owner wanted to be kept need not be kept by this one, and its order was another.
+        for mark in [labels::ON_REMOVAL, labels::ORDER] {
+            annotations.entry(mark).or_insert(Value::Null);
+        }
+    }
     let parameters = merging(&applier.plugin.field_manager);
     // A merge patch: an apply with the marks alone would give up the fields that are owned from before.
     let patch = Patch::Merge(json!({"metadata": metadata}));

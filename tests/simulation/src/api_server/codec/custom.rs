@@ -44,6 +44,13 @@ pub(super) fn prune_all(value: &mut Value, node: &Node) {
     }
 }
 
+/// The same, and drops whole fields of the object that the schema does not know.
+pub(super) fn prune_whole(value: &mut Value, node: &Node) {
+    let metadata = value["metadata"].take();
+    prune(value, node, Path::ROOT, &mut Vec::new());
+    value["metadata"] = metadata;
+}
+
 fn prune(value: &mut Value, node: &Node, path: Path<'_>, unknown: &mut Vec<String>) {
     match (&node.shape, value) {
         (Shape::Object(fields), Value::Object(object)) => prune_object(object, fields, path, unknown),

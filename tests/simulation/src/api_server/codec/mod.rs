@@ -47,6 +47,13 @@ pub fn as_kept(mut value: Value, kind: &Kind) -> Value {
     value
 }
 
+/// A custom resource that is kept in another version, as it is read in this one: without what this version does not know. The defaults of
+/// this version are those of what is written in it.
+pub fn as_read(mut value: Value, kind: &Kind) -> Value {
+    custom::prune_whole(&mut value, &kind.schema);
+    value
+}
+
 fn drop_empty_lists(value: &mut Value) {
     match value {
         Value::Array(list) if list.is_empty() => *value = Value::Null,

@@ -79,6 +79,15 @@ pub(super) static DEFINITION: Strategy = Strategy {
                 causes.invalid(path.join("."), at(new, path), "field is immutable");
             }
         }
+        let names =
+            |list: &Value, name: &str| list.as_array().into_iter().flatten().any(|version| version["name"] == name);
+        let stored = at(new, &["status", "storedVersions"]).as_array().into_iter().flatten().enumerate();
+        for (index, version) in stored {
+            if !names(at(new, &["spec", "versions"]), version.as_str().unwrap_or_default()) {
+                let field = format!("status.storedVersions[{index}]");
+                causes.invalid(field, version, "must remain in spec.versions as long as objects may be stored in it");
+            }
+        }
     },
     ..Strategy::USUAL
 };

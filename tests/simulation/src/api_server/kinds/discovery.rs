@@ -1,6 +1,6 @@
 //! The documents that tell clients what is served: the kinds of a group and version, the groups, and OpenAPI.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,6 +9,9 @@ use super::{Catalog, Kind, Served, catalog::hash};
 
 /// What can be done with the objects of a kind.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// The same for custom kinds, whose server tells it in another order.
+const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// What can be done with a subresource.
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
@@ -36,7 +39,7 @@ fn resources_of(kind: &Kind) -> Vec<Value> {
         "singularName": &*names.singular,
         "namespaced": kind.namespaced,
         "kind": &*names.kind,
-        "verbs": VERBS,
+        "verbs": if kind.is_custom() { CUSTOM_VERBS } else { VERBS },
     });
     if !names.short_names.is_empty() {
         main["shortNames"] = names.short_names.iter().map(|name| Value::from(&**name)).collect::<Vec<_>>().into();
@@ -72,6 +75,8 @@ pub fn groups(served: &Served) -> Value {
     let group = |name: &Arc<str>| {
         let versions: BTreeSet<_> =
             served.iter().filter(|kind| kind.names.group == *name).map(|kind| kind.names.version.clone()).collect();
+        let mut versions: Vec<_> = versions.into_iter().collect();
+        versions.sort_by_key(|version| priority(version));
         let versions: Vec<_> = versions
             .iter()
             .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": &**version}))
@@ -81,6 +86,23 @@ pub fn groups(served: &Served) -> Value {
     };
     let groups: Vec<_> = names.iter().map(group).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// How stable a version is, and its numbers.
+type Maturity = (u8, u32, u32);
+
+/// The order of versions: `v2`, `v1`, `v2beta1`, `v1alpha1`, and what is no such version after that, by its name.
+fn priority(version: &str) -> (Reverse<Option<Maturity>>, String) {
+    let parsed = || {
+        let text = version.strip_prefix('v')?;
+        let stage =
+            [("alpha", 0), ("beta", 1)].into_iter().find_map(|(word, stage)| Some((stage, text.split_once(word)?)));
+        match stage {
+            Some((stage, (major, minor))) => Some((stage, major.parse().ok()?, minor.parse().ok()?)),
+            None => Some((2, text.parse().ok()?, 0)),
+        }
+    };
+    (Reverse(parsed()), version.to_owned())
 }
 
 /// The index of the OpenAPI documents, with a hash of each.
@@ -121,4 +143,16 @@ fn custom_document(catalog: &Catalog, served: &Served, api_version: &str) -> Val
         "paths": {},
         "components": {"schemas": schemas},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stable_and_newer_versions_come_first() {
+        let mut versions = ["other", "v1alpha1", "v1", "v2beta1", "v10", "v2", "another", "v2beta2"];
+        versions.sort_by_key(|version| priority(version));
+        assert_eq!(versions, ["v10", "v2", "v1", "v2beta2", "v2beta1", "v1alpha1", "another", "other"]);
+    }
 }

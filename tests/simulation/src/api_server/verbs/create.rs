@@ -16,7 +16,7 @@ use crate::api_server::{
     admission::{Admitted, admit_write},
     causes::Causes,
     codec::as_kept,
-    error::{ApiError, Details, json_response},
+    error::{ApiError, json_response},
     kinds::Kind,
     managed::update,
     metadata,
@@ -26,9 +26,9 @@ use crate::api_server::{
 
 impl ApiServer {
     pub(super) fn create(&mut self, call: &Call<'_>, kind: &Arc<Kind>) -> Result<Response<Bytes>, ApiError> {
-        self.check_definition(kind)?;
         let body = body(call, kind)?;
         let mut value = read(call, kind, body)?;
+        self.check_definition(kind, value["metadata"]["name"].as_str().unwrap_or_default())?;
         let said = take_apart(&mut value);
         wipe(&mut value);
         match_namespace(&mut value, call.request.namespace)?;
@@ -41,19 +41,13 @@ impl ApiServer {
     }
 
     /// Refuses new objects of a kind whose definition is on its way out. An apply that creates is not refused, as by a real server.
-    fn check_definition(&self, kind: &Kind) -> Result<(), ApiError> {
+    fn check_definition(&self, kind: &Kind, name: &str) -> Result<(), ApiError> {
         let definition = self.store.get(DEFINITIONS, &kind.resource).filter(|_| kind.is_custom());
         if definition.is_none_or(|definition| !definition.is_deleting()) {
             return Ok(());
         }
-        let mut error = ApiError::method_not_allowed();
-        error.message = "create not allowed while custom resource definition is terminating".to_owned();
-        error.details = Some(Box::new(Details {
-            group: kind.names.group.to_string(),
-            kind: kind.names.plural.to_string(),
-            ..Details::default()
-        }));
-        Err(error)
+        let why = "create not allowed while custom resource definition is terminating";
+        Err(ApiError::forbidden(kind.about(name), why))
     }
 
     /// Creates an object, once it is known what it is to be and who owns its fields.

@@ -65,6 +65,8 @@ impl ApiServer {
             },
             ("scale", method) if kind.scale.is_some() => self.scale(&call, &kind, method),
             ("", _) => Err(ApiError::method_not_allowed()),
+            // The server of custom kinds knows the object; that of the others knows no such path.
+            _ if kind.is_custom() => Err(ApiError::not_found(kind.about(call.request.name))),
             _ => Err(ApiError::no_such_path()),
         }
     }
@@ -83,7 +85,7 @@ impl ApiServer {
         }
         // Objects in namespaces can be read together, and nothing else.
         if kind.namespaced && is_cluster_wide && !["list", "watch"].contains(&call.verb) {
-            return Err(if request.name.is_empty() {
+            return Err(if request.name.is_empty() && !kind.is_custom() {
                 ApiError::method_not_allowed()
             } else {
                 ApiError::no_such_path()

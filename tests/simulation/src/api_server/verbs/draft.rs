@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::dispatch::Part;
 use crate::api_server::{
     Call,
-    codec::{Decoded, decode},
+    codec::{Decoded, as_read, decode},
     error::ApiError,
     fields::Set,
     kinds::Kind,
@@ -179,11 +179,13 @@ pub(super) fn in_version<'o>(object: &'o Object, kind: &Kind) -> Cow<'o, Value> 
     if object.kind.names.version == kind.names.version {
         Cow::Borrowed(&object.value)
     } else {
-        Cow::Owned(convert(object.value.clone(), &object.kind, kind))
+        let mut value = object.value.clone();
+        value["apiVersion"] = (*kind.api_version).into();
+        Cow::Owned(as_read(value, kind))
     }
 }
 
-/// An object of one version of a kind in another version.
+/// An object of one version of a kind in another version, in which it is going to be kept.
 pub(super) fn convert(mut value: Value, from: &Kind, to: &Kind) -> Value {
     if from.names.version == to.names.version {
         return value;

@@ -128,7 +128,8 @@ impl ApiServer {
             live.is_deleting() && live.metadata("deletionGracePeriodSeconds").as_i64().unwrap_or_default() == 0;
         // What is kept in a version that objects are no longer kept in moves with its next write, whatever that changes.
         let stored = self.served.stored(&live.kind.resource).unwrap_or(&live.kind).clone();
-        let is_kept = is_same && stored.names.version == live.kind.names.version;
+        // What a write in another version says is converted, and what that version does not know is lost, whether or not it changes anything.
+        let is_kept = is_same && [kind, &live.kind].iter().all(|known| known.names.version == stored.names.version);
         let value = if is_kept { live.value.clone() } else { as_kept(convert(value, kind, &stored), &stored) };
         let object = Object::new(stored, live.key.clone(), value, managed);
         if is_over && !has_finalizers && !self.waits_for_content(&object) {

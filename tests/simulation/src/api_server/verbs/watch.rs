@@ -139,7 +139,7 @@ impl ApiServer {
         let object = json!({
             "kind": &*watch.kind.names.kind,
             "apiVersion": &*watch.kind.api_version,
-            "metadata": {"resourceVersion": watch.revision.to_string(), "creationTimestamp": null},
+            "metadata": {"resourceVersion": watch.revision.to_string()},
         });
         Some(format!("{}\n", json!({"type": "BOOKMARK", "object": object})).into())
     }

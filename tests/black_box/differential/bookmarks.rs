@@ -1,0 +1,131 @@
+//! Bookmarks on watches: who asks for them gets one before the watch ends, with nothing in it but a resource version, and others get none.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use futures::{AsyncBufReadExt, TryStreamExt, future};
+use http::Request;
+use jiff::Timestamp;
+use kube::Client;
+use pilothouse_simulation::api_server::{ApiServer, Catalog, Limit, User};
+use serde_json::{Value, json};
+
+use super::{
+    same::differences,
+    side::{Real, Server, Simulated},
+};
+
+/// The namespace of the objects.
+const NAMESPACE: &str = "bookmarks";
+
+/// The kinds: what their paths begin with and end with.
+const KINDS: [(&str, &str); 4] =
+    [("/api/v1", "configmaps"), ("/api/v1", "services"), ("/apis/apps/v1", "deployments"), ("/apis/batch/v1", "jobs")];
+
+/// What asks for bookmarks.
+const ALLOW: &str = "allowWatchBookmarks=true";
+
+/// Compares the bookmarks of all kinds.
+///
+/// # Errors
+/// If they differ.
+pub async fn run(client: Client) -> Result<()> {
+    let mut real = Real(client.clone());
+    let server = ApiServer::new(Arc::new(Catalog::new()?));
+    let mut simulated = Simulated { server, user: User::admin("admin") };
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    create(&mut real, "/api/v1/namespaces", &namespace).await?;
+    create(&mut simulated, "/api/v1/namespaces", &namespace).await?;
+    let mut watches = Vec::new();
+    for (root, plural) in KINDS {
+        // From a resource version, as hosts watch. A real server sends none that is not newer.
+        let all = format!("{root}/namespaces/{NAMESPACE}/{plural}");
+        let from = |version: u64| format!("{all}?watch=true&resourceVersion={version}");
+        let (real_uri, uri) = (from(listed(&mut real, &all).await?), from(listed(&mut simulated, &all).await?));
+        create(&mut real, &all, &object(plural)).await?;
+        create(&mut simulated, &all, &object(plural)).await?;
+        let expected = bookmark(&mut simulated, &format!("{uri}&{ALLOW}"))?;
+        let expected = expected.with_context(|| format!("{plural}: no simulated bookmark"))?;
+        ensure!(bookmark(&mut simulated, &uri)?.is_none(), "{plural}: a simulated bookmark that nobody asked for");
+        watches.push((plural, real_uri, expected));
+    }
+    let compared = watches.iter().map(|(plural, uri, expected)| compare(&client, plural, uri, expected));
+    future::try_join_all(compared).await.map(drop)
+}
+
+/// Compares a bookmark with those of a real watch.
+async fn compare(client: &Client, plural: &str, uri: &str, expected: &Value) -> Result<()> {
+    // A real server sends one two seconds before the end of a watch.
+    let (asked, unasked) = (format!("{uri}&{ALLOW}&timeoutSeconds=8"), format!("{uri}&timeoutSeconds=8"));
+    let (asked, unasked) = future::try_join(read(client, &asked), read(client, &unasked)).await?;
+    let found = asked.iter().rfind(|event| event["type"] == "BOOKMARK");
+    let found = found.with_context(|| format!("{plural}: no bookmark in {asked:?}"))?;
+    ensure!(version(found) > 0 && version(expected) > 0, "{plural}: no resource version: {found} {expected}");
+    let lines = differences(&said(found), &said(expected));
+    ensure!(lines.is_empty(), "{plural}: {}", lines.join("; "));
+    ensure!(unasked.iter().all(|event| event["type"] != "BOOKMARK"), "{plural}: {unasked:?}");
+    Ok(())
+}
+
+async fn create(server: &mut impl Server, path: &str, body: &Value) -> Result<()> {
+    let request = Request::post(path).header("content-type", "application/json").body(body.to_string().into())?;
+    let answer = server.send(request).await?;
+    ensure!(answer.code == 201, "{}", answer.body);
+    Ok(())
+}
+
+/// An object of a kind.
+fn object(plural: &str) -> Value {
+    let labels = json!({"app": "a"});
+    let template = |policy: &str| {
+        let containers = json!([{"name": "main", "image": "example.com/main"}]);
+        json!({"metadata": {"labels": labels}, "spec": {"containers": containers, "restartPolicy": policy}})
+    };
+    let spec = match plural {
+        "services" => json!({"ports": [{"name": "http", "port": 80}]}),
+        "deployments" => json!({"selector": {"matchLabels": labels}, "template": template("Always")}),
+        "jobs" => json!({"template": template("Never")}),
+        _ => Value::Null,
+    };
+    let mut object = json!({"metadata": {"name": "a"}});
+    if !spec.is_null() {
+        object["spec"] = spec;
+    }
+    object
+}
+
+/// All events of a watch of the real server, until it ends.
+async fn read(client: &Client, uri: &str) -> Result<Vec<Value>> {
+    let stream = client.request_stream(Request::get(uri).body(Vec::new())?).await?;
+    let lines: Vec<String> = Box::pin(stream).lines().try_collect().await?;
+    Ok(lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>()?)
+}
+
+/// The bookmark at the end of a watch of the simulated server.
+fn bookmark(simulated: &mut Simulated, uri: &str) -> Result<Option<Value>> {
+    let request = Request::get(uri).header("accept", "application/json").body(Bytes::new())?;
+    let watch = simulated.server.watch(Timestamp::now(), &simulated.user, &request);
+    let mut watch = watch.map_err(|refusal| anyhow::anyhow!("{refusal:?}"))?;
+    simulated.server.events(&mut watch, Limit::default());
+    simulated.server.bookmark(&watch).map(|line| Ok(serde_json::from_slice(&line)?)).transpose()
+}
+
+/// The resource version of a list.
+async fn listed(server: &mut impl Server, all: &str) -> Result<u64> {
+    let request = Request::get(all).header("accept", "application/json").body(Bytes::new())?;
+    Ok(version(&json!({"object": server.send(request).await?.body})))
+}
+
+fn version(event: &Value) -> u64 {
+    let version = event["object"]["metadata"]["resourceVersion"].as_str();
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// What a bookmark says, but its resource version, which is that of the whole server, and the empty fields that the types of some kinds have.
+fn said(event: &Value) -> Value {
+    let object = &event["object"];
+    let mut metadata = object["metadata"].clone();
+    metadata["resourceVersion"] = "<version>".into();
+    json!({"type": event["type"], "kind": object["kind"], "apiVersion": object["apiVersion"], "metadata": metadata})
+}
