@@ -96,7 +96,7 @@ pub async fn write_status(
     }
     let live = object.status();
     let desired = desired_status(object, &live, report, item.context.clock.now());
-    let desired = drop_undeclared_fields(item, object, desired, undeclared);
+    let desired = drop_undeclared_fields(item, object, report, desired, undeclared);
     if same_status(&desired, &live) || known.is_unattainable(&desired, &live) {
         return Ok(StatusWrite::Unchanged(KnownStatus {
             reported: Some(KnownStatus::fingerprint(report, object)),
@@ -146,10 +146,11 @@ impl UndeclaredFields {
     }
 }
 
-/// Removes the fields that the kind does not declare, and reports each set of them once.
+/// Removes the fields that the kind does not declare, and tells each set of those that the plugin asked for once.
 fn drop_undeclared_fields(
     item: &WorkItem<'_>,
     object: &Object,
+    report: &Report,
     mut status: Map<String, Value>,
     undeclared: &mut Option<UndeclaredFields>,
 ) -> Map<String, Value> {
@@ -160,16 +161,30 @@ fn drop_undeclared_fields(
         return status;
     }
     item.plugin.objects.recheck_schema();
-    if undeclared.as_ref().is_none_or(|before| before.fields != fields) {
+    let missed: Vec<_> = fields.iter().filter(|field| !is_hosts_own(field, report)).map(String::as_str).collect();
+    if !missed.is_empty() && undeclared.as_ref().is_none_or(|before| before.fields != fields) {
         let message = format!(
             "the CustomResourceDefinition declares no {}; the rest of the status is written. Add it to the schema of the status",
-            fields.join(", ")
+            missed.join(", ")
         );
         tracing::warn!(reason = STATUS_FIELDS_DROPPED, "{message}");
         item.record_fault(object, &Event::warning(STATUS_FIELDS_DROPPED, &message));
     }
     *undeclared = Some(UndeclaredFields { fields, schema });
     status
+}
+
+/// Whether only the host has put a field into the status: an observed generation, which the conventions of Kubernetes ask for. A kind of
+/// somebody else may well do without it, and nobody can be asked to mend that.
+fn is_hosts_own(pointer: &str, report: &Report) -> bool {
+    let keys: Vec<_> = pointer.split('/').skip(1).collect();
+    match keys[..] {
+        ["status", "observedGeneration"] => {
+            report.status.as_ref().is_none_or(|status| !status.contains_key("observedGeneration"))
+        }
+        ["status", "conditions", _, "observedGeneration"] => true,
+        _ => false,
+    }
 }
 
 /// The reason of the Event about dropped status fields.
@@ -327,6 +342,28 @@ mod tests {
             assert_eq!(known.says(&report, &object), expected, "{name}");
         }
         assert!(!KnownStatus::default().says(&report("m"), &there));
+    }
+
+    #[test]
+    fn the_observed_generation_is_the_hosts_own_unless_the_plugin_gives_it() {
+        let report = |status: Option<Value>| Report {
+            status: status.and_then(|status| status.as_object().cloned()),
+            conditions: None,
+            health: Health::Applied,
+            throttled: None,
+        };
+        for (pointer, status, expected) in [
+            ("/status/observedGeneration", None, true),
+            ("/status/observedGeneration", Some(json!({"phase": "Up"})), true),
+            ("/status/observedGeneration", Some(json!({"observedGeneration": 1})), false),
+            ("/status/conditions/3/observedGeneration", Some(json!({"observedGeneration": 1})), true),
+            ("/status/conditions/3/message", None, false),
+            ("/status/conditions", None, false),
+            ("/status/usage/observedGeneration", None, false),
+            ("/status", None, false),
+        ] {
+            assert_eq!(is_hosts_own(pointer, &report(status.clone())), expected, "{pointer} {status:?}");
+        }
     }
 
     #[test]
