@@ -48,6 +48,10 @@ pub struct Manifest {
     /// The host deletes the object then, as a user would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
+    /// JSON pointer of a number of seconds that an object lives on after the time in `expires`, such as
+    /// `/spec/ttlSecondsAfterFinished`. An object without a number there does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after: Option<String>,
     /// JSON pointers of the fields of its object that it reads, such as `/spec`. It is shown those, and what tells the object
     /// from others (`apiVersion`, `kind`, and of `metadata` name, namespace, UID, generation, creation and deletion time);
     /// a change of anything else, such as its own status, does not call it. None: it is shown everything.
@@ -141,6 +145,7 @@ impl Manifest {
             finalizer: None,
             managed_by: None,
             expires: None,
+            expires_after: None,
             reads: None,
             child_reads: Vec::new(),
             child_readiness: Vec::new(),
@@ -228,6 +233,12 @@ impl Manifest {
         }
         if self.expires.as_ref().is_some_and(no_pointer) {
             return invalid("expires", "it must be a JSON pointer, such as `/status/expirationTime`");
+        }
+        if self.expires_after.as_ref().is_some_and(|pointer| no_pointer(pointer) || self.expires.is_none()) {
+            return invalid(
+                "expiresAfter",
+                "it must be a JSON pointer, such as `/spec/ttlSecondsAfterFinished`, beside `expires`",
+            );
         }
         if let Some(pointer) = self.reads.iter().flatten().find(|pointer| no_pointer(pointer)) {
             return invalid("reads", &format!("`{pointer}` is not a JSON pointer, such as `/spec`"));
@@ -374,7 +385,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 22] = [
+        let changes: [(&str, Change); 24] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -389,6 +400,10 @@ mod tests {
             ("managedBy", |m| m.managed_by = Some("spec.managedBy".into())),
             ("managedBy", |m| m.managed_by = Some("/".into())),
             ("expires", |m| m.expires = Some("status".into())),
+            ("expiresAfter", |m| m.expires_after = Some("/spec/seconds".into())),
+            ("expiresAfter", |m| {
+                (m.expires, m.expires_after) = (Some("/status/end".into()), Some("spec.seconds".into()));
+            }),
             ("reads", |m| m.reads = Some(vec!["/spec".into(), "status".into()])),
             ("childReads", |m| m.child_reads = vec![service_reads(&["/status", "spec"])]),
             ("childReads", |m| m.child_reads = vec![service_reads(&[]), service_reads(&["/status"])]),

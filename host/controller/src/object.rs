@@ -149,6 +149,12 @@ impl Object {
         object.pointer(pointer)?.as_str().map(str::to_owned)
     }
 
+    /// The number at a JSON pointer; none if there is no whole one, or a negative one.
+    pub fn number_at(&self, pointer: &str) -> Option<u64> {
+        let object: Value = serde_json::from_str(&self.text).ok()?;
+        object.pointer(pointer)?.as_u64()
+    }
+
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<String> {
         #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 
 use pilothouse_sdk::{Kind, Object};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use training_job::api::{ReplicaType, RestartPolicy};
 
@@ -67,6 +67,8 @@ pub struct SchedulingPolicy {
     pub min_available: Option<u32>,
     /// The queue (Volcano).
     pub queue: Option<String>,
+    /// What all of them need together. Without it, what the containers that train request.
+    pub min_resources: Option<Map<String, Value>>,
     /// The priority class of the group (Volcano).
     pub priority_class: Option<String>,
     /// How long the scheduler tries (scheduler-plugins).

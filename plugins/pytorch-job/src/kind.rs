@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::validate::validate;
 use pilothouse_pods::hash::{FNV_OFFSET_BASIS, fnv_1a};
 use pilothouse_sdk::Error;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use training_job::api::{CleanPodPolicy, ReplicaType, RestartPolicy, TrainingJobSpec};
 use training_job::{DesiredChild, Job, JobChildren, JobKind, ReplicaId};
 
@@ -55,6 +55,10 @@ impl JobKind for PyTorchJobKind<'_> {
     fn resources(&self, _: &Job<'_>, replica_type: ReplicaType) -> Value {
         let container = self.spec.replica_spec(replica_type).and_then(|spec| spec.container());
         container.map(|container| container["resources"].clone()).unwrap_or_default()
+    }
+
+    fn min_resources(&self) -> Option<&Map<String, Value>> {
+        self.spec.run_policy.scheduling_policy.as_ref()?.min_resources.as_ref()
     }
 
     fn children<'j>(&'j self, job: &'j Job<'j>) -> Box<dyn JobChildren + 'j> {

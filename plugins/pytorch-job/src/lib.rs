@@ -43,5 +43,6 @@ pilothouse_sdk::plugin! {
         counter "training_operator_jobs_restarted_total" "Restarts after failures" ["job_namespace", "framework"],
     ],
     managed_by: "/spec/runPolicy/managedBy",
+    expires: "/status/completionTime" after "/spec/runPolicy/ttlSecondsAfterFinished",
     reconcile: reconcile,
 }

@@ -202,6 +202,32 @@ fn a_scheduler_that_a_template_names_goes_before_that_of_the_gang() -> Result<()
 }
 
 #[test]
+fn the_group_asks_for_what_its_policy_says_or_else_for_what_the_containers_request() -> Result<(), Error> {
+    let requests = json!({ "requests": { "cpu": "500m" } });
+    for (policy, member, resources) in [
+        (json!({}), 3, json!({ "cpu": "1500m" })),
+        (json!({ "minAvailable": 2 }), 2, json!({ "cpu": "1000m" })),
+        (json!({ "minResources": { "cpu": 4, "memory": "8Gi" } }), 3, json!({ "cpu": 4, "memory": "8Gi" })),
+    ] {
+        let mut spec = with(master_and_workers(2), json!({ "runPolicy": { "schedulingPolicy": policy } }));
+        for replicas in ["Master", "Worker"] {
+            let template = &mut spec["pytorchReplicaSpecs"][replicas]["template"];
+            template["spec"]["containers"][0]["resources"] = requests.clone();
+        }
+        for (scheduler, api_version) in
+            [("volcano", "scheduling.volcano.sh/v1beta1"), ("scheduler-plugins", "scheduling.x-k8s.io/v1alpha1")]
+        {
+            let case = Case::of(job(spec.clone())).now(NOW).config(json!({ "gangScheduler": scheduler }));
+            let group = child(&case.run(reconcile)?, "PodGroup", "mnist");
+            assert_eq!(group["apiVersion"], api_version, "{policy}");
+            assert_eq!(group["spec"]["minMember"], member, "{scheduler} {policy}");
+            assert_eq!(group["spec"]["minResources"], resources, "{scheduler} {policy}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_variable_of_the_user_gives_way_and_is_there_once() -> Result<(), Error> {
     let mut spec = master_and_workers(1);
     let container = &mut spec["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0];

@@ -22,7 +22,8 @@
 /// finalizer: "example.com/cleanup", // name of the finalizer; default: pilothouse.dev/NAME of the plugin
 /// managed_by: "/spec/managedBy",    // field that names the object's manager; the host leaves an object with another manager
 ///                                   // alone; default: none
-/// expires: "/status/expirationTime", // field with the time at which the host deletes an object; default: none
+/// expires: "/status/expirationTime", // field with the time at which the host deletes an object; default: none. Or so many seconds after
+///                                   // it as another field says: "/status/completionTime" after "/spec/ttlSecondsAfterFinished"
 /// orders_children: true,            // whether children that it returns may wait for others; default: false
 /// reads: ["/spec"],                 // fields of the object that it reads: the request holds no others, and a change of
 ///                                   // others calls no plugin; default: all
@@ -58,7 +59,7 @@ macro_rules! plugin {
         ],)?
         $(finalizer: $finalizer:literal,)?
         $(managed_by: $managed_by:literal,)?
-        $(expires: $expires:literal,)?
+        $(expires: $expires:literal $(after $expires_after:literal)?,)?
         $(orders_children: $orders_children:literal,)?
         $(reads: [$($field:literal),* $(,)?],)?
         $(config_schema: $config_schema:expr,)?
@@ -83,7 +84,7 @@ macro_rules! plugin {
             ),
             $(",\"finalizer\":\"", $finalizer, "\"",)?
             $(",\"managedBy\":\"", $managed_by, "\"",)?
-            $(",\"expires\":\"", $expires, "\"",)?
+            $(",\"expires\":\"", $expires, "\"", $(",\"expiresAfter\":\"", $expires_after, "\"",)?)?
             $(",\"ordersChildren\":", $orders_children,)?
             $(",\"configSchema\":", $config_schema,)?
             $(",\"childReadiness\":", $crate::__child_readiness!(
@@ -95,7 +96,7 @@ macro_rules! plugin {
         );
 
         const _: () = $crate::manifest::check(&[
-            $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires,)? $($($field,)*)?
+            $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires, $($expires_after,)?)? $($($field,)*)?
             $api_version, $kind, $($child_version, $child_kind, $($($child_field,)*)?)*
             $($($lookup_version, $lookup_kind, $($($lookup_text,)?)*)*)?
             $($($judged_version, $judged_kind, $current, $($failed,)? $($message,)?)*)? $($($measurement_name, $help, $($label,)*)*)?

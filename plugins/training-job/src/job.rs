@@ -7,7 +7,7 @@ use crate::api::{
 use crate::desired_child::DesiredChild;
 use crate::restart_policy::{pod_restart_policy, restart_scope};
 use pilothouse_sdk::Error;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt::Debug;
 
 /// How many restarts a job may have if its spec does not say it: the default of `batch/v1` Jobs.
@@ -68,6 +68,11 @@ pub trait JobKind: Debug {
 
     /// The compute resources of one replica.
     fn resources(&self, job: &Job<'_>, replica_type: ReplicaType) -> Value;
+
+    /// What the gang scheduler is to keep free, where the user says it.
+    fn min_resources(&self) -> Option<&Map<String, Value>> {
+        None
+    }
 
     /// The children of an active job.
     fn children<'j>(&'j self, job: &'j Job<'j>) -> Box<dyn JobChildren + 'j>;

@@ -15,8 +15,8 @@ use pilothouse_tests::artifacts;
 use crate::suite::Suite;
 
 /// The reference plugins.
-const PLUGINS: [&str; 6] =
-    ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
+const PLUGINS: [&str; 7] =
+    ["app-service", "training-job", "pytorch-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
 
 /// Turns on all that is off by default.
 const ALL: [&str; 2] = ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"];

@@ -77,7 +77,8 @@ pub fn pod_group(job: &Job<'_>) -> Option<Value> {
     let gang = job.spec.gang_scheduling.as_ref()?;
     let min_member = min_member(job, gang);
     let mut spec = json!({ "minMember": min_member });
-    let min_resources = min_resources(job, min_member);
+    let given = job.kind.min_resources().cloned();
+    let min_resources = given.unwrap_or_else(|| min_resources(job, min_member));
     if !min_resources.is_empty() {
         spec["minResources"] = Value::Object(min_resources);
     }

@@ -1,4 +1,5 @@
-//! Deletes objects that expire at a time in a field that the plugin's manifest declares. The delete has the resource version as
+//! Deletes objects that expire at a time in a field that the plugin's manifest declares, or so many seconds after it as another field
+//! says. The delete has the resource version as
 //! precondition, so it fails if somebody extends the time at the same moment. Finalizers and garbage collection of children work
 //! as with any deletion.
 
@@ -36,13 +37,20 @@ pub fn lifetime(object: &Object, manifest: &Manifest, now: Timestamp) -> Lifetim
     let pointer =
         manifest.expires.as_deref().filter(|_| !object.deleting && !managed::names_another_manager(object, manifest));
     let Some(pointer) = pointer else { return Lifetime::Unlimited };
-    // A value that is not a timestamp does not expire the object.
-    let end = object.text_at(pointer).and_then(|end| end.parse::<Timestamp>().ok());
+    let Some(end) = end(object, pointer, manifest.expires_after.as_deref()) else { return Lifetime::Unlimited };
     // A duration in the past is negative, which `Duration` cannot hold.
-    match end.map(|end| Duration::try_from(end.duration_since(now))) {
-        None => Lifetime::Unlimited,
-        Some(Ok(left)) if !left.is_zero() => Lifetime::Left(left),
-        Some(_) => Lifetime::Over,
+    match Duration::try_from(end.duration_since(now)) {
+        Ok(left) if !left.is_zero() => Lifetime::Left(left),
+        _ => Lifetime::Over,
+    }
+}
+
+/// When an object's time is over. A value that is no time, or no number of seconds, does not expire the object.
+fn end(object: &Object, time: &str, seconds: Option<&str>) -> Option<Timestamp> {
+    let time: Timestamp = object.text_at(time)?.parse().ok()?;
+    match seconds {
+        None => Some(time),
+        Some(seconds) => time.checked_add(Duration::from_secs(object.number_at(seconds)?)).ok(),
     }
 }
 
@@ -113,6 +121,28 @@ mod tests {
             let text = json!({"managedBy": manager, "status": {"end": end}}).to_string().into();
             let object = Object { text, deleting, ..Object::sample("ns", "a") };
             assert_eq!(lifetime(&object, &manifest(expires), now), expected, "{expires:?} {end} {manager} {deleting}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_object_lives_on_for_so_many_seconds_after_the_time() -> Result<(), jiff::Error> {
+        let now = "2026-01-01T00:00:10Z".parse()?;
+        let manifest = Manifest { expires_after: Some("/spec/seconds".to_owned()), ..manifest(Some("/status/end")) };
+        let ended = json!("2026-01-01T00:00:00Z");
+        for (end, seconds, expected) in [
+            (&ended, json!(15), Lifetime::Left(Duration::from_secs(5))),
+            (&ended, json!(10), Lifetime::Over),
+            (&ended, json!(0), Lifetime::Over),
+            (&ended, json!(-1), Lifetime::Unlimited),
+            (&ended, json!("1"), Lifetime::Unlimited),
+            (&ended, json!(null), Lifetime::Unlimited),
+            (&ended, json!(u64::MAX), Lifetime::Unlimited),
+            (&json!(null), json!(0), Lifetime::Unlimited),
+        ] {
+            let text = json!({"status": {"end": end}, "spec": {"seconds": seconds}}).to_string().into();
+            let object = Object { text, ..Object::sample("ns", "a") };
+            assert_eq!(lifetime(&object, &manifest, now), expected, "{end} {seconds}");
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! The plugin `pytorch-job` on a real API server with the training operator's own CRD: jobs run, fail, are suspended and are cleaned up
 //! as under the training operator.
 
+mod schedulers;
+
 use anyhow::{Result, ensure};
 use pilothouse_tests::{
     artifacts,
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
-    training_job::words::{exit, is_replaced, only_pods, pods},
+    training_job::words::{exit, is_replaced, only_pods, pods, text},
 };
 
 const NAME: &str = "mnist";
@@ -27,8 +29,10 @@ pub fn register(suite: &mut Suite) {
         the_sample_runs_and_ends_with_its_master,
         an_exit_code_by_a_signal_is_retried_and_another_one_is_final,
         a_suspended_job_has_nothing_and_starts_again,
+        a_job_goes_some_seconds_after_its_end,
         a_deleted_job_leaves_nothing,
     );
+    schedulers::register(suite);
 }
 
 /// The sample with this policy.
@@ -91,6 +95,16 @@ async fn the_sample_runs_and_ends_with_its_master(env: &mut TestEnv) -> Result<(
     only_pods(env, &["mnist-master-0"]).await?;
     env.namespace.until_gone("Service", "mnist-worker-0").await?;
     ensure!(env.namespace.get("Service", "mnist-master-0").await?.is_some(), "the master's Service is gone");
+
+    let metrics = env.metrics_at_rest().await?;
+    for (metric, expected) in [("created", 1.0), ("successful", 1.0), ("failed", 0.0), ("restarted", 0.0)] {
+        let labels = [("job_namespace", &*env.namespace.name), ("framework", "pytorch")];
+        let found = metrics.sum(&format!("training_operator_jobs_{metric}_total"), &labels);
+        ensure!(found == expected, "{found} {metric}");
+    }
+    // The kind has no field for an observed generation, and nobody can be asked to add one.
+    let told = env.log_lines().into_iter().filter(|line| line["reason"] == "StatusFieldsDropped").count();
+    ensure!(told == 0, "the user is told {told} times of fields that only the host misses");
     Ok(())
 }
 
@@ -136,6 +150,19 @@ async fn a_suspended_job_has_nothing_and_starts_again(env: &mut TestEnv) -> Resu
 
 async fn suspend(env: &TestEnv, suspend: bool) -> Result<()> {
     env.namespace.patch("PyTorchJob", NAME, json!({"spec": {"runPolicy": {"suspend": suspend}}})).await?;
+    Ok(())
+}
+
+/// The kind has no field for the time of its end of life: the host adds the seconds in the spec to the time at which the job ended.
+async fn a_job_goes_some_seconds_after_its_end(env: &mut TestEnv) -> Result<()> {
+    start(env, sample(&json!({"ttlSecondsAfterFinished": 3}), "OnFailure")?).await?;
+    runs(env).await?;
+    exit(env, "mnist-master-0", 0).await?;
+    let ended = has(env, "Succeeded", "PyTorchJobSucceeded").await?;
+    let end: jiff::Timestamp = text(&ended["status"]["completionTime"])?.parse()?;
+    env.namespace.until_gone("PyTorchJob", NAME).await?;
+    let lived = jiff::Timestamp::now().duration_since(end).as_secs();
+    ensure!(lived >= 3, "it went {lived} s after its end");
     Ok(())
 }
 
