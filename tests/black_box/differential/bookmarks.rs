@@ -19,6 +19,9 @@ use super::{
 /// The namespace of the objects.
 const NAMESPACE: &str = "bookmarks";
 
+/// A namespace that nobody watches.
+const ELSEWHERE: &str = "no-bookmarks";
+
 /// The kinds: what their paths begin with and end with.
 const KINDS: [(&str, &str); 4] =
     [("/api/v1", "configmaps"), ("/api/v1", "services"), ("/apis/apps/v1", "deployments"), ("/apis/batch/v1", "jobs")];
@@ -37,6 +40,7 @@ pub async fn run(client: Client) -> Result<()> {
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     create(&mut real, "/api/v1/namespaces", &namespace).await?;
     create(&mut simulated, "/api/v1/namespaces", &namespace).await?;
+    create(&mut real, "/api/v1/namespaces", &json!({"metadata": {"name": ELSEWHERE}})).await?;
     let mut watches = Vec::new();
     for (root, plural) in KINDS {
         // From a resource version, as hosts watch. A real server sends none that is not newer.
@@ -48,17 +52,30 @@ pub async fn run(client: Client) -> Result<()> {
         let expected = bookmark(&mut simulated, &format!("{uri}&{ALLOW}"))?;
         let expected = expected.with_context(|| format!("{plural}: no simulated bookmark"))?;
         ensure!(bookmark(&mut simulated, &uri)?.is_none(), "{plural}: a simulated bookmark that nobody asked for");
-        watches.push((plural, real_uri, expected));
+        let elsewhere = format!("{root}/namespaces/{ELSEWHERE}/{plural}");
+        watches.push(Watched { plural, uri: real_uri, elsewhere, expected });
     }
-    let compared = watches.iter().map(|(plural, uri, expected)| compare(&client, plural, uri, expected));
+    let compared = watches.iter().map(|watched| compare(&client, watched));
     future::try_join_all(compared).await.map(drop)
 }
 
-/// Compares a bookmark with those of a real watch.
-async fn compare(client: &Client, plural: &str, uri: &str, expected: &Value) -> Result<()> {
-    // A real server sends one two seconds before the end of a watch.
+/// A watch of the real server.
+struct Watched {
+    plural: &'static str,
+    uri: String,
+    /// Where objects of the kind are that it does not show.
+    elsewhere: String,
+    /// The bookmark of the simulated server.
+    expected: Value,
+}
+
+/// Compares a bookmark with one of a real watch. A real server sends one two seconds before the end of a watch, if something of the kind
+/// has changed since the last event that it sent.
+async fn compare(client: &Client, watched: &Watched) -> Result<()> {
+    let Watched { plural, uri, elsewhere, expected } = watched;
     let (asked, unasked) = (format!("{uri}&{ALLOW}&timeoutSeconds=8"), format!("{uri}&timeoutSeconds=8"));
-    let (asked, unasked) = future::try_join(read(client, &asked), read(client, &unasked)).await?;
+    let (asked, unasked) =
+        future::try_join(read(client, &asked, Some((plural, elsewhere))), read(client, &unasked, None)).await?;
     let found = asked.iter().rfind(|event| event["type"] == "BOOKMARK");
     let found = found.with_context(|| format!("{plural}: no bookmark in {asked:?}"))?;
     ensure!(version(found) > 0 && version(expected) > 0, "{plural}: no resource version: {found} {expected}");
@@ -95,11 +112,18 @@ fn object(plural: &str) -> Value {
     object
 }
 
-/// All events of a watch of the real server, until it ends.
-async fn read(client: &Client, uri: &str) -> Result<Vec<Value>> {
-    let stream = client.request_stream(Request::get(uri).body(Vec::new())?).await?;
-    let lines: Vec<String> = Box::pin(stream).lines().try_collect().await?;
-    Ok(lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>()?)
+/// All events of a watch of the real server, until it ends. If told, creates an object of a kind elsewhere once it has begun.
+async fn read(client: &Client, uri: &str, creates: Option<(&str, &str)>) -> Result<Vec<Value>> {
+    let mut lines = Box::pin(client.request_stream(Request::get(uri).body(Vec::new())?).await?).lines();
+    let mut events = Vec::new();
+    while let Some(line) = lines.try_next().await? {
+        events.push(serde_json::from_str(&line)?);
+        // After its first event, which is that of the object that is there from the beginning.
+        if let Some((plural, elsewhere)) = creates.filter(|_| events.len() == 1) {
+            create(&mut Real(client.clone()), elsewhere, &object(plural)).await?;
+        }
+    }
+    Ok(events)
 }
 
 /// The bookmark at the end of a watch of the simulated server.
