@@ -30,9 +30,19 @@ pub fn register(suite: &mut Suite) {
 }
 
 async fn every_command_explains_itself(_: &mut TestEnv) -> Result<()> {
-    for command in
-        [&[][..], &["run"], &["inspect"], &["rbac"], &["render"], &["test"], &["bench"], &["pack"], &["push"]]
-    {
+    for command in [
+        &[][..],
+        &["run"],
+        &["inspect"],
+        &["rbac"],
+        &["render"],
+        &["new"],
+        &["build"],
+        &["test"],
+        &["bench"],
+        &["pack"],
+        &["push"],
+    ] {
         let help = pilothouse(command.iter().chain([&"--help"])).await?.succeeded()?;
         ensure!(help.contains("Usage: pilothouse"), "{command:?}: {help}");
     }

@@ -155,6 +155,11 @@ impl Manifest {
         }
     }
 
+    /// Whether a plugin can have this name.
+    pub fn is_name(text: &str) -> bool {
+        is_dns_label(text)
+    }
+
     /// Reads the manifest and checks that the component speaks this host's contract. Runs and compiles nothing.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod age;
 mod bench;
+mod build;
 mod cache_dir;
 mod cluster;
 mod compile;
@@ -12,6 +13,7 @@ mod inspect;
 mod install;
 mod list;
 mod logging;
+mod new;
 mod offline;
 mod pack;
 mod plan;
@@ -57,6 +59,8 @@ enum Command {
     Rbac(rbac::Rbac),
     Render(render::Render),
     Plan(Box<plan::Plan>),
+    New(new::New),
+    Build(build::Build),
     Test(test::Test),
     Bench(bench::Bench),
     Pack(pack::Pack),
@@ -78,6 +82,8 @@ fn main() -> ExitCode {
         Command::Rbac(command) => command.execute(),
         Command::Render(command) => command.execute(),
         Command::Plan(command) => return ended(command.execute()),
+        Command::New(command) => command.execute(),
+        Command::Build(command) => command.execute(),
         Command::Test(command) => command.execute(),
         Command::Bench(command) => command.execute(),
         Command::Pack(command) => command.execute(),

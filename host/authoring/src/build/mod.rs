@@ -1,0 +1,138 @@
+//! From the sources of a project to its plugin file, in whatever language. The same sources give the same bytes. It writes the file
+//! only if its content changes, so that a host that watches the folder does not load it again.
+
+mod rust;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use pilothouse_pack::{Packed, pack};
+use pilothouse_wit::{Interfaces, Manifest};
+
+use crate::Language;
+
+/// The folder of a project for its plugin.
+const OUTPUT: &str = "build";
+
+/// A plugin that was built.
+#[derive(Debug)]
+pub struct Built {
+    /// Its file.
+    pub file: PathBuf,
+    /// The bytes in the file.
+    pub wasm: Vec<u8>,
+    /// What it says about itself.
+    pub manifest: Manifest,
+    /// The interfaces that it imports.
+    pub imports: Vec<String>,
+    /// The language of its sources.
+    pub language: Language,
+}
+
+/// Why there is no plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The folder has no project in it.
+    #[error("there is no plugin in '{}': it has none of {}; make one with `pilothouse new`", .0.display(), Language::markers())]
+    NoProject(PathBuf),
+    /// A tool of the language is missing.
+    #[error("{what} is missing; {install}")]
+    Missing {
+        /// What is missing.
+        what: String,
+        /// What to do about it.
+        install: String,
+    },
+    /// A tool refused the sources. It has told why.
+    #[error("{0}")]
+    Tool(String),
+    /// What the tools made is no plugin.
+    #[error("what was built is no plugin: {0}")]
+    Pack(#[from] pilothouse_pack::Error),
+    /// A file cannot be read or written.
+    #[error("failed to {action} '{}': {source}", path.display())]
+    File {
+        /// What was to be done.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// What the tools of a language made of the sources.
+struct Compiled {
+    /// A core module or a component.
+    wasm: Vec<u8>,
+    /// The manifest, where it is not in the module already.
+    manifest: Option<String>,
+}
+
+/// Builds the project in a folder. The plugin goes to `build/NAME.wasm` in it.
+///
+/// # Errors
+/// [`BuildError`] says what to do.
+pub fn build(folder: &Path) -> Result<Built, BuildError> {
+    let no_project = || BuildError::NoProject(folder.to_owned());
+    // Compilers and the paths in their output want the whole path.
+    let folder = folder.canonicalize().map_err(|_| no_project())?;
+    let language = Language::of(&folder).ok_or_else(no_project)?;
+    let compiled = match language {
+        Language::Rust => rust::compile(&folder),
+    }?;
+    let Packed { wasm, manifest } = pack(&compiled.wasm, compiled.manifest.as_deref())?;
+    let imports = Interfaces::read(&wasm).map_err(pilothouse_pack::Error::from)?.imports;
+    let file = folder.join(OUTPUT).join(format!("{}.wasm", manifest.name));
+    write_if_changed(&file, &wasm)?;
+    Ok(Built { file, wasm, manifest, imports, language })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
+    std::fs::read(path).map_err(|source| BuildError::File { action: "read", path: path.to_owned(), source })
+}
+
+/// Writes a file beside the plugin and renames it, so that a host that watches the folder never sees half a plugin.
+fn write_if_changed(file: &Path, wasm: &[u8]) -> Result<(), BuildError> {
+    if std::fs::read(file).is_ok_and(|there| there == wasm) {
+        return Ok(());
+    }
+    let partial = file.with_extension("wasm.part");
+    let write = || {
+        file.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(&partial, wasm)?;
+        std::fs::rename(&partial, file)
+    };
+    write().map_err(|source| BuildError::File { action: "write", path: file.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_project_is_told_so() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        for place in [folder.path().to_owned(), folder.path().join("nowhere")] {
+            let refused = build(&place);
+            assert!(matches!(&refused, Err(BuildError::NoProject(named)) if *named == place), "{refused:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_with_the_same_content_is_left_alone() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("build/web.wasm");
+        write_if_changed(&file, b"one")?;
+        let first = std::fs::metadata(&file)?.modified()?;
+        write_if_changed(&file, b"one")?;
+        assert_eq!(std::fs::metadata(&file)?.modified()?, first);
+        write_if_changed(&file, b"two")?;
+        assert_eq!(std::fs::read(&file)?, b"two");
+        assert_eq!(std::fs::read_dir(folder.path().join("build"))?.count(), 1);
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! Projects of plugins: a new one from templates, and from its sources to a plugin file, in each language. It runs the tools of the
+//! language, and never a plugin.
+
+mod build;
+mod kind;
+mod language;
+mod project;
+mod template;
+mod tool;
+
+pub use build::{BuildError, Built, build};
+pub use kind::{CustomKind, KindError};
+pub use language::Language;
+pub use project::{NewError, Project, Sdk};

@@ -1,0 +1,48 @@
+//! The files of a new project, as they are in this program: with `{{NAME}}` where a value goes. It writes nothing.
+
+use crate::Language;
+
+/// A file of a new project.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Template {
+    /// Where it goes in the project.
+    pub(crate) path: &'static str,
+    /// Its text.
+    pub(crate) text: &'static str,
+}
+
+macro_rules! templates {
+    ($folder:literal: $($path:literal = $file:literal),* $(,)?) => {
+        &[$(Template { path: $path, text: include_str!(concat!("../templates/", $folder, "/", $file)) }),*]
+    };
+}
+
+/// The files of all languages: what is said about the kind, and not how.
+const COMMON: &[Template] = templates!("common":
+    "crd.yaml" = "crd.yaml",
+    "object.yaml" = "object.yaml",
+    "cases/first.yaml" = "first.yaml",
+);
+
+// cargo leaves a folder with a Cargo.toml out of a package, so that one has another name here.
+const RUST: &[Template] = templates!("rust":
+    "Cargo.toml" = "Cargo.toml.in",
+    "src/lib.rs" = "lib.rs",
+    "tests/reconcile.rs" = "reconcile.rs",
+    "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
+
+/// The files of a new project in a language.
+pub(crate) fn of(language: Language) -> impl Iterator<Item = Template> {
+    let own = match language {
+        Language::Rust => RUST,
+    };
+    COMMON.iter().chain(own).copied()
+}
+
+/// The text with values in the place of their names. A name that has no value stays, and the tests find it.
+pub(crate) fn fill(text: &str, values: &[(&str, &str)]) -> String {
+    let fill_one = |text: String, (name, value): &(&str, &str)| text.replace(&format!("{{{{{name}}}}}"), value);
+    values.iter().fold(text.to_owned(), fill_one)
+}

@@ -1,0 +1,78 @@
+//! The languages that plugins are written in, and where the tests have their tools from. Runs nothing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use pilothouse_tests::artifacts::{repository, target};
+
+/// A language that plugins are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Rust,
+}
+
+impl Language {
+    pub const ALL: [Self; 1] = [Self::Rust];
+
+    /// As in `pilothouse new --lang`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+        }
+    }
+
+    /// As `pilothouse build` calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Rust => "Rust",
+        }
+    }
+
+    /// The tool that is looked for first.
+    pub fn first_tool(self) -> &'static str {
+        match self {
+            Self::Rust => "cargo",
+        }
+    }
+
+    /// What to do where that is missing.
+    pub fn install(self) -> &'static str {
+        match self {
+            Self::Rust => "install Rust as https://rustup.rs says",
+        }
+    }
+
+    /// The file with the reconcile function.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Rust => "src/lib.rs",
+        }
+    }
+
+    /// Whether the same sources give the same bytes wherever they are built.
+    pub fn is_reproducible(self) -> bool {
+        match self {
+            Self::Rust => true,
+        }
+    }
+
+    /// Why its tools are not to be had on this machine; none if they are.
+    pub fn missing(self) -> Option<String> {
+        let reason = std::fs::read_to_string(self.folder().join("missing")).ok()?;
+        Some(reason.trim().to_owned())
+    }
+
+    /// The folder for what its tools keep.
+    pub fn folder(self) -> PathBuf {
+        target().join("authoring").join(self.name())
+    }
+
+    /// Gives a new project what a user would install into it.
+    pub fn equip(self, project: &Path) -> Result<()> {
+        match self {
+            // The versions that this repository is tested with, without a look at the registry.
+            Self::Rust => std::fs::copy(repository().join("Cargo.lock"), project.join("Cargo.lock")).map(drop)?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! From an empty directory to a plugin that passes its cases, in each language, with the binary that users have. No cluster is needed.
+//! A language whose tools are not to be had on a machine is named with the reason and counts as ignored, never as passed:
+//! `scripts/languages.sh` tries to get them.
+
+mod languages;
+mod project;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use self::{languages::Language, project::Project};
+
+fn main() -> ExitCode {
+    let mut trials = vec![trial("what_is_missing_is_named", what_is_missing_is_named)];
+    for language in Language::ALL {
+        let name = format!("{}::a_new_project_is_built_and_passes_its_cases", language.name());
+        let missing = language.missing();
+        if let Some(reason) = &missing {
+            println!("notice: no tests of plugins in {}: {reason}", language.name());
+        }
+        let run = move || a_new_project_is_built_and_passes_its_cases(language);
+        trials.push(trial(&name, run).with_ignored_flag(missing.is_some()));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn trial(name: &str, test: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {
+    Trial::test(name, || test().map_err(|error| Failed::from(format!("{error:?}"))))
+}
+
+/// As somebody does it who has never seen Pilothouse. The same sources elsewhere give the same bytes.
+fn a_new_project_is_built_and_passes_its_cases(language: Language) -> Result<()> {
+    let mut project = Project::new(language)?;
+    let built = project.build()?;
+    ensure!(built["manifest"]["reconciles"]["kind"] == "Website", "{built}");
+    ensure!(built["language"] == language.title(), "{built}");
+    let passed = project.test()?;
+    ensure!(passed.contains("5 cases: 5 passed, 0 failed"), "{passed}");
+    let again = project.build()?;
+    ensure!(again == built, "the same sources give another plugin: {built} {again}");
+    if language.is_reproducible() {
+        let elsewhere = project.copy()?.build()?;
+        ensure!(elsewhere["digest"] == built["digest"], "the same sources give another digest: {built} {elsewhere}");
+    }
+    let broken = project.break_sources()?.build();
+    let error = broken.err().context("sources with a mistake were built")?;
+    ensure!(format!("{error:#}").contains("mistake"), "the compiler's message is not shown: {error:#}");
+    let passed = project.test()?;
+    ensure!(passed.contains("5 passed"), "a mistake takes the plugin away that was there: {passed}");
+    println!("{}: {}", language.name(), project.times());
+    Ok(())
+}
+
+/// Without any tool in the PATH, the first that is missed is named with what to do.
+fn what_is_missing_is_named() -> Result<()> {
+    for language in Language::ALL {
+        let mut project = Project::new(language)?;
+        project.hide_tools();
+        let error = format!("{:#}", project.build().err().context("it was built without tools")?);
+        let what = format!("error: {} is missing; {}", language.first_tool(), language.install());
+        ensure!(error.contains(&what), "{}: {error}", language.name());
+    }
+    Ok(())
+}

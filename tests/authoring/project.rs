@@ -1,0 +1,99 @@
+//! A project in a folder of its own, and the commands of its author, each with its time. It knows no language's tools.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::artifacts::{host_binary, repository};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::languages::Language;
+
+pub struct Project {
+    language: Language,
+    folder: TempDir,
+    has_tools: bool,
+    times: Vec<(&'static str, Duration)>,
+}
+
+impl Project {
+    /// Makes a new one, in a folder outside of the repository.
+    pub fn new(language: Language) -> Result<Self> {
+        let mut project = Self { language, folder: tempfile::tempdir()?, has_tools: true, times: Vec::new() };
+        let (sdk, root) = (repository().join("plugins/sdk"), project.root());
+        let mut command = project.command("new")?;
+        command.args(["web-site", "--lang", language.name(), "--kind", "example.com/v1/Website"]);
+        project.run("new", command.arg("--sdk").arg(sdk).arg("--dir").arg(&root))?;
+        language.equip(&root)?;
+        Ok(project)
+    }
+
+    /// The same sources in another folder.
+    pub fn copy(&self) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let copied = Command::new("cp").arg("-a").arg(self.root()).arg(folder.path()).status()?;
+        ensure!(copied.success(), "the sources cannot be copied");
+        let copy = Self { language: self.language, folder, has_tools: self.has_tools, times: Vec::new() };
+        std::fs::remove_dir_all(copy.root().join("build"))?;
+        Ok(copy)
+    }
+
+    /// What `pilothouse build` says of the plugin.
+    pub fn build(&mut self) -> Result<Value> {
+        let mut command = self.command("build")?;
+        let printed = self.run("build", command.args(["-o", "json"]).arg(self.root()))?;
+        serde_json::from_str::<Value>(&printed).with_context(|| printed.clone())
+    }
+
+    /// What `pilothouse test` prints.
+    pub fn test(&mut self) -> Result<String> {
+        let mut command = self.command("test")?;
+        self.run("test", command.arg(self.root()))
+    }
+
+    /// Adds a mistake to its sources.
+    pub fn break_sources(&mut self) -> Result<&mut Self> {
+        let file = self.root().join(self.language.source());
+        let text = std::fs::read_to_string(&file)?;
+        std::fs::write(&file, format!("{text}\nthis is a mistake ;(\n"))?;
+        Ok(self)
+    }
+
+    /// From now on the PATH is empty.
+    pub fn hide_tools(&mut self) {
+        self.has_tools = false;
+    }
+
+    /// What its commands took.
+    pub fn times(&self) -> String {
+        let times: Vec<_> =
+            self.times.iter().map(|(what, took)| format!("{what} {:.1} s", took.as_secs_f64())).collect();
+        times.join(", ")
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("web-site")
+    }
+
+    fn command(&self, subcommand: &str) -> Result<Command> {
+        let mut command = Command::new(host_binary()?);
+        command.arg(subcommand).current_dir(self.folder.path()).env("CARGO_TARGET_DIR", self.language.folder());
+        if !self.has_tools {
+            command.env("PATH", Path::new(""));
+        }
+        Ok(command)
+    }
+
+    fn run(&mut self, what: &'static str, command: &mut Command) -> Result<String> {
+        let started = Instant::now();
+        let Output { status, stdout, stderr } = command.output()?;
+        self.times.push((what, started.elapsed()));
+        let (printed, errors) = (String::from_utf8(stdout)?, String::from_utf8_lossy(&stderr).into_owned());
+        ensure!(status.success(), "`pilothouse {what}` ended with {status}: {errors}{printed}");
+        Ok(printed)
+    }
+}
