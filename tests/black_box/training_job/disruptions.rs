@@ -168,8 +168,9 @@ async fn an_incident_in_place_is_charged_once(env: &mut TestEnv) -> Result<()> {
     start_running(env, json!({"workers": 3, "elastic": elastic, "runPolicy": {"backoffLimit": 1}})).await?;
     for pod in pods(env).await?.values() {
         let name = text(&pod["metadata"]["name"])?;
-        let started = pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"].clone();
         let now = jiff::Timestamp::now();
+        // Before the incident, and not in its second: times of Pods are whole seconds, so who began in that one may have begun after it.
+        let started = (now - jiff::SignedDuration::from_mins(1)).to_string();
         let ended = json!({"exitCode": 17, "reason": "Error", "startedAt": started, "finishedAt": now.to_string()});
         let container = json!({"name": "pytorch", "image": "i", "imageID": "", "ready": true, "restartCount": 1,
                                "state": {"running": {"startedAt": now.to_string()}}, "lastState": {"terminated": ended}});
