@@ -49,19 +49,6 @@ impl Language {
         }
     }
 
-    /// Whether the same sources give the same bytes wherever they are built.
-    pub fn is_reproducible(self) -> bool {
-        match self {
-            Self::Rust => true,
-        }
-    }
-
-    /// Why its tools are not to be had on this machine; none if they are.
-    pub fn missing(self) -> Option<String> {
-        let reason = std::fs::read_to_string(self.folder().join("missing")).ok()?;
-        Some(reason.trim().to_owned())
-    }
-
     /// The folder for what its tools keep.
     pub fn folder(self) -> PathBuf {
         target().join("authoring").join(self.name())

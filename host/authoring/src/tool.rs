@@ -19,14 +19,13 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The program, from a folder of the project if that has it, else from the PATH.
+    /// The program, from the PATH.
     ///
     /// # Errors
-    /// [`BuildError::Missing`]: it is in neither.
-    pub(crate) fn find(&self, own: &[PathBuf]) -> Result<PathBuf, BuildError> {
+    /// [`BuildError::Missing`]: it is not there.
+    pub(crate) fn find(&self) -> Result<PathBuf, BuildError> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut places = own.iter().cloned().chain(std::env::split_paths(&path));
-        places
+        std::env::split_paths(&path)
             .find_map(|place| Some(place.join(self.program)).filter(|program| program.is_file()))
             .ok_or_else(|| self.missing(self.program))
     }
@@ -71,10 +70,6 @@ impl Run {
         if ended.status.success() {
             return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
         }
-        // Some compilers tell their errors there.
-        let printed = String::from_utf8_lossy(&ended.stdout);
-        let told = if printed.starts_with('{') { "" } else { printed.trim() };
-        let separator = if told.is_empty() { "" } else { "\n" };
-        Err(BuildError::Tool(format!("`{program}` ended with {}{separator}{told}", ended.status)))
+        Err(BuildError::Tool(format!("`{program}` ended with {}", ended.status)))
     }
 }

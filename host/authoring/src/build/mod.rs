@@ -63,14 +63,6 @@ pub enum BuildError {
     },
 }
 
-/// What the tools of a language made of the sources.
-struct Compiled {
-    /// A core module or a component.
-    wasm: Vec<u8>,
-    /// The manifest, where it is not in the module already.
-    manifest: Option<String>,
-}
-
 /// Builds the project in a folder. The plugin goes to `build/NAME.wasm` in it.
 ///
 /// # Errors
@@ -80,10 +72,10 @@ pub fn build(folder: &Path) -> Result<Built, BuildError> {
     // Compilers and the paths in their output want the whole path.
     let folder = folder.canonicalize().map_err(|_| no_project())?;
     let language = Language::of(&folder).ok_or_else(no_project)?;
-    let compiled = match language {
+    let module = match language {
         Language::Rust => rust::compile(&folder),
     }?;
-    let Packed { wasm, manifest } = pack(&compiled.wasm, compiled.manifest.as_deref())?;
+    let Packed { wasm, manifest } = pack(&module, None)?;
     let imports = Interfaces::read(&wasm).map_err(pilothouse_pack::Error::from)?.imports;
     let file = folder.join(OUTPUT).join(format!("{}.wasm", manifest.name));
     write_if_changed(&file, &wasm)?;

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{BuildError, Compiled, read};
+use super::{BuildError, read};
 use crate::tool::{Run, Tool};
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -15,8 +15,12 @@ const TARGET: &str = "wasm32-unknown-unknown";
 const CARGO: Tool = Tool { program: "cargo", install: "install Rust as https://rustup.rs says" };
 const RUSTC: Tool = Tool { program: "rustc", install: "run `rustup target add wasm32-unknown-unknown`" };
 
-pub(super) fn compile(folder: &Path) -> Result<Compiled, BuildError> {
-    let cargo = CARGO.find(&[])?;
+/// The core module of a project.
+///
+/// # Errors
+/// [`BuildError`]: a tool is missing, or refuses the sources.
+pub(super) fn compile(folder: &Path) -> Result<Vec<u8>, BuildError> {
+    let cargo = CARGO.find()?;
     check_target(folder)?;
     let flags = ["rustc", "--profile", "plugin", "--target", TARGET, "--lib", "--crate-type", "cdylib"];
     let told = Run::new(&cargo, folder, &flags)
@@ -28,12 +32,12 @@ pub(super) fn compile(folder: &Path) -> Result<Compiled, BuildError> {
         .argument(remap(folder, "."))
         .output()?;
     let module = module(&told).ok_or_else(|| BuildError::Tool("cargo made no .wasm of this crate".to_owned()))?;
-    Ok(Compiled { wasm: read(&module)?, manifest: None })
+    read(&module)
 }
 
 /// Checks that the compiler has the standard library for WebAssembly, without which it fails with errors that do not tell.
 fn check_target(folder: &Path) -> Result<(), BuildError> {
-    let rustc = RUSTC.find(&[])?;
+    let rustc = RUSTC.find()?;
     let library = Run::new(&rustc, folder, &["--print", "target-libdir", "--target", TARGET]).output()?;
     if Path::new(library.trim()).is_dir() {
         return Ok(());

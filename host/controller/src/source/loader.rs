@@ -280,9 +280,14 @@ impl Loader {
     pub fn settled(&self, loaded: &Prepared, settings: &PluginSettings) -> Result<Prepared, NotLoaded> {
         settings.grants.check(loaded.manifest())?;
         self.check_config(loaded.manifest(), settings)?;
+        Ok(self.with_settings(loaded, settings))
+    }
+
+    /// The same component under these settings, which it is allowed to have.
+    fn with_settings(&self, loaded: &Prepared, settings: &PluginSettings) -> Prepared {
         let limits = settings.limits.of_calls(self.engine.limits().clone());
         let plugin = Arc::new(self.engine.limited(&loaded.plugin, limits));
-        Ok(Prepared { plugin, settings: settings.clone() })
+        Prepared { plugin, settings: settings.clone() }
     }
 
     /// Installs what is prepared in the place of what the source had before.
@@ -337,12 +342,8 @@ impl Loader {
             return Err(refused);
         }
         tracing::info!(source = %id, plugin = loaded.stable.name(), "the plugin goes on as is said of it now");
-        let limits = settings.limits.of_calls(self.engine.limits().clone());
-        let settled = |version: &Prepared| {
-            let plugin = Arc::new(self.engine.limited(&version.plugin, limits.clone()));
-            Prepared { plugin, settings: settings.clone() }
-        };
-        self.start(&mut self.lock(), id, loaded.map(settled));
+        let versions = loaded.map(|version| self.with_settings(version, &settings));
+        self.start(&mut self.lock(), id, versions);
         Ok(())
     }
 

@@ -25,6 +25,7 @@
 mod at_work;
 mod changes;
 mod content;
+mod digest_text;
 mod known;
 mod look;
 mod rollout;
@@ -57,7 +58,7 @@ use self::{
 };
 use super::loader::{LoadedVersions, Loader, NotLoaded, Prepared, SourceId};
 use crate::{
-    api::{Plugin, PluginSpec, PluginStatus},
+    api::{Plugin, PluginSpec, PluginStatus, RolloutStatus},
     errors::chain,
     host::Loading,
     labels,
@@ -408,19 +409,21 @@ impl PluginObjects {
         if !self.looker.loader.host().may_write() {
             return;
         }
-        let standing = Standing {
-            load: known.load.clone(),
-            at_work: self.at_work(name),
-            stable: self.looker.loader.loaded(&SourceId::Object(name.to_owned())).map(|it| it.digest().to_owned()),
-            rollout: known.rollout.clone(),
-            missing: self.missing_versions(plugin),
-        };
-        let before = plugin.status.clone().unwrap_or_default();
-        let wanted = status(&standing, plugin.metadata.generation.unwrap_or_default(), &before, Timestamp::now());
-        if wanted == before {
+        let wanted = self.status_of(plugin, known.load.clone(), known.rollout.clone());
+        if wanted == plugin.status.clone().unwrap_or_default() {
             return;
         }
         self.write(plugin.clone(), wanted).await;
+    }
+
+    /// The status of a `Plugin` of which this is known.
+    fn status_of(&self, plugin: &Plugin, load: Load, rollout: Option<RolloutStatus>) -> PluginStatus {
+        let name = plugin.name_any();
+        let at_work = self.at_work(&name);
+        let stable = self.looker.loader.loaded(&SourceId::Object(name)).map(|it| it.digest().to_owned());
+        let standing = Standing { load, at_work, stable, rollout, missing: self.missing_versions(plugin) };
+        let before = plugin.status.clone().unwrap_or_default();
+        status(&standing, plugin.metadata.generation.unwrap_or_default(), &before, Timestamp::now())
     }
 
     /// Writes a status, and tells of what is new in it. Returns whether that worked; if not, the next look at the `Plugin`, a few seconds
@@ -465,7 +468,7 @@ fn of_content(error: &ContentError) -> Failure {
 
 /// Whether a `Plugin` names this digest.
 fn is_named(spec: &PluginSpec, digest: &str) -> bool {
-    spec.digest.as_deref().and_then(|named| named.strip_prefix("sha256:")) == Some(digest)
+    spec.digest.as_deref().and_then(digest_text::digits) == Some(digest)
 }
 
 /// The digests of the components that a `Plugin` needs, or may need once its source has another one.
@@ -474,7 +477,7 @@ fn named_digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
     let trial = status.and_then(|status| status.rollout.as_ref()).map(|rollout| rollout.digest.as_str());
     let stable = status.and_then(|status| status.stable_digest.as_deref());
     let own = [plugin.spec.digest.as_deref(), trial, stable].into_iter().flatten();
-    own.filter_map(|digest| digest.strip_prefix("sha256:")).chain(rollout::pinned(&plugin.spec))
+    own.filter_map(digest_text::digits).chain(rollout::pinned(&plugin.spec))
 }
 
 /// Whether two states of a `Plugin` have the same version at work and the same one on trial, as another host may have written them.

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pilothouse_engine::Selector;
 
+use super::digest_text;
 use crate::{
-    api::{ObjectCounts, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep, RolloutStrategy},
+    api::{
+        ObjectCounts, Pin, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep, RolloutStrategy,
+    },
     clock::api_time,
     object::{Object, ObjectRef},
     plugin::{Division, Share, Trial, created, is_created_until, place},
@@ -33,7 +36,7 @@ pub enum Course {
 /// What is to be done with the component of this digest. The first version of all takes over at once.
 pub fn course(plugin: &Plugin, digest: &str) -> Course {
     let status = plugin.status.as_ref();
-    let is = |known: &str| known.strip_prefix("sha256:") == Some(digest);
+    let is = |known: &str| digest_text::digits(known) == Some(digest);
     let Some(stable) = stable_of(plugin).filter(|_| canary(&plugin.spec).is_some()) else { return Course::TakeOver };
     if stable == digest {
         return Course::TakeOver;
@@ -47,7 +50,7 @@ pub fn course(plugin: &Plugin, digest: &str) -> Course {
 
 /// The digest of the version that a canary goes back to; none before the first version.
 pub fn stable_of(plugin: &Plugin) -> Option<&str> {
-    plugin.status.as_ref()?.stable_digest.as_deref()?.strip_prefix("sha256:")
+    digest_text::digits(plugin.status.as_ref()?.stable_digest.as_deref()?)
 }
 
 /// The canary that a `Plugin` wants.
@@ -57,22 +60,27 @@ pub fn canary(spec: &PluginSpec) -> Option<&RolloutSpec> {
 
 /// The digests of the versions to which objects are pinned.
 pub fn pinned(spec: &PluginSpec) -> impl Iterator<Item = &str> {
+    pins(spec).map(|(_, digest)| digest)
+}
+
+/// The objects that are pinned, each with the digest of its version.
+fn pins(spec: &PluginSpec) -> impl Iterator<Item = (&Pin, &str)> {
     let pins = spec.rollout.iter().flat_map(|rollout| &rollout.pins);
-    pins.filter_map(|pin| pin.digest.strip_prefix("sha256:"))
+    pins.filter_map(|pin| Some((pin, digest_text::digits(&pin.digest)?)))
+}
+
+/// The digest of a version that does not answer all objects.
+pub fn digest_of(rollout: &RolloutStatus) -> &str {
+    digest_text::digits(&rollout.digest).unwrap_or_default()
 }
 
 /// Which version answers which object; none if one answers all.
 pub fn division(spec: &PluginSpec, stable: &str, rollout: Option<&RolloutStatus>) -> Option<Arc<Division>> {
-    let pins = spec.rollout.iter().flat_map(|rollout| &rollout.pins);
-    let pins = pins.filter_map(|pin| {
-        let digest = pin.digest.strip_prefix("sha256:")?;
-        Some((ObjectRef::new(&pin.namespace, &pin.name), digest.into()))
-    });
+    let pins = pins(spec).map(|(pin, digest)| (ObjectRef::new(&pin.namespace, &pin.name), digest.into()));
     let going_on = rollout.filter(|rollout| rollout.phase == RolloutPhase::Progressing);
-    let trial = going_on.zip(canary(spec)).map(|(rollout, canary)| Trial {
-        digest: rollout.digest.trim_start_matches("sha256:").into(),
-        share: share(rollout, canary),
-    });
+    let trial = going_on
+        .zip(canary(spec))
+        .map(|(rollout, canary)| Trial { digest: digest_of(rollout).into(), share: share(rollout, canary) });
     let division = Division { stable: stable.into(), trial, pins: pins.collect() };
     (division.trial.is_some() || !division.pins.is_empty()).then(|| Arc::new(division))
 }
@@ -106,7 +114,7 @@ pub fn begun(
     let newest = objects.iter().map(|object| created(object)).max()?;
     let rollout = RolloutStatus {
         phase: RolloutPhase::Progressing,
-        digest: format!("sha256:{}", candidate.digest),
+        digest: digest_text::text(candidate.digest),
         version: candidate.version.to_owned(),
         step: 0,
         steps: steps(canary),
@@ -132,7 +140,7 @@ pub fn widened(
 ) -> RolloutStatus {
     let step = rollout.step.saturating_add(1);
     let mut next = RolloutStatus { step, steps: steps(canary), since: api_time(now), message: None, ..rollout.clone() };
-    let digest = rollout.digest.trim_start_matches("sha256:");
+    let digest = digest_of(rollout);
     let number = step_of(canary, step).and_then(|step| number(step, objects.len()));
     if let Some(number) = number {
         let eligible = objects.iter().filter(|object| is_created_until(object, &rollout.created_until));

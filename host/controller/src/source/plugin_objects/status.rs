@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 
+use super::digest_text;
 use crate::{
     api::{Condition, KindName, LastError, ObjectCounts, PluginStatus, ReadinessRule, RolloutPhase, RolloutStatus},
     clock::api_time,
@@ -116,7 +117,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
             observed_generation: generation,
         }
     };
-    let digest = at_work.map(|it| format!("sha256:{}", it.digest));
+    let digest = at_work.map(|it| digest_text::text(&it.digest));
     let is_swap = digest.is_some() && (digest != before.digest || before.last_swap_time.is_none());
     PluginStatus {
         observed_generation: generation,
@@ -133,11 +134,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         objects: at_work.map(|it| it.objects),
         last_swap_time: if is_swap { Some(api_time(now)) } else { before.last_swap_time.clone() },
         last_error: last_error(&standing.load, before.last_error.as_ref(), now),
-        stable_digest: standing
-            .stable
-            .as_ref()
-            .map(|digest| format!("sha256:{digest}"))
-            .or(before.stable_digest.clone()),
+        stable_digest: standing.stable.as_deref().map(digest_text::text).or(before.stable_digest.clone()),
         rollout: standing.rollout.clone(),
     }
 }

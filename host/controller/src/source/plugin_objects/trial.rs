@@ -12,7 +12,7 @@ use super::{
     content::Component,
     look::FoundVersions,
     rollout::{self, Candidate, Course, Next, Seen},
-    status::{Failure, Load, Standing, status},
+    status::{Failure, Load},
 };
 use crate::{
     api::{Plugin, RolloutPhase, RolloutSpec, RolloutStatus},
@@ -115,7 +115,7 @@ impl PluginObjects {
 
     /// Looks at the objects that a new version answers.
     async fn judge(&mut self, going: &Going<'_>, rollout: RolloutStatus) {
-        let digest = rollout.digest.trim_start_matches("sha256:");
+        let digest = rollout::digest_of(&rollout);
         let (Some(tried), Some(prepared)) = (going.active.with_digest(digest), going.loaded.with_digest(digest)) else {
             return;
         };
@@ -199,17 +199,8 @@ impl PluginObjects {
 
     /// Writes which objects a new version answers, and nothing else that is new.
     async fn write_rollout(&mut self, plugin: &Arc<Plugin>, rollout: &RolloutStatus) -> bool {
-        let name = plugin.name_any();
-        let before = plugin.status.clone().unwrap_or_default();
-        let standing = Standing {
-            load: self.known.get(&name).map_or(Load::Loaded, |known| known.load.clone()),
-            at_work: self.at_work(&name),
-            stable: self.looker.loader.loaded(&SourceId::Object(name)).map(|it| it.digest().to_owned()),
-            rollout: Some(rollout.clone()),
-            missing: self.missing_versions(plugin),
-        };
-        let generation = plugin.metadata.generation.unwrap_or_default();
-        let wanted = status(&standing, generation, &before, Timestamp::now());
+        let load = self.known.get(&plugin.name_any()).map_or(Load::Loaded, |known| known.load.clone());
+        let wanted = self.status_of(plugin, load, Some(rollout.clone()));
         self.write(plugin.clone(), wanted).await
     }
 

@@ -12,6 +12,7 @@ use pilothouse_engine::digest;
 use serde::{Deserialize, Serialize};
 
 use super::component::{Component, Fetched, Origin};
+use crate::source::plugin_objects::digest_text;
 
 /// The components in a directory.
 #[derive(Clone)]
@@ -34,7 +35,7 @@ impl KeptComponents {
 
     /// The component with this digest, `sha256:` and hexadecimal digits, if it is kept and whole.
     pub(super) fn get(&self, digest_of_component: &str) -> Option<Fetched> {
-        let name = digest_of_component.strip_prefix("sha256:")?;
+        let name = digest_text::digits(digest_of_component)?;
         let bytes = std::fs::read(self.component(name)).ok()?;
         let record: Record = serde_json::from_slice(&std::fs::read(self.record(name)).ok()?).ok()?;
         // A file may have been damaged since.

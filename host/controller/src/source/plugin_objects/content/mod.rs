@@ -20,6 +20,7 @@ use self::{
     host_namespace::HostNamespace,
     packing::Unpacker,
 };
+use super::digest_text;
 use crate::api::{PluginSpec, Source};
 
 /// Finds components.
@@ -53,12 +54,12 @@ impl Contents {
 
     /// The component with this digest, hexadecimal digits, if it is kept and still counts for a `Plugin` that names another one or none.
     pub async fn read_kept_as(&self, spec: &PluginSpec, digest: &str) -> Option<Component> {
-        self.read_kept(&PluginSpec { digest: Some(format!("sha256:{digest}")), ..spec.clone() }).await
+        self.read_kept(&PluginSpec { digest: Some(digest_text::text(digest)), ..spec.clone() }).await
     }
 
     async fn judge(&self, spec: &PluginSpec, fetched: Fetched) -> Result<Component, ContentError> {
         let found = digest(&fetched.bytes);
-        if let Some(wanted) = spec.digest.as_ref().filter(|wanted| **wanted != format!("sha256:{found}")) {
+        if let Some(wanted) = spec.digest.as_ref().filter(|wanted| **wanted != digest_text::text(&found)) {
             return Err(ContentError::Digest { found, wanted: wanted.clone() });
         }
         if let Some(verification) = &spec.verification {
