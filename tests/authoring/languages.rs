@@ -9,15 +9,17 @@ use pilothouse_tests::artifacts::{repository, target};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     Rust,
+    Go,
 }
 
 impl Language {
-    pub const ALL: [Self; 1] = [Self::Rust];
+    pub const ALL: [Self; 2] = [Self::Rust, Self::Go];
 
     /// As in `pilothouse new --lang`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
+            Self::Go => "go",
         }
     }
 
@@ -25,6 +27,7 @@ impl Language {
     pub fn title(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
+            Self::Go => "Go",
         }
     }
 
@@ -32,6 +35,7 @@ impl Language {
     pub fn first_tool(self) -> &'static str {
         match self {
             Self::Rust => "cargo",
+            Self::Go => "go",
         }
     }
 
@@ -39,6 +43,7 @@ impl Language {
     pub fn install(self) -> &'static str {
         match self {
             Self::Rust => "install Rust as https://rustup.rs says",
+            Self::Go => "install Go 1.24 or newer as https://go.dev/doc/install says",
         }
     }
 
@@ -46,6 +51,15 @@ impl Language {
     pub fn source(self) -> &'static str {
         match self {
             Self::Rust => "src/lib.rs",
+            Self::Go => "main.go",
+        }
+    }
+
+    /// What no compiler takes, with a word that it repeats when it says so.
+    pub fn mistake(self) -> &'static str {
+        match self {
+            Self::Rust => "this is a mistake ;(",
+            Self::Go => "var _ = mistake",
         }
     }
 
@@ -59,6 +73,8 @@ impl Language {
         match self {
             // The versions that this repository is tested with, without a look at the registry.
             Self::Rust => std::fs::copy(repository().join("Cargo.lock"), project.join("Cargo.lock")).map(drop)?,
+            // Needs nothing.
+            Self::Go => {}
         }
         Ok(())
     }

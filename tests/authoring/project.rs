@@ -59,7 +59,7 @@ impl Project {
     pub fn break_sources(&mut self) -> Result<&mut Self> {
         let file = self.root().join(self.language.source());
         let text = std::fs::read_to_string(&file)?;
-        std::fs::write(&file, format!("{text}\nthis is a mistake ;(\n"))?;
+        std::fs::write(&file, format!("{text}\n{}\n", self.language.mistake()))?;
         Ok(self)
     }
 

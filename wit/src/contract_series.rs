@@ -3,6 +3,9 @@
 /// The newest version of the contract that this host speaks.
 pub const CONTRACT_VERSION: &str = "0.2.0";
 
+/// The text of its newest version, in WIT.
+pub const CONTRACT: &str = include_str!("../0.2/plugin.wit");
+
 /// A version of the contract without its patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContractSeries {

@@ -16,7 +16,7 @@ mod selector;
 pub use child_readiness::ChildReadiness;
 pub use child_reads::ChildReads;
 pub use config_schema::{ConfigError, ConfigSchema};
-pub use contract_series::{CONTRACT_VERSION, ContractSeries};
+pub use contract_series::{CONTRACT, CONTRACT_VERSION, ContractSeries};
 pub use expression::{EvaluationError, Expression};
 pub use interfaces::Interfaces;
 pub use kind::KindRef;

@@ -7,16 +7,19 @@ use std::path::Path;
 pub enum Language {
     /// Rust.
     Rust,
+    /// Go.
+    Go,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Rust];
+    pub const ALL: [Self; 2] = [Self::Rust, Self::Go];
 
     /// The name of the language, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
+            Self::Go => "Go",
         }
     }
 
@@ -24,6 +27,7 @@ impl Language {
     pub fn marker(self) -> &'static str {
         match self {
             Self::Rust => "Cargo.toml",
+            Self::Go => "go.mod",
         }
     }
 

@@ -33,12 +33,36 @@ const RUST: &[Template] = templates!("rust":
     ".gitignore" = "gitignore",
 );
 
+/// What a plugin says about itself, where no macro of an SDK does.
+const DECLARATION: &[Template] = templates!("common": "plugin.yaml" = "plugin.yaml");
+
+// With its real names, Go would take the folder for a module of its own.
+const GO: &[Template] = templates!("go":
+    "go.mod" = "go.mod.in",
+    "main.go" = "main.go",
+    "main_test.go" = "main_test.go.in",
+    "pilothouse/pilothouse.go" = "pilothouse/pilothouse.go",
+    "pilothouse/response.go" = "pilothouse/response.go",
+    "pilothouse/lookup.go" = "pilothouse/lookup.go",
+    "pilothouse/export.go" = "pilothouse/export.go",
+    "pilothouse/contract/types.go" = "pilothouse/contract/types.go",
+    "pilothouse/contract/call.go" = "pilothouse/contract/call.go",
+    "pilothouse/contract/host.go" = "pilothouse/contract/host.go",
+    "pilothouse/contract/memory.go" = "pilothouse/contract/memory.go",
+    "pilothouse/contract/native.go" = "pilothouse/contract/native.go",
+    "pilothouse/finalizer/finalizer.go" = "pilothouse/finalizer/finalizer.go",
+    "pilothouse/finalizer/export.go" = "pilothouse/finalizer/export.go",
+    "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
+
 /// The files of a new project in a language.
 pub(crate) fn of(language: Language) -> impl Iterator<Item = Template> {
-    let own = match language {
-        Language::Rust => RUST,
+    let (declaration, own): (&[Template], _) = match language {
+        Language::Rust => (&[], RUST),
+        Language::Go => (DECLARATION, GO),
     };
-    COMMON.iter().chain(own).copied()
+    COMMON.iter().chain(declaration).chain(own).copied()
 }
 
 /// The text with values in the place of their names. A name that has no value stays, and the tests find it.

@@ -32,12 +32,14 @@ pub struct New {
 #[derive(Clone, Copy, ValueEnum)]
 enum Lang {
     Rust,
+    Go,
 }
 
 impl Lang {
     fn language(self) -> Language {
         match self {
             Self::Rust => Language::Rust,
+            Self::Go => Language::Go,
         }
     }
 }

@@ -1,18 +1,27 @@
 //! Makes and checks components. It does not look at what a component does.
 
-use crate::{Error, cleanup};
+use crate::{Error, cleanup, contract::Contract, module::Module, preview1};
 use wasmparser::{Validator, WasmFeatures};
 use wit_component::ComponentEncoder;
 
-/// Makes a component of a core module with embedded component types. The component does not clean up after a call, since its
-/// instance is gone by then.
+/// Makes a component of a core module. Where the module has no embedded component types, it gets those of the contract; where it imports
+/// WASI preview 1, it gets an adapter. The component does not clean up after a call, since its instance is gone by then.
 ///
 /// # Errors
 /// [`Error::Encode`]: the module does not fit the component model.
 pub(crate) fn encode(module: &[u8]) -> Result<Vec<u8>, Error> {
-    let module = cleanup::remove_post_return(module).map_err(|error| Error::Encode(error.to_string()))?;
+    let mut bytes = cleanup::remove_post_return(module).map_err(|error| Error::Encode(error.to_string()))?;
     let encode_error = |error| Error::Encode(format!("{error:#}"));
-    let mut encoder = ComponentEncoder::default().validate(true).module(&module).map_err(encode_error)?;
+    let module = Module::read(&bytes)?;
+    if !module.has_types {
+        Contract::of(&module)?.embed(&mut bytes)?;
+    }
+    let mut encoder = ComponentEncoder::default().validate(true).module(&bytes).map_err(encode_error)?;
+    if module.imports_preview1 {
+        let contract = Contract::of(&module)?;
+        let adapter = preview1::adapter(contract.packages(), contract.version())?;
+        encoder = encoder.adapter(preview1::NAME, &adapter).map_err(encode_error)?;
+    }
     encoder.encode().map_err(encode_error)
 }
 

@@ -1,9 +1,15 @@
 //! Makes a plugin of a WebAssembly file: a core module becomes a component, the component is checked, and the manifest becomes
 //! a custom section at the component's top level. It never runs or compiles what it packs.
+//!
+//! A core module need not know of components: one that exports `reconcile` under its name in the canonical ABI gets the types of the
+//! contract, and one that imports WASI preview 1 gets an adapter that answers as a host without files, network and environment.
 
 mod cleanup;
 mod component;
+mod contract;
 mod error;
+mod module;
+mod preview1;
 mod section;
 
 pub use error::Error;
@@ -20,7 +26,7 @@ pub struct Packed {
     pub manifest: Manifest,
 }
 
-/// Packs `input`, a core module with embedded component types or a component. `manifest` is JSON text and replaces a manifest
+/// Packs `input`, a core module or a component. `manifest` is JSON text and replaces a manifest
 /// that is embedded in `input`. Packing a packed plugin changes nothing.
 ///
 /// # Errors

@@ -1,6 +1,8 @@
 //! From the sources of a project to its plugin file, in whatever language. The same sources give the same bytes. It writes the file
 //! only if its content changes, so that a host that watches the folder does not load it again.
 
+mod declaration;
+mod go;
 mod rust;
 
 use std::{
@@ -45,6 +47,14 @@ pub enum BuildError {
         /// What to do about it.
         install: String,
     },
+    /// The file with the manifest is no YAML.
+    #[error("'{}' is malformed: {reason}", path.display())]
+    Declaration {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A tool refused the sources. It has told why.
     #[error("{0}")]
     Tool(String),
@@ -72,14 +82,28 @@ pub fn build(folder: &Path) -> Result<Built, BuildError> {
     // Compilers and the paths in their output want the whole path.
     let folder = folder.canonicalize().map_err(|_| no_project())?;
     let language = Language::of(&folder).ok_or_else(no_project)?;
-    let module = match language {
-        Language::Rust => rust::compile(&folder),
-    }?;
-    let Packed { wasm, manifest } = pack(&module, None)?;
+    let (module, manifest) = compile(&folder, language)?;
+    let Packed { wasm, manifest } = pack(&module, manifest.as_deref())?;
     let imports = Interfaces::read(&wasm).map_err(pilothouse_pack::Error::from)?.imports;
     let file = folder.join(OUTPUT).join(format!("{}.wasm", manifest.name));
     write_if_changed(&file, &wasm)?;
     Ok(Built { file, wasm, manifest, imports, language })
+}
+
+/// What the tools of the language make of the sources, and the manifest where it is not in that.
+fn compile(folder: &Path, language: Language) -> Result<(Vec<u8>, Option<String>), BuildError> {
+    if language == Language::Rust {
+        return Ok((rust::compile(folder)?, None));
+    }
+    // First, for a mistake in it is told at once.
+    let manifest = declaration::manifest(folder)?;
+    let file = |source| BuildError::File { action: "write in", path: std::env::temp_dir(), source };
+    let scratch = tempfile::tempdir().map_err(file)?;
+    let module = match language {
+        Language::Rust => rust::compile(folder),
+        Language::Go => go::compile(folder, scratch.path()),
+    }?;
+    Ok((module, Some(manifest)))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
