@@ -36,10 +36,13 @@ pub struct LlmModelSpec {
     pub serving: ServingFields,
 }
 
-/// The status as it was last written: what the plugin reads of it.
+/// The status as it was last written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LlmModelStatus {
+    /// What the plugin reported.
+    #[serde(flatten)]
+    pub reported: ReportedStatus,
     /// The conditions. Only the host writes them.
     pub conditions: Vec<StatusCondition>,
 }

@@ -4,9 +4,11 @@ use crate::api::LlmModel;
 use llm_serving::config::Config;
 use llm_serving::deployment;
 use llm_serving::engine::DefaultEngine;
+use llm_serving::own_pods::Between;
 use llm_serving::parallelism::Spread;
-use llm_serving::respond::{Observed, Parts, respond};
+use llm_serving::respond::{Observed, Parts, counted, refused, respond};
 use llm_serving::server_spec::{Identity, ServerSpec};
+use llm_serving::surroundings::Targets;
 use llm_serving::validate::checked;
 use pilothouse_pods::name::{MAX_LABEL, dns_label};
 use pilothouse_pods::workload::ObservedDeployment;
@@ -17,15 +19,28 @@ use pilothouse_sdk::{Error, Request, Response};
 /// # Errors
 /// A lookup fails, or an object cannot be read.
 pub fn reconcile(request: &Request<LlmModel>) -> Result<Response, Error> {
+    let object = &request.object;
     let config = request.config::<Config>()?;
-    let server = match checked(server_spec(&request.object), &config) {
+    let identity = identity(object);
+    let workload = request.child::<ObservedDeployment>(&identity.workload)?.unwrap_or_default().0;
+    let targets = Targets::of(request, &identity.workload);
+    let old_status = object.status.as_ref();
+    let server = match checked(server_spec(object, identity), &config) {
         Ok(server) => server,
-        Err(error) => return Ok(Response::invalid(error.to_string())),
+        Err(error) => {
+            let old = old_status.map(|status| status.reported.clone()).unwrap_or_default();
+            return Ok(refused(error.to_string(), &workload, counted(old, &workload, targets)));
+        }
     };
-    let workload = request.child::<ObservedDeployment>(server.workload())?.unwrap_or_default();
-    let old_status = request.object.status.as_ref();
-    let old_conditions = old_status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let observed = Observed { workload: &workload.0, desired: server.desired_replicas(), old_conditions };
+    let observed = Observed {
+        workload: &workload,
+        between: Between::ReplicaSets,
+        replaced: None,
+        overdue: None,
+        targets,
+        desired: server.desired_replicas(),
+        old_conditions: old_status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
+    };
     let parts = Parts {
         children: deployment::children(&server),
         missing_kinds: Vec::new(),
@@ -35,15 +50,19 @@ pub fn reconcile(request: &Request<LlmModel>) -> Result<Response, Error> {
     respond(&server, &observed, parts, |status| status)
 }
 
-fn server_spec(object: &LlmModel) -> ServerSpec<'_> {
+fn identity(object: &LlmModel) -> Identity<'_> {
+    Identity {
+        object: object.name(),
+        namespace: object.namespace(),
+        component: "llmmodel",
+        workload: dns_label(&format!("llmmodel-{}", object.name()), MAX_LABEL),
+    }
+}
+
+fn server_spec<'a>(object: &'a LlmModel, identity: Identity<'a>) -> ServerSpec<'a> {
     let spec = &object.spec;
     ServerSpec {
-        identity: Identity {
-            object: object.name(),
-            namespace: object.namespace(),
-            component: "llmmodel",
-            workload: dns_label(&format!("llmmodel-{}", object.name()), MAX_LABEL),
-        },
+        identity,
         model_name: &spec.model_name,
         replicas: spec.replicas,
         gpu_count: spec.gpu_count,

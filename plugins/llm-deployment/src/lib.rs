@@ -15,12 +15,12 @@ pilothouse_sdk::plugin! {
     reconciles: "llm.example.com/v1alpha1" "LLMDeployment",
     children: [
         "apps/v1" "Deployment" reads ["/status"],
-        "v1" "Service" reads [],
+        "v1" "Service" reads ["/metadata/uid"],
         "policy/v1" "PodDisruptionBudget" reads [],
         "networking.k8s.io/v1" "NetworkPolicy" reads [],
         "networking.k8s.io/v1" "Ingress" reads [],
         "gateway.networking.k8s.io/v1" "HTTPRoute" reads [],
-        "inference.networking.k8s.io/v1" "InferencePool" reads [],
+        "inference.networking.k8s.io/v1" "InferencePool" reads ["/metadata/uid"],
         "monitoring.coreos.com/v1" "ServiceMonitor" reads [],
         "monitoring.coreos.com/v1" "PodMonitor" reads [],
         "resource.k8s.io/v1" "ResourceClaimTemplate" reads [],
@@ -28,6 +28,7 @@ pilothouse_sdk::plugin! {
     lookups: [
         "llm.example.com/v1alpha1" "LLMModel",
         "v1" "Pod",
+        "apps/v1" "ReplicaSet" metadata_only label_selector "app.kubernetes.io/component=llmdeployment",
         "v1" "PersistentVolumeClaim",
         "gateway.networking.k8s.io/v1" "HTTPRoute",
         "inference.networking.k8s.io/v1" "InferencePool",

@@ -5,7 +5,9 @@ use crate::model_ref::{self, ANNOUNCED, MODEL_NOT_FOUND, MODEL_RESOLVED};
 use llm_model::server::{identity, server_spec};
 use llm_serving::config::Config;
 use llm_serving::deployment;
-use llm_serving::respond::{Observed, Parts, respond, unchanged};
+use llm_serving::own_pods::Between;
+use llm_serving::respond::{Observed, Parts, counted, refused, respond, unchanged};
+use llm_serving::surroundings::Targets;
 use llm_serving::validate::checked;
 use pilothouse_pods::workload::ObservedDeployment;
 use pilothouse_sdk::{Condition, Error, Request, Response};
@@ -21,16 +23,21 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
     let object = &request.object;
     let config = request.config::<Config>()?;
     let identity = identity(object.name(), object.namespace());
-    let workload = request.child::<ObservedDeployment>(&identity.workload)?.unwrap_or_default();
+    let workload = request.child::<ObservedDeployment>(&identity.workload)?.unwrap_or_default().0;
     let old_status = object.status.as_ref();
     let observed = Observed {
-        workload: &workload.0,
+        workload: &workload,
+        between: Between::ReplicaSets,
+        replaced: None,
+        overdue: None,
+        targets: Targets::of(request, &identity.workload),
         desired: if object.spec.serving.suspend.unwrap_or_default() { 0 } else { object.spec.replicas },
         old_conditions: old_status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
     };
     let name = object.spec.model_ref.as_str();
     if !model_ref::is_name(name) {
-        return Ok(Response::invalid(format!("spec.modelRef '{name}' is not the name of an object; name an LLMModel")));
+        let message = format!("spec.modelRef '{name}' is not the name of an object; name an LLMModel");
+        return Ok(refused(message, &workload, old(object, &observed)));
     }
     let Some(model) = model_ref::find(name)? else {
         return Ok(without_model(object, &observed));
@@ -38,7 +45,10 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
     let server = match checked(server_spec(identity, object.spec.replicas, &model.spec, &object.spec.serving), &config)
     {
         Ok(server) => server,
-        Err(error) => return Ok(Response::invalid(error.to_string()).condition(model_ref::resolved(&model))),
+        Err(error) => {
+            let response = refused(error.to_string(), &workload, old(object, &observed));
+            return Ok(response.condition(model_ref::resolved(&model)));
+        }
     };
     let parts = Parts {
         children: deployment::children(&server),
@@ -54,9 +64,13 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
 fn without_model(object: &LlmDeployment, observed: &Observed<'_>) -> Response {
     let message = model_ref::not_found(&object.spec.model_ref, object.namespace());
     let condition = Condition::when(MODEL_RESOLVED, false, MODEL_NOT_FOUND, &message);
-    let mut status = object.status.as_ref().map(|status| status.reported.clone()).unwrap_or_default();
-    let counts = &observed.workload.status;
-    (status.serving.replicas, status.serving.ready_replicas) = (counts.replicas, counts.ready_replicas);
-    let response = Response::wait(MODEL_NOT_FOUND, message, RECHECK_SECONDS).status(status);
+    let response = Response::wait(MODEL_NOT_FOUND, message, RECHECK_SECONDS).status(old(object, observed));
     unchanged(response, observed, vec![condition], &ANNOUNCED)
+}
+
+/// The status as it was, with what there is now.
+fn old(object: &LlmDeployment, observed: &Observed<'_>) -> ReportedStatus {
+    let mut status = object.status.as_ref().map(|status| status.reported.clone()).unwrap_or_default();
+    status.serving = counted(status.serving, observed.workload, observed.targets);
+    status
 }

@@ -1,6 +1,6 @@
 //! Checks the plugin without a cluster: what an `LLMDeployment` makes of its model, and what happens while there is none.
 
-use llm_serving::testing::{Children, condition, events, refusal, waits_for};
+use llm_serving::testing::{Children, condition, events, refusal, settled, waits_for};
 use pilothouse_sdk::Error;
 use pilothouse_sdk::testing::{Answer, Case};
 use serde_json::{Value, json};
@@ -10,6 +10,9 @@ const DEPLOYMENT: &str = "{modelRef: gpt-small, replicas: 2, port: 8080}";
 
 /// The seed's example of a model.
 const MODEL: &str = "{modelName: GPT-Small, image: 'your-registry/gpt-small:v1', resources: {cpu: '2', memory: 4Gi}}";
+
+/// The Service as the cluster has it.
+const SERVICE: &str = "{apiVersion: v1, kind: Service, metadata: {name: chat-service, uid: service}}";
 
 fn parse(text: &str) -> Result<Value, Error> {
     serde_saphyr::from_str(text).map_err(|error| Error::Test(format!("{error}: {text}")))
@@ -41,7 +44,7 @@ fn run(case: Case) -> Result<Answer, Error> {
 
 /// The children of an `LLMDeployment` of a model.
 fn children(deployment: &str, of_model: &str) -> Result<Children, Error> {
-    Children::of(&run(case(deployment)?.found(model(of_model)?))?)
+    Children::of(&settled(|| Ok(case(deployment)?.found(model(of_model)?)), llm_deployment::reconcile_raw)?)
 }
 
 /// The server's container.
@@ -86,7 +89,7 @@ fn an_engine_is_known_by_its_image() -> Result<(), Error> {
 
 #[test]
 fn the_status_says_which_model_it_is_about() -> Result<(), Error> {
-    let answer = run(case(DEPLOYMENT)?.found(model(MODEL)?))?;
+    let answer = run(case(DEPLOYMENT)?.found(model(MODEL)?).child_yaml(SERVICE))?;
     let status: Value = answer.status()?;
     assert_eq!(status["observedModel"], json!({ "name": "gpt-small", "uid": "model", "generation": 3 }));
     assert_eq!(status["url"], "http://chat-service.ml.svc:8080");
@@ -116,7 +119,7 @@ fn a_server_whose_model_is_gone_is_counted_on() -> Result<(), Error> {
     });
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: chat-service, generation: 1}, status: \
                       {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2}}";
-    let answer = run(case(DEPLOYMENT)?.status(old).child_yaml(deployment))?;
+    let answer = run(case(DEPLOYMENT)?.status(old).child_yaml(deployment).child_yaml(SERVICE))?;
     let status: Value = answer.status()?;
     assert_eq!((&status["readyReplicas"], &status["url"]), (&json!(2), &json!("http://x")));
     assert_eq!(status["observedModel"]["generation"], 3, "the server is still made of it");
@@ -140,7 +143,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
 #[test]
 fn an_invalid_pair_is_refused_and_changes_nothing() -> Result<(), Error> {
     for (deployment, of_model, sentence) in REFUSED {
-        let answer = run(case(deployment)?.found(model(of_model)?))?;
+        let old = json!({ "replicas": 2, "readyReplicas": 2, "url": "http://x" });
+        let answer = run(case(deployment)?.found(model(of_model)?).status(old))?;
+        let status: Value = answer.status()?;
+        let counts = (&status["replicas"], &status["readyReplicas"], &status["url"]);
+        assert_eq!(counts, (&json!(0), &json!(0), &json!("")), "the Pods and the Service are gone: {deployment}");
         assert_eq!((refusal(&answer), answer.response.children.is_none()), (Some(*sentence), true), "{deployment}");
     }
     Ok(())

@@ -14,12 +14,19 @@ pub const PODS_HEALTHY: &str = "PodsHealthy";
 /// The reason while the cluster lacks a kind.
 pub const KIND_NOT_INSTALLED: &str = "KindNotInstalled";
 
+/// The reason while an old workload has to go before the new one comes.
+pub const AWAITING_REMOVAL: &str = "AwaitingRemoval";
+
+/// The reason of a rollout that is stuck, as Deployments have it.
+const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+
 /// The conditions whose changes are Events.
-pub const ANNOUNCED: [Announced<'_>; 4] = [
+pub const ANNOUNCED: [Announced<'_>; 5] = [
     Announced { condition_type: "Ready", on_true: Some("ModelServerReady"), on_false: Some("ModelServerNotReady") },
     Announced { condition_type: PODS_HEALTHY, on_true: None, on_false: None },
     Announced { condition_type: "GpuTypeKnown", on_true: None, on_false: None },
     Announced { condition_type: "KindsInstalled", on_true: None, on_false: None },
+    Announced { condition_type: "DisruptionAllowed", on_true: None, on_false: None },
 ];
 
 /// Whether all desired Pods of the current revision are ready.
@@ -46,6 +53,52 @@ pub fn of_workload(workload: &Workload, desired: i32, trouble: Option<&PodsTroub
         all.push(Condition::when("Stalled", true, &failure.reason, message));
     }
     all
+}
+
+/// The condition whether any server serves.
+pub fn of_availability(workload: &Workload) -> Condition {
+    let [.., available] = conditions(workload, workload.status.replicas);
+    available
+}
+
+/// Changes the conditions about a workload to those about one that has to go before another one comes: whatever runs of it, it is not what
+/// was asked for.
+pub fn wait_for_replacement(all: &mut [Condition], message: &str) {
+    for (condition_type, holds) in [("Ready", false), ("Progressing", true), ("Degraded", false)] {
+        change(all, Condition::when(condition_type, holds, AWAITING_REMOVAL, message));
+    }
+}
+
+/// Changes the conditions about a workload that goes on to those about one that is stuck. `Ready` says already what it waits for.
+pub fn be_overdue(all: &mut Vec<Condition>, message: &str) {
+    let waits_for = all.iter().find(|condition| condition.condition_type == "Ready");
+    let message = match waits_for.map(|ready| ready.message.as_str()) {
+        Some(waits) if !waits.is_empty() => format!("{message}; {waits}"),
+        _ => message.to_owned(),
+    };
+    for (condition_type, holds) in [("Progressing", false), ("Degraded", true)] {
+        change(all, Condition::when(condition_type, holds, DEADLINE_EXCEEDED, &message));
+    }
+    all.push(Condition::when("Stalled", true, DEADLINE_EXCEEDED, message));
+}
+
+/// Puts a condition in the place of the one of its type.
+fn change(all: &mut [Condition], new: Condition) {
+    if let Some(old) = all.iter_mut().find(|old| old.condition_type == new.condition_type) {
+        *old = new;
+    }
+}
+
+/// The condition about a budget that lets no Pod be missing; none if it lets some, or if there shall be no Pod.
+pub fn of_budget(server: &Server<'_>, desired: i32) -> Option<Condition> {
+    if desired == 0 || server.rollout.disruptions_allowed(desired)? > 0 {
+        return None;
+    }
+    let message = format!(
+        "spec.disruptionBudget lets none of {desired} Pods be missing, so no node that has one can be drained, and a rollout needs room \
+         for one Pod more; let the budget miss one"
+    );
+    Some(Condition::when("DisruptionAllowed", false, "BudgetAllowsNone", message))
 }
 
 /// The condition about a type of GPU that no table knows; none for one that is known.

@@ -10,9 +10,6 @@ use crate::spec_error::SpecError;
 use pilothouse_pods::volumes::Volumes;
 use serde_json::{Value, json};
 
-/// How many seconds a rollout has, beyond what a model takes to be downloaded and loaded, before it counts as stuck.
-const SLACK_SECONDS: u32 = 600;
-
 /// The Deployment and its Service.
 ///
 /// # Errors
@@ -34,13 +31,8 @@ fn deployment(server: &Server<'_>) -> Result<Value, SpecError> {
             "replicas": server.desired_replicas(),
             "selector": { "matchLabels": labels::selector(&server.spec.identity) },
             "strategy": server.rollout.strategy(),
-            "progressDeadlineSeconds": progress_deadline_seconds(server),
+            "progressDeadlineSeconds": model_volume::progress_deadline_seconds(server),
             "template": pod_template(server, Volumes::default())?,
         },
     }))
-}
-
-fn progress_deadline_seconds(server: &Server<'_>) -> u32 {
-    let download = model_volume::deadline_seconds(server).unwrap_or_default();
-    server.startup_seconds() + download + SLACK_SECONDS
 }

@@ -34,10 +34,19 @@ pub fn selector_text(identity: &Identity<'_>) -> String {
     format!("{COMPONENT}={},{INSTANCE}={}", identity.component, identity.workload)
 }
 
-/// The labels by which the Pods of a server are found that clients talk to: of a group, only its leader.
+/// Which Pods of a server clients talk to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// All of them.
+    All,
+    /// Of a group, only its leader.
+    Leaders,
+}
+
+/// The labels by which the Pods of a server are found that clients talk to.
 pub fn clients_selector(server: &Server<'_>) -> Value {
     let mut labels = selector(&server.spec.identity);
-    if server.is_multi_node() {
+    if server.clients == Clients::Leaders {
         labels[WORKER_INDEX] = json!(LEADER);
     }
     labels
@@ -46,7 +55,10 @@ pub fn clients_selector(server: &Server<'_>) -> Value {
 /// The same as text.
 pub fn clients_selector_text(server: &Server<'_>) -> String {
     let all = selector_text(&server.spec.identity);
-    if server.is_multi_node() { format!("{all},{WORKER_INDEX}={LEADER}") } else { all }
+    match server.clients {
+        Clients::All => all,
+        Clients::Leaders => format!("{all},{WORKER_INDEX}={LEADER}"),
+    }
 }
 
 /// The labels of every child of a server.

@@ -12,7 +12,7 @@
 //! | `source.rs`, `model_volume.rs` | where a model comes from |
 //! | `container.rs`, `probes.rs`, `pod_template.rs`, `merge.rs`, `template_check.rs` | the Pod template |
 //! | `rollout.rs`, `share.rs`, `budget.rs`, `deployment.rs`, `service.rs`, `surroundings.rs`, `gateway.rs`, `labels.rs` | the children |
-//! | `trouble.rs`, `conditions.rs`, `respond.rs` | what is said of it |
+//! | `own_pods.rs`, `trouble.rs`, `conditions.rs`, `respond.rs` | what is said of it |
 
 pub mod api;
 pub mod budget;
@@ -31,6 +31,7 @@ pub mod image;
 pub mod labels;
 pub mod merge;
 pub mod model_volume;
+pub mod own_pods;
 pub mod parallelism;
 pub mod pod_template;
 pub mod probes;

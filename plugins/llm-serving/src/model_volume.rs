@@ -27,6 +27,9 @@ const DEFAULT_DIRECTORY: &str = "/mnt/models";
 /// After how many seconds a download is given up, if nobody says. A connection that stalls would hang for ever.
 const DEADLINE_SECONDS: u32 = 3600;
 
+/// How many seconds a rollout has, beyond what a model takes to be downloaded and loaded, before it counts as stuck.
+const SLACK_SECONDS: u32 = 600;
+
 /// The most memory that a download may use, if nobody says.
 const MEMORY_LIMIT: &str = "16Gi";
 
@@ -49,6 +52,22 @@ pub fn directory<'a>(server: &Server<'a>) -> Option<&'a str> {
     Some(if path.ends_with(".gguf") { path.rsplit_once('/').map_or(path, |(directory, _)| directory) } else { path })
 }
 
+/// Checks that the model is not mounted where something else is.
+///
+/// # Errors
+/// It is.
+pub fn check_path<'p>(server: &Server<'_>, taken: impl IntoIterator<Item = &'p str>) -> Result<(), SpecError> {
+    let (Some(path), Some(directory)) = (server.spec.model.model_path.as_deref(), directory(server)) else {
+        return Ok(());
+    };
+    if !taken.into_iter().any(|taken| taken == directory) {
+        return Ok(());
+    }
+    let is_given = server.spec.model.model_source.is_some();
+    let source_field = if is_given { "spec.modelSource" } else { "modelSource of the plugin's configuration" };
+    Err(SpecError::MountPathTaken { path: path.to_owned(), source_field, directory: directory.to_owned() })
+}
+
 /// By what the engine loads the model: its path, or else its name.
 pub fn location<'a>(server: &Server<'a>) -> &'a str {
     let path = server.spec.model.model_path.as_deref().map(|path| path.trim_end_matches('/'));
@@ -62,6 +81,13 @@ pub fn deadline_seconds(server: &Server<'_>) -> Option<u32> {
         Ok(Source::Download(_) | Source::Image(_)) => Some(source.deadline_seconds.unwrap_or(DEADLINE_SECONDS)),
         _ => None,
     }
+}
+
+/// After how many seconds without progress a rollout counts as stuck.
+pub fn progress_deadline_seconds(server: &Server<'_>) -> u32 {
+    let download = deadline_seconds(server).unwrap_or_default();
+    let default = server.startup_seconds() + download + SLACK_SECONDS;
+    server.spec.serving.progress_deadline_seconds.unwrap_or(default)
 }
 
 /// The claims that the Pods of a server mount.
@@ -83,9 +109,10 @@ pub fn claims<'a>(server: &Server<'a>) -> Result<Vec<ClaimRef<'a>>, SpecError> {
 /// Adds the model to the volumes of the Pod, and returns the init container that fetches it, if one does.
 ///
 /// # Errors
-/// The URI cannot be read.
+/// The URI cannot be read, or the model would be mounted over another volume.
 pub fn add(server: &Server<'_>, volumes: &mut Volumes) -> Result<Option<Value>, SpecError> {
     let (Some(source), Some(directory)) = (server.source(), directory(server)) else { return Ok(None) };
+    check_path(server, volumes.mount_paths())?;
     let mut mount = json!({ "mountPath": directory, "readOnly": true });
     match Source::parse(&source.uri)? {
         Source::Claim { claim, path } => {

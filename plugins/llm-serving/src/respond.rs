@@ -3,13 +3,14 @@
 
 use crate::api::ServingStatus;
 use crate::budget::disruption_budget;
-use crate::child::Child;
+use crate::child::{Child, Standing};
 use crate::conditions::{self, ANNOUNCED};
 use crate::labels;
 use crate::model_volume;
+use crate::own_pods::Between;
 use crate::server::Server;
 use crate::spec_error::SpecError;
-use crate::surroundings::{self, MissingKind};
+use crate::surroundings::{self, MissingKind, Targets};
 use crate::trouble;
 use pilothouse_pods::claim::{self, CLAIM_NOT_FOUND};
 use pilothouse_pods::transition::{Announced, StatusCondition, events};
@@ -25,6 +26,14 @@ pub const RECHECK_SECONDS: u32 = 300;
 pub struct Observed<'o> {
     /// Its workload.
     pub workload: &'o Workload,
+    /// What stands between the workload and its Pods.
+    pub between: Between,
+    /// Why the workload is another one than there shall be, which has to go first; none if it is the right one.
+    pub replaced: Option<String>,
+    /// Why the workload counts as stuck, where its own controller does not tell; none if it does not.
+    pub overdue: Option<String>,
+    /// What there is under the names of its Service and its InferencePool.
+    pub targets: Targets,
     /// How many Pods there shall be now.
     pub desired: i32,
     /// The conditions that the object had.
@@ -54,10 +63,10 @@ pub fn respond<S: Serialize>(
     parts: Parts<'_>,
     status: impl FnOnce(ServingStatus) -> S,
 ) -> Result<Response, Error> {
-    let status = status(status_of(server, observed.workload));
+    let status = status(status_of(server, observed));
     let mut all = conditions_of(server, observed)?;
     all.extend(parts.conditions);
-    let response = match children(server, parts.children, parts.missing_kinds)? {
+    let response = match children(server, observed.targets, parts.children, parts.missing_kinds)? {
         Made::Children { children, missing } => {
             all.extend(missing);
             children.into_iter().fold(Response::done(), |response, child| child.add_to(response))
@@ -116,6 +125,7 @@ enum Made {
 
 fn children(
     server: &Server<'_>,
+    targets: Targets,
     own: Result<Vec<Child>, SpecError>,
     mut missing: Vec<MissingKind>,
 ) -> Result<Made, Error> {
@@ -128,10 +138,10 @@ fn children(
     if let Some(message) = claim::missing(mounted, server.spec.identity.namespace)? {
         return Ok(Made::MissingClaim(message));
     }
-    let around = surroundings::of(server)?;
+    let around = surroundings::of(server, targets)?;
     let mut children = own;
     children.extend(disruption_budget(server).map(Child::new));
-    children.extend(around.children.into_iter().map(Child::recreated));
+    children.extend(around.children);
     missing.extend(around.missing_kinds);
     Ok(Made::Children { children, missing: conditions::of_missing_kinds(&missing) })
 }
@@ -140,19 +150,40 @@ fn conditions_of(server: &Server<'_>, observed: &Observed<'_>) -> Result<Vec<Con
     let desired = observed.desired;
     let trouble = match conditions::is_complete(observed.workload, desired) {
         true => None,
-        false => trouble::look(&server.spec.identity)?,
+        false => trouble::look(&server.spec.identity, observed.workload, &observed.between)?,
     };
     let mut all = conditions::of_workload(observed.workload, desired, trouble.as_ref());
+    if let Some(message) = &observed.replaced {
+        conditions::wait_for_replacement(&mut all, message);
+    }
+    if let Some(message) = &observed.overdue {
+        conditions::be_overdue(&mut all, message);
+    }
     all.extend(conditions::of_gpu_type(server, &server.config.gpus));
+    all.extend(conditions::of_budget(server, desired));
     Ok(all)
 }
 
-fn status_of(server: &Server<'_>, workload: &Workload) -> ServingStatus {
-    ServingStatus {
-        replicas: workload.status.replicas,
-        ready_replicas: workload.status.ready_replicas,
+fn status_of(server: &Server<'_>, observed: &Observed<'_>) -> ServingStatus {
+    let status = ServingStatus {
         selector: labels::clients_selector_text(server),
         url: server.url(),
         lora_adapters: server.spec.model.lora_adapters.iter().map(|adapter| adapter.name.clone()).collect(),
+        ..ServingStatus::default()
+    };
+    counted(status, observed.workload, observed.targets)
+}
+
+/// A status with what is there now: how many Pods, and an address only where the Service is ours.
+pub fn counted(mut status: ServingStatus, workload: &Workload, targets: Targets) -> ServingStatus {
+    (status.replicas, status.ready_replicas) = (workload.status.replicas, workload.status.ready_replicas);
+    if targets.service != Standing::Ours {
+        status.url.clear();
     }
+    status
+}
+
+/// The response to an object of which no server can be made. Its children stay as they are, and what they do goes on to be told.
+pub fn refused<S: Serialize>(message: impl Into<String>, workload: &Workload, status: S) -> Response {
+    Response::invalid(message).status(status).condition(conditions::of_availability(workload))
 }

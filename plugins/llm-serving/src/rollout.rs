@@ -74,6 +74,11 @@ impl Rollout {
         }
     }
 
+    /// How many of so many Pods the budget lets be missing; none for no budget.
+    pub fn disruptions_allowed(&self, replicas: i32) -> Option<i64> {
+        missing_allowed(self.budget.as_ref()?, replicas)
+    }
+
     /// The update strategy of a Deployment.
     pub fn strategy(&self) -> Value {
         let bounds = json!({ "maxSurge": self.max_surge, "maxUnavailable": self.max_unavailable });

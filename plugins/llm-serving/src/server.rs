@@ -5,6 +5,7 @@ use crate::api::{ModelFields, ModelSource};
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::gpus::Gpus;
+use crate::labels::Clients;
 use crate::rollout::Rollout;
 use crate::server_spec::ServerSpec;
 use crate::spec_error::SpecError;
@@ -40,6 +41,8 @@ pub struct Server<'a> {
     pub security: SecurityContext,
     /// How Pods are replaced.
     pub rollout: Rollout,
+    /// Which Pods clients talk to.
+    pub clients: Clients,
 }
 
 impl<'a> Server<'a> {
@@ -57,7 +60,8 @@ impl<'a> Server<'a> {
         let gpus = Gpus::of(&spec, &config.gpus)?;
         let security = security_context(model, &engine, &image)?;
         let rollout = Rollout::of(&spec, &gpus)?;
-        Ok(Self { spec, config, engine, engine_name: name, image, port, gpus, security, rollout })
+        let clients = if gpus.parallelism.is_multi_node() { Clients::Leaders } else { Clients::All };
+        Ok(Self { spec, config, engine, engine_name: name, image, port, gpus, security, rollout, clients })
     }
 
     /// How many Pods there shall be.

@@ -3,7 +3,16 @@
 use crate::container::PORT_NAME;
 use crate::labels;
 use crate::server::Server;
+use pilothouse_sdk::Kind;
 use serde_json::{Value, json};
+
+/// An observed Service, of which only its existence matters.
+pub struct ObservedService;
+
+impl Kind for ObservedService {
+    const API_VERSION: &'static str = "v1";
+    const KIND: &'static str = "Service";
+}
 
 /// The Service.
 pub fn service(server: &Server<'_>) -> Value {

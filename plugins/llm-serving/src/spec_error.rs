@@ -63,9 +63,19 @@ pub enum SpecError {
     /// A variable twice.
     #[error("spec.env sets {0} twice; keep one")]
     DuplicateVariable(String),
-    /// Two mounts at one path.
-    #[error("two volumes would be mounted at {0}; give one of them another path")]
-    DuplicateMountPath(String),
+    /// The model would be mounted over something else.
+    #[error(
+        "spec.modelPath is {path}, so {source_field} would be mounted at {directory}, where the server has another volume; give \
+         spec.modelPath another path"
+    )]
+    MountPathTaken {
+        /// The path of the model.
+        path: String,
+        /// The field that says where the model comes from.
+        source_field: &'static str,
+        /// Where it would be mounted.
+        directory: String,
+    },
     /// GPUs by two fields.
     #[error("spec.resources and spec.{field} both give {resource}; keep spec.{field}")]
     GpusGivenTwice {

@@ -2,20 +2,22 @@
 //! reached from outside. Kinds that a cluster may lack are only returned where they are installed.
 
 use crate::api::{Ingress, Monitor, MonitorKind};
+use crate::child::{Child, Standing};
 use crate::container::PORT_NAME;
 use crate::gateway::{self, Backend};
 use crate::labels;
 use crate::server::Server;
-use pilothouse_sdk::{Error, Kind, lookup};
+use crate::service::ObservedService;
+use pilothouse_sdk::{Error, Kind, Request, lookup};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// The children, and the kinds that the object asks for and the cluster does not have.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// The children.
-    pub children: Vec<Value>,
+    pub children: Vec<Child>,
     /// The missing kinds, each with the field that asks for it.
     pub missing_kinds: Vec<MissingKind>,
 }
@@ -58,15 +60,33 @@ impl Kind for ResourceClaimTemplate {
     const FIELDS: &'static [&'static str] = &["/metadata/name"];
 }
 
-/// What stands around the Pods of a server.
+/// What there is under the names to which ways from outside lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Targets {
+    /// Under that of the Service.
+    pub service: Standing,
+    /// Under that of the InferencePool.
+    pub pool: Standing,
+}
+
+impl Targets {
+    /// What there is for a server of this name.
+    pub fn of(request: &Request<impl Sized>, workload: &str) -> Self {
+        let service = Standing::of::<ObservedService>(request, workload);
+        Self { service, pool: Standing::of::<gateway::Pool>(request, workload) }
+    }
+}
+
+/// What stands around the Pods of a server. A way from outside only leads to what is ours.
 ///
 /// # Errors
 /// A lookup fails.
-pub fn of(server: &Server<'_>) -> Result<Surroundings, Error> {
+pub fn of(server: &Server<'_>, targets: Targets) -> Result<Surroundings, Error> {
     let mut all = Surroundings::default();
     let serving = server.spec.serving;
-    all.children.extend(serving.network_policy.as_ref().map(|given| network_policy(server, &given.from)));
-    all.children.extend(serving.ingress.as_ref().map(|given| ingress(server, given)));
+    all.children.extend(serving.network_policy.as_ref().map(|it| Child::recreated(network_policy(server, &it.from))));
+    let ingress = serving.ingress.as_ref().map(|given| Child::recreated(ingress(server, given)));
+    all.children.extend(ingress.and_then(|ingress| ingress.leading_to(targets.service)));
     if let Some(monitor) = &serving.monitor {
         match monitor.kind {
             MonitorKind::ServiceMonitor => all.add::<ServiceMonitor>("monitor", service_monitor(server, monitor))?,
@@ -76,31 +96,42 @@ pub fn of(server: &Server<'_>) -> Result<Surroundings, Error> {
     if let Some(template) = server.gpus.claim_template(server.workload()) {
         all.add::<ResourceClaimTemplate>("gpuDeviceClass", template)?;
     }
-    all.add_gateway(server)?;
+    all.add_gateway(server, targets)?;
     Ok(all)
 }
 
 impl Surroundings {
     /// Adds what the Gateway API needs. A route leads to the Service where there can be no pool.
-    fn add_gateway(&mut self, server: &Server<'_>) -> Result<(), Error> {
+    fn add_gateway(&mut self, server: &Server<'_>, targets: Targets) -> Result<(), Error> {
         let serving = server.spec.serving;
         let has_pool = match &serving.inference_pool {
             Some(given) => self.add::<gateway::Pool>("inferencePool", gateway::pool(server, given))?,
             None => false,
         };
         if let Some(given) = &serving.http_route {
-            let backend = if has_pool { Backend::Pool } else { Backend::Service };
-            self.add::<gateway::Route>("httpRoute", gateway::route(server, given, backend))?;
+            let (backend, target) =
+                if has_pool { (Backend::Pool, targets.pool) } else { (Backend::Service, targets.service) };
+            self.add_leading_to::<gateway::Route>("httpRoute", gateway::route(server, given, backend), target)?;
         }
         Ok(())
     }
 
     /// Adds a child if its kind is installed, and says whether it is.
     fn add<K: Kind + DeserializeOwned>(&mut self, field: &'static str, child: Value) -> Result<bool, Error> {
+        self.add_leading_to::<K>(field, child, Standing::Ours)
+    }
+
+    /// The same for a child that leads to another one.
+    fn add_leading_to<K: Kind + DeserializeOwned>(
+        &mut self,
+        field: &'static str,
+        child: Value,
+        target: Standing,
+    ) -> Result<bool, Error> {
         let missing = MissingKind::of::<K>(field, child["metadata"]["name"].as_str().unwrap_or_default())?;
         let is_installed = missing.is_none();
         match missing {
-            None => self.children.push(child),
+            None => self.children.extend(Child::recreated(child).leading_to(target)),
             Some(missing) => self.missing_kinds.push(missing),
         }
         Ok(is_installed)

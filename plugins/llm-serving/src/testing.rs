@@ -1,7 +1,7 @@
 //! Helpers for tests of plugins that serve models: the children of an answer as JSON, by kind and name. No plugin contains it.
 
-use pilothouse_sdk::testing::Answer;
-use pilothouse_sdk::{Error, Verdict};
+use pilothouse_sdk::testing::{Answer, Case};
+use pilothouse_sdk::{Error, Handling, Verdict, raw};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -52,6 +52,19 @@ impl Children {
     pub fn iter(&self) -> impl Iterator<Item = &Value> {
         self.0.values()
     }
+}
+
+/// The answer to a case once the children of the first answer exist, as the host calls again after it has written something.
+///
+/// # Errors
+/// A part of the case cannot be read.
+pub fn settled(
+    case: impl Fn() -> Result<Case, Error>,
+    reconcile: fn(raw::Request) -> raw::Response,
+) -> Result<Answer, Error> {
+    let first = case()?.run_raw(reconcile)?;
+    let applied = first.response.children.iter().flatten().filter(|child| child.handling == Handling::Apply);
+    applied.fold(case()?, |case, child| case.child_yaml(&child.object)).run_raw(reconcile)
 }
 
 /// The sentence with which an answer refuses its object; none if it does not.

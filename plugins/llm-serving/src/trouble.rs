@@ -1,11 +1,12 @@
 //! What is wrong with the Pods of a server, in one sentence: the Pod, the container, and the words that help. It only looks while the
 //! workload is not complete, so that Pods of a server at rest call no plugin.
 
-use crate::labels;
 use crate::model_volume::DOWNLOAD;
+use crate::own_pods::{self, Between};
 use crate::server_spec::Identity;
 use pilothouse_pods::observed_pod::{ObservedPod, Trouble};
-use pilothouse_sdk::{Error, lookup};
+use pilothouse_pods::workload::Workload;
+use pilothouse_sdk::Error;
 
 /// The most bytes of a Pod's own message that are repeated.
 const MAX_MESSAGE_BYTES: usize = 512;
@@ -19,13 +20,12 @@ pub struct PodsTrouble {
     pub message: String,
 }
 
-/// What is wrong with the Pods of a server; none if nothing is, or if they only start.
+/// What is wrong with the Pods that a workload controls; none if nothing is, or if they only start.
 ///
 /// # Errors
-/// The lookup of the Pods fails.
-pub fn look(identity: &Identity<'_>) -> Result<Option<PodsTrouble>, Error> {
-    let pods = lookup::select::<ObservedPod>(None, &labels::selector_text(identity))?;
-    Ok(of(&pods))
+/// A lookup fails.
+pub fn look(identity: &Identity<'_>, workload: &Workload, between: &Between) -> Result<Option<PodsTrouble>, Error> {
+    Ok(of(&own_pods::of(identity, workload, between)?))
 }
 
 /// What is wrong with these Pods: with the first one in trouble, and with how many others.

@@ -7,6 +7,7 @@ use crate::model_volume;
 use crate::server::Server;
 use crate::server_spec::ServerSpec;
 use crate::spec_error::SpecError;
+use pilothouse_pods::volumes::SHARED_MEMORY;
 use std::collections::BTreeSet;
 
 type Validation = Result<(), SpecError>;
@@ -76,8 +77,8 @@ fn paths(server: &Server<'_>) -> Validation {
     let has_dots = path.split('/').any(|part| matches!(part, "." | ".."));
     let is_absolute = path.starts_with('/') && path != "/";
     refuse_if(has_dots || !is_absolute, || SpecError::InvalidPath { field: "modelPath", path: path.to_owned() })?;
-    let covers_shared_memory = model_volume::directory(server) == Some(pilothouse_pods::volumes::SHARED_MEMORY);
-    refuse_if(covers_shared_memory, || SpecError::DuplicateMountPath(path.to_owned()))
+    // Every container has shared memory, also where the server asks for none.
+    model_volume::check_path(server, [SHARED_MEMORY])
 }
 
 fn drain(server: &Server<'_>) -> Validation {

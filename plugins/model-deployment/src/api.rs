@@ -6,7 +6,7 @@ mod status;
 
 pub use autoscaling::{Autoscaler, Autoscaling, Keda};
 pub use sla::{LatencyMetric, Sla};
-pub use status::{ModelDeploymentStatus, ReportedStatus};
+pub use status::{ModelDeploymentStatus, Progress, ReportedStatus};
 
 use llm_serving::api::{ModelFields, ServingFields};
 use pilothouse_pods::api::Resources;

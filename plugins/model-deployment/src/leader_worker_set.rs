@@ -26,7 +26,7 @@ pub fn leader_worker_set(server: &Server<'_>, replicas: i32, template: Value) ->
     json!({
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
-        "metadata": { "name": groups_name(server), "labels": labels::of(server) },
+        "metadata": { "name": groups_name(server.workload()), "labels": labels::of(server) },
         "spec": {
             "replicas": replicas,
             // A leader is ready when its workers are there, so they do not wait for that.

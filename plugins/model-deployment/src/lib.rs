@@ -4,13 +4,16 @@
 
 pub mod api;
 mod autoscaler;
+mod autoscalers;
 #[cfg(feature = "crd")]
 pub mod crd;
 mod keda;
 mod leader_worker_set;
 mod live;
 mod observed_hpa;
+mod others;
 mod placement;
+mod progress;
 mod reconcile;
 mod replicas;
 mod sla;
@@ -27,7 +30,7 @@ pilothouse_sdk::plugin! {
     children: [
         "apps/v1" "StatefulSet" reads ["/spec/replicas", "/status"],
         "leaderworkerset.x-k8s.io/v1" "LeaderWorkerSet" reads ["/spec/replicas", "/status"],
-        "v1" "Service" reads [],
+        "v1" "Service" reads ["/metadata/uid"],
         "v1" "ConfigMap" reads [],
         "autoscaling/v2" "HorizontalPodAutoscaler" reads ["/metadata/uid", "/status"],
         "keda.sh/v1alpha1" "ScaledObject" reads ["/metadata/uid"],
@@ -35,13 +38,14 @@ pilothouse_sdk::plugin! {
         "networking.k8s.io/v1" "NetworkPolicy" reads [],
         "networking.k8s.io/v1" "Ingress" reads [],
         "gateway.networking.k8s.io/v1" "HTTPRoute" reads [],
-        "inference.networking.k8s.io/v1" "InferencePool" reads [],
+        "inference.networking.k8s.io/v1" "InferencePool" reads ["/metadata/uid"],
         "monitoring.coreos.com/v1" "ServiceMonitor" reads [],
         "monitoring.coreos.com/v1" "PodMonitor" reads [],
         "resource.k8s.io/v1" "ResourceClaimTemplate" reads [],
     ],
     lookups: [
         "v1" "Pod",
+        "apps/v1" "StatefulSet" metadata_only,
         "v1" "PersistentVolumeClaim",
         "autoscaling/v2" "HorizontalPodAutoscaler",
         "keda.sh/v1alpha1" "ScaledObject",
@@ -52,6 +56,6 @@ pilothouse_sdk::plugin! {
         "monitoring.coreos.com/v1" "PodMonitor",
         "resource.k8s.io/v1" "ResourceClaimTemplate",
     ],
-    reads: ["/spec", "/status/conditions", "/status/neededReplicas", "/status/keptReplicas"],
+    reads: ["/spec", "/status"],
     reconcile: reconcile,
 }

@@ -1,6 +1,8 @@
 //! What the HorizontalPodAutoscaler observed: the latency, and whether it can read its metrics at all.
 
+use crate::keda::ScaledObject;
 use llm_serving::quantity::milliseconds;
+use pilothouse_pods::owner::OwnedMetadata;
 use pilothouse_sdk::Kind;
 use serde::Deserialize;
 
@@ -8,7 +10,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct ObservedHpa {
     #[serde(default)]
-    metadata: Metadata,
+    metadata: OwnedMetadata,
     #[serde(default)]
     status: Status,
 }
@@ -18,19 +20,6 @@ impl Kind for ObservedHpa {
     const KIND: &'static str = "HorizontalPodAutoscaler";
     const FIELDS: &'static [&'static str] =
         &["/metadata/ownerReferences", "/status/conditions", "/status/currentMetrics"];
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Metadata {
-    owner_references: Vec<Owner>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Owner {
-    kind: String,
-    name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -82,7 +71,7 @@ pub struct HpaCondition {
 impl ObservedHpa {
     /// Whether KEDA made it of the ScaledObject of this name. Anybody may have one under the name that KEDA would give it.
     pub fn is_of_scaled_object(&self, name: &str) -> bool {
-        self.metadata.owner_references.iter().any(|owner| owner.kind == "ScaledObject" && owner.name == name)
+        self.metadata.controller().is_some_and(|owner| owner.kind == ScaledObject::KIND && owner.name == name)
     }
 
     /// The milliseconds of the latency of this name, as observed last; none while it cannot be read.

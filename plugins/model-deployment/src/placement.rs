@@ -3,6 +3,9 @@
 
 use crate::api::ModelDeployment;
 use crate::live::{Live, LiveGroups, LiveStatefulSet};
+use llm_serving::child::Standing;
+use llm_serving::labels::Clients;
+use llm_serving::own_pods::Between;
 use llm_serving::server::Server;
 use llm_serving::surroundings::MissingKind;
 use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label};
@@ -17,25 +20,126 @@ const MAX_GROUPS: usize = MAX_STATEFUL_SET - 6;
 pub struct Placement {
     /// What is there of it.
     pub live: Live,
+    /// What there is under its name.
+    pub standing: Standing,
     /// What else there is, which has to go before it can come.
-    pub other: Option<Live>,
+    pub other: Option<Other>,
     /// Its kind, if the cluster does not have it.
     pub missing: Option<MissingKind>,
 }
 
-/// The name of a server's LeaderWorkerSet. It is not that of the object: under its own name it makes a StatefulSet and a Service.
-pub fn groups_name(server: &Server<'_>) -> String {
-    dns_label(&format!("{}-mn", server.workload()), MAX_GROUPS)
+/// The workload of the other kind.
+#[derive(Debug)]
+pub struct Other {
+    /// What is there of it.
+    pub live: Live,
+    /// Its kind.
+    kind: WorkloadKind,
+}
+
+/// A kind of workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadKind {
+    /// A StatefulSet of Pods.
+    StatefulSet,
+    /// A LeaderWorkerSet of groups of Pods.
+    LeaderWorkerSet,
+}
+
+impl WorkloadKind {
+    /// The one of a server.
+    pub fn of(server: &Server<'_>) -> Self {
+        if server.is_multi_node() { Self::LeaderWorkerSet } else { Self::StatefulSet }
+    }
+
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::StatefulSet => Self::LeaderWorkerSet,
+            Self::LeaderWorkerSet => Self::StatefulSet,
+        }
+    }
+
+    /// Its API version and kind.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::StatefulSet => (LiveStatefulSet::API_VERSION, LiveStatefulSet::KIND),
+            Self::LeaderWorkerSet => (LiveGroups::API_VERSION, LiveGroups::KIND),
+        }
+    }
+
+    /// The name of such a workload of an object.
+    pub fn name(self, workload: &str) -> String {
+        match self {
+            Self::StatefulSet => workload.to_owned(),
+            Self::LeaderWorkerSet => groups_name(workload),
+        }
+    }
+
+    /// What stands between such a workload and its Pods.
+    pub fn between(self, workload: &str) -> Between {
+        match self {
+            Self::StatefulSet => Between::Nothing,
+            Self::LeaderWorkerSet => Between::StatefulSets(groups_name(workload)),
+        }
+    }
+
+    /// Which of its Pods clients talk to.
+    pub fn clients(self) -> Clients {
+        match self {
+            Self::StatefulSet => Clients::All,
+            Self::LeaderWorkerSet => Clients::Leaders,
+        }
+    }
+
+    fn look(self, request: &Request<ModelDeployment>, workload: &str) -> Result<(Option<Live>, Standing), Error> {
+        let name = self.name(workload);
+        Ok(match self {
+            Self::StatefulSet => {
+                let standing = Standing::of::<LiveStatefulSet>(request, &name);
+                (request.child::<LiveStatefulSet>(&name)?.map(Live::from), standing)
+            }
+            Self::LeaderWorkerSet => {
+                let standing = Standing::of::<LiveGroups>(request, &name);
+                (request.child::<LiveGroups>(&name)?.map(Live::from), standing)
+            }
+        })
+    }
+}
+
+impl Placement {
+    /// The workload that runs: the other one as long as it is there.
+    pub fn running(&self) -> &Live {
+        self.other.as_ref().map_or(&self.live, |other| &other.live)
+    }
+
+    /// The kind of the workload that runs, for a server.
+    pub fn running_kind(&self, server: &Server<'_>) -> WorkloadKind {
+        self.other.as_ref().map_or_else(|| WorkloadKind::of(server), |other| other.kind)
+    }
+
+    /// Why the workload is not there yet, if another one has to go first.
+    pub fn waits(&self, server: &Server<'_>) -> Option<String> {
+        let other = self.other.as_ref()?.kind;
+        let described = |kind: WorkloadKind| format!("{} '{}'", kind.names().1, kind.name(server.workload()));
+        Some(format!(
+            "the {} goes before the {} comes, for both need the same GPUs; if it stays, see its finalizers and its Pods",
+            described(other),
+            described(other.other())
+        ))
+    }
+}
+
+/// The name of an object's LeaderWorkerSet. It is not that of the object: under its own name it makes a StatefulSet and a Service.
+pub fn groups_name(workload: &str) -> String {
+    dns_label(&format!("{workload}-mn"), MAX_GROUPS)
 }
 
 /// What an autoscaler scales.
 pub fn scale_target(server: &Server<'_>) -> Value {
-    match server.is_multi_node() {
-        true => json!({ "apiVersion": LiveGroups::API_VERSION, "kind": LiveGroups::KIND, "name": groups_name(server) }),
-        false => json!({
-            "apiVersion": LiveStatefulSet::API_VERSION, "kind": LiveStatefulSet::KIND, "name": server.workload(),
-        }),
-    }
+    let kind = WorkloadKind::of(server);
+    let (api_version, name) = kind.names();
+    json!({ "apiVersion": api_version, "kind": name, "name": kind.name(server.workload()) })
 }
 
 /// The workload that serves.
@@ -43,10 +147,25 @@ pub fn scale_target(server: &Server<'_>) -> Value {
 /// # Errors
 /// A lookup fails, or an object cannot be read.
 pub fn look(request: &Request<ModelDeployment>, server: &Server<'_>) -> Result<Placement, Error> {
-    let stateful_set = request.child::<LiveStatefulSet>(server.workload())?.map(Live::from);
-    let groups = request.child::<LiveGroups>(&groups_name(server))?.map(Live::from);
-    let (wanted, other) = if server.is_multi_node() { (groups, stateful_set) } else { (stateful_set, groups) };
-    Ok(Placement { live: wanted.unwrap_or_default(), other, missing: missing(server)? })
+    let kind = WorkloadKind::of(server);
+    let (live, standing) = kind.look(request, server.workload())?;
+    let (other, _) = kind.other().look(request, server.workload())?;
+    Ok(Placement {
+        live: live.unwrap_or_default(),
+        standing,
+        other: other.map(|live| Other { live, kind: kind.other() }),
+        missing: missing(server)?,
+    })
+}
+
+/// The workload that runs of an object of which no server can be made.
+///
+/// # Errors
+/// An object cannot be read.
+pub fn running(request: &Request<ModelDeployment>, workload: &str) -> Result<Live, Error> {
+    let (stateful_set, _) = WorkloadKind::StatefulSet.look(request, workload)?;
+    let (groups, _) = WorkloadKind::LeaderWorkerSet.look(request, workload)?;
+    Ok(stateful_set.or(groups).unwrap_or_default())
 }
 
 /// The kind LeaderWorkerSet, if a server needs it and the cluster does not have it.
@@ -54,5 +173,5 @@ fn missing(server: &Server<'_>) -> Result<Option<MissingKind>, Error> {
     if !server.is_multi_node() {
         return Ok(None);
     }
-    MissingKind::of::<LiveGroups>("tensorParallelSize", &groups_name(server))
+    MissingKind::of::<LiveGroups>("tensorParallelSize", &groups_name(server.workload()))
 }

@@ -1,29 +1,35 @@
 //! From a `ModelDeployment` to the response. What a server consists of is in the shared library.
 
 use crate::api::{ModelDeployment, ReportedStatus};
-use crate::autoscaler::{self, Bounds, MetricNames, Scaling, scaling};
-use crate::keda::{self, ScaledObject};
-use crate::observed_hpa::ObservedHpa;
+use crate::autoscaler::{MetricNames, Scaling, scaling};
+use crate::autoscalers::{Autoscalers, Scaled};
+use crate::others;
 use crate::placement::{self, Placement};
+use crate::progress::{self, Judged, State};
 use crate::replicas::{self, Before, Kept};
 use crate::sla::{Targets, needed_replicas};
-use crate::sla_conditions::{self, ANNOUNCED};
-use crate::turn::{Existing, Turn};
+use crate::sla_conditions;
 use crate::workload;
-use llm_serving::child::Child;
 use llm_serving::conditions::{KIND_NOT_INSTALLED, of_missing_kinds};
 use llm_serving::config::Config;
 use llm_serving::engine::DefaultEngine;
+use llm_serving::model_volume;
 use llm_serving::parallelism::Spread;
-use llm_serving::respond::{Observed, Parts, RECHECK_SECONDS, respond, unchanged};
+use llm_serving::respond::{Observed, Parts, RECHECK_SECONDS, counted, refused, respond, unchanged};
 use llm_serving::server::Server;
 use llm_serving::server_spec::{Identity, ServerSpec};
-use llm_serving::surroundings::MissingKind;
+use llm_serving::surroundings::{self, MissingKind};
 use llm_serving::validate::checked;
 use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label};
-use pilothouse_pods::transition::StatusCondition;
-use pilothouse_sdk::{Error, Request, Response, lookup};
-use serde_json::Value;
+use pilothouse_pods::transition::Announced;
+use pilothouse_sdk::{Error, Request, Response};
+
+/// The conditions whose changes are Events, besides those of every server.
+const ANNOUNCED: [Announced<'_>; 3] = {
+    let [sla] = sla_conditions::ANNOUNCED;
+    let [autoscaler, workload] = others::ANNOUNCED;
+    [sla, autoscaler, workload]
+};
 
 /// The desired children, the status and the conditions of a `ModelDeployment`.
 ///
@@ -31,178 +37,168 @@ use serde_json::Value;
 /// A lookup fails, or an object cannot be read.
 pub fn reconcile(request: &Request<ModelDeployment>) -> Result<Response, Error> {
     let config = request.config::<Config>()?;
-    let targets = match Targets::of(request.object.spec.sla.as_ref()) {
-        Ok(targets) => targets,
-        Err(error) => return Ok(Response::invalid(error.to_string())),
-    };
-    let mut server = match checked(server_spec(&request.object), &config) {
-        Ok(server) => server,
-        Err(error) => return Ok(Response::invalid(error.to_string())),
-    };
-    let names = MetricNames::of(&server, &targets);
-    let engine = request.object.spec.model_fields.engine.as_deref().unwrap_or("vllm");
-    match scaling(&request.object.spec, &names, engine) {
-        Ok(scaling) => {
+    match Checked::of(&request.object, &config) {
+        Ok(Checked { mut server, targets, names, scaling }) => {
             server.rollout.with_budget_for(scaling.most());
-            Served { request, server: &server, targets, names, scaling }.respond()
+            let placement = placement::look(request, &server)?;
+            // Clients talk to what runs, also while it goes.
+            server.clients = placement.running_kind(&server).clients();
+            let scaling = replicas::with_zero_of_others(scaling, before(&request.object));
+            Served { scaled: Scaled { request, server: &server, targets, names, scaling }, placement }.respond()
         }
-        Err(error) => Ok(Response::invalid(error.to_string())),
+        Err(message) => without_server(request, message),
     }
 }
 
-/// A `ModelDeployment` that can be served.
-struct Served<'a> {
-    request: &'a Request<ModelDeployment>,
-    server: &'a Server<'a>,
+/// What an object asks for, if it has no mistake.
+struct Checked<'a> {
+    server: Server<'a>,
     targets: Targets,
     names: MetricNames,
     scaling: Scaling,
 }
 
-/// The autoscalers as the cluster has them.
-struct Autoscalers {
-    /// The one that decides; none if none does, or if it does not exist yet.
-    deciding: Option<ObservedHpa>,
-    /// The names of the metrics that it reads.
-    names: MetricNames,
-    /// The one that there shall be.
-    child: Option<Child>,
-    /// KEDA, if it is asked for and not there.
-    missing: Option<MissingKind>,
-    /// Whether one of this object exists.
-    exists: bool,
+impl<'a> Checked<'a> {
+    /// What it asks for, or a sentence about the first mistake.
+    fn of(object: &'a ModelDeployment, config: &'a Config) -> Result<Self, String> {
+        let targets = Targets::of(object.spec.sla.as_ref()).map_err(|error| error.to_string())?;
+        let server = checked(server_spec(object), config).map_err(|error| error.to_string())?;
+        let names = MetricNames::of(&server, &targets);
+        let engine = object.spec.model_fields.engine.as_deref().unwrap_or("vllm");
+        let scaling = scaling(&object.spec, &names, engine).map_err(|error| error.to_string())?;
+        Ok(Self { server, targets, names, scaling })
+    }
+}
+
+/// The response to an object with a mistake.
+fn without_server(request: &Request<ModelDeployment>, message: String) -> Result<Response, Error> {
+    let workload = identity(&request.object).workload;
+    let live = placement::running(request, &workload)?.workload;
+    let targets = surroundings::Targets::of(request, &workload);
+    let old = reported(&request.object);
+    let serving = counted(old.serving, &live, targets);
+    Ok(refused(message, &live, ReportedStatus { serving, observed_latency: None, ..old }))
+}
+
+/// What was reported last.
+fn reported(object: &ModelDeployment) -> ReportedStatus {
+    object.status.as_ref().map(|status| status.reported.clone()).unwrap_or_default()
+}
+
+/// What is known of the time before, besides the autoscalers.
+fn before(object: &ModelDeployment) -> Before {
+    let old = reported(object);
+    Before { has_autoscaler: false, needed: old.needed_replicas, kept: old.kept_replicas }
+}
+
+/// A `ModelDeployment` that can be served.
+struct Served<'a> {
+    scaled: Scaled<'a>,
+    placement: Placement,
 }
 
 impl Served<'_> {
     fn respond(&self) -> Result<Response, Error> {
-        let object = &self.request.object;
-        let placement = placement::look(self.request, self.server)?;
-        let old_status = object.status.as_ref();
-        let old_conditions = old_status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let Scaled { request, server, targets, scaling, .. } = &self.scaled;
+        let (object, placement) = (&request.object, &self.placement);
         if let Some(kind) = placement.missing {
-            return Ok(self.without_kind(&placement, kind, old_conditions));
+            return Ok(self.without_kind(kind));
         }
-        let autoscalers = self.autoscalers()?;
-        let needed = needed_replicas(&object.spec);
-        let before = Before {
-            has_autoscaler: autoscalers.exists,
-            needed: old_status.and_then(|status| status.needed_replicas),
-            kept: old_status.and_then(|status| status.kept_replicas),
-        };
-        let kept = Kept::of(&self.scaling, &placement.live, before);
-        let scaling = kept.scaling(self.scaling.clone());
-        let observed = Observed {
-            workload: &placement.live.workload,
-            desired: replicas::desired(&scaling, &placement.live, needed),
-            old_conditions,
-        };
-        let mut children = workload::children(object, self.server, &scaling, &placement);
+        let Autoscalers { deciding, names, child, missing, exists } = self.scaled.autoscalers(placement.standing)?;
+        let kept = Kept::of(scaling, &placement.live, Before { has_autoscaler: exists, ..before(object) });
+        let scaling = kept.scaling(scaling.clone());
+        let mut observed = self.observed(&scaling);
+        let Judged { progress, overdue, seconds_left } = self.judged(&observed)?;
+        observed.overdue = overdue;
+        let mut children = workload::children(object, server, &scaling, placement);
         let is_to_be_recorded = kept.replicas.is_some() && !kept.is_recorded;
         if let (Ok(children), true) = (&mut children, is_to_be_recorded) {
-            children.extend(self.untouched_autoscalers()?);
+            children.extend(self.scaled.untouched()?);
         }
-        let (deciding, names) = (autoscalers.deciding.as_ref(), &autoscalers.names);
+        let (deciding, ready) = (deciding.as_ref(), observed.workload.status.ready_replicas);
+        let mut conditions = sla_conditions::of(targets, &names, deciding, ready);
+        conditions.extend(others::conditions(request, server, &self.scaled.scaling)?);
         let parts = Parts {
-            children: children.map(|children| children.into_iter().chain(autoscalers.child).collect()),
-            missing_kinds: autoscalers.missing.into_iter().collect(),
-            conditions: sla_conditions::of(&self.targets, names, deciding),
+            children: children.map(|children| children.into_iter().chain(child).collect()),
+            missing_kinds: missing.into_iter().collect(),
+            conditions,
             announced: &ANNOUNCED,
         };
-        let latency = sla_conditions::observed(names, deciding).map(sla_conditions::in_words);
-        let response = respond(self.server, &observed, parts, |serving| ReportedStatus {
+        let latency = sla_conditions::observed(&names, deciding, ready).map(sla_conditions::in_words);
+        let response = respond(server, &observed, parts, |serving| ReportedStatus {
             serving,
-            needed_replicas: needed,
+            needed_replicas: Some(self.needed()),
             kept_replicas: kept.replicas,
+            progress,
             observed_latency: latency,
         })?;
         // The host's own write of a status is no change that leads to a call, and the autoscaler goes with the next one.
-        Ok(if is_to_be_recorded { response.requeue_after(0) } else { response })
+        let next = if is_to_be_recorded { Some(0) } else { seconds_left };
+        Ok(match next {
+            Some(seconds) => response.requeue_after(seconds),
+            None => response,
+        })
+    }
+
+    fn judged(&self, observed: &Observed<'_>) -> Result<Judged, Error> {
+        let object = &self.scaled.request.object;
+        let state = State {
+            generation: object.metadata.generation,
+            workload: observed.workload,
+            desired: observed.desired,
+            is_replaced: observed.replaced.is_some(),
+        };
+        let old = object.status.as_ref().and_then(|status| status.reported.progress.as_ref());
+        progress::judge(&state, old, model_volume::progress_deadline_seconds(self.scaled.server))
+    }
+
+    /// How many replicas are needed; none while all are suspended.
+    fn needed(&self) -> i32 {
+        if self.scaled.scaling == Scaling::Fixed(0) { 0 } else { needed_replicas(&self.scaled.request.object.spec) }
+    }
+
+    fn observed(&self, scaling: &Scaling) -> Observed<'_> {
+        let (Scaled { request, server, .. }, placement) = (&self.scaled, &self.placement);
+        let old_status = request.object.status.as_ref();
+        Observed {
+            workload: &placement.running().workload,
+            between: placement.running_kind(server).between(server.workload()),
+            replaced: placement.waits(server),
+            overdue: None,
+            targets: surroundings::Targets::of(request, server.workload()),
+            desired: replicas::desired(scaling, &placement.live, self.needed()),
+            old_conditions: old_status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
+        }
     }
 
     /// The response while the cluster does not have the kind of the workload: what is there stays as it is.
-    fn without_kind(&self, placement: &Placement, kind: MissingKind, old_conditions: &[StatusCondition]) -> Response {
-        let live = placement.other.as_ref().unwrap_or(&placement.live);
-        let desired = replicas::desired(&self.scaling, live, needed_replicas(&self.request.object.spec));
-        let observed = Observed { workload: &live.workload, desired, old_conditions };
+    fn without_kind(&self, kind: MissingKind) -> Response {
+        let scaling = &self.scaled.scaling;
+        let desired = replicas::desired(scaling, self.placement.running(), self.needed());
+        let observed = Observed { desired, ..self.observed(scaling) };
+        let old = reported(&self.scaled.request.object);
+        let serving = counted(old.serving, observed.workload, observed.targets);
         let conditions: Vec<_> = of_missing_kinds(&[kind]).into_iter().collect();
         let message = conditions.first().map(|condition| condition.message.clone()).unwrap_or_default();
-        unchanged(Response::wait(KIND_NOT_INSTALLED, message, RECHECK_SECONDS), &observed, conditions, &ANNOUNCED)
+        let response = Response::wait(KIND_NOT_INSTALLED, message, RECHECK_SECONDS);
+        let response = response.status(ReportedStatus { serving, observed_latency: None, ..old });
+        unchanged(response, &observed, conditions, &ANNOUNCED)
     }
+}
 
-    fn autoscalers(&self) -> Result<Autoscalers, Error> {
-        let (request, name) = (self.request, self.server.workload());
-        let own = request.child::<ObservedHpa>(name)?;
-        let has_scaled_object = request.child::<ScaledObject>(name)?.is_some();
-        let asks = matches!(self.scaling, Scaling::Hpa(_) | Scaling::Keda(_));
-        let of_keda = if asks { lookup::get::<ObservedHpa>(None, &keda::hpa_name(name))? } else { None };
-        let of_keda = of_keda.filter(|hpa| hpa.is_of_scaled_object(name));
-        let missing = self.missing_keda()?;
-        let existing = Existing {
-            hpa: own.is_some(),
-            scaled_object: has_scaled_object,
-            hpa_of_keda: of_keda.is_some(),
-            keda: missing.is_none(),
-        };
-        let turn = Turn::of(&self.scaling, existing);
-        let (deciding, names) = match (turn, &self.scaling) {
-            (Turn::Hpa, _) | (_, Scaling::Hpa(_)) => (own, self.names.clone()),
-            (_, Scaling::Keda(_)) => (of_keda, self.names_of_keda()),
-            (_, Scaling::Fixed(_) | Scaling::External { .. }) => (None, self.names.clone()),
-        };
-        let child = self.autoscaler(turn).map(Child::new);
-        let exists = existing.hpa || existing.scaled_object;
-        Ok(Autoscalers { deciding, names, child, missing, exists })
-    }
-
-    /// The autoscalers of this object as they are, for one more call.
-    fn untouched_autoscalers(&self) -> Result<Vec<Child>, Error> {
-        let name = self.server.workload();
-        let has_hpa = self.request.child::<ObservedHpa>(name)?.is_some();
-        let has_scaled_object = self.request.child::<ScaledObject>(name)?.is_some();
-        let hpa = has_hpa.then(|| Child::untouched::<ObservedHpa>(name));
-        Ok(hpa.into_iter().chain(has_scaled_object.then(|| Child::untouched::<ScaledObject>(name))).collect())
-    }
-
-    /// KEDA, if it shall decide and is not installed.
-    fn missing_keda(&self) -> Result<Option<MissingKind>, Error> {
-        if !matches!(self.scaling, Scaling::Keda(_)) {
-            return Ok(None);
-        }
-        MissingKind::of::<ScaledObject>("autoscaling.autoscaler", self.server.workload())
-    }
-
-    /// KEDA names the metrics of its triggers by their numbers, and the latency is the first.
-    fn names_of_keda(&self) -> MetricNames {
-        let latency = if self.names.latency.is_empty() { String::new() } else { keda::FIRST_METRIC.to_owned() };
-        MetricNames { latency, queue: self.names.queue.clone() }
-    }
-
-    fn autoscaler(&self, turn: Turn) -> Option<Value> {
-        let given = self.request.object.spec.autoscaling.as_ref();
-        match (turn, &self.scaling) {
-            (Turn::Hpa, Scaling::Hpa(bounds) | Scaling::Keda(bounds)) => {
-                let metrics = autoscaler::metrics(self.server, &self.names, &self.targets, given);
-                // Only KEDA removes the last Pod.
-                let bounds = Bounds { min: bounds.min.max(1), ..*bounds };
-                Some(autoscaler::hpa(self.server, given, bounds, metrics))
-            }
-            (Turn::ScaledObject, Scaling::Keda(bounds)) => {
-                Some(keda::scaled_object(self.server, given?, *bounds, &self.targets))
-            }
-            _ => None,
-        }
+fn identity(object: &ModelDeployment) -> Identity<'_> {
+    Identity {
+        object: object.name(),
+        namespace: object.namespace(),
+        component: "modeldeployment",
+        workload: dns_label(object.name(), MAX_STATEFUL_SET),
     }
 }
 
 fn server_spec(object: &ModelDeployment) -> ServerSpec<'_> {
     let spec = &object.spec;
     ServerSpec {
-        identity: Identity {
-            object: object.name(),
-            namespace: object.namespace(),
-            component: "modeldeployment",
-            workload: dns_label(object.name(), MAX_STATEFUL_SET),
-        },
+        identity: identity(object),
         model_name: &spec.model,
         replicas: needed_replicas(spec),
         gpu_count: spec.tensor_parallel_size,

@@ -37,6 +37,17 @@ fn given_up(scaling: &Scaling, live: &Live) -> Option<i32> {
     live.replicas().filter(|live| *live > 0 || from_zero)
 }
 
+/// Who decides, in the light of the time before: where nobody asked us to remove the last server, an autoscaler of the user's did, and
+/// that stays. What we removed ourselves, while all was suspended, such an autoscaler may never scale up.
+pub fn with_zero_of_others(scaling: Scaling, before: Before) -> Scaling {
+    match scaling {
+        Scaling::External { from_zero } => {
+            Scaling::External { from_zero: from_zero || before.needed.is_some_and(|needed| needed > 0) }
+        }
+        other => other,
+    }
+}
+
 /// The number of servers that an autoscaler left, which stays until the user gives another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {

@@ -34,7 +34,7 @@ impl Targets {
         }
         let max_latency = match &sla.max_latency {
             None => None,
-            Some(text) => Some(milliseconds(text).ok_or_else(|| SlaError::InvalidLatency(text.clone()))?),
+            Some(text) => Some(milliseconds(text)?),
         };
         Ok(Self {
             max_latency,
@@ -66,16 +66,33 @@ pub fn needed_replicas(spec: &ModelDeploymentSpec) -> i32 {
     if spec.replicas <= 0 { spec.replicas } else { spec.replicas.max(by_throughput.unwrap_or_default()) }
 }
 
-/// The milliseconds of `100ms` or `1.5s`; none for anything else, and for nothing at all.
-fn milliseconds(text: &str) -> Option<u64> {
-    let (number, factor) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1.0),
-        None => (text.strip_suffix('s')?, 1000.0),
+/// The most milliseconds of a latency: those of a day.
+const MAX_MILLISECONDS: u64 = 86_400_000;
+
+/// The milliseconds of `100ms` or `1.5s`.
+fn milliseconds(text: &str) -> Result<u64, SlaError> {
+    let invalid = || SlaError::InvalidLatency(text.to_owned());
+    let micros = microseconds(text).ok_or_else(invalid)?;
+    if !micros.is_multiple_of(1000) {
+        return Err(SlaError::TooFine(text.to_owned()));
+    }
+    Some(micros / 1000).filter(|millis| (1..=MAX_MILLISECONDS).contains(millis)).ok_or_else(invalid)
+}
+
+/// The microseconds of a latency, of which a part counts as one more; none for what is no latency.
+fn microseconds(text: &str) -> Option<u64> {
+    let (number, decimals) = match text.strip_suffix("ms") {
+        Some(number) => (number, 3),
+        None => (text.strip_suffix('s')?, 6),
     };
-    let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let value = number.parse::<f64>().ok().filter(|_| is_number)? * factor;
-    // At most a day: beyond that it is no latency.
-    (1.0..=86_400_000.0).contains(&value).then_some(value.round() as u64)
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let (kept, cut) = fraction.split_at(fraction.len().min(decimals));
+    let is_finer = cut.bytes().any(|digit| digit != b'0');
+    format!("{whole}{kept:0<decimals$}").parse::<u64>().ok()?.checked_add(u64::from(is_finer))
 }
 
 #[cfg(test)]
@@ -86,8 +103,16 @@ mod tests {
     fn latencies_are_read_in_milliseconds() {
         let cases = [
             ("100ms", Some(100)),
+            ("100.0ms", Some(100)),
             ("1.5s", Some(1500)),
+            ("1.2345000s", None),
+            ("0.001000s", Some(1)),
             ("2s", Some(2000)),
+            ("86400s", Some(86_400_000)),
+            ("86401s", None),
+            ("99999999999999999999ms", None),
+            ("1.ms", None),
+            (".5s", None),
             ("0ms", None),
             ("soon", None),
             ("ms", None),
@@ -97,7 +122,14 @@ mod tests {
             ("9999999s", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(milliseconds(text), expected, "{text}");
+            assert_eq!(milliseconds(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_latency_finer_than_a_millisecond_is_refused_and_not_rounded() {
+        for text in ["1.5ms", "0.5ms", "1.0005s", "0.0001s", "2.0000001ms", "100.00000000000000000001ms"] {
+            assert_eq!(milliseconds(text), Err(SlaError::TooFine(text.to_owned())), "{text}");
         }
     }
 

@@ -16,13 +16,17 @@ pub const UNVERIFIED: &str = "SLAUnverified";
 pub const ANNOUNCED: [Announced<'_>; 1] =
     [Announced { condition_type: MET, on_true: Some("SLAMet"), on_false: Some("SLAMissed") }];
 
-/// The conditions about an SLA that has a latency or a throughput; none for one that has neither.
-pub fn of(targets: &Targets, names: &MetricNames, hpa: Option<&ObservedHpa>) -> Vec<Condition> {
+/// The conditions about an SLA that has a latency or a throughput; none for one that has neither. Where no Pod is ready, nothing is served
+/// within any latency, whatever was observed before.
+pub fn of(targets: &Targets, names: &MetricNames, hpa: Option<&ObservedHpa>, ready: i32) -> Vec<Condition> {
     let Some(max) = targets.max_latency else {
         let message = "spec.sla.throughputPerReplica is not given, so nobody knows how many replicas spec.sla.minThroughput needs";
         return if targets.has_unknown_capacity { unverified("CapacityUnknown", message) } else { Vec::new() };
     };
-    match (observed(names, hpa), hpa.and_then(ObservedHpa::inactive), hpa) {
+    if ready == 0 && hpa.is_some() && !names.latency.is_empty() {
+        return unverified("NoPodsReady", "no Pod is ready, so no request is served within any latency");
+    }
+    match (observed(names, hpa, ready), hpa.and_then(ObservedHpa::inactive), hpa) {
         (Some(latency), _, _) => verified(latency, max),
         (None, _, _) if names.latency.is_empty() => unverified(
             "NoLatencyMetric",
@@ -36,9 +40,9 @@ pub fn of(targets: &Targets, names: &MetricNames, hpa: Option<&ObservedHpa>) -> 
     }
 }
 
-/// The milliseconds of latency that were observed last.
-pub fn observed(names: &MetricNames, hpa: Option<&ObservedHpa>) -> Option<f64> {
-    hpa.filter(|_| !names.latency.is_empty())?.latency(&names.latency)
+/// The milliseconds of latency that were observed last; none where no Pod is ready.
+pub fn observed(names: &MetricNames, hpa: Option<&ObservedHpa>, ready: i32) -> Option<f64> {
+    hpa.filter(|_| ready > 0 && !names.latency.is_empty())?.latency(&names.latency)
 }
 
 /// Milliseconds in words.

@@ -8,6 +8,9 @@ pub enum SlaError {
     /// No latency.
     #[error("spec.sla.maxLatency '{0}' is no latency such as 100ms or 1.5s")]
     InvalidLatency(String),
+    /// A part of a millisecond.
+    #[error("spec.sla.maxLatency '{0}' is finer than a millisecond; give whole milliseconds, such as 2ms or 1.5s")]
+    TooFine(String),
     /// More replicas than there may be.
     #[error(
         "spec.sla.minThroughput of {throughput} needs {replicas} replicas, and there are 10000 at most; ask for less, or correct \

@@ -1,5 +1,6 @@
 //! A Pod as the cluster has it: the few fields that tell its state. Reading whole Pods would cost more than the rest of a call.
 
+use crate::owner::{self, OwnerReference};
 use pilothouse_sdk::Kind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ impl Kind for ObservedPod {
         "/metadata/deletionTimestamp",
         "/metadata/deletionGracePeriodSeconds",
         "/metadata/annotations",
+        "/metadata/ownerReferences",
         "/spec/nodeName",
         "/status/phase",
         "/status/reason",
@@ -41,6 +43,7 @@ struct Metadata {
     deletion_timestamp: Option<String>,
     deletion_grace_period_seconds: Option<u32>,
     annotations: BTreeMap<String, String>,
+    owner_references: Vec<OwnerReference>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -184,6 +187,11 @@ impl ObservedPod {
     /// Its UID.
     pub fn uid(&self) -> &str {
         &self.metadata.uid
+    }
+
+    /// What controls it, such as a ReplicaSet; none if nothing does.
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        owner::controller(&self.metadata.owner_references)
     }
 
     /// Whether it is being deleted.

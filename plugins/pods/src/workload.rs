@@ -37,6 +37,8 @@ impl Kind for ObservedStatefulSet {
 #[derive(Debug, Default, Deserialize)]
 struct Metadata {
     #[serde(default)]
+    uid: String,
+    #[serde(default)]
     generation: i64,
 }
 
@@ -102,6 +104,11 @@ pub fn conditions(workload: &Workload, desired: i32) -> [Condition; 4] {
 }
 
 impl Workload {
+    /// Its UID; empty if it does not exist.
+    pub fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+
     /// As of a LeaderWorkerSet, whose replicas are groups of Pods: one that is ready is available, and its conditions tell no failure.
     pub fn of_groups(mut self) -> Self {
         self.status.available_replicas = self.status.ready_replicas;
@@ -137,7 +144,7 @@ impl Workload {
 
     /// What an incomplete rollout waits for. A count of ready or updated replicas is only told below the desired number, so
     /// it never exceeds it.
-    fn progress(&self, desired: i32) -> String {
+    pub fn progress(&self, desired: i32) -> String {
         let WorkloadStatus { ready_replicas: ready, updated_replicas: updated, .. } = self.status;
         if ready < desired {
             format!("{ready} of {desired} replicas ready")

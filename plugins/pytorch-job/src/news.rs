@@ -1,9 +1,9 @@
 //! Events and measurements that are still to be told. The host takes them with a status, but what is known of a job is written before that
 //! and is read in the next call; so they are kept with it until the job's status has the time of the last ones. It decides nothing.
 
+use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Error, Event, Measurement, clock, raw::EventType};
 use serde::{Deserialize, Serialize};
-use training_job::Time;
 
 /// What is to be told, and the time in the status that says that it has been.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]

@@ -21,7 +21,7 @@ use crate::progress;
 use crate::replica_statuses::{Observation, summary};
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
-use crate::time::Time;
+use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Condition, Error, Kind, Response};
 
 /// How often a running job is reconciled even if nothing changes, in seconds.

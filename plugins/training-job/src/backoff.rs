@@ -1,7 +1,7 @@
 //! How long the restarts of a row wait, and how many there have been. Pure.
 
 use crate::api::TrainingJobStatus;
-use crate::time::{Time, after};
+use pilothouse_pods::time::{Time, after};
 
 /// Seconds before the second of several restarts in a row. Each further restart waits twice as long.
 const INITIAL_BACKOFF: u32 = 10;

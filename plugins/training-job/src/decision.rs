@@ -9,7 +9,7 @@ use crate::limits::Situation;
 use crate::outcome::{list_with_exit_codes, success};
 use crate::progress;
 use crate::replicas::{Replica, ReplicaState, Replicas};
-use crate::time::{Time, after};
+use pilothouse_pods::time::{Time, after};
 
 /// What happens next.
 #[derive(Clone, Debug, PartialEq, Eq)]

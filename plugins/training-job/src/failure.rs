@@ -5,8 +5,8 @@ use crate::api::{
 };
 use crate::job::{Job, SuccessRule};
 use crate::replicas::Replica;
-use crate::time::Time;
 use pilothouse_pods::observed_pod::ObservedPod;
+use pilothouse_pods::time::Time;
 
 /// Exit codes from here on say that a signal killed the container: 128 plus the signal's number.
 const FIRST_SIGNAL_EXIT_CODE: i32 = 128;

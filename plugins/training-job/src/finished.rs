@@ -5,8 +5,8 @@ use crate::children::config_maps::ConfigMap;
 use crate::desired_child::DesiredChild;
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
-use crate::time::Time;
 use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
+use pilothouse_pods::time::Time;
 use pilothouse_sdk::Response;
 
 /// The response. The host reads in the status when the job is to be deleted.

@@ -5,8 +5,8 @@ use crate::api::{ReplicaType, RestartScope, TrainingJobStatus};
 use crate::failure::{Treatment, container, is_decisive, time_of_end, treatment};
 use crate::job::Job;
 use crate::replicas::{Replica, ReplicaState, Replicas};
-use crate::time::Time;
 use pilothouse_pods::observed_pod::{ContainerEnd, ObservedPod};
+use pilothouse_pods::time::Time;
 
 /// How many seconds after the first failure of an incident a peer may fail because of it. Collective operations of PyTorch give
 /// up after ten minutes.

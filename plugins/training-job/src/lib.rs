@@ -45,7 +45,6 @@ mod replicas;
 mod restart_policy;
 mod suspended;
 mod termination;
-mod time;
 mod training_job_kind;
 mod transition;
 mod validate;
@@ -60,7 +59,6 @@ pub use fingerprint::ANNOTATION;
 pub use job::{Job, JobChildren, JobKind, ReplicaId};
 pub use observed::Observed;
 pub use reconcile::{reconcile, reconcile_job};
-pub use time::Time;
 
 #[cfg(feature = "plugin")]
 pilothouse_sdk::plugin! {

@@ -8,8 +8,8 @@ use crate::job::Job;
 use crate::outcome::{list_with_exit_codes, runs_fully};
 use crate::replicas::Replicas;
 use crate::termination;
-use crate::time::{Time, after};
 use pilothouse_pods::observed_pod::ObservedPod;
+use pilothouse_pods::time::{Time, after};
 
 /// When the job fails for running too long, if it has a limit and has started.
 pub fn deadline(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time> {

@@ -3,7 +3,7 @@
 use crate::api::{Progress, TrainingJobStatus};
 use crate::job::Job;
 use crate::replicas::Replicas;
-use crate::time::Time;
+use pilothouse_pods::time::Time;
 use serde::Deserialize;
 use serde_json::Value;
 

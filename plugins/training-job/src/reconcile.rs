@@ -7,9 +7,9 @@ use crate::conditions::Conditions;
 use crate::job::Job;
 use crate::job_response::JobResponse;
 use crate::observed::Observed;
-use crate::time::Time;
 use crate::training_job_kind::TrainingJobKind;
 use crate::{finished, suspended};
+use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Error, Request, Response};
 
 /// The desired children, the status and the conditions of a `TrainingJob`.

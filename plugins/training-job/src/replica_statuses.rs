@@ -6,8 +6,8 @@ use crate::failure::container;
 use crate::job::Job;
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
-use crate::time::Time;
 use pilothouse_pods::observed_pod::ObservedPod;
+use pilothouse_pods::time::Time;
 use pilothouse_sdk::RefusedChild;
 
 /// The most bytes of a Pod's own message that the status repeats.

@@ -3,7 +3,7 @@
 use crate::api::{Phase, TrainingJobStatus};
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
-use crate::time::Time;
+use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Error, Response};
 
 /// The response. The status says that the job is suspended before its Pods go.

@@ -1,7 +1,7 @@
 //! Pods that are being deleted and do not go: their node is lost, or cannot end them. Pure.
 
-use crate::time::Time;
 use pilothouse_pods::observed_pod::ObservedPod;
+use pilothouse_pods::time::Time;
 
 /// How many seconds after its grace period a Pod is told of. Nodes and volumes take their time.
 const SECONDS_UNTIL_TOLD: u32 = 60;

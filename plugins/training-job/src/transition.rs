@@ -5,7 +5,7 @@ use crate::api::{Phase, TrainingJobStatus, WorkerStatus};
 use crate::conditions::Conditions;
 use crate::job::Job;
 use crate::progress::HANG;
-use crate::time::Time;
+use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Event, Measurement, Response};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! An `LLMModel` and what the plugin answers to it.
 
-use llm_serving::testing::Children;
+use llm_serving::testing::{Children, settled};
 use pilothouse_sdk::testing::{Answer, Case};
 use pilothouse_sdk::{Error, Kind};
 use serde_json::Value;
@@ -55,7 +55,8 @@ pub fn run(case: Case) -> Result<Answer, Error> {
 
 /// The children of an `LLMModel` with this spec, in a cluster that has the claims `models` and `cache`.
 pub fn children(spec: &str) -> Result<Children, Error> {
-    Children::of(&run(case(spec)?.found(claim("models")).found(claim("cache")))?)
+    let case = || Ok(case(spec)?.found(claim("models")).found(claim("cache")));
+    Children::of(&settled(case, ai_llm_model::reconcile_raw)?)
 }
 
 /// The Pod template of an `LLMModel` with this spec.

@@ -14,15 +14,27 @@ const STUCK: &str = "observedGeneration: 1, replicas: 2, updatedReplicas: 2, rea
 /// A model of two Pods whose Deployment has this status.
 fn with_deployment(status: &str) -> Result<Case, Error> {
     Ok(case("replicas: 2")?.child_yaml(&format!(
-        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: llmmodel-chat, generation: 1}}, status: {{{status}}}}}"
-    )))
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: llmmodel-chat, uid: deployment, generation: 1}}, \
+         status: {{{status}}}}}"
+    )).found(crate::case::parse(&format!(
+        "{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: llmmodel-chat-1, namespace: ml, uid: set, labels: {LABELS}, \
+         ownerReferences: [{{uid: deployment, controller: true}}]}}}}"
+    ))?))
 }
+
+/// The labels of the Pods of the model.
+const LABELS: &str = "{app.kubernetes.io/component: llmmodel, app.kubernetes.io/instance: llmmodel-chat}";
 
 /// A Pod of the model in this state.
 fn pod(name: &str, status: &str) -> Result<serde_json::Value, Error> {
-    let labels = "{app.kubernetes.io/component: llmmodel, app.kubernetes.io/instance: llmmodel-chat}";
+    pod_of(name, "{uid: set, controller: true}", status)
+}
+
+/// A Pod with the labels of the model, of this owner.
+fn pod_of(name: &str, owner: &str, status: &str) -> Result<serde_json::Value, Error> {
     crate::case::parse(&format!(
-        "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: ml, labels: {labels}}}, status: {{{status}}}}}"
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: ml, labels: {LABELS}, ownerReferences: [{owner}]}}, \
+         status: {{{status}}}}}"
     ))
 }
 
@@ -60,6 +72,64 @@ fn the_trouble_of_a_pod_is_told_with_its_name() -> Result<(), Error> {
         message(&answer, "Ready"),
         "1 of 2 replicas ready; Pod chat-a, container model: OOMKilled, exit code 137"
     );
+    Ok(())
+}
+
+/// Anybody may give a Pod any label.
+#[test]
+fn a_pod_of_somebody_else_is_nothing_to_the_model() -> Result<(), Error> {
+    for owner in ["", "{uid: other, controller: true}", "{uid: set, controller: false}", "{uid: set}"] {
+        let case = with_deployment(HALF)?.found(pod_of("chat-b", owner, OOM)?);
+        assert_eq!(condition(&run(case)?, "PodsHealthy"), "True Healthy", "{owner}");
+        let case = with_deployment(HALF)?.found(pod_of("chat-a", owner, OOM)?).found(pod("chat-b", OOM)?);
+        let answer = run(case)?;
+        let message = answer.condition("PodsHealthy").map(|condition| condition.message.as_str());
+        assert_eq!(message, Some("Pod chat-b, container model: OOMKilled, exit code 137"), "{owner}");
+    }
+    Ok(())
+}
+
+/// What kubectl shows is what there is, whatever becomes of the object.
+#[test]
+fn an_invalid_model_goes_on_to_be_counted() -> Result<(), Error> {
+    let old = crate::case::parse("{replicas: 7, readyReplicas: 7, selector: a=b, url: 'http://a', loraAdapters: [x]}")?;
+    let service = "{apiVersion: v1, kind: Service, metadata: {name: llmmodel-chat, uid: service}}";
+    for (status, counts, available) in
+        [(HALF, (2, 1), "True ReplicasAvailable"), ("observedGeneration: 1", (0, 0), "False NoReplicasAvailable")]
+    {
+        let deployment = crate::case::parse(&format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: llmmodel-chat, uid: d}}, status: {{{status}}}}}"
+        ))?;
+        let answer = run(case("replicas: -1")?.child(deployment).child_yaml(service).status(&old))?;
+        let status: ServingStatus = answer.status()?;
+        assert_eq!((status.replicas, status.ready_replicas), counts);
+        assert_eq!((status.selector.as_str(), status.url.as_str()), ("a=b", "http://a"), "the rest stays");
+        assert_eq!((condition(&answer, "Available").as_str(), condition(&answer, "Ready").as_str()), (available, ""));
+    }
+    let gone: ServingStatus = run(case("replicas: -1")?.status(&old))?.status()?;
+    assert_eq!((gone.replicas, gone.ready_replicas, gone.url.as_str()), (0, 0, ""), "neither Pods nor a Service");
+    Ok(())
+}
+
+/// A budget that lets no Pod be missing is not refused where a rollout may add one, but it stops all drains.
+#[test]
+fn a_budget_that_allows_no_disruption_is_told() -> Result<(), Error> {
+    let cases = [
+        ("replicas: 2, disruptionBudget: {minAvailable: 2}", "False BudgetAllowsNone"),
+        ("replicas: 2, disruptionBudget: {minAvailable: 51%}", "False BudgetAllowsNone"),
+        ("replicas: 2, disruptionBudget: {maxUnavailable: 0}", "False BudgetAllowsNone"),
+        (
+            "replicas: 2, gpuCount: 1, rollout: {maxSurge: 1}, disruptionBudget: {minAvailable: 2}",
+            "False BudgetAllowsNone",
+        ),
+        ("replicas: 2, disruptionBudget: {minAvailable: 1}", ""),
+        ("replicas: 0, disruptionBudget: {minAvailable: 1}", ""),
+        ("replicas: 2", ""),
+        ("replicas: 1", ""),
+    ];
+    for (spec, expected) in cases {
+        assert_eq!(condition(&run(case(spec)?)?, "DisruptionAllowed"), expected, "{spec}");
+    }
     Ok(())
 }
 
@@ -106,7 +176,8 @@ fn an_event_tells_a_change_once() -> Result<(), Error> {
 
 #[test]
 fn the_status_has_counts_selector_and_address() -> Result<(), Error> {
-    let status: ServingStatus = run(with_deployment(HALF)?)?.status()?;
+    let service = "{apiVersion: v1, kind: Service, metadata: {name: llmmodel-chat, uid: service}}";
+    let status: ServingStatus = run(with_deployment(HALF)?.child_yaml(service))?.status()?;
     let expected = ServingStatus {
         replicas: 2,
         ready_replicas: 1,

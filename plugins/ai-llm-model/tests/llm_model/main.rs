@@ -3,6 +3,7 @@
 mod case;
 mod children;
 mod conditions;
+mod conflicts;
 mod crd;
 mod engines;
 mod gpus;

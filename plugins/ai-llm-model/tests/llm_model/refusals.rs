@@ -19,7 +19,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("modelPath: /models/../etc", "spec.modelPath '/models/../etc' must be an absolute path without '.' and '..'"),
     ("modelPath: models", "spec.modelPath 'models' must be an absolute path without '.' and '..'"),
     ("modelPath: /dev/shm, modelSource: {uri: 'hf://a/b'}",
-        "two volumes would be mounted at /dev/shm; give one of them another path"),
+        "spec.modelPath is /dev/shm, so spec.modelSource would be mounted at /dev/shm, where the server has another volume; give \
+         spec.modelPath another path"),
+    ("modelPath: /dev/shm/tiny.gguf, modelSource: {uri: 'hf://a/b'}",
+        "spec.modelPath is /dev/shm/tiny.gguf, so spec.modelSource would be mounted at /dev/shm, where the server has another \
+         volume; give spec.modelPath another path"),
     ("modelSource: {uri: 'gs://a/b'}",
         "spec.modelSource.uri 'gs://a/b' begins with none of pvc://, hostpath:///, hf://, s3:// and oci://"),
     ("engine: container", "spec.image is missing; the engine 'container' has no image of its own"),

@@ -23,6 +23,11 @@ pub struct ServingFields {
     #[cfg_attr(feature = "crd", schemars(range(min = 10, max = 86400)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup_timeout_seconds: Option<u32>,
+    /// After how many seconds without progress a rollout counts as stuck. Default: what the download and the load may take, and ten
+    /// minutes more.
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 604800)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress_deadline_seconds: Option<u32>,
     /// How many seconds a Pod that is being removed still takes requests, until no client is sent to it any more. Default: 15.
     #[cfg_attr(feature = "crd", schemars(range(max = 3600)))]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! A `ModelDeployment` and what the plugin answers to it.
 
-use llm_serving::testing::Children;
+use llm_serving::testing::{Children, settled};
 use pilothouse_sdk::Error;
 use pilothouse_sdk::testing::{Answer, Case};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub fn case(spec: &str) -> Result<Case, Error> {
 /// With a StatefulSet that is asked for so many Pods, all of which are ready.
 pub fn with_live(case: Case, replicas: i32) -> Case {
     case.child(json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "llama-3-70b", "generation": 1 },
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "llama-3-70b", "uid": "set", "generation": 1 },
         "spec": { "replicas": replicas },
         "status": {
             "observedGeneration": 1, "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
@@ -47,7 +47,7 @@ pub fn run(case: Case) -> Result<Answer, Error> {
 
 /// The children of a `ModelDeployment` with this spec.
 pub fn children(spec: &str) -> Result<Children, Error> {
-    Children::of(&run(case(spec)?)?)
+    Children::of(&settled(|| case(spec), model_deployment::reconcile_raw)?)
 }
 
 /// Reads YAML or JSON.

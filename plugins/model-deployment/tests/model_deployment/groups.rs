@@ -23,7 +23,7 @@ impl Kind for LeaderWorkerSet {
 fn with_groups(case: Case, replicas: i32) -> Case {
     case.child(json!({
         "apiVersion": LeaderWorkerSet::API_VERSION, "kind": LeaderWorkerSet::KIND,
-        "metadata": { "name": "llama-3-70b-mn", "generation": 1 },
+        "metadata": { "name": "llama-3-70b-mn", "uid": "groups", "generation": 1 },
         "spec": { "replicas": replicas },
         "status": {
             "observedGeneration": 1, "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
@@ -191,8 +191,73 @@ fn the_old_workload_goes_before_the_new_one_comes() -> Result<(), Error> {
     assert_eq!(workloads(case(GROUPS)?)?, [false, true]);
     assert_eq!(workloads(with_groups(case(one)?, 2))?, [false, false]);
     assert_eq!(workloads(case(one)?)?, [true, false]);
-    let answer = run(with_live(case(GROUPS)?, 2))?;
-    assert_eq!(condition(&answer, "Ready"), "False Progressing", "what goes is not what was asked for");
+    Ok(())
+}
+
+/// What goes is not what was asked for, and it serves as long as it runs.
+#[test]
+fn clients_talk_to_the_old_workload_until_it_is_gone() -> Result<(), Error> {
+    let one = "replicas: 2, tensorParallelSize: 8";
+    let groups = "the StatefulSet 'llama-3-70b' goes before the LeaderWorkerSet 'llama-3-70b-mn' comes, for both need the same GPUs; \
+                  if it stays, see its finalizers and its Pods";
+    let sets = "the LeaderWorkerSet 'llama-3-70b-mn' goes before the StatefulSet 'llama-3-70b' comes, for both need the same GPUs; \
+                if it stays, see its finalizers and its Pods";
+    for (case, expected, only_leaders) in
+        [(with_live(case(GROUPS)?, 2), groups, false), (with_groups(case(one)?, 2), sets, true)]
+    {
+        let answer = run(case)?;
+        let message = answer.condition("Ready").map(|condition| condition.message.as_str());
+        assert_eq!((condition(&answer, "Ready").as_str(), message), ("False AwaitingRemoval", Some(expected)));
+        let found = ["Progressing", "Degraded", "Available", "Stalled"].map(|name| condition(&answer, name));
+        assert_eq!(found, ["True AwaitingRemoval", "False AwaitingRemoval", "True ReplicasAvailable", ""]);
+        let status: Value = answer.status()?;
+        assert_eq!((&status["replicas"], &status["readyReplicas"]), (&json!(2), &json!(2)), "{expected}");
+        let children = Children::of(&answer)?;
+        let services =
+            children.iter().filter(|child| child["metadata"]["labels"]["llm.example.com/service"] == "clients");
+        let selectors: Vec<_> =
+            services.map(|service| service["spec"]["selector"].get(WORKER_INDEX).is_some()).collect();
+        assert_eq!(selectors, [only_leaders], "{expected}");
+    }
+    Ok(())
+}
+
+const WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
+
+/// A Pod of the groups is one of a StatefulSet, which is the LeaderWorkerSet's own, or that of a leader.
+#[test]
+fn the_pods_of_groups_are_known_by_their_owners() -> Result<(), Error> {
+    let owned = |api_version: &str, kind: &str, uid: &str, owner: &str| {
+        json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {
+                "name": uid, "namespace": "ml", "uid": uid, "ownerReferences": [{ "uid": owner, "controller": true }],
+                "labels": {
+                    "leaderworkerset.sigs.k8s.io/name": "llama-3-70b-mn", "app.kubernetes.io/instance": "llama-3-70b",
+                    "app.kubernetes.io/component": "modeldeployment",
+                },
+            },
+            "status": { "phase": "Failed", "reason": "Evicted" },
+        })
+    };
+    let set = |uid, owner| owned("apps/v1", "StatefulSet", uid, owner);
+    let pod = |uid, owner| owned("v1", "Pod", uid, owner);
+    for (bad, expected) in [
+        (pod("leader", "leaders"), "False Evicted"),
+        (pod("worker", "workers"), "False Evicted"),
+        (pod("foreign", "elsewhere"), "True Healthy"),
+        (pod("foreign", "of-others"), "True Healthy"),
+    ] {
+        let mut leader = pod("leader", "leaders");
+        leader["status"] = json!({ "phase": "Running" });
+        let mut case = with_groups(case(&GROUPS.replace("replicas: 2", "replicas: 3"))?, 2);
+        case = case.found(set("leaders", "groups")).found(set("workers", "leader")).found(set("of-others", "other"));
+        if bad["metadata"]["name"] != "leader" {
+            case = case.found(leader);
+        }
+        let answer = run(case.found(&bad))?;
+        assert_eq!(condition(&answer, "PodsHealthy"), expected, "{}", bad["metadata"]["name"]);
+    }
     Ok(())
 }
 

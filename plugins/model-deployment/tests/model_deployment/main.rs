@@ -6,6 +6,8 @@ mod children;
 mod crd;
 mod groups;
 mod guide;
+mod others;
+mod progress;
 mod refusals;
 mod scaling;
 mod sla;

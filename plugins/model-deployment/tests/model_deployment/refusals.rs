@@ -1,14 +1,17 @@
 //! Invalid `ModelDeployment`s: they are refused with a sentence that says what to do, and nothing changes.
 
-use crate::case::{case, run};
+use crate::case::{case, run, with_live};
 use llm_serving::testing::refusal;
 use pilothouse_sdk::Error;
+use serde_json::{Value, json};
 
 /// The rest of the spec, and the sentence.
 #[rustfmt::skip]
 const REFUSED: &[(&str, &str)] = &[
     ("sla: {maxLatency: soon}", "spec.sla.maxLatency 'soon' is no latency such as 100ms or 1.5s"),
     ("sla: {maxLatency: 0ms}", "spec.sla.maxLatency '0ms' is no latency such as 100ms or 1.5s"),
+    ("sla: {maxLatency: 1.5ms}",
+        "spec.sla.maxLatency '1.5ms' is finer than a millisecond; give whole milliseconds, such as 2ms or 1.5s"),
     ("replicas: -1", "spec.replicas is -1; give 0 to 10000"),
     ("sla: {minThroughput: 1000000, throughputPerReplica: 1}",
         "spec.sla.minThroughput of 1000000 needs 1000000 replicas, and there are 10000 at most; ask for less, or correct \
@@ -37,6 +40,9 @@ const REFUSED: &[(&str, &str)] = &[
         "spec.pipelineParallelSize is 2, and the engine 'llama-cpp' has no stages; give 1"),
     ("podTemplate: {metadata: {labels: {app.kubernetes.io/instance: other}}}",
         "spec.podTemplate changes the label app.kubernetes.io/instance, by which the Pods are found; remove it"),
+    ("modelPath: /etc/model-deployment, modelSource: {uri: 'hf://a/b'}",
+        "spec.modelPath is /etc/model-deployment, so spec.modelSource would be mounted at /etc/model-deployment, where the server \
+         has another volume; give spec.modelPath another path"),
     ("podTemplate: {spec: {subdomain: one}}", "spec.podTemplate sets subdomain, which tells Pods apart; remove it"),
 ];
 
@@ -45,6 +51,26 @@ fn an_invalid_model_is_refused_with_the_mistake_and_changes_nothing() -> Result<
     for (spec, sentence) in REFUSED {
         let answer = run(case(spec)?)?;
         assert_eq!((refusal(&answer), answer.response.children.is_none()), (Some(*sentence), true), "{spec}");
+    }
+    Ok(())
+}
+
+/// What kubectl shows is what there is: of whichever workload runs.
+#[test]
+fn an_invalid_model_goes_on_to_be_counted() -> Result<(), Error> {
+    let old =
+        json!({ "replicas": 9, "readyReplicas": 9, "neededReplicas": 2, "observedLatency": "5ms", "selector": "a=b" });
+    for (live, expected) in [(None, 0), (Some(2), 2)] {
+        let case = case("sla: {maxLatency: soon}")?.status(&old);
+        let case = match live {
+            Some(live) => with_live(case, live),
+            None => case,
+        };
+        let status: Value = run(case)?.status()?;
+        let expected = json!({
+            "replicas": expected, "readyReplicas": expected, "neededReplicas": 2, "selector": "a=b", "url": "",
+        });
+        assert_eq!(status, expected);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::case::{case, children, run, with_live};
 use llm_serving::testing::{Children, condition};
 use pilothouse_sdk::{
-    Error, Kind,
+    Error, Handling, Kind, RefusedChild, raw,
     testing::{Answer, Case},
 };
 use serde_json::Value;
@@ -32,7 +32,8 @@ const HANDOVERS: &[(&str, Option<i32>, (i64, bool))] = &[
     (SLA, Some(0), (2, false)),
     (EXTERNAL, None, (2, false)),
     (EXTERNAL, Some(7), (7, true)),
-    // Somebody else may scale to nothing, if the object says so.
+    // Somebody else may scale to nothing: what we have not removed ourselves stays away.
+    (EXTERNAL, Some(0), (2, false)),
     ("replicas: 2, autoscaling: {autoscaler: external, minReplicas: 0}", None, (2, false)),
     ("replicas: 2, autoscaling: {autoscaler: external, minReplicas: 0}", Some(0), (0, true)),
     // What is made keeps to the bounds from the beginning.
@@ -54,6 +55,48 @@ fn the_number_of_pods_is_handed_over_without_a_jump() -> Result<(), Error> {
             None => case,
         };
         assert_eq!(replicas(&run(case)?)?, *expected, "{spec}, live {live:?}");
+    }
+    Ok(())
+}
+
+/// An external autoscaler that has removed the last Pod is not fought. After a suspension the first Pods come from us, for most
+/// autoscalers scale nothing that has none.
+#[test]
+fn what_an_external_autoscaler_removed_stays_away() -> Result<(), Error> {
+    let after = |needed: i32| -> Result<(i64, bool), Error> {
+        replicas(&run(with_live(case(EXTERNAL)?, 0).status(serde_json::json!({ "neededReplicas": needed })))?)
+    };
+    assert_eq!(after(2)?, (0, true));
+    assert_eq!(after(0)?, (2, false));
+    let suspended = run(with_live(case(&format!("{EXTERNAL}, suspend: true"))?, 0))?;
+    assert_eq!(suspended.status::<Value>()?["neededReplicas"], 0, "which is how we know");
+    Ok(())
+}
+
+/// An autoscaler of ours would scale the workload of somebody else.
+#[test]
+fn an_autoscaler_comes_when_the_workload_is_there() -> Result<(), Error> {
+    let handling = |case: Case| -> Result<Option<Handling>, Error> {
+        let children = run(case)?.response.children.unwrap_or_default();
+        let is_scaler = |child: &raw::Child| {
+            ["HorizontalPodAutoscaler\"", "ScaledObject\""].iter().any(|kind| child.object.contains(kind))
+        };
+        Ok(children.into_iter().find(|child| is_scaler(child)).map(|child| child.handling))
+    };
+    let refused = |case: Case, reason: &str| {
+        case.refused(RefusedChild {
+            kind: raw::KindRef { api_version: "apps/v1".to_owned(), kind: "StatefulSet".to_owned() },
+            namespace: Some("ml".to_owned()),
+            name: "llama-3-70b".to_owned(),
+            reason: reason.to_owned(),
+            message: "no".to_owned(),
+        })
+    };
+    for spec in [SLA, KEDA] {
+        assert_eq!(handling(with_live(case(spec)?, 2))?, Some(Handling::Apply), "{spec}");
+        assert_eq!(handling(case(spec)?)?, Some(Handling::Keep), "neither made nor removed: {spec}");
+        assert_eq!(handling(refused(case(spec)?, "NameConflict"))?, None, "{spec}");
+        assert_eq!(handling(refused(case(spec)?, "Forbidden"))?, Some(Handling::Keep), "{spec}");
     }
     Ok(())
 }

@@ -49,6 +49,28 @@ fn the_sla_is_judged_by_what_the_autoscaler_observed() -> Result<(), Error> {
     Ok(())
 }
 
+/// What was observed while Pods served says nothing of when none does.
+#[test]
+fn without_a_ready_pod_nobody_can_tell() -> Result<(), Error> {
+    for ready in [0, 1] {
+        let status = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": ready });
+        let live = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "llama-3-70b", "uid": "set" },
+            "spec": { "replicas": 2 }, "status": status,
+        });
+        let served = case("replicas: 2, sla: {maxLatency: 100ms}")?.child(live);
+        let answer = run(with_hpa(served, &latency("'50m'"))?)?;
+        let expected = match ready {
+            0 => ["Unknown NoPodsReady", "True NoPodsReady"],
+            _ => ["True WithinSLA", "False Verified"],
+        };
+        assert_eq!([condition(&answer, "SLAMet"), condition(&answer, "SLAUnverified")], expected);
+        let observed = answer.status::<Value>()?["observedLatency"].clone();
+        assert_eq!(observed.is_null(), ready == 0, "{observed}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_missed_sla_is_told_once() -> Result<(), Error> {
     let run_after = |before: &str| {
