@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=12
+phases=13
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.
@@ -45,6 +45,7 @@ jax() { scripts/framework.sh jax || echo "there is none for this machine"; }
 phase "PyTorch" pytorch
 phase "TensorFlow" tensorflow
 phase "JAX" jax
+phase "languages of plugins" scripts/languages.sh
 phase "control plane programs" "$target/debug/control-plane" fetch
 # Gets Helm too, which takes a minute or two the first time.
 phase "charts and manifests" "$target/debug/manifests" --check

@@ -10,16 +10,18 @@ use pilothouse_tests::artifacts::{repository, target};
 pub enum Language {
     Rust,
     Go,
+    C,
 }
 
 impl Language {
-    pub const ALL: [Self; 2] = [Self::Rust, Self::Go];
+    pub const ALL: [Self; 3] = [Self::Rust, Self::Go, Self::C];
 
     /// As in `pilothouse new --lang`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
             Self::Go => "go",
+            Self::C => "c",
         }
     }
 
@@ -28,7 +30,17 @@ impl Language {
         match self {
             Self::Rust => "Rust",
             Self::Go => "Go",
+            Self::C => "C",
         }
+    }
+
+    /// Whether this machine has its tools (`scripts/languages.sh`). In CI it is to have them.
+    pub fn has_tools(self) -> bool {
+        let is_there = |program: &str| {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+        };
+        std::env::var_os("CI").is_some() || is_there(self.first_tool())
     }
 
     /// The tool that is looked for first.
@@ -36,6 +48,7 @@ impl Language {
         match self {
             Self::Rust => "cargo",
             Self::Go => "go",
+            Self::C => "clang",
         }
     }
 
@@ -44,6 +57,7 @@ impl Language {
         match self {
             Self::Rust => "install Rust as https://rustup.rs says",
             Self::Go => "install Go 1.24 or newer as https://go.dev/doc/install says",
+            Self::C => "on Debian or Ubuntu run `apt-get install clang lld wasi-libc libclang-rt-dev-wasm32`",
         }
     }
 
@@ -52,6 +66,7 @@ impl Language {
         match self {
             Self::Rust => "src/lib.rs",
             Self::Go => "main.go",
+            Self::C => "plugin.c",
         }
     }
 
@@ -60,6 +75,7 @@ impl Language {
         match self {
             Self::Rust => "this is a mistake ;(",
             Self::Go => "var _ = mistake",
+            Self::C => "int broken = mistake;",
         }
     }
 
@@ -74,7 +90,7 @@ impl Language {
             // The versions that this repository is tested with, without a look at the registry.
             Self::Rust => std::fs::copy(repository().join("Cargo.lock"), project.join("Cargo.lock")).map(drop)?,
             // Needs nothing.
-            Self::Go => {}
+            Self::Go | Self::C => {}
         }
         Ok(())
     }

@@ -9,17 +9,20 @@ pub enum Language {
     Rust,
     /// Go.
     Go,
+    /// C.
+    C,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Rust, Self::Go];
+    pub const ALL: [Self; 3] = [Self::Rust, Self::Go, Self::C];
 
     /// The name of the language, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
             Self::Go => "Go",
+            Self::C => "C",
         }
     }
 
@@ -28,6 +31,7 @@ impl Language {
         match self {
             Self::Rust => "Cargo.toml",
             Self::Go => "go.mod",
+            Self::C => "plugin.c",
         }
     }
 

@@ -128,7 +128,9 @@ mod tests {
             let written = project.create(&root)?;
             for file in &written {
                 let text = std::fs::read_to_string(root.join(file))?;
-                assert!(!text.contains("{{"), "{:?}: {file}: {text}", project.language);
+                // A brace in a brace is no name without a value.
+                let is_name = |rest: &str| rest.starts_with(|first: char| first.is_ascii_alphabetic());
+                assert!(!text.split("{{").skip(1).any(is_name), "{:?}: {file}: {text}", project.language);
             }
             for file in ["README.md", ".gitignore", "crd.yaml", "object.yaml", "cases/first.yaml"] {
                 assert!(written.contains(&file), "{:?} has no {file}", project.language);

@@ -56,11 +56,24 @@ const GO: &[Template] = templates!("go":
     ".gitignore" = "gitignore",
 );
 
+const C: &[Template] = templates!("c":
+    "plugin.c" = "plugin.c",
+    "pilothouse/pilothouse.h" = "pilothouse/pilothouse.h",
+    "pilothouse/pilothouse.c" = "pilothouse/pilothouse.c",
+    "pilothouse/host.c" = "pilothouse/host.c",
+    "pilothouse/cjson/cJSON.h" = "pilothouse/cjson/cJSON.h",
+    "pilothouse/cjson/cJSON.c" = "pilothouse/cjson/cJSON.c",
+    "compile_flags.txt" = "compile_flags.txt",
+    "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
+
 /// The files of a new project in a language.
 pub(crate) fn of(language: Language) -> impl Iterator<Item = Template> {
     let (declaration, own): (&[Template], _) = match language {
         Language::Rust => (&[], RUST),
         Language::Go => (DECLARATION, GO),
+        Language::C => (DECLARATION, C),
     };
     COMMON.iter().chain(declaration).chain(own).copied()
 }

@@ -33,6 +33,7 @@ pub struct New {
 enum Lang {
     Rust,
     Go,
+    C,
 }
 
 impl Lang {
@@ -40,6 +41,7 @@ impl Lang {
         match self {
             Self::Rust => Language::Rust,
             Self::Go => Language::Go,
+            Self::C => Language::C,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From the sources of a project to its plugin file, in whatever language. The same sources give the same bytes. It writes the file
 //! only if its content changes, so that a host that watches the folder does not load it again.
 
+mod c;
 mod declaration;
 mod go;
 mod rust;
@@ -102,6 +103,7 @@ fn compile(folder: &Path, language: Language) -> Result<(Vec<u8>, Option<String>
     let module = match language {
         Language::Rust => rust::compile(folder),
         Language::Go => go::compile(folder, scratch.path()),
+        Language::C => c::compile(folder, scratch.path()),
     }?;
     Ok((module, Some(manifest)))
 }
