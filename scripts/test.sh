@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=13
+phases=14
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.
@@ -41,10 +41,12 @@ phase "the example's own tests" example
 pytorch() { scripts/torch.sh || echo "there is none for this machine"; }
 tensorflow() { scripts/framework.sh tensorflow || echo "there is none for this machine"; }
 jax() { scripts/framework.sh jax || echo "there is none for this machine"; }
+openmpi() { scripts/openmpi.sh || echo "there is none for this machine"; }
 
 phase "PyTorch" pytorch
 phase "TensorFlow" tensorflow
 phase "JAX" jax
+phase "Open MPI" openmpi
 phase "languages of plugins" scripts/languages.sh
 phase "control plane programs" "$target/debug/control-plane" fetch
 # Gets Helm too, which takes a minute or two the first time.

@@ -30,21 +30,10 @@ from_index() {
     command_of "exec '$PWD/$folder/venv/bin/python' \"\$@\""
 }
 
-# Everything that python3-torch depends on and this machine lacks, as apt would install it.
+# Everything that python3-torch depends on and this machine lacks.
 from_packages() {
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
-  local packages python
-  packages=$(apt-get --simulate --no-install-recommends install python3-torch | sed -n 's/^Inst \([^ ]*\) .*/\1/p') &&
-    [ -n "$packages" ] || return 1
-  say "unpacking $(wc -w <<<"$packages") packages of this system's distribution"
-  mkdir -p "$folder/packages" "$folder/root"
-  # The package names are words.
-  # shellcheck disable=SC2086
-  (cd "$folder/packages" && apt-get download -qq $packages) || return 1
-  for package in "$folder"/packages/*.deb; do
-    dpkg-deb --extract "$package" "$folder/root"
-  done
-  rm -r "$folder/packages"
+  local python
+  scripts/unpack.sh "$folder/root" python3-torch || return 1
   local root=$PWD/$folder/root
   python=$(ls -d "$root"/usr/lib/python3/dist-packages)
   # Libraries lie in folders of their own where there are alternatives of them.

@@ -70,6 +70,12 @@ pub fn torch() -> Option<PathBuf> {
     Some(target().join("torch/python")).filter(|python| python.is_file())
 }
 
+/// What a machine with Open MPI and OpenSSH has besides: `usr` and `etc`, if `scripts/openmpi.sh` got them.
+pub fn openmpi() -> Option<PathBuf> {
+    let folder = target().join("openmpi");
+    Some(folder.join("root")).filter(|_| folder.join("complete").is_file())
+}
+
 /// The folder in which programs are built.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)

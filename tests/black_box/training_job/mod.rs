@@ -11,8 +11,10 @@ mod hangs;
 mod hundred;
 mod jax;
 mod kueue;
+mod machine;
 mod managed;
 mod mpi;
+mod mpirun;
 mod parameter_servers;
 mod phases;
 mod progress;
@@ -50,5 +52,6 @@ pub fn register(suite: &mut Suite) {
     jax::register(suite);
     kueue::register(suite);
     mpi::register(suite);
+    mpirun::register(suite);
     tensorflow::register(suite);
 }

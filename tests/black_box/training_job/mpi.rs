@@ -36,7 +36,7 @@ async fn a_launcher_comes_last_and_takes_the_workers_with_it(env: &mut TestEnv) 
     ensure!(launcher["containers"][0]["command"] == json!(["mpirun", "train"]), "{launcher}");
     ensure!(environment(&made[LAUNCHER])["OMPI_MCA_orte_default_hostfile"] == "/etc/mpi/hostfile", "{launcher}");
     let sshd = &made[workers[1]]["spec"]["containers"][0]["command"];
-    ensure!(*sshd == json!(["/usr/sbin/sshd", "-De"]), "{sshd}");
+    ensure!(*sshd == json!(["/usr/sbin/sshd", "-De", "-o", "StrictModes=no"]), "{sshd}");
     let hosts = env.namespace.get("ConfigMap", "mnist-hostfile").await?.unwrap_or_default();
     let expected = "mnist-worker-0.mnist slots=4\nmnist-worker-1.mnist slots=4\n";
     ensure!(hosts["data"]["hostfile"] == expected, "{hosts}");

@@ -131,7 +131,7 @@ fn mapped<'a>(environment: BTreeMap<&'a str, &str>, pods: &[Value]) -> BTreeMap<
 }
 
 /// The name of a Pod in its cluster's DNS.
-fn address(pod: &Value) -> String {
+pub fn address(pod: &Value) -> String {
     let word = |field: &str| pod["spec"][field].as_str().unwrap_or_default().to_owned();
     format!("{}.{}", word("hostname"), word("subdomain"))
 }
@@ -141,7 +141,7 @@ pub fn all_joined(ended: &[Output], workers: usize) -> Result<()> {
     for Output { status, stdout, stderr } in ended {
         let (out, err) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
         ensure!(status.success(), "a worker ended with {status}: {err}");
-        said.extend(out.lines().filter(|line| line.starts_with("rank ")).map(str::to_owned));
+        said.extend(out.lines().filter(|line| line.contains(" sums up to ")).map(str::to_owned));
     }
     said.sort();
     // Every rank brings another power of two.

@@ -20,14 +20,25 @@ const ROOT_SSH: &str = "/root/.ssh";
 /// What workers run unless their role has a command.
 const SSHD: &str = "/usr/sbin/sshd";
 
+/// Without these, Open MPI 4 and 5 start nothing as root, which is who most images run as.
+const AS_ROOT: [&str; 4] = [
+    "OMPI_ALLOW_RUN_AS_ROOT",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+    "PRTE_ALLOW_RUN_AS_ROOT",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
+];
+
 /// Pods of a job start at different times: `ssh` tries each host so many times, with a second in between. And it knows no key of a host
 /// beforehand: a Pod makes its own.
 const SSH_OPTIONS: &str = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";
 
+/// The kubelet lets everybody write to the folder of a Secret, though it is mounted for reading only, and `sshd` would take no key from it.
+const SSHD_OPTION: &str = "StrictModes=no";
+
 /// The command of a worker, which waits for the launcher.
 pub fn worker_command(job: &Job<'_>) -> Vec<String> {
     let port = job.spec.port.map(|port| ["-p".to_owned(), port.to_string()]);
-    [SSHD, "-De"].map(str::to_owned).into_iter().chain(port.into_iter().flatten()).collect()
+    [SSHD, "-De", "-o", SSHD_OPTION].map(str::to_owned).into_iter().chain(port.into_iter().flatten()).collect()
 }
 
 /// The variables of a replica. Only the launcher starts processes.
@@ -54,7 +65,12 @@ pub fn variables(job: &Job<'_>, replica: ReplicaId) -> Vec<Value> {
         ],
         MpiImplementation::Mpich => &[("HYDRA_HOST_FILE", &file), ("HYDRA_LAUNCH_EXTRA_ARGS", &options)],
     };
+    let as_root: &[&str] = match implementation(job) {
+        MpiImplementation::OpenMpi if job.spec.mpi.as_ref().is_some_and(is_root) => &AS_ROOT,
+        _ => &[],
+    };
     let mut variables: Vec<_> = of_implementation.iter().map(|(name, value)| variable(name, value)).collect();
+    variables.extend(as_root.iter().map(|name| variable(name, "1")));
     // Some container runtimes show all GPUs of a node to an image that asks for them by a variable.
     if job.gpus(ReplicaType::Launcher) == 0 {
         variables.push(variable("NVIDIA_VISIBLE_DEVICES", ""));
@@ -86,7 +102,6 @@ pub fn hostfile(job: &Job<'_>) -> Option<Value> {
 pub fn add_volumes(job: &Job<'_>, mpi: &Mpi, all: &mut Volumes) {
     let mount = json!({ "mountPath": DIRECTORY, "readOnly": true });
     all.add("hostfile", "configMap", json!({ "name": hostfile_name(job) }), mount);
-    let directory = mpi.ssh_directory.as_deref().unwrap_or(ROOT_SSH);
     let mut secret = json!({
         "secretName": mpi.ssh_secret_name,
         "items": [
@@ -96,10 +111,19 @@ pub fn add_volumes(job: &Job<'_>, mpi: &Mpi, all: &mut Volumes) {
         ],
     });
     // `ssh` refuses a key that others can read. The files are root's, so nobody else could read them with this mode.
-    if directory == ROOT_SSH {
+    if is_root(mpi) {
         secret["defaultMode"] = json!(0o600);
     }
-    all.add("ssh", "secret", secret, json!({ "mountPath": directory, "readOnly": true }));
+    all.add("ssh", "secret", secret, json!({ "mountPath": ssh_directory(mpi), "readOnly": true }));
+}
+
+fn ssh_directory(mpi: &Mpi) -> &str {
+    mpi.ssh_directory.as_deref().unwrap_or(ROOT_SSH)
+}
+
+/// Whether the processes run as root.
+fn is_root(mpi: &Mpi) -> bool {
+    ssh_directory(mpi) == ROOT_SSH
 }
 
 fn hostfile_name(job: &Job<'_>) -> String {

@@ -29,6 +29,10 @@ const IMPLEMENTATIONS: &[(&str, &str, &[&str])] = &[
         "PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile",
         "PRTE_MCA_prte_keep_fqdn_hostnames=true",
         "PRTE_MCA_plm_ssh_args=-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
+        "OMPI_ALLOW_RUN_AS_ROOT=1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+        "PRTE_ALLOW_RUN_AS_ROOT=1",
+        "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
         "NVIDIA_VISIBLE_DEVICES=",
     ]),
     ("mpi: {sshSecretName: keys, implementation: Intel}, gpuPerWorker: 8, port: 2222", "mnist-worker-1.mnist:8", &[
@@ -64,8 +68,8 @@ fn a_launcher_knows_its_workers_in_the_form_of_its_implementation() -> Result<()
 #[test]
 fn workers_wait_for_the_launcher_unless_their_role_has_a_command() -> Result<(), Error> {
     for (spec, command) in [
-        ("workers: 1", json!(["/usr/sbin/sshd", "-De"])),
-        ("workers: 1, port: 2222", json!(["/usr/sbin/sshd", "-De", "-p", "2222"])),
+        ("workers: 1", json!(["/usr/sbin/sshd", "-De", "-o", "StrictModes=no"])),
+        ("workers: 1, port: 2222", json!(["/usr/sbin/sshd", "-De", "-o", "StrictModes=no", "-p", "2222"])),
         ("workers: 1, roles: [{name: worker, command: [serve]}]", json!(["serve"])),
     ] {
         let cluster = job(&format!("{spec}, mpi: {{sshSecretName: keys}}"))?;
