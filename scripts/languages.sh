@@ -5,6 +5,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+folder=${CARGO_TARGET_DIR:-$PWD/target}/languages
+# The version that new projects name, from the code that builds them.
+version_of() { sed -n 's/^pub(crate) const VERSION: &str = "\(.*\)";/\1/p' "host/authoring/src/build/$1"; }
+
 say() { echo "languages.sh: $*" >&2; }
 
 c() {
@@ -15,6 +19,13 @@ c() {
     as_root apt-get install -qq -y --no-install-recommends clang lld wasi-libc libclang-rt-dev-wasm32 >/dev/null
 }
 
-for language in c; do
+python() {
+  [ -x "$folder/python/bin/componentize-py" ] && return
+  say "installing componentize-py from PyPI"
+  rm -rf "$folder/python"
+  python3 -m venv "$folder/python" && "$folder/python/bin/pip" install --quiet "componentize-py==$(version_of python.rs)"
+}
+
+for language in c python; do
   $language || say "the tools for $language cannot be had here"
 done

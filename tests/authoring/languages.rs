@@ -5,16 +5,22 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use pilothouse_tests::artifacts::{repository, target};
 
+/// Makes what is installed in one place seen in another.
+fn link(installed: Option<PathBuf>, place: &Path) -> std::io::Result<()> {
+    installed.map_or(Ok(()), |installed| std::os::unix::fs::symlink(installed, place))
+}
+
 /// A language that plugins are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     Rust,
     Go,
     C,
+    Python,
 }
 
 impl Language {
-    pub const ALL: [Self; 3] = [Self::Rust, Self::Go, Self::C];
+    pub const ALL: [Self; 4] = [Self::Rust, Self::Go, Self::C, Self::Python];
 
     /// As in `pilothouse new --lang`.
     pub fn name(self) -> &'static str {
@@ -22,6 +28,7 @@ impl Language {
             Self::Rust => "rust",
             Self::Go => "go",
             Self::C => "c",
+            Self::Python => "python",
         }
     }
 
@@ -31,16 +38,15 @@ impl Language {
             Self::Rust => "Rust",
             Self::Go => "Go",
             Self::C => "C",
+            Self::Python => "Python",
         }
     }
 
     /// Whether this machine has its tools (`scripts/languages.sh`). In CI it is to have them.
     pub fn has_tools(self) -> bool {
-        let is_there = |program: &str| {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-        };
-        std::env::var_os("CI").is_some() || is_there(self.first_tool())
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_in_path = || std::env::split_paths(&path).any(|folder| folder.join(self.first_tool()).is_file());
+        std::env::var_os("CI").is_some() || self.packages().is_some_and(|folder| folder.is_dir()) || is_in_path()
     }
 
     /// The tool that is looked for first.
@@ -49,6 +55,7 @@ impl Language {
             Self::Rust => "cargo",
             Self::Go => "go",
             Self::C => "clang",
+            Self::Python => "componentize-py",
         }
     }
 
@@ -58,6 +65,9 @@ impl Language {
             Self::Rust => "install Rust as https://rustup.rs says",
             Self::Go => "install Go 1.24 or newer as https://go.dev/doc/install says",
             Self::C => "on Debian or Ubuntu run `apt-get install clang lld wasi-libc libclang-rt-dev-wasm32`",
+            Self::Python => {
+                "in the folder of the project run `python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1`"
+            }
         }
     }
 
@@ -67,7 +77,13 @@ impl Language {
             Self::Rust => "src/lib.rs",
             Self::Go => "main.go",
             Self::C => "plugin.c",
+            Self::Python => "reconciler.py",
         }
+    }
+
+    /// Whether the same sources give the same bytes.
+    pub fn is_reproducible(self) -> bool {
+        self != Self::Python
     }
 
     /// What no compiler takes, with a word that it repeats when it says so.
@@ -76,12 +92,22 @@ impl Language {
             Self::Rust => "this is a mistake ;(",
             Self::Go => "var _ = mistake",
             Self::C => "int broken = mistake;",
+            Self::Python => "a mistake",
         }
     }
 
     /// The folder for what its tools keep.
     pub fn folder(self) -> PathBuf {
         target().join("authoring").join(self.name())
+    }
+
+    /// Where `scripts/languages.sh` has put what a user would install into a project, and where that goes.
+    fn packages(self) -> Option<PathBuf> {
+        let place = match self {
+            Self::Rust | Self::Go | Self::C => return None,
+            Self::Python => "python",
+        };
+        Some(target().join("languages").join(place))
     }
 
     /// Gives a new project what a user would install into it.
@@ -91,6 +117,7 @@ impl Language {
             Self::Rust => std::fs::copy(repository().join("Cargo.lock"), project.join("Cargo.lock")).map(drop)?,
             // Needs nothing.
             Self::Go | Self::C => {}
+            Self::Python => link(self.packages(), &project.join(".venv"))?,
         }
         Ok(())
     }

@@ -11,11 +11,13 @@ pub enum Language {
     Go,
     /// C.
     C,
+    /// Python.
+    Python,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rust, Self::Go, Self::C];
+    pub const ALL: [Self; 4] = [Self::Rust, Self::Go, Self::C, Self::Python];
 
     /// The name of the language, for people.
     pub fn name(self) -> &'static str {
@@ -23,6 +25,7 @@ impl Language {
             Self::Rust => "Rust",
             Self::Go => "Go",
             Self::C => "C",
+            Self::Python => "Python",
         }
     }
 
@@ -32,6 +35,15 @@ impl Language {
             Self::Rust => "Cargo.toml",
             Self::Go => "go.mod",
             Self::C => "plugin.c",
+            Self::Python => "pyproject.toml",
+        }
+    }
+
+    /// Whether the same sources give the same bytes. An interpreter that is stored as it is after its start has in it what was random then.
+    pub fn is_reproducible(self) -> bool {
+        match self {
+            Self::Rust | Self::Go | Self::C => true,
+            Self::Python => false,
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use pilothouse_wit::{CONTRACT_VERSION, Manifest};
 
-use crate::{CustomKind, Language, template};
+use crate::{CustomKind, Language, build::python, template};
 
 /// Where a project in Rust takes the SDK from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +92,7 @@ impl Project {
             ("singular", &singular),
             ("contract", CONTRACT_VERSION),
             ("sdk", &sdk),
+            ("componentize-py", python::VERSION),
         ];
         template::of(self.language).map(|file| (file.path, template::fill(file.text, &values))).collect()
     }

@@ -68,12 +68,26 @@ const C: &[Template] = templates!("c":
     ".gitignore" = "gitignore",
 );
 
+const PYTHON: &[Template] = templates!("python":
+    "pyproject.toml" = "pyproject.toml",
+    "reconciler.py" = "reconciler.py",
+    "test_reconciler.py" = "test_reconciler.py",
+    "pilothouse/__init__.py" = "pilothouse/__init__.py",
+    "pilothouse/request.py" = "pilothouse/request.py",
+    "pilothouse/response.py" = "pilothouse/response.py",
+    "pilothouse/host.py" = "pilothouse/host.py",
+    "pilothouse/export.py" = "pilothouse/export.py",
+    "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
+
 /// The files of a new project in a language.
 pub(crate) fn of(language: Language) -> impl Iterator<Item = Template> {
     let (declaration, own): (&[Template], _) = match language {
         Language::Rust => (&[], RUST),
         Language::Go => (DECLARATION, GO),
         Language::C => (DECLARATION, C),
+        Language::Python => (DECLARATION, PYTHON),
     };
     COMMON.iter().chain(declaration).chain(own).copied()
 }

@@ -30,6 +30,15 @@ impl Tool {
             .ok_or_else(|| self.missing(self.program))
     }
 
+    /// The program, from a folder of the project, else from the PATH.
+    ///
+    /// # Errors
+    /// [`BuildError::Missing`]: it is in neither.
+    pub(crate) fn find_in(&self, folder: &Path) -> Result<PathBuf, BuildError> {
+        let own = folder.join(self.program);
+        if own.is_file() { Ok(own) } else { self.find() }
+    }
+
     /// Something that belongs to the tool is missing.
     pub(crate) fn missing(&self, what: &str) -> BuildError {
         BuildError::Missing { what: what.to_owned(), install: self.install.to_owned() }

@@ -11,8 +11,8 @@ use crate::offline::Output;
 
 /// Build the plugin of a project, to the file build/NAME.wasm in its folder.
 ///
-/// The language is that of the folder. What it needs and this machine lacks is named, with how one gets it. The same sources give the
-/// same bytes.
+/// The language is that of the folder. What it needs and this machine lacks is named, with how one gets it. In most languages the
+/// same sources give the same bytes; where they do not, it says so, and keeps what it built until a source changes.
 #[derive(Args)]
 pub struct Build {
     /// Folder of the project.
@@ -54,6 +54,12 @@ fn text(built: &Built) -> String {
     );
     let children: Vec<_> = manifest.children.iter().map(ToString::to_string).collect();
     text += &format!("  children {}\n", if children.is_empty() { "none".to_owned() } else { children.join(", ") });
+    if !language.is_reproducible() {
+        text += &format!(
+            "  note     tools of {} make other bytes each time; the same sources built elsewhere have another digest\n",
+            language.name()
+        );
+    }
     text
 }
 
@@ -62,6 +68,6 @@ fn json(built: &Built) -> serde_json::Value {
     let Built { file, wasm, manifest, imports, language } = built;
     json!({
         "file": file, "digest": format!("sha256:{}", digest(wasm)), "bytes": wasm.len(), "imports": imports,
-        "language": language.name(), "manifest": manifest,
+        "language": language.name(), "reproducible": language.is_reproducible(), "manifest": manifest,
     })
 }

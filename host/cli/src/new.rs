@@ -34,6 +34,7 @@ enum Lang {
     Rust,
     Go,
     C,
+    Python,
 }
 
 impl Lang {
@@ -42,6 +43,7 @@ impl Lang {
             Self::Rust => Language::Rust,
             Self::Go => Language::Go,
             Self::C => Language::C,
+            Self::Python => Language::Python,
         }
     }
 }

@@ -1,9 +1,12 @@
-//! From the sources of a project to its plugin file, in whatever language. The same sources give the same bytes. It writes the file
-//! only if its content changes, so that a host that watches the folder does not load it again.
+//! From the sources of a project to its plugin file, in whatever language. It writes the file only if its content changes, so that a host
+//! that watches the folder does not load it again.
 
 mod c;
 mod declaration;
 mod go;
+mod input;
+mod kept;
+pub(crate) mod python;
 mod rust;
 
 use std::{
@@ -14,10 +17,14 @@ use std::{
 use pilothouse_pack::{Packed, pack};
 use pilothouse_wit::{Interfaces, Manifest};
 
+use self::{input::Input, kept::Kept};
 use crate::Language;
 
 /// The folder of a project for its plugin.
 const OUTPUT: &str = "build";
+
+/// The folder in that for what its tools made, where they make other bytes each time.
+const KEPT: &str = ".kept";
 
 /// A plugin that was built.
 #[derive(Debug)]
@@ -100,12 +107,30 @@ fn compile(folder: &Path, language: Language) -> Result<(Vec<u8>, Option<String>
     let manifest = declaration::manifest(folder)?;
     let file = |source| BuildError::File { action: "write in", path: std::env::temp_dir(), source };
     let scratch = tempfile::tempdir().map_err(file)?;
+    let input = Input { folder, scratch: scratch.path(), manifest: &manifest };
     let module = match language {
         Language::Rust => rust::compile(folder),
         Language::Go => go::compile(folder, scratch.path()),
         Language::C => c::compile(folder, scratch.path()),
+        Language::Python => kept_or_compiled(&input, &python::packages(folder), python::compile),
     }?;
     Ok((module, Some(manifest)))
+}
+
+/// What was made last, as long as its sources are the same; else what is made now.
+fn kept_or_compiled(
+    input: &Input<'_>,
+    others: &[String],
+    compile: fn(&Input<'_>) -> Result<Vec<u8>, BuildError>,
+) -> Result<Vec<u8>, BuildError> {
+    let failed = |action| move |source| BuildError::File { action, path: input.folder.to_owned(), source };
+    let kept = Kept::new(input.folder.join(OUTPUT).join(KEPT), input.folder, others).map_err(failed("read"))?;
+    if let Some(component) = kept.component() {
+        return Ok(component);
+    }
+    let component = compile(input)?;
+    kept.keep(&component).map_err(failed("write in"))?;
+    Ok(component)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
