@@ -62,9 +62,9 @@ pub fn with_invalid_code(component: &[u8]) -> Result<Vec<u8>> {
     with_start(component, &[0x6a, 0x1a])
 }
 
-/// The component with an import of a resource that no host has.
-pub fn with_unknown_import(component: &[u8]) -> Vec<u8> {
-    let import = [&[1, 0][..], &sized(b"teleport"), &[3, 1]].concat();
+/// The component with an import of a resource under this name.
+pub fn with_import(component: &[u8], name: &str) -> Vec<u8> {
+    let import = [&[1, 0][..], &sized(name.as_bytes()), &[3, 1]].concat();
     [component, &section(IMPORT, &import)].concat()
 }
 

@@ -21,6 +21,8 @@ pub fn register(suite: &mut Suite) {
         suite,
         what_a_lookup_is_confined_from_is_not_in_the_hosts_memory,
         an_object_that_gets_or_loses_the_label_wakes_who_looked_it_up,
+        each_plugin_is_confined_to_its_own_labels,
+        the_api_server_is_asked_for_no_more,
         a_label_selector_that_cannot_be_read_refuses_the_plugin,
     );
 }
@@ -83,6 +85,56 @@ async fn an_object_that_gets_or_loses_the_label_wakes_who_looked_it_up(env: &mut
         let sees = |object: &Value| object["status"]["note"] == expected;
         env.namespace.until("Scripted", "web", "to see which Secrets it may look up", sees).await?;
     }
+    Ok(())
+}
+
+/// Two plugins look up the same kind: the host watches it once for each of them, and neither finds what only the other one may.
+async fn each_plugin_is_confined_to_its_own_labels(env: &mut TestEnv) -> Result<()> {
+    for (name, label) in [("first", "shared"), ("second", "private"), ("both", "shared"), ("neither", "other")] {
+        let metadata = json!({"name": name, "labels": {label: "yes"}});
+        env.namespace.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).await?;
+    }
+    env.namespace.patch("Secret", "both", json!({"metadata": {"labels": {"private": "yes"}}})).await?;
+    let second = repacked(&artifacts::guest("scripted")?, |manifest| {
+        manifest["name"] = "second".into();
+        manifest["reconciles"]["kind"] = "Farewell".into();
+        manifest["children"] = json!([]);
+        manifest["lookups"] = json!([{"apiVersion": "v1", "kind": "Secret", "labelSelector": "private=yes"}]);
+    })
+    .await?;
+    env.host.install(second.path(), "second.wasm")?;
+    start(env).await?;
+    let lookups = json!([{"kind": "Secret", "selector": "", "as": "all"}]);
+    let response = json!({"children": [], "status": {"note": {"$names": "all"}}});
+    let spec = json!({"lookups": lookups, "response": response});
+    env.namespace.apply(scripted("web", spec.clone())).await?;
+    let metadata = json!({"name": "web"});
+    let other = json!({"apiVersion": "test.pilothouse.dev/v1", "kind": "Farewell", "metadata": metadata, "spec": spec});
+    env.namespace.apply(other).await?;
+    let namespace = env.namespace.name.clone();
+    let finds = async |kind: &str, names: &[&str]| {
+        let expected = names.iter().map(|name| format!("{namespace}/{name}")).collect::<Vec<_>>().join(",");
+        let what = format!("to find {expected}");
+        env.namespace.until(kind, "web", &what, |object| object["status"]["note"] == *expected).await.map(drop)
+    };
+    finds("Scripted", &["both", "first"]).await?;
+    finds("Farewell", &["both", "second"]).await?;
+    let before = env.reconciles("scripted").await?;
+    env.namespace.patch("Secret", "neither", json!({"metadata": {"labels": {"private": "yes"}}})).await?;
+    finds("Farewell", &["both", "neither", "second"]).await?;
+    let woken = env.reconciles("scripted").await? - before;
+    ensure!(woken == 0.0, "what only the other plugin may look up woke this one {woken} times");
+    Ok(())
+}
+
+/// Nothing but metadata where the manifest says so, and of each kind only what one of the plugins may look up.
+async fn the_api_server_is_asked_for_no_more(env: &mut TestEnv) -> Result<()> {
+    let proxy = env.behind_proxy(&env.upstream().await?).await?;
+    start(env).await?;
+    let watches = proxy.watches();
+    ensure!(watches.open("secrets") == ["shared%3Dyes"], "{:?}", watches.open("secrets"));
+    ensure!(watches.open_for_metadata("configmaps") == 1, "whole ConfigMaps are asked for");
+    ensure!(watches.open_for_metadata("secrets") == 0, "of the Secrets nothing but metadata is asked for");
     Ok(())
 }
 

@@ -25,12 +25,16 @@ use crate::{
 /// The bytes of one piece, so that `kubectl apply` can carry it in an annotation.
 const PIECE: usize = 180 << 10;
 
+/// The objects that another version must reach.
+const OBJECTS: usize = 200;
+
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_plugin_from_a_config_map_goes_to_work,
         a_plugin_in_compressed_pieces_goes_to_work,
         another_version_in_the_config_map_takes_over,
+        another_version_is_written_once_for_every_object,
         a_broken_version_is_reported_and_the_one_before_goes_on,
         what_is_no_plugin_is_reported_in_words_that_help,
         a_component_with_another_digest_is_not_loaded,
@@ -99,6 +103,39 @@ async fn another_version_in_the_config_map_takes_over(env: &mut TestEnv) -> Resu
     env.namespace.until("Deployment", "shop", "to have the marks of the new version", is_next).await?;
     let shows = |object: &Value| object["status"]["version"] == "0.2.0" && is_ready(object);
     env.namespace.until("Plugin", "web", "to show the new version", shows).await.map(drop)
+}
+
+/// Counted in the audit log: no object is left out, and none is reconciled twice.
+async fn another_version_is_written_once_for_every_object(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install(env).await?;
+    let names: Vec<_> = (0..OBJECTS).map(|number| format!("shop-{number}")).collect();
+    for name in &names {
+        env.namespace.apply(app(name)).await?;
+    }
+    for name in &names {
+        let reported = |object: &Value| object["status"]["observedGeneration"] == 1;
+        env.namespace.until("AppService", name, "to be reported on", reported).await?;
+    }
+    env.metrics_at_rest().await?;
+    let before = env.host_writes().await?.len();
+    store(env, "web", &[&next()?]).await?;
+    let is_next = |child: &Value| child["metadata"]["annotations"]["apps.example.com/revision"] == "2";
+    for name in &names {
+        env.namespace.until("Deployment", name, "to have the marks of the new version", is_next).await?;
+    }
+    let after = env.metrics_at_rest().await?;
+    let writes: Vec<_> = env.host_writes().await?.split_off(before);
+    let mut deployments: Vec<_> = writes.iter().filter(|write| write.contains("deployments")).collect();
+    ensure!(deployments.len() == OBJECTS, "{} writes of {OBJECTS} Deployments", deployments.len());
+    deployments.sort();
+    deployments.dedup();
+    ensure!(deployments.len() == OBJECTS, "a Deployment was written twice: {writes:#?}");
+    let others: Vec<_> = writes.iter().filter(|write| write.contains("services")).collect();
+    ensure!(others.is_empty(), "what the version does not change was written: {others:?}");
+    let failed = after.sum("controller_runtime_reconcile_errors_total", &[]);
+    ensure!(failed == 0.0, "{failed} reconciles failed");
+    Ok(())
 }
 
 async fn a_broken_version_is_reported_and_the_one_before_goes_on(env: &mut TestEnv) -> Result<()> {

@@ -37,6 +37,8 @@ pub fn register(suite: &mut Suite) {
         an_empty_directory_is_waited_for,
         a_file_that_is_no_plugin_is_reported,
         a_host_is_ready_when_all_installed_plugins_are_active,
+        plugins_that_need_no_compiler_are_loaded_first,
+        of_two_files_for_one_kind_the_first_is_loaded,
         a_missing_kind_is_waited_for,
         a_removed_kind_is_waited_for,
         a_missing_optional_child_kind_does_not_block_the_plugin,
@@ -78,6 +80,45 @@ async fn a_host_is_ready_when_all_installed_plugins_are_active(env: &mut TestEnv
     let works = env.host.log().matches("plugin at work").count();
     ensure!(works == 2, "{works} of 2 plugins work");
     Ok(())
+}
+
+/// Whatever their files are called.
+async fn plugins_that_need_no_compiler_are_loaded_first(env: &mut TestEnv) -> Result<()> {
+    let nothing_compiled = tempfile::tempdir()?;
+    env.set_up_host(|setup| setup.cache = nothing_compiled.path().to_owned())?;
+    env.start(&["app-service", "sextet"]).await?;
+    env.host.stop().await?;
+    fs::copy(artifacts::guest("misbehaver")?, env.host.plugins().join("a.wasm"))?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    let loaded = loaded(env);
+    ensure!(loaded.len() == 3 && loaded[2].starts_with("misbehaver"), "the compiler was waited for: {loaded:?}");
+    Ok(())
+}
+
+/// Though the second one need not be compiled. As soon as the first one goes, the second one has its place.
+async fn of_two_files_for_one_kind_the_first_is_loaded(env: &mut TestEnv) -> Result<()> {
+    let nothing_compiled = tempfile::tempdir()?;
+    env.set_up_host(|setup| setup.cache = nothing_compiled.path().to_owned())?;
+    env.start(&["app-service"]).await?;
+    env.host.stop().await?;
+    fs::copy(artifacts::guest("app-service-next")?, env.host.plugins().join("a.wasm"))?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    ensure!(loaded(env) == ["app-service 0.2.0"], "the second one was loaded: {:?}", loaded(env));
+    fs::remove_file(env.host.plugins().join("a.wasm"))?;
+    eventually(PATIENCE, "the second one to be loaded", async || {
+        Ok(Look::of(loaded(env).last().is_some_and(|last| last == "app-service 0.1.0"), loaded(env)))
+    })
+    .await
+}
+
+/// The plugins that were loaded since the host started, in order, with their versions.
+fn loaded(env: &TestEnv) -> Vec<String> {
+    let log = env.host.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let loaded = lines.filter(|line| line["message"] == "plugin loaded");
+    loaded.filter_map(|line| Some(format!("{} {}", line["plugin"].as_str()?, line["version"].as_str()?))).collect()
 }
 
 /// The plugin is installed before its CustomResourceDefinition.

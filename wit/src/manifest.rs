@@ -119,6 +119,15 @@ pub enum ManifestError {
          install a host that has them"
     )]
     UnknownFields(String),
+    /// Imports interfaces of a WASI that this host does not have.
+    #[error(
+        "it imports {import}, and this host gives plugins WASI 0.2; build it for the target wasm32-wasip2, without the async functions \
+         of WASI 0.3"
+    )]
+    Wasi {
+        /// The interface with its version.
+        import: String,
+    },
     /// Does not export the contract's `reconciler`.
     #[error("a component that does not export `{PACKAGE}reconciler`, so it is not a Pilothouse plugin")]
     NoReconciler,
@@ -129,6 +138,7 @@ pub enum ManifestError {
 struct Found {
     manifests: BTreeSet<Vec<u8>>,
     interfaces: Vec<String>,
+    imports: Vec<String>,
 }
 
 impl Manifest {
@@ -180,6 +190,10 @@ impl Manifest {
             return Err(ManifestError::ContractVersion { found: (*found).to_owned() });
         }
         let Manifested { mut manifest, unknown } = manifest?;
+        // Before it is compiled: it may well have types that the compiler does not know.
+        if let Some(import) = found.imports.iter().find(|import| is_newer_wasi(import)) {
+            return Err(ManifestError::Wasi { import: import.clone() });
+        }
         let series = ContractSeries::of(&manifest.contract);
         // Whoever is newer than this host may well have fields that it does not know. The version says more.
         if series.is_some_and(ContractSeries::refuses_unknown_fields) && !unknown.is_empty() {
@@ -338,9 +352,19 @@ fn scan(bytes: &[u8]) -> Result<Found, ManifestError> {
             _ => {}
         }
     }
-    let exports = Interfaces::read(bytes).map_err(ManifestError::NotWasm)?.exports;
+    let Interfaces { imports, exports } = Interfaces::read(bytes).map_err(ManifestError::NotWasm)?;
+    found.imports = imports;
     found.interfaces = exports.iter().filter_map(|name| name.strip_prefix(PACKAGE).map(str::to_owned)).collect();
     Ok(found)
+}
+
+/// Whether an import is an interface of a WASI after 0.2.
+fn is_newer_wasi(import: &str) -> bool {
+    let version = import.strip_prefix("wasi:").and_then(|name| name.split_once('@')).map(|(_, version)| version);
+    let mut numbers =
+        version.into_iter().flat_map(|version| version.splitn(3, '.')).map_while(|it| it.parse::<u32>().ok());
+    let (major, minor) = (numbers.next(), numbers.next());
+    (major, minor) > (Some(0), Some(2))
 }
 
 fn is_dns_label(text: &str) -> bool {
@@ -442,6 +466,23 @@ mod tests {
             "lookups":[{"apiVersion":"v1","kind":"Node","allNamespaces":true,"labels":"a"}]}"#;
         let unknown = parse(text.as_bytes()).map(|parsed| parsed.unknown).unwrap_or_default();
         assert_eq!(unknown, ["colour", "reconciles.plural", "childReads.0.field", "lookups.0.labels"]);
+    }
+
+    #[test]
+    fn knows_what_wasi_it_has() {
+        for (import, is_newer) in [
+            ("wasi:cli/environment@0.2.0", false),
+            ("wasi:cli/environment@0.2.6", false),
+            ("wasi:io/streams@0.2.0-rc-2023-11-10", false),
+            ("wasi:cli/environment@0.3.0", true),
+            ("wasi:clocks/monotonic-clock@0.3.0-rc-2025-09-16", true),
+            ("wasi:cli/environment@1.0.0", true),
+            ("wasi:cli/environment", false),
+            ("pilothouse:plugin/clock@0.2.0", false),
+            ("example:clock/now@3.0.0", false),
+        ] {
+            assert_eq!(is_newer_wasi(import), is_newer, "{import}");
+        }
     }
 
     #[test]

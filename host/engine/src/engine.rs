@@ -201,6 +201,11 @@ impl Engine {
         &self.limits
     }
 
+    /// Whether the machine code of the component with this digest is in the cache. It may still turn out to be damaged.
+    pub fn is_compiled(&self, digest: &str) -> bool {
+        self.cache.path(digest).exists()
+    }
+
     /// Loads a plugin whose calls have limits of their own. Its memory stays below the limit of the engine all the same.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use axum::http::{Method, Request};
+use axum::http::{Method, Request, header::ACCEPT};
 
 /// The target of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Target {
     pub selector: String,
     /// The resource version that a watch begins at.
     pub since: Option<u64>,
+    /// Whether nothing but metadata is asked for.
+    pub is_for_metadata: bool,
     watch: bool,
 }
 
@@ -32,7 +34,9 @@ impl Target {
             [resource, name, subresource @ ..] => (format!("{resource}/{}", subresource.join("/")), *name),
             [] => Default::default(),
         };
+        let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
         Self {
+            is_for_metadata: accept.contains("as=PartialObjectMetadata"),
             method: request.method().clone(),
             resource,
             name: name.to_owned(),

@@ -100,6 +100,12 @@ impl Watches {
         selectors
     }
 
+    /// How many watches of a resource are open that ask for nothing but metadata.
+    pub fn open_for_metadata(&self, resource: &str) -> usize {
+        let open = self.open.places();
+        open.iter().filter(|target| target.resource == resource && target.is_for_metadata).count()
+    }
+
     /// Cuts all watches off.
     pub fn cut(&self) {
         self.order(Order::Cut);

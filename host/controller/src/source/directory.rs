@@ -1,6 +1,9 @@
 //! Plugins from a directory. Every `*.wasm` file in it is a plugin: loaded when it appears, replaced when it changes, and removed when
 //! it disappears, also through the symlink swap of a mounted ConfigMap. If a new file fails to load, the present version of the
 //! plugin stays active.
+//!
+//! Several are loaded at once, and those whose machine code is in the cache before any that has to be compiled. Of several files for one
+//! name or one kind, the first one in the order of their names is tried first.
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +13,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use futures::{StreamExt, stream};
 use notify::{RecursiveMode, Watcher};
-use pilothouse_engine::digest;
-use tokio::sync::Notify;
+use pilothouse_engine::{Manifest, digest};
+use tokio::{sync::Notify, task::spawn_blocking};
 
-use super::loader::{Loader, SourceId};
+use super::loader::{Loader, NotLoaded, SourceId};
 use crate::{host::Loading, plugin::PluginSettings};
 
 /// Notifications within this time are handled together, because copying a file causes many.
@@ -22,6 +26,9 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// How often the directory is scanned without a notification, for file systems that send none.
 const RESCAN: Duration = Duration::from_secs(10);
+
+/// How many files are loaded at once. Their bytes are in memory meanwhile.
+const AT_ONCE: usize = 4;
 
 /// Why a directory cannot be a source.
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +55,30 @@ pub struct Directory {
 struct File {
     version: FileVersion,
     digest: String,
-    /// Whether the present content failed to load. If another plugin goes, that may help.
-    failed: bool,
+    /// Why the present content failed to load, if it did.
+    failure: Option<Failure>,
+}
+
+/// Why a file failed to load, by what may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    /// Another plugin was in the way, when the loader had changed so often.
+    Blocked { changes: u64 },
+    /// It may have passed by the next scan.
+    Passing,
+    /// It is wrong.
+    Lasting,
+}
+
+impl File {
+    /// Whether the same content may load by now.
+    fn is_worth_a_try(&self, loader: &Loader) -> bool {
+        match self.failure {
+            Some(Failure::Blocked { changes }) => changes != loader.changes(),
+            Some(Failure::Passing) => true,
+            Some(Failure::Lasting) | None => false,
+        }
+    }
 }
 
 /// Differs between two contents of a file, without reading it.
@@ -109,13 +138,51 @@ impl Directory {
         // Removals come first: the plugin of a renamed file would otherwise conflict with itself.
         let gone: Vec<_> = self.files.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
         for path in gone {
-            self.remove(&path);
+            self.files.remove(&path);
+            self.loader.remove(&SourceId::File(path));
         }
-        for (path, version) in found {
-            let known = self.files.get(&path);
-            if known.is_none_or(|known| known.version != version) {
-                self.load(path, version).await;
+        self.files.retain(|_, file| !file.is_worth_a_try(&self.loader));
+        let is_changed = |path: &PathBuf, version| self.files.get(path).is_none_or(|known| known.version != version);
+        let changed = found.into_iter().filter(|(path, version)| is_changed(path, *version)).collect();
+        let Rounds { cached, compiled, clashing } = self.rounds(changed).await;
+        self.load_all(cached, AT_ONCE).await;
+        self.load_all(compiled, AT_ONCE).await;
+        self.load_all(clashing, 1).await;
+    }
+
+    /// Judges changed files, in the order of their names, by what they declare.
+    async fn rounds(&mut self, changed: Vec<(PathBuf, FileVersion)>) -> Rounds {
+        let (mut rounds, mut before) = (Rounds::default(), Vec::new());
+        for (path, version) in changed {
+            let Some(Judged { digest, manifest }) = judge(&path).await else {
+                // To be loaded is to be told what is wrong with it.
+                rounds.compiled.push((path, version));
+                continue;
+            };
+            if let Some(known) = self.files.get_mut(&path).filter(|file| file.digest == digest) {
+                // For example after a mounted ConfigMap was updated: all its files are new ones, even those with the same content.
+                known.version = version;
+                continue;
             }
+            let clashes = manifest.as_ref().is_some_and(|own| before.iter().any(|other| clash(own, other)));
+            before.extend(manifest);
+            let round = match (clashes, self.loader.is_compiled(&digest)) {
+                (true, _) => &mut rounds.clashing,
+                (false, true) => &mut rounds.cached,
+                (false, false) => &mut rounds.compiled,
+            };
+            round.push((path, version));
+        }
+        rounds
+    }
+
+    /// Loads files, so many at once.
+    async fn load_all(&mut self, files: Vec<(PathBuf, FileVersion)>, at_once: usize) {
+        let loader = self.loader.clone();
+        let loads = files.into_iter().map(|(path, version)| load(loader.clone(), path, version));
+        let mut loaded = stream::iter(loads).buffer_unordered(at_once);
+        while let Some((path, file)) = loaded.next().await {
+            self.files.insert(path, file);
         }
     }
 
@@ -125,35 +192,65 @@ impl Directory {
         }
         self.empty_logged = found.is_empty();
     }
+}
 
-    fn remove(&mut self, path: &Path) {
-        self.files.remove(path);
-        if self.loader.remove(&SourceId::File(path.to_owned())) {
-            // A file that was refused because of this one may be valid now.
-            self.files.retain(|_, file| !file.failed);
+/// Changed files, in the order in which they are loaded.
+#[derive(Default)]
+struct Rounds {
+    /// Those whose machine code is there.
+    cached: Vec<(PathBuf, FileVersion)>,
+    /// Those that have to be compiled.
+    compiled: Vec<(PathBuf, FileVersion)>,
+    /// Those for a name or a kind that a file before them has. They are loaded one after the other, so that it does not depend on speed
+    /// which one is refused.
+    clashing: Vec<(PathBuf, FileVersion)>,
+}
+
+/// What is known of a file before it is loaded.
+struct Judged {
+    digest: String,
+    /// What it declares; none if it is no plugin.
+    manifest: Option<Manifest>,
+}
+
+/// Reads a file, and keeps nothing of its bytes: many may have changed. None if it cannot be read.
+async fn judge(path: &Path) -> Option<Judged> {
+    let path = path.to_owned();
+    let judged = spawn_blocking(move || {
+        let bytes = std::fs::read(path).ok()?;
+        Some(Judged { digest: digest(&bytes), manifest: Manifest::read(&bytes).ok() })
+    });
+    judged.await.ok()?
+}
+
+/// Whether two plugins cannot both be at work.
+fn clash(one: &Manifest, other: &Manifest) -> bool {
+    one.name == other.name || one.reconciles.is_same_kind(&other.reconciles)
+}
+
+/// Loads a file and installs its plugin.
+async fn load(loader: Arc<Loader>, path: PathBuf, version: FileVersion) -> (PathBuf, File) {
+    let id = SourceId::File(path.clone());
+    let (digest, failure) = match tokio::fs::read(&path).await {
+        Ok(bytes) => {
+            let digest = digest(&bytes);
+            let loaded = loader.load(&id, bytes, PluginSettings::default()).await;
+            (digest, loaded.err().map(|why| failure(&why, &loader)))
         }
-    }
+        Err(error) => {
+            loader.host().metrics().plugins.load_failed();
+            tracing::error!(source = %id, "the plugin was not loaded: failed to read it: {error}");
+            (String::new(), Some(Failure::Passing))
+        }
+    };
+    (path, File { version, digest, failure })
+}
 
-    async fn load(&mut self, path: PathBuf, version: FileVersion) {
-        let id = SourceId::File(path.clone());
-        let (digest, failed) = match tokio::fs::read(&path).await {
-            Ok(bytes) => {
-                let digest = digest(&bytes);
-                if let Some(known) = self.files.get_mut(&path).filter(|file| file.digest == digest) {
-                    // For example after a mounted ConfigMap was updated: all its files are new ones, even those with the same
-                    // content.
-                    known.version = version;
-                    return;
-                }
-                (digest, self.loader.load(&id, bytes, PluginSettings::default()).await.is_err())
-            }
-            Err(error) => {
-                self.loader.host().metrics().plugins.load_failed();
-                tracing::error!(source = %id, "the plugin was not loaded: failed to read it: {error}");
-                (String::new(), true)
-            }
-        };
-        self.files.insert(path, File { version, digest, failed });
+fn failure(why: &NotLoaded, loader: &Loader) -> Failure {
+    match why {
+        _ if why.is_conflict() => Failure::Blocked { changes: loader.changes() },
+        _ if why.is_passing() => Failure::Passing,
+        _ => Failure::Lasting,
     }
 }
 

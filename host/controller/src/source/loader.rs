@@ -80,7 +80,8 @@ impl Prepared {
         self.settings == *settings
     }
 
-    fn manifest(&self) -> &Manifest {
+    /// What it declares.
+    pub fn manifest(&self) -> &Manifest {
         self.plugin.manifest()
     }
 }
@@ -217,9 +218,9 @@ impl NotLoaded {
         }
     }
 
-    /// Whether another plugin is in the way, so that it helps if that one goes.
+    /// Whether another plugin is in the way, so that it can help if that one goes.
     pub fn is_conflict(&self) -> bool {
-        matches!(self, Self::NameTaken { .. } | Self::KindTaken { .. } | Self::Metric(_))
+        matches!(self, Self::NameTaken { .. } | Self::KindTaken { .. } | Self::Metric(Collision::Plugin { .. }))
     }
 }
 
@@ -232,6 +233,11 @@ impl Loader {
     /// The host.
     pub fn host(&self) -> &Arc<Host> {
         &self.host
+    }
+
+    /// Whether the machine code of the component with this digest is there, so that it need not be compiled.
+    pub fn is_compiled(&self, digest: &str) -> bool {
+        self.engine.is_compiled(digest)
     }
 
     /// What a source has loaded; none if nothing of it is at work.
@@ -297,7 +303,7 @@ impl Loader {
     pub fn install(&self, id: &SourceId, versions: LoadedVersions) -> Result<(), NotLoaded> {
         let mut all = self.lock();
         // Under one lock with the rest: another source may be about to install its own.
-        if let Some(conflict) = self.conflicts_among(&all, id, &versions.stable).into_iter().next() {
+        if let Some(conflict) = self.conflicts_among(&all, id, versions.stable.manifest()).into_iter().next() {
             return Err(conflict);
         }
         let before = all.get(id).cloned();
@@ -388,22 +394,22 @@ impl Loader {
         tracing::error!(source = %id, "the plugin was not loaded{goes_on}: {why}");
     }
 
-    /// All conflicts of what is prepared with what is at work. A metric counts if its owner is not in the way already.
-    pub fn conflicts(&self, id: &SourceId, prepared: &Prepared) -> Vec<NotLoaded> {
-        self.conflicts_among(&self.lock(), id, prepared)
+    /// All conflicts of what declares this with what is at work. A metric counts if its owner is not in the way already.
+    pub fn conflicts(&self, id: &SourceId, manifest: &Manifest) -> Vec<NotLoaded> {
+        self.conflicts_among(&self.lock(), id, manifest)
     }
 
-    fn conflicts_among(&self, all: &Loaded, id: &SourceId, prepared: &Prepared) -> Vec<NotLoaded> {
+    fn conflicts_among(&self, all: &Loaded, id: &SourceId, manifest: &Manifest) -> Vec<NotLoaded> {
         let (mut conflicts, mut in_the_way) = (Vec::new(), Vec::new());
         for (other, theirs) in all.iter().filter(|(other, _)| *other != id) {
-            if let Some(conflict) = conflict(prepared, other, &theirs.stable) {
+            if let Some(conflict) = conflict(manifest, other, &theirs.stable) {
                 conflicts.push(conflict);
                 in_the_way.push(theirs.stable.name());
             }
         }
         // What it was itself makes room, too.
         in_the_way.extend(all.get(id).map(|before| before.stable.name()));
-        let metrics = self.host.metrics().measurements.check(prepared.manifest(), &in_the_way);
+        let metrics = self.host.metrics().measurements.check(manifest, &in_the_way);
         conflicts.extend(metrics.err().map(NotLoaded::Metric));
         conflicts
     }
@@ -416,7 +422,7 @@ impl Loader {
         true
     }
 
-    /// How often a plugin was loaded or taken from work. What was refused because of another plugin is worth a try once this is another
+    /// How often a plugin was loaded or taken from work. What was refused because of another plugin can be worth a try once this is another
     /// number.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
@@ -428,11 +434,11 @@ impl Loader {
 }
 
 /// What is in the way of a plugin: another one of its name or for its kind. Two of a kind would fight over the same children.
-fn conflict(prepared: &Prepared, other: &SourceId, theirs: &Prepared) -> Option<NotLoaded> {
+fn conflict(manifest: &Manifest, other: &SourceId, theirs: &Prepared) -> Option<NotLoaded> {
     let source_id = other.clone();
-    if theirs.name() == prepared.name() {
+    if theirs.name() == manifest.name {
         return Some(NotLoaded::NameTaken { name: theirs.name().to_owned(), source_id });
     }
-    let (kind, plugin) = (prepared.kind().clone(), theirs.name().to_owned());
+    let (kind, plugin) = (manifest.reconciles.clone(), theirs.name().to_owned());
     theirs.kind().is_same_kind(&kind).then_some(NotLoaded::KindTaken { kind, plugin, source_id })
 }

@@ -22,8 +22,6 @@ pub struct Known {
     pub rollout: Option<RolloutStatus>,
     /// What had to be verified of the component that is at work.
     pub verification: Option<VerificationSpec>,
-    /// The loader's changes at that time, if another plugin was in the way.
-    pub blocked_at: Option<u64>,
     looked_at: Instant,
     /// How many times in a row it failed for a reason that may pass.
     failures: u32,
@@ -47,7 +45,7 @@ impl Known {
         };
         let verification = before.and_then(|before| before.verification.clone());
         let rollout = before.and_then(|before| before.rollout.clone());
-        Self { load, tag: None, rollout, verification, blocked_at: None, looked_at: now, failures }
+        Self { load, tag: None, rollout, verification, looked_at: now, failures }
     }
 
     /// It is asked for something else, or its source has changed: what failed before says nothing any more.
@@ -58,11 +56,6 @@ impl Known {
     /// The same, found again.
     pub fn found_again(&mut self, now: Instant) {
         self.looked_at = now;
-    }
-
-    /// Whether another plugin was in the way and something has changed since.
-    pub fn is_freed(&self, changes: u64) -> bool {
-        self.blocked_at.is_some_and(|blocked_at| blocked_at != changes)
     }
 
     /// What is worth a look by now, if anything is. `period`: how often the tag is looked up; none if it has none.
@@ -114,11 +107,5 @@ mod tests {
                 assert_eq!(known.is_due(now + period, None), None, "{load:?}");
             }
         }
-    }
-
-    #[test]
-    fn who_was_blocked_is_freed_by_a_change() {
-        let known = Known { blocked_at: Some(3), ..Known::new(failed(false), Instant::now(), None) };
-        assert_eq!((known.is_freed(3), known.is_freed(4)), (false, true));
     }
 }

@@ -23,6 +23,7 @@
 //! Without the CRD of `Plugin` there are none. The watch waits for it.
 
 mod at_work;
+mod blocked;
 mod changes;
 mod content;
 mod digest_text;
@@ -45,18 +46,18 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
 };
-use pilothouse_engine::contract::KindRef;
 use serde_json::json;
 
 use self::{
     at_work::at_work,
+    blocked::Blocked,
     changes::{Change, changes},
     content::{ContentError, Contents, KeptComponents},
     known::{Due, Known},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
     status::{AtWork, Failure, Load, Standing, status},
 };
-use super::loader::{LoadedVersions, Loader, NotLoaded, Prepared, SourceId};
+use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
     api::{Plugin, PluginSpec, PluginStatus, RolloutStatus},
     errors::chain,
@@ -74,6 +75,8 @@ pub struct PluginObjects {
     plugins: BTreeMap<String, Arc<Plugin>>,
     /// What was found when a plugin was looked at last.
     known: BTreeMap<String, Known>,
+    /// Those that another plugin keeps from work.
+    blocked: BTreeMap<String, Blocked>,
     /// New versions that are not tried yet.
     to_try: BTreeMap<String, Arc<Prepared>>,
     /// How many of them were looked at for the first time: an older one for which others waited may have come to nothing.
@@ -101,6 +104,7 @@ impl PluginObjects {
             looks: Looks::default(),
             plugins: BTreeMap::new(),
             known: BTreeMap::new(),
+            blocked: BTreeMap::new(),
             to_try: BTreeMap::new(),
             first_looks: 0,
             starting,
@@ -185,6 +189,7 @@ impl PluginObjects {
     fn remove(&mut self, name: &str) {
         self.plugins.remove(name);
         self.known.remove(name);
+        self.blocked.remove(name);
         self.to_try.remove(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
@@ -193,26 +198,13 @@ impl PluginObjects {
 
     /// Tries again what may have passed, looks tags up, and brings the status of all up to date.
     async fn tick(&mut self) {
+        // A plugin of another source may have gone.
+        self.look_at_freed();
         self.look_at_due();
         let names: Vec<_> = self.plugins.keys().cloned().collect();
         for name in names {
             self.advance(&name).await;
             self.report(&name).await;
-        }
-    }
-
-    /// What is another number once something has changed for those who wait for another plugin.
-    fn changes_so_far(&self) -> u64 {
-        self.looker.loader.changes() + self.first_looks
-    }
-
-    /// Looks again at those for which another plugin may have made room.
-    fn look_at_freed(&mut self) {
-        let changes = self.changes_so_far();
-        let freed = self.known.iter().filter(|(_, known)| known.is_freed(changes));
-        let freed: Vec<_> = freed.map(|(name, _)| name.clone()).collect();
-        for name in freed {
-            self.look_at(&name, Due::Source);
         }
     }
 
@@ -259,7 +251,7 @@ impl PluginObjects {
             return self.look_at(name, Due::Source);
         }
         let now = Instant::now();
-        let mut blocked_at = None;
+        self.blocked.remove(name);
         // What cannot be read or loaded changes nothing about a version that is being tried, or was.
         let mut rollout = match self.known.get(name) {
             Some(known) => known.rollout.clone(),
@@ -281,10 +273,7 @@ impl PluginObjects {
                     rollout = tried;
                     load
                 }
-                Err(error) => {
-                    blocked_at = error.is_conflict().then(|| self.changes_so_far());
-                    self.not_loaded(name, &error)
-                }
+                Err(error) => self.not_loaded(name, &error),
             },
             Found::NoComponent(error) => self.without_source(&plugin, of_content(&error)),
             Found::NotLoaded(error) => self.not_loaded(name, &error),
@@ -292,7 +281,7 @@ impl PluginObjects {
         let load = self.restrict(&plugin, load);
         let is_loaded = load == Load::Loaded;
         let mut known = Known::new(load, now, self.known.get(name));
-        (known.tag, known.blocked_at, known.rollout) = (looked.tag, blocked_at, rollout);
+        (known.tag, known.rollout) = (looked.tag, rollout);
         if is_loaded {
             known.verification = plugin.spec.verification.clone();
         }
@@ -302,52 +291,6 @@ impl PluginObjects {
             self.look_at(name, Due::Source);
         }
         self.look_at_freed();
-    }
-
-    /// Installs versions, unless an older `Plugin` has their kind or their name, or is about to have it. Younger ones make room, if nothing
-    /// else is in the way.
-    fn install(&mut self, plugin: &Plugin, versions: LoadedVersions) -> Result<(), NotLoaded> {
-        let loader = self.looker.loader.clone();
-        let id = SourceId::Object(plugin.name_any());
-        if let Some(elder) = self.elder_to_come(plugin, versions.stable.kind()) {
-            let (kind, plugin) = (versions.stable.kind().clone(), elder.clone());
-            return Err(NotLoaded::KindTaken { kind, plugin, source_id: SourceId::Object(elder) });
-        }
-        let younger = self.younger_in_the_way(plugin, loader.conflicts(&id, &versions.stable))?;
-        for other in younger {
-            loader.remove(&SourceId::Object(other.clone()));
-            self.look_at(&other, Due::Source);
-        }
-        loader.install(&id, versions)
-    }
-
-    /// The `Plugin`s that have to make room for an older one; the first conflict with anybody else.
-    fn younger_in_the_way(&self, plugin: &Plugin, conflicts: Vec<NotLoaded>) -> Result<BTreeSet<String>, NotLoaded> {
-        let mut younger = BTreeSet::new();
-        for conflict in conflicts {
-            match conflict.in_the_way() {
-                Some(SourceId::Object(other))
-                    if self.plugins.get(other).is_none_or(|other| is_older(plugin, other)) =>
-                {
-                    younger.insert(other.clone());
-                }
-                _ => return Err(conflict),
-            }
-        }
-        Ok(younger)
-    }
-
-    /// An older `Plugin` that had this kind before this host started, and has not been looked at yet.
-    fn elder_to_come(&self, plugin: &Plugin, kind: &KindRef) -> Option<String> {
-        let had = |other: &&Arc<Plugin>| {
-            let before = other.status.as_ref().and_then(|status| status.reconciles.as_ref());
-            before.is_some_and(|before| KindRef::new(&before.api_version, &before.kind).is_same_kind(kind))
-        };
-        let is_to_come = |other: &&Arc<Plugin>| {
-            let name = other.name_any();
-            !self.known.contains_key(&name) && self.looks.is_under_way(&name) && is_older(other, plugin)
-        };
-        self.plugins.values().filter(had).find(is_to_come).map(|other| other.name_any())
     }
 
     /// What is asked for by its digest and is at work needs no source.
