@@ -6,8 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 folder=${CARGO_TARGET_DIR:-$PWD/target}/languages
-# The version that new projects name, from the code that builds them.
-version_of() { sed -n 's/^pub(crate) const VERSION: &str = "\(.*\)";/\1/p' "host/authoring/src/build/$1"; }
+# The version that new projects name, from the code that builds them: the constant $2 of the file $1.
+version_of() { sed -n "s/^pub(crate) const $2: &str = \"\(.*\)\";/\1/p" "host/authoring/src/build/$1"; }
 
 say() { echo "languages.sh: $*" >&2; }
 
@@ -23,9 +23,19 @@ python() {
   [ -x "$folder/python/bin/componentize-py" ] && return
   say "installing componentize-py from PyPI"
   rm -rf "$folder/python"
-  python3 -m venv "$folder/python" && "$folder/python/bin/pip" install --quiet "componentize-py==$(version_of python.rs)"
+  python3 -m venv "$folder/python" && "$folder/python/bin/pip" install --quiet "componentize-py==$(version_of python.rs VERSION)"
 }
 
-for language in c python; do
+ts() {
+  [ -x "$folder/ts/node_modules/.bin/tsc" ] && [ -x "$folder/ts/node_modules/.bin/componentize-qjs" ] && return
+  command -v npm >/dev/null || return 1
+  say "installing componentize-qjs and typescript from npm"
+  rm -rf "$folder/ts"
+  mkdir -p "$folder/ts" && echo '{"private": true}' >"$folder/ts/package.json" &&
+    npm install --silent --no-audit --no-fund --prefix "$folder/ts" \
+      "componentize-qjs@$(version_of typescript.rs VERSION)" "typescript@$(version_of typescript.rs TYPESCRIPT)"
+}
+
+for language in c python ts; do
   $language || say "the tools for $language cannot be had here"
 done

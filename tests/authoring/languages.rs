@@ -17,10 +17,11 @@ pub enum Language {
     Go,
     C,
     Python,
+    TypeScript,
 }
 
 impl Language {
-    pub const ALL: [Self; 4] = [Self::Rust, Self::Go, Self::C, Self::Python];
+    pub const ALL: [Self; 5] = [Self::Rust, Self::Go, Self::C, Self::Python, Self::TypeScript];
 
     /// As in `pilothouse new --lang`.
     pub fn name(self) -> &'static str {
@@ -29,6 +30,7 @@ impl Language {
             Self::Go => "go",
             Self::C => "c",
             Self::Python => "python",
+            Self::TypeScript => "ts",
         }
     }
 
@@ -39,6 +41,7 @@ impl Language {
             Self::Go => "Go",
             Self::C => "C",
             Self::Python => "Python",
+            Self::TypeScript => "TypeScript",
         }
     }
 
@@ -56,6 +59,7 @@ impl Language {
             Self::Go => "go",
             Self::C => "clang",
             Self::Python => "componentize-py",
+            Self::TypeScript => "tsc",
         }
     }
 
@@ -68,6 +72,9 @@ impl Language {
             Self::Python => {
                 "in the folder of the project run `python3 -m venv .venv && .venv/bin/pip install componentize-py==0.25.1`"
             }
+            Self::TypeScript => {
+                "in the folder of the project run `npm install` (Node.js 18 or newer: https://nodejs.org)"
+            }
         }
     }
 
@@ -78,12 +85,13 @@ impl Language {
             Self::Go => "main.go",
             Self::C => "plugin.c",
             Self::Python => "reconciler.py",
+            Self::TypeScript => "plugin.ts",
         }
     }
 
     /// Whether the same sources give the same bytes.
     pub fn is_reproducible(self) -> bool {
-        self != Self::Python
+        !matches!(self, Self::Python | Self::TypeScript)
     }
 
     /// What no compiler takes, with a word that it repeats when it says so.
@@ -93,6 +101,7 @@ impl Language {
             Self::Go => "var _ = mistake",
             Self::C => "int broken = mistake;",
             Self::Python => "a mistake",
+            Self::TypeScript => "const broken: number = mistake;",
         }
     }
 
@@ -106,6 +115,7 @@ impl Language {
         let place = match self {
             Self::Rust | Self::Go | Self::C => return None,
             Self::Python => "python",
+            Self::TypeScript => "ts",
         };
         Some(target().join("languages").join(place))
     }
@@ -118,6 +128,9 @@ impl Language {
             // Needs nothing.
             Self::Go | Self::C => {}
             Self::Python => link(self.packages(), &project.join(".venv"))?,
+            Self::TypeScript => {
+                link(self.packages().map(|folder| folder.join("node_modules")), &project.join("node_modules"))?
+            }
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ fn trial(name: &str, test: impl FnOnce() -> Result<()> + Send + 'static) -> Tria
 
 /// As somebody does it who has never seen Pilothouse. The same sources elsewhere give the same bytes.
 fn a_new_project_is_built_and_passes_its_cases(language: Language) -> Result<()> {
-    let mut project = Project::new(language)?;
+    let mut project = Project::new(language)?.equip()?;
     let built = project.build()?;
     ensure!(built["manifest"]["reconciles"]["kind"] == "Website", "{built}");
     ensure!(built["language"] == language.title(), "{built}");
@@ -52,7 +52,7 @@ fn a_new_project_is_built_and_passes_its_cases(language: Language) -> Result<()>
     Ok(())
 }
 
-/// Without any tool in the PATH, the first that is missed is named with what to do.
+/// Without any tool in the PATH or in the project, the first that is missed is named with what to do.
 fn what_is_missing_is_named() -> Result<()> {
     for language in Language::ALL {
         let mut project = Project::new(language)?;

@@ -28,8 +28,13 @@ impl Project {
         let mut command = project.command("new")?;
         command.args(["web-site", "--lang", language.name(), "--kind", "example.com/v1/Website"]);
         project.run("new", command.arg("--sdk").arg(sdk).arg("--dir").arg(&root))?;
-        language.equip(&root)?;
         Ok(project)
+    }
+
+    /// Gives it what a user would install into it.
+    pub fn equip(self) -> Result<Self> {
+        self.language.equip(&self.root())?;
+        Ok(self)
     }
 
     /// The same sources in another folder.

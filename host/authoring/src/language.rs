@@ -13,11 +13,13 @@ pub enum Language {
     C,
     /// Python.
     Python,
+    /// TypeScript.
+    TypeScript,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Rust, Self::Go, Self::C, Self::Python];
+    pub const ALL: [Self; 5] = [Self::Rust, Self::Go, Self::C, Self::Python, Self::TypeScript];
 
     /// The name of the language, for people.
     pub fn name(self) -> &'static str {
@@ -26,6 +28,7 @@ impl Language {
             Self::Go => "Go",
             Self::C => "C",
             Self::Python => "Python",
+            Self::TypeScript => "TypeScript",
         }
     }
 
@@ -36,6 +39,7 @@ impl Language {
             Self::Go => "go.mod",
             Self::C => "plugin.c",
             Self::Python => "pyproject.toml",
+            Self::TypeScript => "tsconfig.json",
         }
     }
 
@@ -43,7 +47,7 @@ impl Language {
     pub fn is_reproducible(self) -> bool {
         match self {
             Self::Rust | Self::Go | Self::C => true,
-            Self::Python => false,
+            Self::Python | Self::TypeScript => false,
         }
     }
 

@@ -7,7 +7,11 @@ use std::{
 
 use pilothouse_wit::{CONTRACT_VERSION, Manifest};
 
-use crate::{CustomKind, Language, build::python, template};
+use crate::{
+    CustomKind, Language,
+    build::{python, typescript},
+    template,
+};
 
 /// Where a project in Rust takes the SDK from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +97,8 @@ impl Project {
             ("contract", CONTRACT_VERSION),
             ("sdk", &sdk),
             ("componentize-py", python::VERSION),
+            ("componentize-qjs", typescript::VERSION),
+            ("typescript", typescript::TYPESCRIPT),
         ];
         template::of(self.language).map(|file| (file.path, template::fill(file.text, &values))).collect()
     }

@@ -81,6 +81,20 @@ const PYTHON: &[Template] = templates!("python":
     ".gitignore" = "gitignore",
 );
 
+const TYPESCRIPT: &[Template] = templates!("ts":
+    "package.json" = "package.json",
+    "tsconfig.json" = "tsconfig.json",
+    "plugin.ts" = "plugin.ts",
+    "pilothouse/index.ts" = "pilothouse/index.ts",
+    "pilothouse/request.ts" = "pilothouse/request.ts",
+    "pilothouse/response.ts" = "pilothouse/response.ts",
+    "pilothouse/host.ts" = "pilothouse/host.ts",
+    "pilothouse/types.ts" = "pilothouse/types.ts",
+    "pilothouse/contract.d.ts" = "pilothouse/contract.d.ts",
+    "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
+
 /// The files of a new project in a language.
 pub(crate) fn of(language: Language) -> impl Iterator<Item = Template> {
     let (declaration, own): (&[Template], _) = match language {
@@ -88,6 +102,7 @@ pub(crate) fn of(language: Language) -> impl Iterator<Item = Template> {
         Language::Go => (DECLARATION, GO),
         Language::C => (DECLARATION, C),
         Language::Python => (DECLARATION, PYTHON),
+        Language::TypeScript => (DECLARATION, TYPESCRIPT),
     };
     COMMON.iter().chain(declaration).chain(own).copied()
 }

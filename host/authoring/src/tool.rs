@@ -68,6 +68,12 @@ impl Run {
         self
     }
 
+    /// A program that tells of mistakes in its ordinary output, which then goes to the terminal, too.
+    pub(crate) fn shown(mut self) -> Self {
+        self.0.stdout(std::io::stderr());
+        self
+    }
+
     /// What it prints.
     ///
     /// # Errors

@@ -35,6 +35,7 @@ enum Lang {
     Go,
     C,
     Python,
+    Ts,
 }
 
 impl Lang {
@@ -44,6 +45,7 @@ impl Lang {
             Self::Go => Language::Go,
             Self::C => Language::C,
             Self::Python => Language::Python,
+            Self::Ts => Language::TypeScript,
         }
     }
 }

@@ -8,6 +8,7 @@ mod input;
 mod kept;
 pub(crate) mod python;
 mod rust;
+pub(crate) mod typescript;
 
 use std::{
     io,
@@ -113,6 +114,7 @@ fn compile(folder: &Path, language: Language) -> Result<(Vec<u8>, Option<String>
         Language::Go => go::compile(folder, scratch.path()),
         Language::C => c::compile(folder, scratch.path()),
         Language::Python => kept_or_compiled(&input, &python::packages(folder), python::compile),
+        Language::TypeScript => kept_or_compiled(&input, &[], typescript::compile),
     }?;
     Ok((module, Some(manifest)))
 }
