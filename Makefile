@@ -13,6 +13,9 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
 
 STATE ?= .pilothouse
 
+# How `bench-plugins` and `bench-lookups` build the host and themselves.
+PROFILE ?= release
+
 # What `docker-build`, `docker-push`, `deploy` and `publish` are about: llm-operator, which has its plugins in its image, or pilothouse, the host
 # alone, which gets plugins as objects of the cluster.
 PRODUCT ?= llm-operator
@@ -79,7 +82,18 @@ profile: plugins ## Make host/pilothouse.profdata anew, from a host at work on a
 
 .PHONY: bench
 bench: plugins ## Run the benchmarks (release build)
+	@cargo build --locked --release -p pilothouse
 	@cargo bench --locked -p pilothouse-bench
+
+.PHONY: bench-plugins
+bench-plugins: plugins ## Measure plugins as objects: installation, update, restart, many of them (PROFILE=release)
+	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
+	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench plugins
+
+.PHONY: bench-lookups
+bench-lookups: plugins ## Measure a host whose plugin looks up all of 10,000 Pods (PROFILE=release)
+	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
+	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench lookups
 
 .PHONY: compare
 compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)

@@ -1,4 +1,4 @@
-//! Copies of the guest `copies` with other names, kinds and versions, and the CRDs of their kinds.
+//! The kinds of copies of the guest `copies`: their CRDs, and the API of their objects.
 
 use std::fs;
 
@@ -11,14 +11,6 @@ use pilothouse_tests::cluster::install_crd;
 use serde_json::json;
 
 use crate::test_env::TestEnv;
-
-/// The bytes of a plugin with each occurrence of a text replaced by another text of the same length.
-pub fn replaced(original: &[u8], text: &str, by: &str) -> Vec<u8> {
-    let mut bytes = original.to_vec();
-    let places = original.windows(text.len()).enumerate().filter(|(_, part)| *part == text.as_bytes());
-    places.for_each(|(at, _)| bytes[at..at + text.len()].copy_from_slice(by.as_bytes()));
-    bytes
-}
 
 /// Installs the CRD of a copy, which serves these versions with the same schema and stores the first one.
 pub async fn define(env: &TestEnv, number: usize, versions: &[&str]) -> Result<()> {

@@ -10,6 +10,7 @@ use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
     artifacts,
     cluster::Cluster,
+    copies::copy,
     metrics::Samples,
     wait::{Look, eventually},
 };
@@ -158,12 +159,6 @@ async fn until_all_say(env: &TestEnv, value: &str) -> Result<()> {
         Ok(Look::of(children == PLUGINS * OBJECTS_EACH, format!("{children} children")))
     })
     .await
-}
-
-/// The bytes of the plugin with the name and the kind of this copy.
-fn copy(original: &[u8], number: usize) -> Vec<u8> {
-    let named = copies::replaced(original, "copy-000", &format!("copy-{number:03}"));
-    copies::replaced(&named, "Copy000", &format!("Copy{number:03}"))
 }
 
 async fn apply(env: &TestEnv, (plugin, object): (usize, usize), value: &str) -> Result<()> {

@@ -8,6 +8,7 @@ use kube::api::{Patch, PatchParams};
 use pilothouse_tests::{
     artifacts,
     cluster::{PATIENCE, condition},
+    copies::replaced,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ async fn an_object_has_one_child_in_all_versions_of_its_kind(env: &mut TestEnv) 
 
     // The next version of the plugin reconciles v2, and somebody still writes v1. The child stays, and its owner reference has the
     // new version.
-    install(env, &copies::replaced(&first, "copies.pilothouse.dev/v1", "copies.pilothouse.dev/v2"))?;
+    install(env, &replaced(&first, "copies.pilothouse.dev/v1", "copies.pilothouse.dev/v2"))?;
     let owner = |child: &Value| child["metadata"]["ownerReferences"][0]["apiVersion"] == "copies.pilothouse.dev/v2";
     let followed = env.namespace.until("ConfigMap", "web", "to follow its owner's version", owner).await?;
     ensure!(uid(&followed) == uid(&child), "another child after the swap");

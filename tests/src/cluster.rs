@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 57] = [
+const KINDS: [(&str, &str, &str); 58] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -36,6 +36,7 @@ const KINDS: [(&str, &str, &str); 57] = [
     ("llm.example.com/v1alpha1", "LLMModel", "llmmodels"),
     ("llm.example.com/v1alpha1", "LLMDeployment", "llmdeployments"),
     ("llm.example.com/v1alpha1", "ModelDeployment", "modeldeployments"),
+    ("test.pilothouse.dev/v1", "Census", "censuses"),
     ("test.pilothouse.dev/v1", "Misbehaver", "misbehavers"),
     ("test.pilothouse.dev/v1", "Farewell", "farewells"),
     ("test.pilothouse.dev/v1", "Scripted", "scripteds"),

@@ -9,6 +9,7 @@ pub mod audit;
 mod cases;
 pub mod cgroup;
 pub mod cluster;
+pub mod copies;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
