@@ -1,4 +1,5 @@
-//! Checks `docs/guarantees.md`: the tests that it names exist, and it covers all requirements.
+//! Checks `docs/guarantees.md`, and the table of tests in `docs/llm-serving.md`: the tests that they name exist, and the first one covers
+//! all requirements.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -23,11 +24,21 @@ const FOLDERS: [(&str, &str); 10] = [
 /// The prefixes of requirements and the last number of each.
 const REQUIREMENTS: [(&str, usize); 4] = [("A", 40), ("B", 13), ("H", 13), ("H-", 32)];
 
+/// The pages that name tests, each with how many at least.
+const PAGES: [(&str, usize); 2] = [("docs/guarantees.md", 100), ("docs/llm-serving.md", 20)];
+
 #[test]
 fn every_test_that_is_named_exists() -> Result<()> {
-    let page = page()?;
-    let names = names(&page);
-    ensure!(names.len() > 100, "the page is written in another way: {} names", names.len());
+    for (page, least) in PAGES {
+        let page = read(page)?;
+        let names = names(&page);
+        ensure!(names.len() > least, "the page is written in another way: {} names", names.len());
+        all_exist(names)?;
+    }
+    Ok(())
+}
+
+fn all_exist(names: BTreeSet<&str>) -> Result<()> {
     for name in names {
         let (file, test) = name.rsplit_once("::").context("no file")?;
         let files = places(file);
@@ -40,7 +51,7 @@ fn every_test_that_is_named_exists() -> Result<()> {
 
 #[test]
 fn every_requirement_has_a_place() -> Result<()> {
-    let page = page()?;
+    let page = read("docs/guarantees.md")?;
     let words: BTreeSet<_> =
         page.lines().filter(|line| line.starts_with('|')).flat_map(str::split_whitespace).collect();
     for (begin, last) in REQUIREMENTS {
@@ -51,8 +62,8 @@ fn every_requirement_has_a_place() -> Result<()> {
     Ok(())
 }
 
-fn page() -> Result<String> {
-    Ok(fs::read_to_string(repository().join("docs/guarantees.md"))?)
+fn read(page: &str) -> Result<String> {
+    Ok(fs::read_to_string(repository().join(page))?)
 }
 
 /// The names of tests in the tables.

@@ -87,6 +87,23 @@ fn an_engine_is_known_by_its_image() -> Result<(), Error> {
     Ok(())
 }
 
+/// A Service `vllm` would set `VLLM_PORT` in each Pod of the namespace that takes such variables, and vLLM ends on it.
+#[test]
+fn a_server_named_as_its_engine_gets_no_variables_of_services() -> Result<(), Error> {
+    let named = || -> Result<Case, Error> {
+        let object = json!({
+            "apiVersion": "llm.example.com/v1alpha1", "kind": "LLMDeployment",
+            "metadata": { "name": "vllm", "namespace": "ml", "uid": "deployment", "generation": 1 },
+            "spec": parse(DEPLOYMENT)?,
+        });
+        Ok(Case::of(object).found(model("{modelName: llama, image: 'mirror/vllm-openai:v0.11.0'}")?))
+    };
+    let children = Children::of(&settled(named, llm_deployment::reconcile_raw)?)?;
+    assert_eq!(children.only("Service")?["metadata"]["name"], "vllm");
+    assert_eq!(children.only("Deployment")?["spec"]["template"]["spec"]["enableServiceLinks"], false);
+    Ok(())
+}
+
 #[test]
 fn the_status_says_which_model_it_is_about() -> Result<(), Error> {
     let answer = run(case(DEPLOYMENT)?.found(model(MODEL)?).child_yaml(SERVICE))?;

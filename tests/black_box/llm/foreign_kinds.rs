@@ -105,6 +105,8 @@ async fn autoscalers_change_places_and_replicas_stay(env: &mut TestEnv) -> Resul
     let of_keda = autoscaler_of_keda(&scaled_object)?;
     env.namespace.apply(of_keda.clone()).await?;
     observes(env, "87m").await?;
+    says(env, ("ModelDeployment", "chat"), "SLAMet", ("Unknown", "NoPodsReady")).await?;
+    have_ready_pods(env).await?;
     says(env, ("ModelDeployment", "chat"), "SLAMet", ("True", "WithinSLA")).await?;
     scale(env, 4).await?;
 
@@ -169,6 +171,14 @@ async fn observes(env: &TestEnv, latency: &str) -> Result<()> {
     let autoscalers = env.namespace.api("HorizontalPodAutoscaler")?;
     let patch = Patch::Merge(json!({"status": status}));
     autoscalers.patch_status("chat-keda", &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// Gives the StatefulSet the status that its controller would, once its Pods are ready.
+async fn have_ready_pods(env: &TestEnv) -> Result<()> {
+    let status = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2});
+    let patch = Patch::Merge(json!({"status": status}));
+    env.namespace.api("StatefulSet")?.patch_status("chat", &PatchParams::default(), &patch).await?;
     Ok(())
 }
 

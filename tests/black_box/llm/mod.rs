@@ -2,6 +2,7 @@
 
 mod autoscaling;
 mod deployment;
+mod foreign;
 mod foreign_kinds;
 mod groups;
 mod health;
@@ -38,6 +39,7 @@ pub fn register(suite: &mut Suite) {
     references::register(suite);
     refusals::register(suite);
     pods::register(suite);
+    foreign::register(suite);
     rollouts::register(suite);
     scripts::register(suite);
     model_deployment::register(suite);

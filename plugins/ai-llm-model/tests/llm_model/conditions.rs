@@ -60,6 +60,21 @@ fn ready_follows_the_deployment() -> Result<(), Error> {
     Ok(())
 }
 
+/// While a rollout adds Pods before it removes others, as many are ready as there shall be, and some of them are of yesterday.
+#[test]
+fn pods_of_an_old_revision_do_not_count() -> Result<(), Error> {
+    let cases = [
+        ("observedGeneration: 1, replicas: 3, updatedReplicas: 1, readyReplicas: 3", "False Progressing"),
+        ("observedGeneration: 1, replicas: 3, updatedReplicas: 2, readyReplicas: 2", "False Progressing"),
+        ("observedGeneration: 0, replicas: 2, updatedReplicas: 2, readyReplicas: 2", "False Progressing"),
+        ("observedGeneration: 1, replicas: 3, updatedReplicas: 2, readyReplicas: 3", "True Available"),
+    ];
+    for (status, expected) in cases {
+        assert_eq!(condition(&run(with_deployment(status)?)?, "Ready"), expected, "{status}");
+    }
+    Ok(())
+}
+
 #[test]
 fn the_trouble_of_a_pod_is_told_with_its_name() -> Result<(), Error> {
     let answer = run(with_deployment(HALF)?.found(pod("chat-a", OOM)?))?;

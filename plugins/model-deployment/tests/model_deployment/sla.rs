@@ -20,6 +20,8 @@ fn cases() -> Vec<(String, &'static str, &'static str, Option<&'static str>)> {
     let gone =
         "conditions: [{type: ScalingActive, status: 'False', reason: FailedGetExternalMetric, message: no metrics}]";
     vec![
+        // As the guide's rules and KEDA's queries tell an idle server.
+        (latency("'0'"), "True WithinSLA", "False Verified", Some("0ms")),
         (latency("'50m'"), "True WithinSLA", "False Verified", Some("50ms")),
         (latency("'100m'"), "True WithinSLA", "False Verified", Some("100ms")),
         (latency("'101m'"), "False LatencyAboveSLA", "False Verified", Some("101ms")),
