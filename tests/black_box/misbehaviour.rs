@@ -69,7 +69,7 @@ async fn every_fault_is_reported_and_hurts_nobody_else(env: &mut TestEnv) -> Res
         let mut object = misbehaver(act, act);
         if act == "many-children" {
             // More than an object may have, but not more than a call may return.
-            object["spec"]["number"] = 1_100.into();
+            object["spec"]["number"] = 2_600.into();
         }
         env.namespace.apply(object).await?;
     }

@@ -21,6 +21,7 @@ use crate::progress;
 use crate::replica_statuses::{Observation, summary};
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
+use crate::wave::Wave;
 use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Condition, Error, Kind, Response};
 
@@ -267,7 +268,7 @@ impl<'a> ActiveJob<'a> {
     fn children(&self, replicas: &Replicas<'_>, delay: Option<CreationDelay>) -> Result<Children, Error> {
         let template = self.job.kind.children(self.job);
         let mut list = self.children_without_pods(&*template)?;
-        let mut staying = 0;
+        let (mut staying, mut wave) = (0, Wave::default());
         // A launcher that starts before its workers can reach none of them, and its failure would cost a restart.
         let may_launch = replicas.workers().all(Replica::runs);
         for replica in &replicas.all {
@@ -276,14 +277,16 @@ impl<'a> ActiveJob<'a> {
                 staying += 1;
             } else if replica.id.replica_type == ReplicaType::Launcher && !may_launch {
                 continue;
-            } else if replica.state == ReplicaState::Missing && delay.is_none() {
+            } else if replica.state == ReplicaState::Missing && delay.is_none() && !wave.is_full() {
                 let mut pod = template.pod(replica.id);
                 if let Quota::Granted(flavors) = &self.quota
                     && let Some(flavors) = flavors.get(replica.id.replica_type.as_str())
                 {
                     workload::place(&mut pod, flavors)?;
                 }
-                list.push(DesiredChild::created(pod));
+                if wave.takes(replica.id.replica_type, &pod) {
+                    list.push(DesiredChild::created(pod));
+                }
             }
         }
         let existing = self.observed.pods.iter().filter(|pod| !pod.is_deleting()).count();

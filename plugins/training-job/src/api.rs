@@ -37,7 +37,7 @@ pub struct TrainingJobSpec {
     /// The framework of the training program. It decides which environment variables workers get. It cannot change.
     pub framework: Framework,
     /// How many workers there are. An elastic job can be scaled while it runs; any other job is restarted.
-    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 100)))]
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 1000)))]
     pub workers: u32,
     /// How many GPUs each worker has.
     #[cfg_attr(feature = "crd", schemars(range(max = 8)))]

@@ -12,6 +12,6 @@ pub mod pod_template;
 mod pytorch;
 mod quantity;
 pub mod service;
-mod tensorflow;
+pub mod tensorflow;
 pub mod volumes;
 pub mod workload;

@@ -49,6 +49,7 @@ mod training_job_kind;
 mod transition;
 mod validate;
 mod validation_error;
+mod wave;
 
 pub use api::TrainingJob;
 pub use children::config_maps::ConfigMap;

@@ -2,6 +2,7 @@
 //! what a schema cannot express. Pure.
 
 use crate::api::{Framework, ReplicaType, SuccessPolicy, TrainingJobSpec};
+use crate::children::tensorflow::{ClusterSpec, MAX_VARIABLE_BYTES};
 use crate::children::{environment::RESERVED, pod, pod_template, volumes};
 use crate::job::Job;
 use crate::validation_error::{MAX_HOST_NAME_LENGTH, MAX_NAME_LENGTH, ValidationError};
@@ -19,6 +20,7 @@ pub fn validate(job: &Job<'_>) -> Validation {
     numbers(job.spec)?;
     container(job)?;
     distribution(job.spec)?;
+    cluster(job)?;
     pod_template::forbidden_field(job).map_or(Ok(()), |field| Err(ValidationError::OwnField(field)))?;
     storage(job)
 }
@@ -43,7 +45,7 @@ fn name(job: &Job<'_>) -> Validation {
 }
 
 fn numbers(spec: &TrainingJobSpec) -> Validation {
-    in_range("workers", spec.workers, 1..=100)?;
+    in_range("workers", spec.workers, 1..=1000)?;
     in_range("gpuPerWorker", spec.gpu_per_worker, 0..=8)?;
     in_range("parameterServers", spec.parameter_servers, 0..=100)?;
     spec.port.map_or(Ok(()), |port| in_range("port", port, 1..=65535))
@@ -98,6 +100,12 @@ fn has_role(framework: Framework, role: ReplicaType) -> bool {
         Framework::Mpi => matches!(role, ReplicaType::Worker | ReplicaType::Launcher),
         Framework::Pytorch | Framework::Jax => false,
     }
+}
+
+/// The list of replicas is a variable of each, also where a ConfigMap holds it.
+fn cluster(job: &Job<'_>) -> Validation {
+    let length = ClusterSpec::of(job).map_or(0, |cluster| cluster.variable_bytes(job));
+    refuse_if(length > MAX_VARIABLE_BYTES, || ValidationError::ClusterTooLarge { length, max: MAX_VARIABLE_BYTES })
 }
 
 fn mpi(spec: &TrainingJobSpec) -> Validation {

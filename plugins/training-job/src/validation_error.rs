@@ -55,6 +55,10 @@ pub enum ValidationError {
     OutsideElasticBounds { workers: u32, min: u32, max: u32 },
     #[error("spec.checkpointDir '{0}' must be an absolute path without '.' and '..'")]
     InvalidCheckpointDir(String),
+    #[error(
+        "TF_CONFIG would have {length} bytes, and no variable may have more than {max}; give the job a shorter name or fewer workers"
+    )]
+    ClusterTooLarge { length: usize, max: usize },
     #[error("two volumes would be mounted at {0}; give one of them another path")]
     DuplicateMountPath(String),
 }

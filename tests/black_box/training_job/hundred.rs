@@ -1,4 +1,4 @@
-//! The largest job: the time until all workers exist, the size of a request, and the number of status writes while they start.
+//! A large job: the time until all workers exist, the size of a request, and the number of status writes while they start.
 
 use std::time::{Duration, Instant};
 

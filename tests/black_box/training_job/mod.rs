@@ -25,12 +25,14 @@ mod sample;
 mod snapshots;
 mod suspension;
 mod tensorflow;
+mod thousand;
 pub mod words;
 
 use crate::suite::Suite;
 
 pub fn register(suite: &mut Suite) {
     hundred::register(suite);
+    thousand::register(suite);
     sample::register(suite);
     guide::register(suite);
     progress::register(suite);

@@ -31,7 +31,7 @@ fn wrong() -> Vec<(Value, &'static str)> {
         (json!({"roles": [{"name": "launcher"}]}), "roles are those of the framework"),
         (json!({"framework": "jax", "roles": [{"name": "worker"}]}), "roles are those of the framework"),
         (json!({"workers": 0}), "should be greater than or equal to 1"),
-        (json!({"workers": 101}), "should be less than or equal to 100"),
+        (json!({"workers": 1001}), "should be less than or equal to 1000"),
         (json!({"gpuPerWorker": 9}), "should be less than or equal to 8"),
         (json!({"image": ""}), "spec.image"),
         (json!({"command": []}), "spec.command"),

@@ -59,14 +59,16 @@ pub async fn start_running(env: &mut TestEnv, spec: Value) -> Result<Value> {
 
 /// Waits until all workers of a job run.
 pub async fn runs(env: &TestEnv, name: &str) -> Result<Value> {
-    let all_run = |job: &Value| {
-        let status = &job["status"];
-        status["phase"] == "Running"
-            && status["active"] == job["spec"]["workers"]
-            && condition(job, "Running")["status"] == "True"
-            && is_current(job)
-    };
-    env.namespace.until("TrainingJob", name, "to run with all its workers", all_run).await
+    env.namespace.until("TrainingJob", name, "to run with all its workers", is_running_with_all).await
+}
+
+/// Whether all workers of a job run.
+pub fn is_running_with_all(job: &Value) -> bool {
+    let status = &job["status"];
+    status["phase"] == "Running"
+        && status["active"] == job["spec"]["workers"]
+        && condition(job, "Running")["status"] == "True"
+        && is_current(job)
 }
 
 /// Waits until a job has a condition with a reason.

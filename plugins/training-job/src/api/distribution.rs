@@ -79,10 +79,10 @@ pub enum MpiImplementation {
 #[serde(rename_all = "camelCase")]
 pub struct Elastic {
     /// The smallest number of workers with which the training goes on.
-    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 100)))]
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 1000)))]
     pub min_workers: u32,
     /// The largest number of workers.
-    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 100)))]
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 1000)))]
     pub max_workers: u32,
     /// How many times torchrun itself restarts the processes of a worker before the worker fails.
     #[cfg_attr(feature = "crd", schemars(range(max = 1000)))]

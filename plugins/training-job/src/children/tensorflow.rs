@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// more; then one ConfigMap holds the list for all Pods.
 const MAX_INLINE_BYTES: usize = 500_000;
 
+/// The most bytes of one variable with its name: Linux starts no program that is given more.
+pub const MAX_VARIABLE_BYTES: usize = 128 << 10;
+
 /// The key of that ConfigMap.
 const CONFIG_MAP_KEY: &str = "cluster.json";
 
@@ -37,6 +40,12 @@ impl ClusterSpec {
             }
         }
         Some(Self(cluster.to_string()))
+    }
+
+    /// How many bytes `TF_CONFIG` has with its name, in the replica that has the most.
+    pub fn variable_bytes(&self, job: &Job<'_>) -> usize {
+        let of_replica = |replica| tf_config("", replica).len();
+        "TF_CONFIG=".len() + self.0.len() + job.replicas().map(of_replica).max().unwrap_or_default() + 1
     }
 
     /// The variables of one replica.

@@ -24,3 +24,4 @@ mod restarts;
 mod simulated_cluster;
 mod status;
 mod suspension;
+mod waves;

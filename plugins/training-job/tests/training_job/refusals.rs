@@ -12,8 +12,8 @@ const INVALID_SPECS: &[(&str, &str)] = &[
         "the object does not fit this plugin: spec.framework: unknown variant `mxnet`, expected one of `pytorch`, `tensorflow`, `jax`, `mpi`"),
     ("workers: many", "the object does not fit this plugin: spec.workers: invalid type: string \"many\", expected u32"),
     ("workers: -1", "the object does not fit this plugin: spec.workers: invalid value: integer `-1`, expected u32"),
-    ("workers: 0", "spec.workers is 0; give 1 to 100"),
-    ("workers: 101", "spec.workers is 101; give 1 to 100"),
+    ("workers: 0", "spec.workers is 0; give 1 to 1000"),
+    ("workers: 1001", "spec.workers is 1001; give 1 to 1000"),
     ("workers: 1, gpuPerWorker: 9", "spec.gpuPerWorker is 9; give 0 to 8"),
     ("workers: 1, image: ''", "spec.image is missing; name the image to train with"),
     ("workers: 1, command: []", "spec.command is missing; give the training command"),
@@ -121,6 +121,21 @@ fn the_longest_name_gives_pods_the_longest_host_names() -> Result<(), Error> {
     cluster.reconcile_until_stable()?;
     let longest = cluster.pod_names().iter().map(|pod| pod.len()).max();
     assert_eq!((longest, cluster.pod_names().len()), (Some(63), 100));
+    Ok(())
+}
+
+/// Linux starts no program with a variable of more than 128 KiB.
+#[test]
+fn a_tensorflow_job_whose_replicas_no_variable_can_list_is_refused() -> Result<(), Error> {
+    for (length, is_taken) in [(20, true), (52, false)] {
+        let mut cluster = SimulatedCluster::new("framework: tensorflow, workers: 1000")?;
+        cluster.job["metadata"]["namespace"] = json!("n".repeat(length));
+        cluster.job["metadata"]["name"] = json!("a".repeat(length));
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.pod_names().len(), if is_taken { 1000 } else { 0 }, "{length}: {:?}", cluster.verdict);
+        let is_told = matches!(&cluster.verdict, Verdict::Invalid(why) if why.starts_with("TF_CONFIG would have 1"));
+        assert_eq!(is_told, !is_taken, "{:?}", cluster.verdict);
+    }
     Ok(())
 }
 

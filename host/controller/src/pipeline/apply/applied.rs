@@ -36,6 +36,11 @@ impl Applied {
         self.written.iter().any(|written| is_in_order(&written.write))
     }
 
+    /// How many children were created.
+    pub fn created(&self) -> usize {
+        self.written.iter().filter(|written| written.write.cause == WriteCause::Missing && written.has_changed).count()
+    }
+
     /// Whether anything changed in the cluster.
     pub fn has_changed_anything(&self) -> bool {
         self.written.iter().any(|written| written.has_changed) || !self.deleted.is_empty()

@@ -2,8 +2,9 @@
 
 use pilothouse_engine::contract::KindRef;
 
-/// The most children one object may have.
-pub const MAX_CHILDREN: usize = 1_000;
+/// The most children one object may have: a training job of a thousand workers has a thousand Pods, and some a Service for each. How much
+/// memory they take is bounded by the bytes of an answer.
+pub const MAX_CHILDREN: usize = 2_500;
 
 /// The reason for which an answer is refused as a whole.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -47,6 +47,10 @@ use crate::queue::Action;
 /// this is likely to loop for ever, so it continues with backoff.
 const MAX_ROUNDS: usize = 5;
 
+/// A round that creates so many children, so that there are more than ever, counts as no round. Children that do not fit into one answer come
+/// in waves, and there are at most [`MAX_CHILDREN`].
+const WAVE: usize = 10;
+
 /// The delay until the next decision about deletes that wait for the first reconcile of the plugin's other objects.
 const POSTPONED_DELETES_DELAY: Duration = Duration::from_millis(200);
 
@@ -66,6 +70,11 @@ pub(super) enum ReconcileEnd {
 enum RoundEnd {
     /// The cluster changed, or the cache was outdated: another round follows.
     AnotherRound,
+    /// Many children were created: another round follows, and this one does not count.
+    AnotherWave {
+        /// How many there are now.
+        children: usize,
+    },
     /// The reconcile is complete.
     Finished(ReconcileEnd),
 }
@@ -73,6 +82,24 @@ enum RoundEnd {
 impl RoundEnd {
     fn finished(action: Action) -> Self {
         Self::Finished(ReconcileEnd::Next(action))
+    }
+}
+
+/// How far the rounds of a reconcile are.
+#[derive(Clone, Copy)]
+struct Progress {
+    /// The number of this round, from 1 on, without those that only created many children.
+    round: usize,
+    /// How many children there were after the last one that did.
+    children: usize,
+}
+
+impl Progress {
+    /// How many children there are now, if a round has created many, deleted none, and there are more than ever.
+    fn wave(self, observed: &Observed, applied: &Applied) -> Option<usize> {
+        let (created, children) = (applied.created(), observed.children.len() + applied.created());
+        let is_whole = applied.failures.is_empty() && applied.deleted.is_empty() && applied.recreations.is_empty();
+        (is_whole && created >= WAVE && children > self.children).then_some(children)
     }
 }
 
@@ -106,26 +133,29 @@ pub(super) struct Rounds<'a> {
 impl Rounds<'_> {
     /// Runs rounds until one finishes the reconcile.
     pub(super) async fn run(&self, state: &mut ObjectState) -> ReconcileEnd {
-        for round in 1..=MAX_ROUNDS + MAX_CHILDREN {
-            let (ControlFlow::Continue(end) | ControlFlow::Break(end)) = self.stages(state, round).await;
+        let mut progress = Progress { round: 1, children: 0 };
+        for _ in 0..MAX_ROUNDS + MAX_CHILDREN {
+            let (ControlFlow::Continue(end) | ControlFlow::Break(end)) = self.stages(state, progress).await;
             match end {
-                RoundEnd::AnotherRound => {}
+                RoundEnd::AnotherRound => progress.round += 1,
+                // Only the first round is the first one.
+                RoundEnd::AnotherWave { children } => progress = Progress { round: progress.round.max(2), children },
                 RoundEnd::Finished(ended) => return ended,
             }
         }
-        // Nothing leads here: a round after the last one writes only children that waited for others, and there are not that many.
+        // Nothing leads here: a round after the last one creates children that waited for others or many, and there are not that many.
         ReconcileEnd::Next(Action::Requeue)
     }
 
     /// One round: the stages in their order.
-    async fn stages(&self, state: &mut ObjectState, round: usize) -> Stage<RoundEnd> {
+    async fn stages(&self, state: &mut ObjectState, progress: Progress) -> Stage<RoundEnd> {
         let observed = self.observe(state).await?;
         let call = self.before_call(state, &observed).await?;
-        let PluginAnswer { response, answer } = self.call(state, &call, round).await?;
+        let PluginAnswer { response, answer } = self.call(state, &call, progress.round).await?;
         let desired = self.check(state, &observed, &response, &answer).await?;
         let planned = self.plan(state, &call, desired);
         let applied = self.apply_answer(state, &observed, planned, answer).await;
-        ControlFlow::Continue(self.after_apply(state, &call, round, applied).await)
+        ControlFlow::Continue(self.after_apply(state, &call, progress, applied).await)
     }
 
     /// Stage 2.
@@ -153,7 +183,7 @@ impl Rounds<'_> {
         let (item, object) = (&self.item, &*call.observed.object);
         // Further rounds follow from the host's own writes. They count only if they do not converge (`count_extra_rounds`).
         if round == 1 {
-            self.hot_loops.count_call(item.key, object.generation);
+            self.hot_loops.count_call(item.key, object.generation, call.observed.children.len());
         }
         let fault = match call::call_plugin(item, call, state.answer.take()).await {
             Ok(mut answered) => {
@@ -227,12 +257,16 @@ impl Rounds<'_> {
         &self,
         state: &mut ObjectState,
         call: &PluginCall<'_>,
-        round: usize,
+        progress: Progress,
         work: AppliedAnswer,
     ) -> RoundEnd {
         let AppliedAnswer { desired, decision, awaited, waiting, applied } = work;
+        let round = progress.round;
         // Children in order take a round each, and need not converge sooner than there are children.
         let is_last = round >= MAX_ROUNDS && waiting.is_empty() && !applied.has_created_in_order();
+        if let Some(children) = progress.wave(call.observed, &applied) {
+            return RoundEnd::AnotherWave { children };
+        }
         let (object, verb, tells) = (&*call.observed.object, call.verb, self.item.plugin.contract().has_readiness());
         let has_changed = applied.has_changed_anything() || !applied.recreations.is_empty();
         // An outdated cache has been refreshed from the API server, so the next round plans with the current state. Other failures

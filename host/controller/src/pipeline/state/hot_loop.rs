@@ -19,6 +19,8 @@ use crate::{
 
 /// The number of calls at once above which an object is throttled.
 const MAX_BURST: f64 = 60.0;
+/// The same for each child, where that is more: a Pod is scheduled, started and ready, and a rollout of many is no loop.
+const MAX_BURST_PER_CHILD: f64 = 3.0;
 /// The rate of calls that an object may keep up for ever.
 const CALLS_PER_SECOND: f64 = 1.0;
 
@@ -59,6 +61,8 @@ struct HotLoop {
     /// The time of the last update of `level`.
     at: Instant,
     generation: i64,
+    /// The level above which it is throttled.
+    burst: f64,
     /// Events since the start of the last reconcile.
     events_since_start: u32,
     is_reconciling: bool,
@@ -92,6 +96,7 @@ impl HotLoop {
             level: 0.0,
             at: now,
             generation: 0,
+            burst: MAX_BURST,
             events_since_start: 0,
             is_reconciling: false,
             pauses: 0,
@@ -110,8 +115,8 @@ impl HotLoop {
         if self.pauses == 0 {
             return Throttling::Inactive;
         }
-        let Self { generation, is_reconciling, .. } = *self;
-        *self = Self { level: MAX_BURST / 2.0, generation, is_reconciling, ..Self::new(Instant::now()) };
+        let Self { generation, burst, is_reconciling, .. } = *self;
+        *self = Self { level: burst / 2.0, generation, burst, is_reconciling, ..Self::new(Instant::now()) };
         Throttling::Ended
     }
 
@@ -145,7 +150,7 @@ impl HotLoops {
         let mut loops = self.lock();
         let Some(hot_loop) = loops.get_mut(key) else { return };
         hot_loop.events_since_start = hot_loop.events_since_start.saturating_add(1);
-        if hot_loop.level > MAX_BURST / 2.0 || hot_loop.pauses > 0 {
+        if hot_loop.level > hot_loop.burst / 2.0 || hot_loop.pauses > 0 {
             hot_loop.count(source(), origin);
         }
     }
@@ -180,9 +185,13 @@ impl HotLoops {
         }
     }
 
-    /// Counts a reconcile that calls the plugin. A new generation of the object is a user's change and does not count.
-    pub fn count_call(&self, key: &Key, generation: i64) {
+    /// Counts a reconcile that calls the plugin for an object with so many children. A new generation of the object is a user's change
+    /// and does not count.
+    pub fn count_call(&self, key: &Key, generation: i64, children: usize) {
         self.count_call_at(key, generation, Instant::now());
+        if let Some(hot_loop) = self.lock().get_mut(key) {
+            hot_loop.burst = (MAX_BURST_PER_CHILD * children as f64).max(MAX_BURST);
+        }
     }
 
     fn count_call_at(&self, key: &Key, generation: i64, now: Instant) {
@@ -206,7 +215,7 @@ impl HotLoops {
         let mut loops = self.lock();
         let hot_loop = loops.get_mut(key)?;
         hot_loop.is_reconciling = false;
-        if hot_loop.level <= MAX_BURST && hot_loop.pauses == 0 {
+        if hot_loop.level <= hot_loop.burst && hot_loop.pauses == 0 {
             return None;
         }
         if matches!(action, Action::Requeue) || matches!(action, Action::RequeueAfter(delay) if delay < FIRST_PAUSE) {
@@ -302,6 +311,16 @@ mod tests {
         assert_eq!(hot_loops.start_reconcile(&key()), Throttling::Ended, "no event since the last reconcile");
         assert_eq!(hot_loops.throttled_reason(&key()), None);
         assert_eq!(hot_loops.end_reconcile(&key(), Action::AwaitChange), None);
+    }
+
+    #[test]
+    fn an_object_with_many_children_is_no_loop_while_they_start() {
+        let (hot_loops, now) = (HotLoops::default(), Instant::now());
+        hot_loops.count_call(&key(), 1, 100);
+        assert_eq!(fight(&hot_loops, 300, now), None);
+        assert_eq!(fight(&hot_loops, 2, now), Some(FIRST_PAUSE));
+        hot_loops.count_call(&key(), 1, 2);
+        assert!(hot_loops.lock().get(&key()).is_some_and(|hot_loop| hot_loop.burst == MAX_BURST), "few children left");
     }
 
     #[test]

@@ -1,0 +1,71 @@
+//! Jobs with more Pods than fit into one response: they come in waves, and the responses stay within what the host takes.
+
+use crate::simulated_cluster::SimulatedCluster;
+use pilothouse_sdk::Error;
+use pilothouse_sdk::raw::Response;
+use serde_json::json;
+use training_job::api::Phase;
+
+/// The most bytes that the host takes.
+const MAX_BYTES: usize = 1 << 20;
+
+/// What the parts of a response take in memory besides their texts, for each child. A guess that is too high.
+const BYTES_OF_A_CHILD: usize = 200;
+
+fn bytes(response: &Response) -> usize {
+    let children = response.children.iter().flatten().map(|child| child.object.len() + BYTES_OF_A_CHILD).sum::<usize>();
+    children + response.status.as_deref().unwrap_or_default().len()
+}
+
+/// Reconciles, and returns the size of the last response.
+fn settle(cluster: &mut SimulatedCluster) -> Result<usize, Error> {
+    cluster.reconcile_until_stable()?;
+    Ok(bytes(&cluster.call_plugin()?.response))
+}
+
+#[test]
+fn a_thousand_workers_come_in_waves_and_stay() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("workers: 1000, gpuPerWorker: 8")?;
+    cluster.job["metadata"]["name"] = json!("a".repeat(52));
+    let first = cluster.call_plugin()?.response;
+    let count = first.children.iter().flatten().count();
+    assert!((50..500).contains(&count), "{count} children at first");
+    assert!(bytes(&first) < MAX_BYTES / 2, "{} bytes", bytes(&first));
+    assert!(settle(&mut cluster)? < MAX_BYTES / 2);
+    let made: Vec<_> = cluster.pod_names().into_iter().map(str::to_owned).collect();
+    assert_eq!((made.len(), cluster.event_count("WorkersCreated")), (1000, 1));
+    cluster.set_phase_of_all_pods("Running");
+    assert!(settle(&mut cluster)? < MAX_BYTES / 2);
+    assert_eq!((cluster.phase()?, cluster.status()?.active), (Some(Phase::Running), 1000));
+    assert_eq!(cluster.condition("Ready")?, "True TrainingJobRunning");
+    assert_eq!(cluster.pod_names(), made);
+    Ok(())
+}
+
+#[test]
+fn a_restart_of_a_thousand_workers_fits_into_each_response() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 1000")?;
+    let words = "e".repeat(4000);
+    for number in 0..1000 {
+        cluster.fail_pod(&format!("mnist-worker-{number}"), 1)?;
+        cluster.child_mut("Pod", &format!("mnist-worker-{number}"))?["status"]["message"] = json!(words);
+    }
+    // All are told with the beginning of what they said.
+    assert!(bytes(&cluster.call_plugin()?.response) < MAX_BYTES);
+    assert!(settle(&mut cluster)? < MAX_BYTES);
+    assert_eq!((cluster.status()?.restart_count, cluster.pod_names().len()), (1, 1000));
+    Ok(())
+}
+
+/// A worker with a long command takes more room, and one that takes more than there is comes alone.
+#[test]
+fn the_number_of_pods_in_a_wave_follows_their_size() -> Result<(), Error> {
+    for (length, expected) in [(10_000, 15..30), (300_000, 1..2)] {
+        let mut cluster = SimulatedCluster::new("workers: 40")?;
+        cluster.job["spec"]["command"] = json!(["sh", "-c", "x".repeat(length)]);
+        let first = cluster.call_plugin()?.response;
+        let pods = first.children.iter().flatten().filter(|child| child.object.len() > length).count();
+        assert!(expected.contains(&pods), "{length}: {pods} Pods");
+    }
+    Ok(())
+}
