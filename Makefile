@@ -109,6 +109,11 @@ mutations: ## Break the host in many ways, and say after how many simulated hist
 	@scripts/prepare.sh
 	@N='$(N)' SEED='$(SEED)' scripts/mutations.sh
 
+.PHONY: plugin-mutations
+plugin-mutations: ## Bring back the defects that training jobs had, and say which tests notice each
+	@scripts/prepare.sh
+	@scripts/plugin-mutations.sh
+
 .PHONY: audit
 audit: ## Check third-party code: vulnerabilities, licences, sources (needs the network; installs cargo-deny)
 	@scripts/prepare.sh

@@ -41,12 +41,13 @@ fn modules_import_each_other_in_no_circle() -> Result<()> {
     Ok(())
 }
 
-/// `make mutations` is seldom run, so nobody else would notice.
+/// `make mutations` and `make plugin-mutations` are seldom run, so nobody else would notice.
 #[test]
-fn the_mutations_of_the_simulation_fit_the_source() -> Result<()> {
-    let patch = "tests/simulation/mutations.patch";
-    let checked = Command::new("git").args(["apply", "--check", patch]).current_dir(repository()).output()?;
-    ensure!(checked.status.success(), "{patch} does not apply:\n{}", String::from_utf8_lossy(&checked.stderr));
+fn mutations_fit_the_source() -> Result<()> {
+    for patch in ["tests/simulation/mutations.patch", "plugins/training-job/tests/mutations.patch"] {
+        let checked = Command::new("git").args(["apply", "--check", patch]).current_dir(repository()).output()?;
+        ensure!(checked.status.success(), "{patch} does not apply:\n{}", String::from_utf8_lossy(&checked.stderr));
+    }
     Ok(())
 }
 

@@ -18,6 +18,7 @@ pub fn register(suite: &mut Suite) {
         an_exit_code_of_the_program_is_final,
         an_exit_code_of_a_signal_is_retried,
         any_failure_is_retried_with_the_whole_job,
+        a_policy_of_always_restarts_the_whole_job,
         no_failure_is_retried,
         the_backoff_limit_ends_the_job,
     );
@@ -47,8 +48,19 @@ async fn an_exit_code_of_a_signal_is_retried(env: &mut TestEnv) -> Result<()> {
 }
 
 async fn any_failure_is_retried_with_the_whole_job(env: &mut TestEnv) -> Result<()> {
-    start_running(env, json!({"workers": 3})).await?;
-    let before = uids(&pods(env).await?);
+    the_whole_job_is_restarted(env, json!({"workers": 3})).await
+}
+
+/// The kubelet must not restart the container of one worker under the others.
+async fn a_policy_of_always_restarts_the_whole_job(env: &mut TestEnv) -> Result<()> {
+    the_whole_job_is_restarted(env, policy(json!({"restartPolicy": "Always"}))).await
+}
+
+async fn the_whole_job_is_restarted(env: &mut TestEnv, spec: Value) -> Result<()> {
+    start_running(env, spec).await?;
+    let pods_before = pods(env).await?;
+    ensure!(pods_before[FAILING]["spec"]["restartPolicy"] == "Never", "{}", pods_before[FAILING]["spec"]);
+    let before = uids(&pods_before);
     exit(env, FAILING, 1).await?;
     restarted(env, 1).await?;
     ensure!(before.is_disjoint(&uids(&pods(env).await?)), "a worker goes on alone");

@@ -8,7 +8,7 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, exit, job, only_pods, pods, runs, waits};
+use super::words::{JOB, exit, job, only_pods, pods, runs, uids, waits};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -75,6 +75,14 @@ async fn a_gang_of_scheduler_plugins_starts_with_its_group(env: &mut TestEnv) ->
     let group = env.namespace.get("PodGroup.scheduling.x-k8s.io", JOB).await?.unwrap_or_default();
     let asked = json!({"minMember": 2, "minResources": {"cpu": "1000m"}, "scheduleTimeoutSeconds": 60});
     ensure!(group["spec"] == asked, "{group}");
+
+    // Another size of the gang is the scheduler's affair, and restarts nothing.
+    let before = uids(&pods(env).await?);
+    env.namespace.patch("TrainingJob", JOB, json!({"spec": {"gangScheduling": {"minMember": 3}}})).await?;
+    let asks = |group: &Value| group["spec"]["minMember"] == 3;
+    env.namespace.until("PodGroup.scheduling.x-k8s.io", JOB, "to ask for all", asks).await?;
+    runs(env, JOB).await?;
+    ensure!(uids(&pods(env).await?) == before, "Pods were replaced");
     Ok(())
 }
 

@@ -1,23 +1,30 @@
 //! Jobs that do not get on: they say why in the words of those who know, and have limits for it.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use pilothouse_control_plane::LOST;
-use pilothouse_tests::cluster::condition;
+use pilothouse_tests::cluster::{Awaited, condition};
 use serde_json::{Value, json};
 
-use super::words::{JOB, annotate, has, has_events, job, only_pods, pod_status, start_running, waits};
+use super::words::{JOB, annotate, has, has_events, job, named, only_pods, pod_status, runs, start_running, waits};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
 };
+
+/// The longest time until a Pod that does not go is told of.
+const TOLD: Duration = Duration::from_secs(100);
 
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_job_is_not_ready_before_all_its_workers_run,
         a_job_that_a_quota_cuts_says_so_and_gives_up_in_time,
+        a_job_whose_pods_are_refused_has_the_words_of_the_api_server,
         a_job_whose_pod_stays_on_a_lost_node_says_where,
+        a_pod_that_stays_is_told_and_waited_for,
     );
 }
 
@@ -63,6 +70,24 @@ async fn a_job_that_a_quota_cuts_says_so_and_gives_up_in_time(env: &mut TestEnv)
     only_pods(env, &[]).await
 }
 
+async fn a_job_whose_pods_are_refused_has_the_words_of_the_api_server(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
+    for (name, missing, words) in [
+        ("account", json!({"serviceAccountName": "nobody"}), "serviceaccount \"nobody\" not found"),
+        ("priority", json!({"priorityClassName": "nothing"}), "no PriorityClass with name nothing was found"),
+    ] {
+        env.namespace.apply(named(name, missing)).await?;
+        let told = |job: &Value| {
+            let worker = &job["status"]["workerStatuses"][0];
+            let ready = condition(job, "Ready")["message"].as_str().unwrap_or_default().to_owned();
+            worker["reason"] == "FailedCreatePod" && ready.contains(words)
+        };
+        env.namespace.until("TrainingJob", name, "to say what the API server said", told).await?;
+        has_events(env, name, "FailedCreatePod", 1).await?;
+    }
+    only_pods(env, &[]).await
+}
+
 async fn a_job_whose_pod_stays_on_a_lost_node_says_where(env: &mut TestEnv) -> Result<()> {
     const LOST_POD: &str = "mnist-worker-1";
     let policy = json!({"terminationTimeoutSeconds": 2});
@@ -76,5 +101,27 @@ async fn a_job_whose_pod_stays_on_a_lost_node_says_where(env: &mut TestEnv) -> R
     for part in [LOST_POD, node, "--grace-period=0 --force"] {
         ensure!(message.contains(part), "{part} is not in {message}");
     }
+    Ok(())
+}
+
+/// It is told a minute after it should have gone, so that slow volumes are no news.
+async fn a_pod_that_stays_is_told_and_waited_for(env: &mut TestEnv) -> Result<()> {
+    const LOST_POD: &str = "mnist-worker-1";
+    start_running(env, json!({"terminationGracePeriodSeconds": 1})).await?;
+    annotate(env, LOST_POD, LOST, "").await?;
+    env.namespace.delete("Pod", LOST_POD).await?;
+    let told = |job: &Value| {
+        let ready = condition(job, "Ready")["message"].as_str().unwrap_or_default().to_owned();
+        job["status"]["workerStatuses"][1]["reason"] == "FailedDeletePod"
+            && ready.contains("on node 'node-0'")
+            && ready.contains("--grace-period=0 --force")
+    };
+    let awaited = Awaited { kind: "TrainingJob", name: JOB, what: "to tell of the Pod that stays" };
+    env.namespace.until_within(TOLD, &awaited, told).await?;
+    has_events(env, JOB, "FailedDeletePod", 1).await?;
+    let forced = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    env.namespace.api("Pod")?.delete(LOST_POD, &forced).await?;
+    let job = runs(env, JOB).await?;
+    ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
     Ok(())
 }

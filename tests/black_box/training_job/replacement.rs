@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
-use super::words::{JOB, environment, has_events, pods, runs, start_running, uids};
+use super::words::{JOB, environment, has, has_events, pods, runs, start_running, uids};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -17,6 +18,7 @@ const LOST: &str = "mnist-worker-1";
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
+        losses_in_a_row_wait_longer_and_end_the_job,
         a_deleted_worker_is_created_again_with_its_name_and_rank,
         workers_that_depend_on_each_other_are_all_recreated,
     );
@@ -72,4 +74,26 @@ async fn no_failure_is_counted(env: &TestEnv) -> Result<()> {
     let job = env.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
     ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
     Ok(())
+}
+
+async fn losses_in_a_row_wait_longer_and_end_the_job(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({"runPolicy": {"disruptionLimit": 2}})).await?;
+    for (times, delay) in [(1, 0), (2, 10)] {
+        lose(env).await?;
+        let counted = |job: &Value| job["status"]["disruptionCount"] == times;
+        let job = env.namespace.until("TrainingJob", JOB, "to have counted it", counted).await?;
+        let waits = job["status"]["restartDelaySeconds"].as_u64().unwrap_or_default();
+        ensure!(waits == delay, "loss {times} waits {waits} s");
+        let restarted = |job: &Value| condition(job, "Restarting")["status"] == "False";
+        env.namespace.until("TrainingJob", JOB, "to have restarted", restarted).await?;
+        runs(env, JOB).await?;
+    }
+    lose(env).await?;
+    let job = has(env, JOB, "Failed", "DisruptionLimitExceeded").await?;
+    ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
+    Ok(())
+}
+
+async fn lose(env: &TestEnv) -> Result<()> {
+    env.namespace.delete("Pod", LOST).await
 }

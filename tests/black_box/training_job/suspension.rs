@@ -3,20 +3,28 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use pilothouse_tests::cluster::condition;
+use jiff::{SignedDuration, Timestamp};
+use pilothouse_tests::{
+    cluster::{PATIENCE, condition},
+    wait::{Look, eventually},
+};
 use serde_json::{Value, json};
 
-use super::words::{JOB, counts, events, has, has_events, job, only_pods, runs};
+use super::words::{JOB, counts, events, has, has_events, job, metric, only_pods, runs, start_running, succeed, text};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
 };
+
+/// The least time that a job runs before it is suspended.
+const BEFORE: SignedDuration = SignedDuration::from_secs(4);
 
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_job_that_is_suspended_while_it_starts_goes_on_when_it_is_resumed,
         a_job_that_is_created_suspended_has_no_pods,
+        a_duration_has_the_time_before_a_suspension,
     );
 }
 
@@ -55,6 +63,28 @@ async fn a_job_that_is_created_suspended_has_no_pods(env: &mut TestEnv) -> Resul
     ensure!(counts(&events) == BTreeMap::from([("TrainingJobCreated", 1), ("TrainingJobSuspended", 1)]), "{events:?}");
     suspend(env, false).await?;
     runs(env, JOB).await?;
+    Ok(())
+}
+
+async fn a_duration_has_the_time_before_a_suspension(env: &mut TestEnv) -> Result<()> {
+    let started = start_running(env, json!({})).await?;
+    let began: Timestamp = text(&started["status"]["startTime"])?.parse()?;
+    eventually(PATIENCE, "some seconds to pass", async || {
+        let passed = Timestamp::now().duration_since(began);
+        Ok(Look::of(passed > BEFORE, passed))
+    })
+    .await?;
+    suspend(env, true).await?;
+    let job = has(env, JOB, "Suspended", "TrainingJobSuspended").await?;
+    let elapsed = job["status"]["elapsedSeconds"].as_f64().unwrap_or_default();
+    ensure!(elapsed >= BEFORE.as_secs_f64(), "{}", job["status"]);
+    only_pods(env, &[]).await?;
+    suspend(env, false).await?;
+    runs(env, JOB).await?;
+    succeed(env).await?;
+    has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
+    let measured = metric(env, "training_job_duration_seconds_sum").await?;
+    ensure!(measured >= elapsed, "{measured} s, of which {elapsed} s before the suspension");
     Ok(())
 }
 

@@ -330,6 +330,20 @@ fn peers_of_a_failed_tensorflow_worker_do_not_hang() -> Result<(), Error> {
 }
 
 #[test]
+fn peers_of_a_lost_tensorflow_worker_do_not_hang() -> Result<(), Error> {
+    let together = "framework: tensorflow, workers: 3";
+    for (spec, stay) in [(together, false), ("framework: tensorflow, workers: 3, parameterServers: 1", true)] {
+        let mut cluster = SimulatedCluster::running(spec)?;
+        let peer = cluster.pod_uid("mnist-worker-0")?.to_owned();
+        cluster.delete_pod("mnist-worker-2");
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.pod_uid("mnist-worker-0")? == peer, stay, "{spec}");
+        assert!(cluster.pod_names().contains(&"mnist-worker-2"), "{spec}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_chief_of_its_own_decides_and_an_evaluator_never_does() -> Result<(), Error> {
     let spec = "framework: tensorflow, workers: 2, parameterServers: 1, roles: [{name: chief}, {name: evaluator}]";
     for (pod, exit_code, phase) in [
