@@ -99,6 +99,11 @@ bench-lookups: plugins ## Measure a host whose plugin looks up all of 10,000 Pod
 compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)
 	@scripts/compare.sh
 
+.PHONY: models
+models: plugins ## Measure what an edit of a model costs that many LLMDeployments serve (release build)
+	@scripts/release.sh
+	@PILOTHOUSE_BIN='$(or $(CARGO_TARGET_DIR),target)/production/release/pilothouse' cargo bench --locked -p pilothouse-bench --bench models
+
 .PHONY: simulate
 simulate: ## Run N simulated histories of the host from SEED on, or for HOURS, or replay the one of SEED (docs/simulation.md)
 	@scripts/prepare.sh
