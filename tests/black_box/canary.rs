@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::repacked,
-    plugin_objects::{next, plugin, plugin_object, resume, sha256, start, store, text},
+    plugin_objects::{install_by_command, next, plugin, plugin_object, resume, sha256, start, store, text, works},
     suite::{Suite, tests},
     test_env::{TestEnv, app, is_ready},
 };
@@ -26,7 +26,7 @@ const OBJECTS: usize = 10;
 const SHARE: (usize, usize) = (20, 2);
 
 /// A Lease that expires soon, but can still be renewed in time on a slow machine.
-const LEASE: [&str; 4] = [
+pub const LEASE: [&str; 4] = [
     "--leader-elect",
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=5s",
@@ -49,6 +49,7 @@ pub fn register(suite: &mut Suite) {
         a_canary_whose_objects_are_deleted,
         another_leader_goes_on_with_it,
         a_version_that_nobody_has_any_more_is_not_skipped,
+        a_host_with_an_empty_cache_gets_the_old_version_from_where_it_came,
         a_pinned_object_keeps_its_version,
         a_rollout_that_makes_no_sense_is_refused,
     );
@@ -247,6 +248,36 @@ async fn a_version_that_nobody_has_any_more_is_not_skipped(env: &mut TestEnv) ->
     marked(env, OBJECTS).await.map(drop)
 }
 
+/// As on another node: `install` leaves the pieces of the version that works there for as long as they are needed.
+async fn a_host_with_an_empty_cache_gets_the_old_version_from_where_it_came(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install_by_command(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    for name in names() {
+        works(env, &name).await?;
+    }
+    settled(env).await?;
+    let rollout = json!({"strategy": "Canary", "steps": [{"objects": SHARE.1, "seconds": LONG}]});
+    env.namespace.patch("Plugin", "app-service", json!({"spec": {"rollout": rollout}})).await?;
+    install_by_command(env, &artifacts::guest("app-service-next")?, &[]).await?.succeeded()?;
+    let chosen = marked(env, SHARE.1).await?;
+    env.host.kill().await?;
+    let cache = tempfile::tempdir()?;
+    let arguments = arguments(env, &[]);
+    env.set_up_host(|setup| {
+        setup.arguments = arguments;
+        setup.cache = cache.path().join("cache");
+    })?;
+    env.host.resume().await?;
+    env.host.ready().await?;
+    for name in names() {
+        env.namespace.patch("AppService", &name, json!({"spec": {"replicas": 4}})).await?;
+        let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 4;
+        env.namespace.until("Deployment", &name, "to be scaled", scaled).await?;
+    }
+    ensure!(marked(env, SHARE.1).await? == chosen, "others belong to it for the new host");
+    Ok(())
+}
+
 async fn a_pinned_object_keeps_its_version(env: &mut TestEnv) -> Result<()> {
     begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
     let pin = |name: &str, digest: &str| json!({"namespace": env.namespace.name, "name": name, "digest": digest});
@@ -307,7 +338,7 @@ async fn begin(env: &mut TestEnv, steps: Value) -> Result<()> {
 }
 
 /// Waits until the newest object is so old that no other one can be created in its second.
-async fn settled(env: &TestEnv) -> Result<()> {
+pub async fn settled(env: &TestEnv) -> Result<()> {
     eventually(PATIENCE, "the objects to be of a second that is over", async || {
         let created: Option<jiff::Timestamp> = env
             .namespace
@@ -354,12 +385,12 @@ async fn gone_back(env: &TestEnv) -> Result<Value> {
     env.namespace.until("Plugin", "web", "to have gone back", is_back).await
 }
 
-fn is_marked(deployment: &Value) -> bool {
+pub fn is_marked(deployment: &Value) -> bool {
     deployment["metadata"]["annotations"]["apps.example.com/revision"] == "2"
 }
 
 /// Waits until this many Deployments have the marks of the second version, and says which.
-async fn marked(env: &TestEnv, count: usize) -> Result<BTreeSet<String>> {
+pub async fn marked(env: &TestEnv, count: usize) -> Result<BTreeSet<String>> {
     eventually(PATIENCE, &format!("{count} objects to be answered by the new version"), async || {
         let deployments = env.namespace.list("Deployment").await?;
         let marked = deployments.iter().filter(|it| is_marked(it)).map(|it| text(&it["metadata"]["name"]).to_owned());
@@ -398,7 +429,7 @@ async fn at_most_the_share(env: &TestEnv, before: usize) -> Result<()> {
     Ok(())
 }
 
-fn arguments(env: &TestEnv, more: &[&str]) -> Vec<String> {
+pub fn arguments(env: &TestEnv, more: &[&str]) -> Vec<String> {
     let own = ["--plugin-objects", "--host-namespace", &env.namespace.name];
     own.iter().chain(more).map(ToString::to_string).collect()
 }

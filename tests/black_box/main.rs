@@ -3,6 +3,7 @@
 
 mod adoption;
 mod answer_validation;
+mod approval;
 mod bad_components;
 mod bad_plugins;
 mod bad_registry;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
     pitfalls::register(&mut suite);
     plan::register(&mut suite);
     canary::register(&mut suite);
+    approval::register(&mut suite);
     child_handling::register(&mut suite);
     child_order::register(&mut suite);
     child_readiness::register(&mut suite);

@@ -540,7 +540,7 @@ async fn a_command_says_why_a_plugin_does_not_come_to_work(env: &mut TestEnv) ->
     nobody.failed_with(&["not at work after 1s", "--plugin-objects"])
 }
 
-async fn install_by_command(env: &TestEnv, plugin: &std::path::Path, more: &[&str]) -> Result<Ended> {
+pub async fn install_by_command(env: &TestEnv, plugin: &std::path::Path, more: &[&str]) -> Result<Ended> {
     let account = format!("{}/host", env.namespace.name);
     let kubeconfig = env.namespace.setup().kubeconfig;
     let mut arguments: Vec<std::ffi::OsString> = vec!["install".into(), plugin.into()];
@@ -585,7 +585,7 @@ pub async fn stalled(env: &TestEnv, reason: &str) -> Result<Value> {
 }
 
 /// Waits for Events on the `Plugin` web: their types, reasons and words. An Event on a cluster-scoped object is in the namespace default.
-async fn told(env: &TestEnv, expected: &[(&str, &str, &str)]) -> Result<()> {
+pub async fn told(env: &TestEnv, expected: &[(&str, &str, &str)]) -> Result<()> {
     let api = Api::<Event>::namespaced(env.cluster.plane.client().await?, "default");
     eventually(PATIENCE, "Events on the Plugin", async || {
         let events =

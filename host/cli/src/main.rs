@@ -1,11 +1,13 @@
 //! The `pilothouse` binary: parses the command line and runs a subcommand. Each subcommand has a file of its own.
 
 mod age;
+mod approve;
 mod bench;
 mod build;
 mod cache_dir;
 mod cluster;
 mod compile;
+mod confirm;
 mod crd;
 mod duration;
 mod election;
@@ -52,6 +54,7 @@ enum Command {
     Run(Box<run::Run>),
     Install(install::Install),
     Uninstall(uninstall::Uninstall),
+    Approve(approve::Approve),
     List(list::List),
     Why(why::Why),
     Inspect(inspect::Inspect),
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Run(command) => command.execute(),
         Command::Install(command) => command.execute(),
         Command::Uninstall(command) => command.execute(),
+        Command::Approve(command) => command.execute(),
         Command::List(command) => command.execute(),
         Command::Why(command) => command.execute(),
         Command::Inspect(command) => command.execute(),

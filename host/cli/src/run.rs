@@ -13,6 +13,7 @@ use pilothouse_controller::{
     source::{directory::Directory, loader::Loader, plugin_objects::PluginObjects},
 };
 use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits, call_memory_of_container};
+use pilothouse_forecast::HostPlanner;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -112,7 +113,8 @@ impl Run {
         let loader = Loader::new(engine, host.clone());
         let directory = self.plugins.as_deref().map(|path| Directory::open(path, loader.clone())).transpose()?;
         let kept = self.cache_dir.path()?.join("components");
-        let objects = self.plugin_objects.then(|| PluginObjects::new(client, &own_namespace, loader, kept));
+        let planner = Arc::new(HostPlanner::new(host.clone()));
+        let objects = self.plugin_objects.then(|| PluginObjects::new(client, &own_namespace, loader, kept, planner));
         let plugins = self.plugins.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
         tracing::info!(
             api_server = %config.cluster_url, plugins, plugin_objects = self.plugin_objects, health = %addresses.health,

@@ -1,10 +1,7 @@
 //! `pilothouse uninstall`: takes a plugin out of a cluster, after it has said what becomes of its objects. Deletes no object of a
 //! plugin and no child.
 
-use std::{
-    io::{IsTerminal, Write},
-    time::Duration,
-};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -25,7 +22,10 @@ use pilothouse_controller::{
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::cluster::{Cluster, block_on};
+use crate::{
+    cluster::{Cluster, block_on},
+    confirm::confirm,
+};
 
 /// How long a host may take to notice that a `Plugin` is gone. A reconcile that is under way may add a finalizer until then.
 const NOTICED_WITHIN: Duration = Duration::from_secs(2);
@@ -78,7 +78,7 @@ impl Uninstall {
             None => None,
         };
         self.tell(objects.as_ref());
-        self.confirm()?;
+        confirm(&format!("Uninstall '{name}'?"), self.yes)?;
         plugins.delete(name, &DeleteParams::default()).await.context("failed to delete the Plugin")?;
         eprintln!("{name}: the Plugin is deleted");
         if let (true, Some(objects), Some(kind)) = (self.release, objects, &status.reconciles) {
@@ -107,20 +107,6 @@ impl Uninstall {
                  the finalizers off with --release"
             ),
         }
-    }
-
-    fn confirm(&self) -> anyhow::Result<()> {
-        if self.yes {
-            return Ok(());
-        }
-        if !std::io::stdin().is_terminal() {
-            bail!("nothing was changed; confirm with --yes");
-        }
-        eprint!("Uninstall '{}'? [y/N] ", self.name);
-        std::io::stderr().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { bail!("nothing was changed") }
     }
 
     /// Takes the finalizers off, until a look after the host has noticed finds none.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use kube::Client;
-use pilothouse_engine::{Reconciler, contract::KindRef};
+use pilothouse_engine::{Manifest, Reconciler, contract::KindRef};
 use tokio::{
     task::JoinSet,
     time::{Instant, Interval, MissedTickBehavior},
@@ -410,6 +410,35 @@ impl Host {
     /// All versions of a plugin that are at work.
     pub fn active_versions(&self, name: &str) -> Option<Arc<Versions>> {
         self.plugins.versions(name)
+    }
+
+    /// The caches.
+    pub fn caches(&self) -> &Caches {
+        &self.caches
+    }
+
+    /// The clients of accounts.
+    pub fn identities(&self) -> &Arc<Identities> {
+        &self.identities
+    }
+
+    /// The time of day.
+    pub fn clock(&self) -> &Clock {
+        &self.config.clock
+    }
+
+    /// The host's own namespace.
+    pub fn own_namespace(&self) -> &str {
+        &self.config.own_namespace
+    }
+
+    /// The recorded child kinds of which a version with this manifest may find children and which it does not declare; none if nothing is
+    /// recorded.
+    ///
+    /// # Errors
+    /// The error of the request.
+    pub async fn former_kinds(&self, manifest: &Manifest) -> Result<Option<BTreeSet<KindRef>>, kube::Error> {
+        self.record.former(&manifest.reconciles, &manifest.children).await
     }
 
     /// Whether this host may write.

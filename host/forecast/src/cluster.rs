@@ -8,13 +8,15 @@ use pilothouse_controller::{
     cache::{Caches, Change, EventHandler, Informer, WatchConfig, WatchScope, WatchState},
     clock::Clock,
     errors::chain,
+    host::Host,
     identity::{Identities, ServiceAccount},
     lookups::{CachedLookups, Reader},
     object::{Object, ObjectRef},
-    plugin::{ActivePlugin, KindsRecord, PluginSettings},
+    plugin::{ActivePlugin, KindsRecord},
     schema::SchemaCache,
+    source::plugin_objects::PlannedVersion,
 };
-use pilothouse_engine::{Reconciler, contract::KindRef};
+use pilothouse_engine::contract::KindRef;
 
 /// How long a watch request lasts before it is renewed.
 const WATCH_RENEWAL: Duration = Duration::from_secs(60);
@@ -54,40 +56,53 @@ pub struct Cluster {
     pub(crate) clock: Clock,
     /// Whether the host has recorded child kinds of the plugin.
     is_recorded: bool,
-    _caches: Caches,
 }
 
 impl Cluster {
-    /// Reads what the version would see with these settings. Waits until all of it is there.
+    /// Reads what the version would see. Waits until all of it is there.
     ///
     /// # Errors
     /// [`ReadError`]: something of it cannot be read.
-    pub async fn read(
-        client: Client,
-        version: Arc<dyn Reconciler>,
-        settings: PluginSettings,
-        place: &Place,
-    ) -> Result<Self, ReadError> {
+    pub async fn read(client: Client, planned: PlannedVersion, place: &Place) -> Result<Self, ReadError> {
         let watches = WatchConfig {
             namespace: place.namespace.as_deref().map(Arc::from),
             renewal: WATCH_RENEWAL,
             schemas: SchemaCache::default(),
         };
         let caches = Caches::new(client.clone(), watches, Arc::new(NobodyListens));
-        let mut plugin = ActivePlugin::new(version, settings, &caches);
-        let known = until_known(&plugin.objects).await?;
-        if known == Installation::Missing {
-            return Err(ReadError::NotInstalled(plugin.objects.kind().clone()));
-        }
+        let plugin = seen(planned, &caches).await?;
         let former = former(&client, &plugin, place).await?;
+        let (identities, clock) = (Arc::new(Identities::new(client)), Clock::system());
+        Self::filled(plugin, former, &caches, identities, clock).await
+    }
+
+    /// The same in a running host, whose caches have most of it.
+    ///
+    /// # Errors
+    /// [`ReadError`]: something of it cannot be read.
+    pub async fn of_host(host: &Host, mut planned: PlannedVersion) -> Result<Self, ReadError> {
+        planned.settings.config = host.config_of(&planned.version.manifest().name, &planned.settings);
+        let plugin = seen(planned, host.caches()).await?;
+        let former = host.former_kinds(plugin.manifest()).await;
+        let former = former.map_err(|error| record_error(host.own_namespace(), error))?;
+        Self::filled(plugin, former, host.caches(), host.identities().clone(), host.clock().clone()).await
+    }
+
+    /// Waits until the caches have all that the version needs to see.
+    async fn filled(
+        mut plugin: ActivePlugin,
+        former: Option<BTreeSet<KindRef>>,
+        caches: &Caches,
+        identities: Arc<Identities>,
+        clock: Clock,
+    ) -> Result<Self, ReadError> {
         let is_recorded = former.is_some();
-        plugin.watch_former(&former.unwrap_or_else(BTreeSet::new), &caches);
+        plugin.watch_former(&former.unwrap_or_default(), caches);
         for informer in plugin.informers().chain(plugin.former.values()) {
             until_known(informer).await?;
         }
         plugin.begin_work();
-        let identities = Arc::new(Identities::new(client));
-        Ok(Self { plugin, identities, clock: Clock::system(), is_recorded, _caches: caches })
+        Ok(Self { plugin, identities, clock, is_recorded })
     }
 
     /// Whether a host in the given namespace has recorded which child kinds the plugin had. Otherwise nobody can tell which children of
@@ -119,6 +134,21 @@ impl Cluster {
     }
 }
 
+/// What the version would see, once its objects are known.
+async fn seen(planned: PlannedVersion, caches: &Caches) -> Result<ActivePlugin, ReadError> {
+    let PlannedVersion { version, settings, division } = planned;
+    let mut plugin = ActivePlugin::new(version, settings, caches);
+    plugin.division = division;
+    match until_known(&plugin.objects).await? {
+        Installation::There => Ok(plugin),
+        Installation::Missing => Err(ReadError::NotInstalled(plugin.objects.kind().clone())),
+    }
+}
+
+fn record_error(namespace: &str, error: kube::Error) -> ReadError {
+    ReadError::Record { namespace: namespace.to_owned(), error }
+}
+
 /// The recorded child kinds that a version no longer declares; none if a host has recorded nothing.
 async fn former(client: &Client, plugin: &ActivePlugin, place: &Place) -> Result<Option<BTreeSet<KindRef>>, ReadError> {
     let (manifest, namespace) = (plugin.manifest(), &place.host_namespace);
@@ -127,7 +157,7 @@ async fn former(client: &Client, plugin: &ActivePlugin, place: &Place) -> Result
     for watched in std::iter::once(None).chain(place.namespace.as_deref().map(Some)) {
         let record = KindsRecord::new(client.clone(), namespace, watched);
         let found = record.former(&manifest.reconciles, &manifest.children).await;
-        let found = found.map_err(|error| ReadError::Record { namespace: namespace.clone(), error })?;
+        let found = found.map_err(|error| record_error(namespace, error))?;
         if let Some(found) = found {
             all.get_or_insert_default().extend(found);
         }

@@ -6,8 +6,11 @@
 //! 1. [`Cluster::read`] fills caches with what the plugin's version would see, as the host does when a version starts.
 //! 2. [`Cluster::forecast`] asks the version about each object (`object.rs`). With [`Depth::Eventual`] it goes on from each answer as if it
 //!    had been carried out (`carried_out.rs`) until the object is at rest.
-//! 3. [`Forecast`] is what comes of it: values only, to be counted, printed or compared.
+//! 3. [`Forecast`] is what comes of it: values only, to be counted, printed or compared. [`Report`] tells it in plain words, without what
+//!    is in Secrets.
 //! 4. [`Cluster::try_out`] asks the API server, by dry runs, whether it would take the writes (`dry_run.rs`).
+//!
+//! [`HostPlanner`] does the first three for a host that has a new version which somebody has to approve.
 //!
 //! # Guarantees
 //!
@@ -26,7 +29,11 @@ mod dry_run;
 mod merge;
 mod object;
 mod outcome;
+mod planner;
+pub mod report;
 
 pub use cluster::{Cluster, Place, ReadError};
-pub use object::Depth;
+pub use object::{Bounds, Depth};
 pub use outcome::{Action, ChildChange, Forecast, ForecastObject, Outcome, Refused, Trouble};
+pub use planner::HostPlanner;
+pub use report::{Report, summary};

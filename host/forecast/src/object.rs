@@ -1,7 +1,10 @@
 //! What would become of one object: asks the plugin's version about it, and goes on from its answers where that is asked for. Carries
 //! nothing out.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use pilothouse_controller::{
     object::{Object, ObjectRef},
@@ -40,6 +43,26 @@ pub enum Depth {
     Eventual,
 }
 
+/// Where to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The most objects. Of more, some are taken that lie evenly among all.
+    pub objects: usize,
+    /// After how long no other object is asked about.
+    pub time: Duration,
+}
+
+impl Bounds {
+    /// All objects, however long it takes.
+    pub const NONE: Self = Self { objects: usize::MAX, time: Duration::MAX };
+
+    /// The objects to ask about.
+    fn of(self, names: Vec<ObjectRef>) -> Vec<ObjectRef> {
+        let step = names.len().div_ceil(self.objects.max(1)).max(1);
+        names.into_iter().step_by(step).collect()
+    }
+}
+
 /// A round, and what follows from its decision about deletes.
 enum Asked {
     Round(Box<Round>),
@@ -49,11 +72,20 @@ enum Asked {
 }
 
 impl Cluster {
-    /// Forecasts what would become of every object, and says after each how many are done.
-    pub async fn forecast(&self, depth: Depth, progress: impl Fn(usize)) -> Forecast {
-        let names = self.names();
+    /// Forecasts what would become of every object within the bounds, and says after each how many are done.
+    pub async fn forecast(&self, depth: Depth, bounds: Bounds, progress: impl Fn(usize)) -> Forecast {
+        let (begun, all) = (Instant::now(), self.names());
+        let names = bounds.of(all.clone());
+        // Nobody waits for those that are not asked about.
+        all.iter()
+            .filter(|name| names.binary_search(name).is_err())
+            .for_each(|name| self.plugin.new_version.mark_seen(name));
         let (mut objects, mut early) = (Vec::with_capacity(names.len()), Vec::new());
         for name in names {
+            if begun.elapsed() > bounds.time {
+                self.plugin.new_version.mark_seen(&name);
+                continue;
+            }
             match self.outcome(&name, depth).await {
                 Some(object) => objects.push(object),
                 None => early.push(name.clone()),
@@ -61,6 +93,8 @@ impl Cluster {
             // As in the host: which deletes a new version is held back from depends on all objects that it has seen.
             self.plugin.new_version.mark_seen(&name);
             progress(objects.len() + early.len());
+            // In a running host there is other work.
+            tokio::task::yield_now().await;
         }
         for name in early {
             objects.extend(self.outcome(&name, depth).await);
@@ -93,6 +127,9 @@ impl Cluster {
     /// What becomes of an object for which the plugin is not called.
     fn untouched(&self, object: &Object) -> Option<Outcome> {
         let manifest = self.plugin.manifest();
+        if !self.plugin.answers(object) {
+            return Some(Outcome::Pinned);
+        }
         if let Some(why) = not_ours(object, manifest, self.plugin.serves(&object.name.namespace)) {
             return Some(Outcome::LeftAlone(why));
         }

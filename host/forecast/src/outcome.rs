@@ -35,6 +35,8 @@ pub struct ForecastObject {
 pub enum Outcome {
     /// The host would leave it alone.
     LeftAlone(NotOurs),
+    /// It is pinned to another version.
+    Pinned,
     /// It is being deleted, or its time is over.
     Deleting,
     /// The plugin answers for it.
@@ -53,7 +55,7 @@ impl Outcome {
     pub fn changes(&self) -> impl Iterator<Item = &ChildChange> {
         let steps = match self {
             Self::Answered { steps, .. } => steps.as_slice(),
-            Self::LeftAlone(_) | Self::Deleting => &[],
+            Self::LeftAlone(_) | Self::Pinned | Self::Deleting => &[],
         };
         steps.iter().flatten()
     }
@@ -68,7 +70,7 @@ impl Outcome {
     pub fn trouble(&self) -> Option<&Trouble> {
         match self {
             Self::Answered { trouble, .. } => trouble.as_ref(),
-            Self::LeftAlone(_) | Self::Deleting => None,
+            Self::LeftAlone(_) | Self::Pinned | Self::Deleting => None,
         }
     }
 }

@@ -105,7 +105,7 @@ pub struct Situation<'a> {
     /// The time on the plugin's clock.
     pub now: Timestamp,
     /// Where the scopes and schemas of kinds come from.
-    pub kinds: &'a dyn KnownKinds,
+    pub kinds: &'a (dyn KnownKinds + Sync),
     /// The first minute of the plugin's version.
     pub new_version: &'a NewVersionWindow,
 }

@@ -15,7 +15,7 @@ use kube::{
     core::GroupVersionKind,
 };
 use pilothouse_controller::{
-    api::{Condition, Plugin, ServiceAccountNamespace, find_plugin},
+    api::{AWAITING_APPROVAL, Condition, PlanState, Plugin, PluginStatus, ServiceAccountNamespace, find_plugin},
     labels::COMPONENT_OF,
     plugin::rights::{self, Writer},
 };
@@ -106,13 +106,17 @@ impl Install {
         }
         let plugin = component.plugin(name, &settings);
         let applied = plugins.patch(name, &applying(), &Patch::Apply(&plugin)).await;
-        self.until_ready(&client, &applied.context("failed to apply the Plugin")?).await?;
+        let status = self.until_ready(&client, &applied.context("failed to apply the Plugin")?).await?;
         tell_about_accounts(name, &settings);
-        remove_former_pieces(&maps, name, pieces).await
+        match status.stable_digest.as_deref() == Some(component.digest()) {
+            true => remove_former_pieces(&maps, name, pieces).await,
+            // The version before is still needed.
+            false => Ok(()),
+        }
     }
 
-    /// Waits until the plugin is at work, and says what happens meanwhile.
-    async fn until_ready(&self, client: &Client, applied: &Plugin) -> anyhow::Result<()> {
+    /// Waits until the plugin is at work, or the new version waits for approval, and says what happens meanwhile.
+    async fn until_ready(&self, client: &Client, applied: &Plugin) -> anyhow::Result<PluginStatus> {
         let (name, generation) = (applied.name_any(), applied.metadata.generation.unwrap_or_default());
         let (end, mut told) = (Instant::now() + self.timeout, String::new());
         loop {
@@ -124,12 +128,20 @@ impl Install {
                 let mut said = status.conditions.iter().filter(|it| it.observed_generation >= generation);
                 said.find(|condition| condition.condition_type == kind)
             };
+            let plan = status.plan.as_ref().map(|plan| plan.state);
             let now = match condition("Ready") {
+                Some(_) if let Some(waiting) = condition("Reconciling").filter(|it| it.reason == AWAITING_APPROVAL) => {
+                    if plan != Some(PlanState::Computing) {
+                        eprintln!("{name}: {}", table::printable(&waiting.message));
+                        return Ok(status);
+                    }
+                    waiting.message.clone()
+                }
                 None => "no host has looked at it yet; one has to run with --plugin-objects".to_owned(),
                 Some(ready) if ready.status == "True" => {
-                    let version = status.version.unwrap_or_default();
+                    let version = status.version.as_deref().unwrap_or_default();
                     eprintln!("{name}: version {version} is at work");
-                    return Ok(());
+                    return Ok(status);
                 }
                 Some(ready) => words(ready),
             };

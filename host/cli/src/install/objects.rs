@@ -53,6 +53,11 @@ impl Component {
         Ok(Self { pieces, source: Source { config_map: Some(source), oci: None }, digest: format!("sha256:{digest}") })
     }
 
+    /// Its digest, as a `Plugin` writes it.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// The `Plugin` with this component.
     pub fn plugin(&self, name: &str, settings: &Settings) -> Plugin {
         let account = settings.account.as_ref();

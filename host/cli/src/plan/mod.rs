@@ -1,9 +1,6 @@
 //! `pilothouse plan`: says what a version of a plugin would do to the objects of a cluster before it is at work. Changes nothing.
 
-mod counts;
-mod masked;
 mod present;
-mod report;
 mod text;
 
 use std::{
@@ -19,11 +16,12 @@ use pilothouse_controller::{
     client::{self, fence::Fence},
     metrics::Metrics,
     plugin::PluginSettings,
+    source::plugin_objects::PlannedVersion,
 };
-use pilothouse_engine::{Manifest, Plugin};
-use pilothouse_forecast::{self as forecast, Depth, Forecast, Place};
+use pilothouse_engine::{Manifest, Plugin, Reconciler};
+use pilothouse_forecast::{self as forecast, Bounds, Depth, Forecast, Place, Report, report::Effect};
 
-use self::{present::Present, report::Report};
+use self::present::Present;
 use crate::{
     cache_dir::CacheDir,
     cluster::{Cluster, block_on},
@@ -31,6 +29,9 @@ use crate::{
     offline::{self, Output},
     yaml,
 };
+
+/// The exit code of a plan with which something would change.
+const CHANGES: u8 = 2;
 
 /// Say what a version of a plugin would do to the objects of a cluster before it is at work there.
 ///
@@ -100,7 +101,9 @@ impl Plan {
         let settings = self.settings(&manifest, present.as_ref(), &place)?;
         let version = Arc::new(offline::load_within(&self.plugin, &self.cache_dir, &settings.limits).await?);
         let progress = Progress::of_terminal();
-        let cluster = forecast::Cluster::read(reader, version.clone(), settings, &place).await;
+        let division = present.as_ref().and_then(|present| present.division(version.digest()));
+        let planned = PlannedVersion { version: version.clone(), settings, division };
+        let cluster = forecast::Cluster::read(reader, planned, &place).await;
         let cluster = cluster.context("failed to read the cluster")?;
         if !cluster.is_recorded() {
             eprintln!(
@@ -111,7 +114,8 @@ impl Plan {
         }
         let total = cluster.names().len();
         let depth = if self.eventual { Depth::Eventual } else { Depth::First };
-        let mut forecast = cluster.forecast(depth, |done| progress.show("asked about", done, total)).await;
+        let mut forecast =
+            cluster.forecast(depth, Bounds::NONE, |done| progress.show("asked about", done, total)).await;
         if self.server_dry_run {
             let writer = client::client(&config, Metrics::new().requests(), Fence::open())?;
             cluster.try_out(&writer, &mut forecast, |done| progress.show("tried out", done, total)).await;
@@ -137,12 +141,16 @@ impl Plan {
     }
 
     fn print(&self, version: &Plugin, present: Option<&Present>, forecast: &Forecast) -> anyhow::Result<ExitCode> {
-        let report = Report::of(version, present, forecast);
+        let report = Report::of(version, present.map(Present::version), forecast);
         match self.output {
             Output::Json => println!("{}", serde_json::to_string(&report)?),
             Output::Text => text::print(&report)?,
         }
-        Ok(report.counts.exit_code())
+        Ok(match report.counts.effect() {
+            Effect::Nothing => ExitCode::SUCCESS,
+            Effect::Changes => ExitCode::from(CHANGES),
+            Effect::Trouble => ExitCode::FAILURE,
+        })
     }
 }
 

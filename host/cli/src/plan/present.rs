@@ -1,30 +1,19 @@
 //! What is at work today: the `Plugin` that reconciles the kind. Reads only.
 
+use std::sync::Arc;
+
 use anyhow::{Context, bail};
 use kube::{Client, ResourceExt};
 use pilothouse_controller::{
     api::{Plugin, find_plugin, list_plugins},
-    plugin::PluginSettings,
+    plugin::{Division, PluginSettings},
+    source::plugin_objects::division_by_pins,
 };
 use pilothouse_engine::{Manifest, contract::KindRef};
-use serde::Serialize;
+use pilothouse_forecast::report::PresentVersion;
 
 /// The `Plugin` that reconciles a kind today.
 pub struct Present(Plugin);
-
-/// What is said of it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PresentVersion {
-    /// The name of the `Plugin`.
-    pub name: String,
-    /// The version at work.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Its digest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-}
 
 impl Present {
     /// Finds it: the one that is named, or the one that reconciles the kind of the manifest; none if the cluster has none.
@@ -59,6 +48,11 @@ impl Present {
     /// What it says beside its component, for a host in this namespace.
     pub fn settings(&self, host_namespace: &str) -> PluginSettings {
         PluginSettings::of_spec(&self.0.spec, host_namespace)
+    }
+
+    /// Which objects a version with this digest would answer; none if all.
+    pub fn division(&self, digest: &str) -> Option<Arc<Division>> {
+        division_by_pins(&self.0.spec, digest)
     }
 
     /// The version at work.

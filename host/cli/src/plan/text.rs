@@ -6,12 +6,9 @@ use std::{
 };
 
 use clap::builder::styling::{AnsiColor, Style};
+use pilothouse_forecast::report::{Action, ChildCounts, ChildReport, Counts, Field, ObjectReport, Report, State};
 use serde_json::Value;
 
-use super::{
-    counts::{ChildCounts, Counts},
-    report::{Action, ChildReport, Field, ObjectReport, Report, State},
-};
 use crate::yaml;
 
 /// Prints a plan.
@@ -53,15 +50,14 @@ impl Paint {
 }
 
 fn print_object(out: &mut String, object: &ObjectReport, paint: Paint) -> anyhow::Result<()> {
-    let name =
-        if object.namespace.is_empty() { object.name.clone() } else { format!("{}/{}", object.namespace, object.name) };
+    let name = object.full_name();
     let why = || {
         let (reason, message) = (object.reason.as_deref().unwrap_or_default(), object.message.as_deref());
         format!("{reason}: {}", message.unwrap_or_default())
     };
     match object.state {
         // Nothing to read about.
-        State::Unchanged | State::LeftAlone | State::Deleting => return Ok(()),
+        State::Unchanged | State::LeftAlone | State::Pinned | State::Deleting => return Ok(()),
         State::InError if object.is_in_error_today => {
             writeln!(out, "{} {name}: {} (as today)", paint.with(AnsiColor::Yellow, "!"), why())?;
         }
@@ -83,13 +79,13 @@ fn print_object(out: &mut String, object: &ObjectReport, paint: Paint) -> anyhow
 }
 
 fn print_child(out: &mut String, child: &ChildReport, namespace: &str, paint: Paint) -> anyhow::Result<()> {
-    let (sign, color) = match child.action {
-        Action::Create => ("+", AnsiColor::Green),
-        Action::Update => ("~", AnsiColor::Yellow),
-        Action::Recreate => ("-/+", AnsiColor::Red),
-        Action::Delete => ("-", AnsiColor::Red),
-        Action::HoldBack => ("?", AnsiColor::Magenta),
+    let color = match child.action {
+        Action::Create => AnsiColor::Green,
+        Action::Update => AnsiColor::Yellow,
+        Action::Recreate | Action::Delete => AnsiColor::Red,
+        Action::HoldBack => AnsiColor::Magenta,
     };
+    let sign = child.action.sign();
     let elsewhere = if child.namespace == namespace || child.namespace.is_empty() {
         String::new()
     } else {
@@ -157,12 +153,12 @@ fn print_summary(out: &mut String, report: &Report) -> std::fmt::Result {
         }
         None => writeln!(out, ":")?,
     }
-    let Counts { changed, unchanged, left_alone, deleting, in_error, in_error_today, children } = counts;
+    let Counts { changed, unchanged, left_alone, pinned, deleting, in_error, in_error_today, children } = counts;
     let today = if *in_error_today > 0 { format!(" ({in_error_today} of them as today)") } else { String::new() };
     writeln!(
         out,
-        "  {} of kind {kind}: {changed} changed, {unchanged} unchanged, {in_error} in error{today}, {left_alone} left alone, {deleting} \
-         being deleted",
+        "  {} of kind {kind}: {changed} changed, {unchanged} unchanged, {in_error} in error{today}, {pinned} pinned, {left_alone} left \
+         alone, {deleting} being deleted",
         objects.len()
     )?;
     let ChildCounts { created, changed, recreated, deleted, held_back, refused } = children;

@@ -3,6 +3,7 @@
 mod condition;
 mod json_text;
 mod names;
+mod plan;
 mod plugin;
 mod reading;
 mod rollout;
@@ -11,12 +12,13 @@ mod selector;
 pub use self::{
     condition::Condition,
     json_text::JsonText,
+    plan::{AWAITING_APPROVAL, PlanState, PlanStatus, PlanSummary, PlannedChildren, PlannedObjects},
     plugin::{
         ConfigMapSource, Grants, IdentitySpec, KindGrant, KindName, LastError, LimitsSpec, LookupGrant, ObjectCounts,
-        OciSource, Plugin, PluginSpec, PluginStatus, ReadinessRule, ServiceAccountNamespace, Source, TransparencyLog,
-        VerificationSpec,
+        OciSource, Plugin, PluginSpec, PluginStatus, ReadinessRule, ServiceAccountNamespace, Source, StableSource,
+        TransparencyLog, VerificationSpec,
     },
     reading::{find_plugin, list_plugins, plugins, read_plugin},
-    rollout::{Pin, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep, RolloutStrategy},
+    rollout::{Pin, PlanPolicy, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep, RolloutStrategy},
     selector::{LabelSelector, SelectorOperator, SelectorRequirement},
 };

@@ -12,6 +12,7 @@ use super::{
     condition::Condition,
     json_text::JsonText,
     names::NAME_PATTERN,
+    plan::PlanStatus,
     rollout::{RolloutSpec, RolloutStatus},
     selector::LabelSelector,
 };
@@ -301,9 +302,25 @@ pub struct PluginStatus {
     /// The digest of the component that answers all objects, or did last: a canary goes back to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable_digest: Option<String>,
+    /// Where that component came from: a host that does not have it looks for it there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable_source: Option<StableSource>,
     /// How far a version is that does not answer all objects yet, or that was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStatus>,
+    /// What a new version would do that somebody has to approve, or has approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStatus>,
+}
+
+/// Where the component came from that answers all objects.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StableSource {
+    /// Its digest. The source may have another component by now.
+    pub digest: String,
+    /// The source. An image is named by the digest of its manifest.
+    pub source: Source,
 }
 
 /// Why a plugin was not loaded.

@@ -30,6 +30,23 @@ pub struct RolloutSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub pins: Vec<Pin>,
+    /// Whether somebody has to approve a new version before it takes over or is tried on the first object.
+    #[serde(default)]
+    pub plan: PlanPolicy,
+    /// The digest of the version that is approved. No other one is: a third version needs an approval of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DIGEST_PATTERN))]
+    pub approved: Option<String>,
+}
+
+/// Whether a new version needs an approval.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlanPolicy {
+    /// It does not.
+    #[default]
+    Skip,
+    /// The status of the `Plugin` shows what it would do, and it waits until its digest is in `approved`.
+    Require,
 }
 
 /// How another version takes over.

@@ -75,6 +75,16 @@ impl Prepared {
         &self.manifest().version
     }
 
+    /// What answers the objects.
+    pub fn reconciler(&self) -> Arc<dyn Reconciler> {
+        self.plugin.clone()
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &PluginSettings {
+        &self.settings
+    }
+
     /// Whether it is of the same settings.
     pub fn has_settings(&self, settings: &PluginSettings) -> bool {
         self.settings == *settings
@@ -163,10 +173,18 @@ pub enum NotLoaded {
     },
     /// The version that worked is not to be had.
     #[error(
-        "version sha256:{0} answered the objects, and this host does not have it any more, so there is nothing to go back to; give \
-         the source that version, or use the strategy Immediate"
+        "version sha256:{digest} answered the objects, and neither this host nor its source has it any more{why}, so there is nothing to \
+         go back to; give the source that version, or have the new one take over: with the strategy Immediate, and approved where a \
+         plan is required"
     )]
-    NoStable(String),
+    NoStable {
+        /// Its digest.
+        digest: String,
+        /// Why its source does not give it, in parentheses; empty if the source is not known.
+        why: String,
+        /// Whether that may pass.
+        is_passing: bool,
+    },
     /// Another plugin reconciles its kind.
     #[error("{kind} is reconciled by plugin '{plugin}' already, from {source_id}; remove one")]
     KindTaken {
@@ -192,7 +210,7 @@ impl NotLoaded {
             Self::Config(_) => "ConfigInvalid",
             Self::Metric(_) => "MetricTaken",
             Self::NotAlike { .. } => "CanaryImpossible",
-            Self::NoStable(_) => "StableVersionMissing",
+            Self::NoStable { .. } => "StableVersionMissing",
             Self::NameTaken { .. } => "NameTaken",
             Self::KindTaken { .. } => "KindTaken",
         }
@@ -200,7 +218,11 @@ impl NotLoaded {
 
     /// Whether it may help to try again: the machine was in the way, and not the component.
     pub fn is_passing(&self) -> bool {
-        let Self::Load(why) = self else { return false };
+        let why = match self {
+            Self::Load(why) => why,
+            Self::NoStable { is_passing, .. } => return *is_passing,
+            _ => return false,
+        };
         matches!(
             why,
             LoadError::Code(_)

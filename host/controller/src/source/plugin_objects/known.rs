@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::status::Load;
-use crate::api::{RolloutStatus, VerificationSpec};
+use crate::api::{PlanStatus, RolloutStatus, StableSource, VerificationSpec};
 
 /// How long a first failure that may pass is left alone. Each further one in a row is left alone for twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
@@ -20,6 +20,10 @@ pub struct Known {
     pub tag: Option<String>,
     /// How far a version is that does not answer all objects yet, or that was taken back.
     pub rollout: Option<RolloutStatus>,
+    /// What a version would do that somebody has to approve, or has approved.
+    pub plan: Option<PlanStatus>,
+    /// Where the component came from that its source gave last.
+    pub origin: Option<StableSource>,
     /// What had to be verified of the component that is at work.
     pub verification: Option<VerificationSpec>,
     looked_at: Instant,
@@ -45,7 +49,9 @@ impl Known {
         };
         let verification = before.and_then(|before| before.verification.clone());
         let rollout = before.and_then(|before| before.rollout.clone());
-        Self { load, tag: None, rollout, verification, looked_at: now, failures }
+        let plan = before.and_then(|before| before.plan.clone());
+        let origin = before.and_then(|before| before.origin.clone());
+        Self { load, tag: None, rollout, plan, origin, verification, looked_at: now, failures }
     }
 
     /// It is asked for something else, or its source has changed: what failed before says nothing any more.

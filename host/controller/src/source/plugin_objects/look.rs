@@ -42,6 +42,15 @@ pub struct FoundVersions {
     pub prepared: Arc<Prepared>,
     /// Those that are needed beside it, as far as they are to be had.
     pub others: Vec<Arc<Prepared>>,
+    /// Why the one that works is not among them, if its source was asked for it.
+    pub no_stable: Option<ContentError>,
+}
+
+/// The versions that are needed beside the one that the source has.
+#[derive(Default)]
+struct Others {
+    found: Vec<Arc<Prepared>>,
+    no_stable: Option<ContentError>,
 }
 
 impl FoundVersions {
@@ -197,20 +206,29 @@ impl Looker {
             },
         };
         match self.others(look, &component.digest).await {
-            Ok(others) => Found::Prepared { versions: FoundVersions { prepared, others }, component },
+            Ok(Others { found: others, no_stable }) => {
+                Found::Prepared { versions: FoundVersions { prepared, others, no_stable }, component }
+            }
             Err(error) => Found::NotLoaded(error),
         }
     }
 
-    /// The versions that a `Plugin` needs beside the one that its source has: the one that works, while a new one is tried, and those to
-    /// which objects are pinned. One that is not to be had is left out.
-    async fn others(&self, look: &Look, digest: &str) -> Result<Vec<Arc<Prepared>>, NotLoaded> {
+    /// The versions that a `Plugin` needs beside the one that its source has: the one that works, while a new one is tried or held, and those
+    /// to which objects are pinned. One that is not to be had is left out.
+    async fn others(&self, look: &Look, digest: &str) -> Result<Others, NotLoaded> {
         let spec = &look.plugin.spec;
-        let stable = rollout::stable_of(&look.plugin).filter(|_| rollout::canary(spec).is_some());
+        let stable = rollout::stable_of(&look.plugin).filter(|_| rollout::needs_stable(spec));
         let wanted: BTreeSet<_> = rollout::pinned(spec).chain(stable).filter(|wanted| *wanted != digest).collect();
-        let mut others = Vec::new();
+        let mut others = Others::default();
         for digest in wanted {
-            others.extend(self.other(look, digest).await?);
+            match self.other(look, digest).await? {
+                Some(found) => others.found.push(found),
+                None if stable == Some(digest) => match self.stable_from_source(look, digest).await? {
+                    Ok(found) => others.found.push(found),
+                    Err(why) => others.no_stable = why,
+                },
+                None => {}
+            }
         }
         Ok(others)
     }
@@ -226,6 +244,23 @@ impl Looker {
             },
         };
         Ok(Some(Arc::new(prepared)))
+    }
+
+    /// The version that works, from where it came from: this host has never had it. The inner error says why that gives nothing; none if it
+    /// is not known where it came from.
+    async fn stable_from_source(
+        &self,
+        look: &Look,
+        digest: &str,
+    ) -> Result<Result<Arc<Prepared>, Option<ContentError>>, NotLoaded> {
+        let Some(source) = rollout::stable_source(&look.plugin, digest) else { return Ok(Err(None)) };
+        match self.contents.read_from(&look.plugin.spec, source, digest).await {
+            Ok(component) => {
+                self.contents.keep(&component);
+                Ok(Ok(Arc::new(self.loader.prepare(component.bytes, look.settings.clone()).await?)))
+            }
+            Err(why) => Ok(Err(Some(why))),
+        }
     }
 
     fn known(&self, look: &Look, digest: &str) -> Option<Arc<Prepared>> {

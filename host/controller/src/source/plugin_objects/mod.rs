@@ -12,6 +12,7 @@
 //!
 //! - A new version answers no object before the status says which ones (`trial.rs`), and where a canary is wanted, others only after that
 //!   (`rollout.rs`).
+//! - Where a plan is required, a new version answers no object before somebody has approved its digest (`approval.rs`).
 //! - The version at work goes on, whatever becomes of its source, until the `Plugin` is deleted, suspended or no longer grants what it asks
 //!   for.
 //! - A `Plugin` that names a digest never leads to another component.
@@ -22,6 +23,7 @@
 //!
 //! Without the CRD of `Plugin` there are none. The watch waits for it.
 
+mod approval;
 mod at_work;
 mod blocked;
 mod changes;
@@ -29,9 +31,11 @@ mod content;
 mod digest_text;
 mod known;
 mod look;
+mod planning;
 mod rollout;
 mod status;
 mod trial;
+mod waiting;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,11 +59,16 @@ use self::{
     content::{ContentError, Contents, KeptComponents},
     known::{Due, Known},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
+    planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
+};
+pub use self::{
+    planning::{PlanError, PlannedVersion, Planner},
+    rollout::division_by_pins,
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
-    api::{Plugin, PluginSpec, PluginStatus, RolloutStatus},
+    api::{PlanStatus, Plugin, PluginSpec, PluginStatus, RolloutStatus, StableSource},
     errors::chain,
     host::Loading,
     labels,
@@ -79,6 +88,9 @@ pub struct PluginObjects {
     blocked: BTreeMap<String, Blocked>,
     /// New versions that are not tried yet.
     to_try: BTreeMap<String, Arc<Prepared>>,
+    /// New versions that nobody has approved.
+    held: BTreeMap<String, Arc<Prepared>>,
+    plans: Plans,
     /// How many of them were looked at for the first time: an older one for which others waited may have come to nothing.
     first_looks: u64,
     /// Until those that exist already have been looked at.
@@ -93,8 +105,9 @@ struct Starting {
 }
 
 impl PluginObjects {
-    /// Follows the `Plugin`s of the cluster whose ConfigMaps are in this namespace. Components that were loaded are kept in a directory.
-    pub fn new(client: Client, namespace: &str, loader: Arc<Loader>, kept: PathBuf) -> Self {
+    /// Follows the `Plugin`s of the cluster whose ConfigMaps are in this namespace. Components that were loaded are kept in a directory. What
+    /// a version would do that somebody has to approve is asked of the planner.
+    pub fn new(client: Client, namespace: &str, loader: Arc<Loader>, kept: PathBuf, planner: Arc<dyn Planner>) -> Self {
         let starting = Some(Starting { _loading: loader.host().begin_loading(), left: None });
         let contents = Contents::new(&client, namespace, KeptComponents::new(kept));
         Self {
@@ -106,6 +119,8 @@ impl PluginObjects {
             known: BTreeMap::new(),
             blocked: BTreeMap::new(),
             to_try: BTreeMap::new(),
+            held: BTreeMap::new(),
+            plans: Plans::new(planner),
             first_looks: 0,
             starting,
         }
@@ -120,6 +135,7 @@ impl PluginObjects {
                     Some(change) => self.take(change).await,
                     None => return,
                 },
+                ended = self.plans.next() => self.finish_plan(ended).await,
                 EndedLook { name, looked, is_followed } = self.looks.next() => {
                     self.finish(&name, looked).await;
                     if is_followed {
@@ -191,6 +207,8 @@ impl PluginObjects {
         self.known.remove(name);
         self.blocked.remove(name);
         self.to_try.remove(name);
+        self.held.remove(name);
+        self.plans.end(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         self.look_at_freed();
@@ -204,6 +222,7 @@ impl PluginObjects {
         let names: Vec<_> = self.plugins.keys().cloned().collect();
         for name in names {
             self.advance(&name).await;
+            self.begin_plan(&name);
             self.report(&name).await;
         }
     }
@@ -257,6 +276,11 @@ impl PluginObjects {
             Some(known) => known.rollout.clone(),
             None => plugin.status.as_ref().and_then(|status| status.rollout.clone()),
         };
+        let mut plan = match self.known.get(name) {
+            Some(known) => known.plan.clone(),
+            None => plugin.status.as_ref().and_then(|status| status.plan.clone()),
+        };
+        let mut origin = None;
         // Before it is known who is in whose way: its own first look frees others, and not itself.
         self.first_looks += u64::from(!self.known.contains_key(name));
         let load = match looked.found {
@@ -268,26 +292,33 @@ impl PluginObjects {
                 return self.report(name).await;
             }
             Found::Suspended => Load::Suspended,
-            Found::Prepared { versions, component } => match self.set_to_work(&plugin, versions, &component) {
-                Ok((load, tried)) => {
-                    rollout = tried;
-                    load
+            Found::Prepared { versions, component } => {
+                origin = Some(content::origin(&plugin.spec.source, &component));
+                match self.set_to_work(&plugin, versions, &component) {
+                    Ok((load, tried)) => {
+                        rollout = tried;
+                        plan = planning::after_look(&plugin, self.held.get(name).map(|held| &**held), plan);
+                        load
+                    }
+                    Err(error) => self.not_loaded(name, &error),
                 }
-                Err(error) => self.not_loaded(name, &error),
-            },
+            }
             Found::NoComponent(error) => self.without_source(&plugin, of_content(&error)),
             Found::NotLoaded(error) => self.not_loaded(name, &error),
         };
         let load = self.restrict(&plugin, load);
         let is_loaded = load == Load::Loaded;
         let mut known = Known::new(load, now, self.known.get(name));
-        (known.tag, known.rollout) = (looked.tag, rollout);
+        known.tag = looked.tag;
+        (known.rollout, known.plan, known.origin) = (rollout, plan, origin.or(known.origin));
         if is_loaded {
             known.verification = plugin.spec.verification.clone();
         }
         self.known.insert(name.to_owned(), known);
+        self.begin_plan(name);
         self.report(name).await;
-        if looked.is_kept && is_loaded {
+        // What is held is as kept at the next look.
+        if looked.is_kept && is_loaded && !self.held.contains_key(name) {
             self.look_at(name, Due::Source);
         }
         self.look_at_freed();
@@ -352,19 +383,24 @@ impl PluginObjects {
         if !self.looker.loader.host().may_write() {
             return;
         }
-        let wanted = self.status_of(plugin, known.load.clone(), known.rollout.clone());
+        let said = Said { load: known.load.clone(), rollout: known.rollout.clone(), plan: known.plan.clone() };
+        let wanted = self.status_of(plugin, said);
         if wanted == plugin.status.clone().unwrap_or_default() {
             return;
         }
         self.write(plugin.clone(), wanted).await;
     }
 
-    /// The status of a `Plugin` of which this is known.
-    fn status_of(&self, plugin: &Plugin, load: Load, rollout: Option<RolloutStatus>) -> PluginStatus {
+    /// The status of a `Plugin` of which this is to be said.
+    fn status_of(&self, plugin: &Plugin, Said { load, rollout, plan }: Said) -> PluginStatus {
         let name = plugin.name_any();
         let at_work = self.at_work(&name);
-        let stable = self.looker.loader.loaded(&SourceId::Object(name)).map(|it| it.digest().to_owned());
-        let standing = Standing { load, at_work, stable, rollout, missing: self.missing_versions(plugin) };
+        let stable = self.looker.loader.loaded(&SourceId::Object(name.clone())).map(|it| it.digest().to_owned());
+        let origin = self.known.get(&name).and_then(|known| known.origin.as_ref());
+        let is_of_stable = |origin: &&StableSource| digest_text::digits(&origin.digest) == stable.as_deref();
+        let stable_source = origin.filter(is_of_stable).cloned();
+        let missing = self.missing_versions(plugin);
+        let standing = Standing { name, load, at_work, stable, stable_source, rollout, plan, missing };
         let before = plugin.status.clone().unwrap_or_default();
         status(&standing, plugin.metadata.generation.unwrap_or_default(), &before, Timestamp::now())
     }
@@ -377,7 +413,7 @@ impl PluginObjects {
             tracing::warn!(plugin = name, "failed to write the status of the Plugin: {}", chain(&error));
             return false;
         }
-        for event in status::events(&plugin.status.clone().unwrap_or_default(), &wanted) {
+        for event in status::events(&name, &plugin.status.clone().unwrap_or_default(), &wanted) {
             self.looker.loader.host().events().record_about(plugin.object_ref(&()), &event);
         }
         let mut written = Plugin::clone(&plugin);
@@ -403,6 +439,13 @@ impl PluginObjects {
         let loaded = self.looker.loader.loaded(&SourceId::Object(name.to_owned()))?;
         self.looker.loader.host().active_plugin(loaded.name()).map(|active| at_work(&active))
     }
+}
+
+/// What is to be said of a `Plugin`.
+struct Said {
+    load: Load,
+    rollout: Option<RolloutStatus>,
+    plan: Option<PlanStatus>,
 }
 
 fn of_content(error: &ContentError) -> Failure {

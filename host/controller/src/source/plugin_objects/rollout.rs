@@ -10,7 +10,8 @@ use pilothouse_engine::Selector;
 use super::digest_text;
 use crate::{
     api::{
-        ObjectCounts, Pin, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep, RolloutStrategy,
+        ObjectCounts, Pin, PlanPolicy, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep,
+        RolloutStrategy, Source,
     },
     clock::api_time,
     object::{Object, ObjectRef},
@@ -25,6 +26,8 @@ const UNSETTLED: jiff::SignedDuration = jiff::SignedDuration::from_secs(2);
 pub enum Course {
     /// It answers all objects.
     TakeOver,
+    /// It answers none: somebody has to approve it first.
+    Hold,
     /// It is to be tried on some objects, which is not begun yet.
     Begin,
     /// It answers some objects.
@@ -33,24 +36,48 @@ pub enum Course {
     StayAway(RolloutStatus),
 }
 
-/// What is to be done with the component of this digest. The first version of all takes over at once.
+/// What is to be done with the component of this digest. The first version of all takes over at once, unless it has to be approved.
 pub fn course(plugin: &Plugin, digest: &str) -> Course {
-    let status = plugin.status.as_ref();
-    let is = |known: &str| digest_text::digits(known) == Some(digest);
-    let Some(stable) = stable_of(plugin).filter(|_| canary(&plugin.spec).is_some()) else { return Course::TakeOver };
-    if stable == digest {
+    let (spec, stable) = (&plugin.spec, stable_of(plugin));
+    if stable == Some(digest) {
         return Course::TakeOver;
     }
-    match status.and_then(|status| status.rollout.as_ref()).filter(|rollout| is(&rollout.digest)) {
+    let is_it = |rollout: &&RolloutStatus| digest_of(rollout) == digest;
+    let going_on = plugin.status.as_ref().and_then(|status| status.rollout.as_ref()).filter(is_it);
+    let is_tried = canary(spec).is_some() && stable.is_some();
+    match going_on.filter(|_| is_tried) {
         Some(rollout) if rollout.phase == RolloutPhase::RolledBack => Course::StayAway(rollout.clone()),
+        _ if is_gated(spec) && !is_approved(spec, digest) => Course::Hold,
         Some(rollout) => Course::GoOn(rollout.clone()),
-        None => Course::Begin,
+        None if is_tried => Course::Begin,
+        None => Course::TakeOver,
     }
+}
+
+/// Whether somebody has to approve a new version.
+pub fn is_gated(spec: &PluginSpec) -> bool {
+    spec.rollout.as_ref().is_some_and(|rollout| rollout.plan == PlanPolicy::Require)
+}
+
+fn is_approved(spec: &PluginSpec, digest: &str) -> bool {
+    let approved = spec.rollout.as_ref().and_then(|rollout| rollout.approved.as_deref());
+    approved.and_then(digest_text::digits) == Some(digest)
+}
+
+/// Whether the version that works has to be there beside a new one.
+pub fn needs_stable(spec: &PluginSpec) -> bool {
+    canary(spec).is_some() || is_gated(spec)
 }
 
 /// The digest of the version that a canary goes back to; none before the first version.
 pub fn stable_of(plugin: &Plugin) -> Option<&str> {
     digest_text::digits(plugin.status.as_ref()?.stable_digest.as_deref()?)
+}
+
+/// Where the version of this digest came from that a canary goes back to, if the status says that.
+pub fn stable_source<'p>(plugin: &'p Plugin, digest: &str) -> Option<&'p Source> {
+    let stable = plugin.status.as_ref()?.stable_source.as_ref()?;
+    (digest_text::digits(&stable.digest) == Some(digest)).then_some(&stable.source)
 }
 
 /// The canary that a `Plugin` wants.
@@ -83,6 +110,11 @@ pub fn division(spec: &PluginSpec, stable: &str, rollout: Option<&RolloutStatus>
         .map(|(rollout, canary)| Trial { digest: digest_of(rollout).into(), share: share(rollout, canary) });
     let division = Division { stable: stable.into(), trial, pins: pins.collect() };
     (division.trial.is_some() || !division.pins.is_empty()).then(|| Arc::new(division))
+}
+
+/// Which objects a version of this digest would answer if no other one did but those of the pins; none for all.
+pub fn division_by_pins(spec: &PluginSpec, digest: &str) -> Option<Arc<Division>> {
+    division(spec, digest, None)
 }
 
 fn share(rollout: &RolloutStatus, canary: &RolloutSpec) -> Share {

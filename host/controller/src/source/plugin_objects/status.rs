@@ -3,9 +3,15 @@
 
 use jiff::Timestamp;
 
-use super::digest_text;
+use super::{
+    digest_text,
+    waiting::{plan_event, waiting},
+};
 use crate::{
-    api::{Condition, KindName, LastError, ObjectCounts, PluginStatus, ReadinessRule, RolloutPhase, RolloutStatus},
+    api::{
+        AWAITING_APPROVAL, Condition, KindName, LastError, ObjectCounts, PlanStatus, PluginStatus, ReadinessRule,
+        RolloutPhase, RolloutStatus, StableSource,
+    },
     clock::api_time,
     events::Event,
     pipeline::conditions::{READY, RECONCILING, STALLED, within_limit},
@@ -90,14 +96,20 @@ pub struct AtWork {
 /// How a `Plugin` stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
+    /// The name of the `Plugin`.
+    pub name: String,
     /// What became of its source.
     pub load: Load,
     /// The version at work; none if there is none.
     pub at_work: Option<AtWork>,
     /// The digest of the version that answers all objects, or is about to; none if nobody knows better than the status before.
     pub stable: Option<String>,
+    /// Where that one came from; none if nobody knows better than the status before.
+    pub stable_source: Option<StableSource>,
     /// A version that does not answer all objects yet, or that was taken back.
     pub rollout: Option<RolloutStatus>,
+    /// What a version would do that somebody has to approve, or has approved.
+    pub plan: Option<PlanStatus>,
     /// The pinned versions that are not to be had, by their digests.
     pub missing: Vec<String>,
 }
@@ -134,8 +146,19 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         objects: at_work.map(|it| it.objects),
         last_swap_time: if is_swap { Some(api_time(now)) } else { before.last_swap_time.clone() },
         last_error: last_error(&standing.load, before.last_error.as_ref(), now),
+        stable_source: stable_source(standing, before),
         stable_digest: standing.stable.as_deref().map(digest_text::text).or(before.stable_digest.clone()),
         rollout: standing.rollout.clone(),
+        plan: standing.plan.clone(),
+    }
+}
+
+/// Where the version came from that answers all objects.
+fn stable_source(standing: &Standing, before: &PluginStatus) -> Option<StableSource> {
+    let known = standing.stable_source.clone().or(before.stable_source.clone());
+    match &standing.stable {
+        Some(stable) => known.filter(|known| known.digest == digest_text::text(stable)),
+        None => known,
     }
 }
 
@@ -149,8 +172,9 @@ fn last_error(load: &Load, before: Option<&LastError>, now: Timestamp) -> Option
     }
 }
 
-/// The Events that tell of a change of the status: another version at work, or another reason why one is not loaded.
-pub fn events(before: &PluginStatus, after: &PluginStatus) -> Vec<Event> {
+/// The Events that tell of a change of the status of a `Plugin`: another version at work, one that waits for approval, or another reason why
+/// one is not loaded.
+pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Event> {
     let mut events = Vec::new();
     if let (Some(version), Some(digest)) = (&after.version, &after.short_digest)
         && after.digest != before.digest
@@ -159,6 +183,7 @@ pub fn events(before: &PluginStatus, after: &PluginStatus) -> Vec<Event> {
             before.version.as_ref().map(|before| format!(", instead of version {before}")).unwrap_or_default();
         events.push(Event::normal("Loaded", &format!("version {version} ({digest}) is at work{instead}")));
     }
+    events.extend(plan_event(name, before.plan.as_ref(), after.plan.as_ref()));
     events.extend(step_event(before.rollout.as_ref(), after.rollout.as_ref()));
     // A new error, or the same one again after it had passed.
     let has_failed = |status: &PluginStatus| {
@@ -204,7 +229,9 @@ fn words(standing: &Standing) -> Vec<Word> {
             vec![word(READY, "False", SUSPENDED, why), word(LOADED, "False", SUSPENDED, why)]
         }
         Load::Failed(failure) => failed(standing, failure),
-        Load::Loaded => loaded(standing).chain(rolling_out(standing)).chain(unanswered(standing)).collect(),
+        Load::Loaded => {
+            loaded(standing).chain(rolling_out(standing)).chain(held(standing)).chain(unanswered(standing)).collect()
+        }
         Load::WithoutSource(Failure { reason, message, .. }) => {
             let message =
                 format!("{message}; what is at work is what is asked for, and a host elsewhere could not load it");
@@ -214,7 +241,11 @@ fn words(standing: &Standing) -> Vec<Word> {
 }
 
 fn loaded(standing: &Standing) -> impl Iterator<Item = Word> {
-    let [ready, more] = at_work(standing.at_work.as_ref());
+    let waiting = waiting(&standing.name, standing.plan.as_ref()).filter(|_| standing.stable.is_none());
+    let [ready, more] = match waiting {
+        Some(message) => not_ready(AWAITING_APPROVAL, &message),
+        None => at_work(standing.at_work.as_ref()),
+    };
     [Some(word(LOADED, "True", "Loaded", "")), ready, more].into_iter().flatten()
 }
 
@@ -227,6 +258,13 @@ fn rolling_out(standing: &Standing) -> Option<Word> {
     );
     // Otherwise the condition says already what is missing.
     is_ready.then(|| word(RECONCILING, "True", CANARY, &message))
+}
+
+/// What is told of a version that waits for approval while another one works.
+fn held(standing: &Standing) -> Option<Word> {
+    let is_ready = standing.at_work.as_ref().is_some_and(|it| it.obstacles.is_empty());
+    let message = waiting(&standing.name, standing.plan.as_ref()).filter(|_| is_ready)?;
+    Some(word(RECONCILING, "True", AWAITING_APPROVAL, &message))
 }
 
 /// What is told of objects that are pinned to a version that nobody has.
@@ -251,11 +289,12 @@ fn failed(standing: &Standing, Failure { reason, message, is_passing }: &Failure
     words
 }
 
+fn not_ready(reason: &'static str, message: &str) -> [Option<Word>; 2] {
+    [Some(word(READY, "False", reason, message)), Some(word(RECONCILING, "True", reason, message))]
+}
+
 /// `Ready`, and what goes with it.
 fn at_work(at_work: Option<&AtWork>) -> [Option<Word>; 2] {
-    let not_ready = |reason, message: &str| {
-        [Some(word(READY, "False", reason, message)), Some(word(RECONCILING, "True", reason, message))]
-    };
     match at_work {
         None => not_ready("Starting", "its caches are being filled"),
         Some(it) => match it.obstacles.first() {
@@ -285,7 +324,16 @@ mod tests {
     }
 
     fn standing(load: Load, at_work: Option<AtWork>) -> Standing {
-        Standing { load, at_work, stable: None, rollout: None, missing: Vec::new() }
+        Standing {
+            name: "web".to_owned(),
+            load,
+            at_work,
+            stable: None,
+            stable_source: None,
+            rollout: None,
+            plan: None,
+            missing: Vec::new(),
+        }
     }
 
     fn words_of(load: Load, at_work: Option<AtWork>) -> Vec<String> {
@@ -350,7 +398,9 @@ mod tests {
         ] {
             let now = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(hour);
             let after = status(&standing(load, at_work), 1, &before, now);
-            told.extend(events(&before, &after).into_iter().map(|it| format!("{hour} {}: {}", it.reason, it.message)));
+            told.extend(
+                events("web", &before, &after).into_iter().map(|it| format!("{hour} {}: {}", it.reason, it.message)),
+            );
             before = after;
         }
         let expected = [

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{
-    PluginObjects,
+    PluginObjects, Said,
     at_work::counts,
     content::Component,
     look::FoundVersions,
@@ -49,7 +49,7 @@ fn led_by(
 
 impl PluginObjects {
     /// Has the versions work that a look has found. Returns what is told of that, and of a version that does not answer all objects yet or
-    /// was taken back.
+    /// was taken back. One that has to be approved is held, and answers nothing; if nothing worked before, nothing works.
     pub(super) fn set_to_work(
         &mut self,
         plugin: &Plugin,
@@ -58,13 +58,22 @@ impl PluginObjects {
     ) -> Result<(Load, Option<RolloutStatus>), NotLoaded> {
         let name = plugin.name_any();
         self.to_try.remove(&name);
+        self.held.remove(&name);
         let course = rollout::course(plugin, found.prepared.digest());
+        if course == Course::Hold && rollout::stable_of(plugin).is_none() {
+            self.hold(plugin, found.prepared);
+            self.looker.contents.keep(component);
+            return Ok((Load::Loaded, None));
+        }
         let stable = match course {
             Course::TakeOver => found.prepared.clone(),
+            // It works beside nothing, so it need not be like the one that works.
+            Course::Hold => known_stable(plugin, &found)?,
             _ => stable(plugin, &found)?,
         };
+        let is_held = course == Course::Hold;
         let (rollout, load) = match course {
-            Course::TakeOver | Course::Begin => (None, Load::Loaded),
+            Course::TakeOver | Course::Begin | Course::Hold => (None, Load::Loaded),
             Course::GoOn(rollout) => (Some(rollout), Load::Loaded),
             Course::StayAway(rollout) => (Some(rollout.clone()), taken_back(&rollout)),
         };
@@ -73,7 +82,9 @@ impl PluginObjects {
         if plugin.spec.digest.is_some() || plugin.spec.rollout.is_some() {
             self.looker.contents.keep(component);
         }
-        if stable.digest() != found.prepared.digest() && rollout.is_none() {
+        if is_held {
+            self.hold(plugin, found.prepared);
+        } else if stable.digest() != found.prepared.digest() && rollout.is_none() {
             self.to_try.insert(name, found.prepared);
         }
         Ok((load, rollout))
@@ -106,7 +117,11 @@ impl PluginObjects {
     /// The first step of a new version.
     async fn begin(&mut self, going: &Going<'_>, prepared: &Arc<Prepared>) {
         let candidate = Candidate { digest: prepared.digest(), version: prepared.version() };
-        let versions = FoundVersions { prepared: prepared.clone(), others: going.loaded.all().cloned().collect() };
+        let versions = FoundVersions {
+            prepared: prepared.clone(),
+            others: going.loaded.all().cloned().collect(),
+            no_stable: None,
+        };
         match rollout::begun(going.canary, &candidate, &going.objects(), Timestamp::now()) {
             Some(rollout) => self.widen(going, versions, rollout).await,
             None => self.take_over(going, versions),
@@ -121,7 +136,11 @@ impl PluginObjects {
         };
         let counts = counts(&tried.answered_objects());
         let seen = Seen { counts, all_reconciled: tried.new_version.has_seen_all() };
-        let versions = FoundVersions { prepared: prepared.clone(), others: going.loaded.all().cloned().collect() };
+        let versions = FoundVersions {
+            prepared: prepared.clone(),
+            others: going.loaded.all().cloned().collect(),
+            no_stable: None,
+        };
         let (now, objects) = (Timestamp::now(), going.objects());
         match rollout::next(going.canary, &rollout, seen, now) {
             Next::Stay => self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded),
@@ -199,8 +218,9 @@ impl PluginObjects {
 
     /// Writes which objects a new version answers, and nothing else that is new.
     async fn write_rollout(&mut self, plugin: &Arc<Plugin>, rollout: &RolloutStatus) -> bool {
-        let load = self.known.get(&plugin.name_any()).map_or(Load::Loaded, |known| known.load.clone());
-        let wanted = self.status_of(plugin, load, Some(rollout.clone()));
+        let known = self.known.get(&plugin.name_any());
+        let (load, plan) = known.map_or((Load::Loaded, None), |known| (known.load.clone(), known.plan.clone()));
+        let wanted = self.status_of(plugin, Said { load, rollout: Some(rollout.clone()), plan });
         self.write(plugin.clone(), wanted).await
     }
 
@@ -226,16 +246,27 @@ impl Going<'_> {
     }
 }
 
-/// The version that works, which has to be there and to be like the new one.
-fn stable(plugin: &Plugin, found: &FoundVersions) -> Result<Arc<Prepared>, NotLoaded> {
+/// The version that works, which has to be there.
+fn known_stable(plugin: &Plugin, found: &FoundVersions) -> Result<Arc<Prepared>, NotLoaded> {
     let digest = rollout::stable_of(plugin).unwrap_or_default();
-    let stable = found.with_digest(digest).ok_or_else(|| NotLoaded::NoStable(digest.to_owned()))?;
+    found.with_digest(digest).cloned().ok_or_else(|| {
+        let (why, is_passing) = match &found.no_stable {
+            Some(why) => (format!(" ({why})"), why.is_passing()),
+            None => (String::new(), false),
+        };
+        NotLoaded::NoStable { digest: digest.to_owned(), why, is_passing }
+    })
+}
+
+/// The same, and it has to be like the new one.
+fn stable(plugin: &Plugin, found: &FoundVersions) -> Result<Arc<Prepared>, NotLoaded> {
+    let stable = known_stable(plugin, found)?;
     let new = &found.prepared;
     if (stable.name(), stable.kind()) != (new.name(), new.kind()) {
         let (plugin, theirs) = (new.name().to_owned(), new.kind().clone());
         return Err(NotLoaded::NotAlike { kind: stable.kind().clone(), plugin, theirs });
     }
-    Ok(stable.clone())
+    Ok(stable)
 }
 
 /// Whether what is installed is at work.

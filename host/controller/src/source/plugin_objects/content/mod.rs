@@ -21,7 +21,7 @@ use self::{
     packing::Unpacker,
 };
 use super::digest_text;
-use crate::api::{PluginSpec, Source};
+use crate::api::{PluginSpec, Source, StableSource};
 
 /// Finds components.
 #[derive(Clone)]
@@ -55,6 +55,15 @@ impl Contents {
     /// The component with this digest, hexadecimal digits, if it is kept and still counts for a `Plugin` that names another one or none.
     pub async fn read_kept_as(&self, spec: &PluginSpec, digest: &str) -> Option<Component> {
         self.read_kept(&PluginSpec { digest: Some(digest_text::text(digest)), ..spec.clone() }).await
+    }
+
+    /// The component with this digest, hexadecimal digits, from a source that a `Plugin` had before.
+    ///
+    /// # Errors
+    /// [`ContentError`].
+    pub async fn read_from(&self, spec: &PluginSpec, source: &Source, digest: &str) -> Result<Component, ContentError> {
+        let digest = Some(digest_text::text(digest));
+        self.read(&PluginSpec { source: source.clone(), digest, ..spec.clone() }).await
     }
 
     async fn judge(&self, spec: &PluginSpec, fetched: Fetched) -> Result<Component, ContentError> {
@@ -111,6 +120,15 @@ pub fn uses(spec: &PluginSpec, config_map: &str) -> bool {
     let authorities = spec.source.oci.as_ref().and_then(|oci| oci.ca_config_map_name.as_deref());
     let root = spec.verification.as_ref().and_then(|it| it.trusted_root_config_map_name.as_deref());
     pieces.iter().map(String::as_str).chain(authorities).chain(root).any(|name| name == config_map)
+}
+
+/// Where a component came from, named so that it gives the same one for as long as it has it.
+pub fn origin(source: &Source, component: &Component) -> StableSource {
+    let mut source = source.clone();
+    if let (Some(oci), Some(manifest)) = (&source.oci, &component.manifest_digest) {
+        source.oci = Some(registry::by_digest(oci, manifest));
+    }
+    StableSource { digest: digest_text::text(&component.digest), source }
 }
 
 /// How often it is looked up what the tag of a source stands for; none if the source has none.

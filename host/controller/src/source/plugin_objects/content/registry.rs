@@ -44,6 +44,12 @@ pub(super) fn has_tag(source: &OciSource) -> bool {
     source.image.parse::<Image>().is_ok_and(|image| image.digest().is_none())
 }
 
+/// The same source, with the image named by the digest of its manifest.
+pub(super) fn by_digest(source: &OciSource, manifest: &str) -> OciSource {
+    let image = source.image.parse::<Image>().map(|image| image.with_digest(manifest).to_string());
+    OciSource { image: image.unwrap_or_else(|_| source.image.clone()), ..source.clone() }
+}
+
 async fn open(namespace: &HostNamespace, source: &OciSource) -> Result<(Image, Registry), ContentError> {
     let image: Image = source.image.parse()?;
     let credentials = match &source.pull_secret_name {

@@ -1,16 +1,11 @@
-//! How many objects and children a plan is about, and its exit code. Values only.
-
-use std::process::ExitCode;
+//! How many objects and children a report is about. Values only.
 
 use serde::Serialize;
 
-use super::report::{Action, ObjectReport, State};
-
-/// Something would change.
-const CHANGES: u8 = 2;
+use super::object::{Action, ObjectReport, State};
 
 /// How many objects and children a plan is about.
-#[derive(Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Objects of which a child, or a finalizer, would change.
@@ -19,6 +14,8 @@ pub struct Counts {
     pub unchanged: usize,
     /// Objects that the host would leave alone.
     pub left_alone: usize,
+    /// Objects that are pinned to another version.
+    pub pinned: usize,
     /// Objects that are being deleted.
     pub deleting: usize,
     /// Objects that would be in error.
@@ -30,7 +27,7 @@ pub struct Counts {
 }
 
 /// How many children would be created, and so on.
-#[derive(Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildCounts {
     /// Created.
@@ -56,6 +53,7 @@ impl Counts {
                 State::Changed => &mut counts.changed,
                 State::Unchanged => &mut counts.unchanged,
                 State::LeftAlone => &mut counts.left_alone,
+                State::Pinned => &mut counts.pinned,
                 State::Deleting => &mut counts.deleting,
                 State::InError => &mut counts.in_error,
             } += 1;
@@ -75,13 +73,24 @@ impl Counts {
         counts
     }
 
-    /// 0 if nothing would change, 2 if something would, 1 if an object would be in error that is not today.
-    pub fn exit_code(&self) -> ExitCode {
+    /// What it comes to.
+    pub fn effect(&self) -> Effect {
         let ChildCounts { created, changed, recreated, deleted, held_back, refused } = &self.children;
         if self.in_error > self.in_error_today || *refused > 0 {
-            return ExitCode::FAILURE;
+            return Effect::Trouble;
         }
         let changes = self.changed + created + changed + recreated + deleted + held_back;
-        if changes > 0 { ExitCode::from(CHANGES) } else { ExitCode::SUCCESS }
+        if changes > 0 { Effect::Changes } else { Effect::Nothing }
     }
+}
+
+/// What a new version comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing would change.
+    Nothing,
+    /// Something would.
+    Changes,
+    /// An object would be in error that is not today, or the API server would refuse a child.
+    Trouble,
 }

@@ -1,45 +1,15 @@
-//! A plan as it is printed: plain words and values, without those of Secrets. Pure.
+//! What becomes of one object and of its children, in plain words and values. Pure.
 
 use pilothouse_controller::pipeline::plan::diff::Difference;
-use pilothouse_engine::{Plugin, Reconciler, contract::KindRef};
-use pilothouse_forecast::{self as forecast, ChildChange, Forecast, ForecastObject, Outcome, Trouble};
+use pilothouse_engine::contract::KindRef;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{
-    counts::Counts,
-    masked,
-    present::{Present, PresentVersion},
+use super::masked;
+use crate::{
+    ChildChange, ForecastObject,
+    outcome::{self, Outcome, Trouble},
 };
-
-/// A plan.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// The version that was tried.
-    pub version: Version,
-    /// What is at work today; none if no `Plugin` is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub present: Option<PresentVersion>,
-    /// The kind of the objects.
-    pub kind: String,
-    /// How many there are, and what becomes of them.
-    pub counts: Counts,
-    /// What becomes of each.
-    pub objects: Vec<ObjectReport>,
-}
-
-/// A version of a plugin.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Version {
-    /// The name of the plugin.
-    pub name: String,
-    /// The version.
-    pub version: String,
-    /// The digest of the component.
-    pub digest: String,
-}
 
 /// What becomes of an object.
 #[derive(Debug, Serialize)]
@@ -78,6 +48,8 @@ pub enum State {
     Unchanged,
     /// The host would leave it alone.
     LeftAlone,
+    /// It is pinned to another version.
+    Pinned,
     /// It is being deleted, or its time is over.
     Deleting,
     /// It would be in error.
@@ -151,30 +123,21 @@ pub struct Refused {
     pub message: String,
 }
 
-impl Report {
-    /// The report of a forecast.
-    pub fn of(version: &Plugin, present: Option<&Present>, forecast: &Forecast) -> Self {
-        let manifest = version.manifest();
-        let objects: Vec<_> = forecast.objects.iter().map(ObjectReport::of).collect();
-        Self {
-            version: Version {
-                name: manifest.name.clone(),
-                version: manifest.version.clone(),
-                digest: format!("sha256:{}", version.digest()),
-            },
-            present: present.map(Present::version),
-            kind: forecast.kind.kind.clone(),
-            counts: Counts::of(&objects),
-            objects,
+impl ObjectReport {
+    /// Its namespace, if it has one, and its name.
+    pub fn full_name(&self) -> String {
+        match self.namespace.is_empty() {
+            true => self.name.clone(),
+            false => format!("{}/{}", self.namespace, self.name),
         }
     }
-}
 
-impl ObjectReport {
-    fn of(object: &ForecastObject) -> Self {
+    /// What a forecast says of an object.
+    pub fn of(object: &ForecastObject) -> Self {
         let outcome = &object.outcome;
         let (state, reason, message) = match outcome {
             Outcome::LeftAlone(why) => (State::LeftAlone, Some(format!("{why:?}")), Some(why.to_string())),
+            Outcome::Pinned => (State::Pinned, None, None),
             Outcome::Deleting => (State::Deleting, None, None),
             Outcome::Answered { trouble: Some(Trouble { reason, message, .. }), .. } => {
                 (State::InError, Some(reason.clone()), Some(message.clone()))
@@ -187,7 +150,7 @@ impl ObjectReport {
                 let step = |step: &Vec<ChildChange>| step.iter().map(ChildReport::of).collect();
                 (steps.iter().map(step).collect(), *adds_finalizer)
             }
-            Outcome::LeftAlone(_) | Outcome::Deleting => (Vec::new(), false),
+            Outcome::LeftAlone(_) | Outcome::Pinned | Outcome::Deleting => (Vec::new(), false),
         };
         Self {
             namespace: object.name.namespace.to_string(),
@@ -202,16 +165,29 @@ impl ObjectReport {
     }
 }
 
+impl Action {
+    /// What it is in a printed plan.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Create => "+",
+            Self::Update => "~",
+            Self::Recreate => "-/+",
+            Self::Delete => "-",
+            Self::HoldBack => "?",
+        }
+    }
+}
+
 impl ChildReport {
     fn of(change: &ChildChange) -> Self {
         let kind = &change.kind;
         let fields = |differences: &[_]| differences.iter().map(|difference| Field::of(kind, difference)).collect();
         let (action, cause, fields, body) = match &change.action {
-            forecast::Action::Create(body) => (Action::Create, None, Vec::new(), Some(masked::body(kind, body))),
-            forecast::Action::Update(differences) => (Action::Update, None, fields(differences), None),
-            forecast::Action::Recreate(differences) => (Action::Recreate, None, fields(differences), None),
-            forecast::Action::Delete(cause) => (Action::Delete, Some(cause.clone()), Vec::new(), None),
-            forecast::Action::HoldBack(why) => (Action::HoldBack, Some(why.clone()), Vec::new(), None),
+            outcome::Action::Create(body) => (Action::Create, None, Vec::new(), Some(masked::body(kind, body))),
+            outcome::Action::Update(differences) => (Action::Update, None, fields(differences), None),
+            outcome::Action::Recreate(differences) => (Action::Recreate, None, fields(differences), None),
+            outcome::Action::Delete(cause) => (Action::Delete, Some(cause.clone()), Vec::new(), None),
+            outcome::Action::HoldBack(why) => (Action::HoldBack, Some(why.clone()), Vec::new(), None),
         };
         Self {
             api_version: kind.api_version.clone(),

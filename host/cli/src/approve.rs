@@ -1,0 +1,116 @@
+//! `pilothouse approve`: shows what a new version of a plugin would do, and approves it. Computes no plan: the host does.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use pilothouse_controller::api::{
+    PlanState, PlanStatus, PlanSummary, PlannedChildren, PlannedObjects, Plugin, find_plugin,
+};
+use serde_json::json;
+
+use crate::{
+    cluster::{Cluster, block_on},
+    confirm::confirm,
+    table,
+};
+
+/// The field manager of the approval.
+const MANAGER: &str = "pilothouse-approve";
+
+/// Approve the new version of a plugin that waits for it, after showing what it would do.
+///
+/// A Plugin with `rollout.plan: Require` holds every new version until its digest is approved. Only that digest is: if the source has
+/// another version meanwhile, that one waits for an approval of its own.
+#[derive(Args)]
+pub struct Approve {
+    /// The name of the Plugin.
+    name: String,
+    /// The digest of the version, sha256:…; another one is not approved. Default: that of the version that waits.
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<String>,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    cluster: Cluster,
+}
+
+impl Approve {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If nothing waits for approval, nobody confirms, or the API server refuses it.
+    pub fn execute(&self) -> anyhow::Result<()> {
+        block_on(self.approve())
+    }
+
+    async fn approve(&self) -> anyhow::Result<()> {
+        let (client, name) = (self.cluster.client().await?, &self.name);
+        let Some(plugin) = find_plugin(client.clone(), name).await.context("failed to look for the Plugin")? else {
+            bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
+        };
+        let plan = self.waiting(&plugin)?;
+        print(&plugin, plan);
+        confirm(&format!("Approve version {} ({})?", plan.version, plan.digest), self.yes)?;
+        // A Plugin of the same name that was created meanwhile is another one.
+        let approval = json!({
+            "metadata": {"uid": plugin.uid()},
+            "spec": {"rollout": {"approved": plan.digest}},
+        });
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let patched = Api::<Plugin>::all(client).patch_metadata(name, &parameters, &Patch::Merge(approval)).await;
+        patched.context("failed to approve it")?;
+        eprintln!("{name}: version {} is approved", plan.version);
+        Ok(())
+    }
+
+    /// The plan of the version that waits.
+    fn waiting<'p>(&self, plugin: &'p Plugin) -> anyhow::Result<&'p PlanStatus> {
+        let (name, plan) = (&self.name, plugin.status.as_ref().and_then(|status| status.plan.as_ref()));
+        let Some(plan) = plan.filter(|plan| plan.state != PlanState::Approved) else {
+            bail!("no version of '{name}' waits for approval");
+        };
+        if let Some(digest) = self.digest.as_ref().filter(|digest| **digest != plan.digest) {
+            bail!("the version of '{name}' that waits for approval is {}, and not {digest}", plan.digest);
+        }
+        if plan.state == PlanState::Computing {
+            bail!("what version {} would do is still being found out; try again in a moment", plan.version);
+        }
+        Ok(plan)
+    }
+}
+
+fn print(plugin: &Plugin, plan: &PlanStatus) {
+    let at_work = plugin.status.as_ref().and_then(|status| status.version.as_deref());
+    let instead = at_work.map(|version| format!(" in the place of {version}")).unwrap_or_default();
+    println!("{} {}{instead} ({}):", plugin.name_any(), plan.version, plan.digest);
+    match &plan.summary {
+        Some(summary) => print_summary(summary),
+        None => {
+            let why = plan.message.as_deref().unwrap_or_default();
+            println!("  what it would do could not be found out: {}", table::printable(why));
+        }
+    }
+}
+
+fn print_summary(summary: &PlanSummary) {
+    for line in &summary.lines {
+        println!("  {}", table::printable(line));
+    }
+    if summary.more_lines > 0 {
+        println!("  and {} more lines; `pilothouse plan FILE.wasm` prints all", summary.more_lines);
+    }
+    let PlannedObjects { changed, unchanged, in_error, in_error_today, left_alone, pinned, deleting, not_asked } =
+        summary.objects;
+    println!(
+        "objects: {changed} changed, {unchanged} unchanged, {in_error} in error ({in_error_today} of them as today), {pinned} pinned, \
+         {left_alone} left alone, {deleting} being deleted, {not_asked} not asked about"
+    );
+    let PlannedChildren { created, changed, recreated, deleted, held_back } = summary.children;
+    println!(
+        "children: {created} created, {changed} changed, {recreated} created anew, {deleted} deleted, {held_back} held back"
+    );
+}

@@ -1,0 +1,66 @@
+//! Holds a new version of a `Plugin` until somebody approves it, and has a plan of it computed meanwhile (`planning.rs`). Approves nothing,
+//! and writes nothing but the status of the `Plugin`.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::{
+    PluginObjects,
+    planning::{EndedPlan, PlannedVersion, Subject, computed, is_due},
+    rollout,
+};
+use crate::{
+    api::{PlanState, Plugin},
+    source::loader::Prepared,
+};
+
+impl PluginObjects {
+    /// Begins to find out what a version would do that is held, if this host may and nobody has yet.
+    pub(super) fn begin_plan(&mut self, name: &str) {
+        if !self.looker.loader.host().may_write() {
+            return self.plans.end(name);
+        }
+        let (Some(plugin), Some(held)) = (self.plugins.get(name), self.held.get(name)) else {
+            return self.plans.end(name);
+        };
+        let Some(known) = self.known.get_mut(name) else { return };
+        let subject = Subject::of(plugin, held);
+        // Another host may have led before, and have computed it.
+        let said = plugin.status.as_ref().and_then(|status| status.plan.clone());
+        if let Some(plan) = &mut known.plan
+            && plan.state == PlanState::Computing
+            && let Some(said) = said.filter(|said| said.state == PlanState::AwaitingApproval && subject.is_of(said))
+        {
+            *plan = said;
+        }
+        if !known.plan.as_ref().is_some_and(|plan| subject.is_of(plan) && is_due(plan, Timestamp::now())) {
+            return;
+        }
+        let planned = PlannedVersion {
+            version: held.reconciler(),
+            settings: held.settings().clone(),
+            division: rollout::division_by_pins(&plugin.spec, held.digest()),
+        };
+        self.plans.begin(name, subject, planned);
+    }
+
+    /// Notes what a version would do that is held.
+    pub(super) async fn finish_plan(&mut self, EndedPlan { name, subject, result }: EndedPlan) {
+        let Some(known) = self.known.get_mut(&name) else { return };
+        // Meanwhile it may have been approved, or another one may be held.
+        let Some(plan) = known.plan.as_mut().filter(|plan| subject.is_of(plan) && plan.state != PlanState::Approved)
+        else {
+            return;
+        };
+        *plan = computed(plan, result, Timestamp::now());
+        tracing::info!(source = name, version = plan.version, state = ?plan.state, "a new version waits for approval");
+        self.report(&name).await;
+    }
+
+    /// A version of a `Plugin` waits for approval.
+    pub(super) fn hold(&mut self, plugin: &Plugin, prepared: Arc<Prepared>) {
+        self.held.insert(plugin.name_any(), prepared);
+    }
+}
