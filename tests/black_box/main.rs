@@ -43,6 +43,7 @@ mod left_over_fields;
 mod llm;
 mod log;
 mod lookups;
+mod made_by;
 mod mass_deletion;
 mod measurements;
 mod metrics;
@@ -116,6 +117,7 @@ fn main() -> ExitCode {
     hot_loops::register(&mut suite);
     verdicts::register(&mut suite);
     lookups::register(&mut suite);
+    made_by::register(&mut suite);
     versions::register(&mut suite);
     kind_identity::register(&mut suite);
     cluster_scope::register(&mut suite);

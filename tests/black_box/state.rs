@@ -150,8 +150,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Fields that the API server or a clock sets, the digest, which covers a UID, the UID of a model, and the annotation of a touch.
-const IGNORED_FIELDS: [&str; 18] = [
+/// Fields that the API server or a clock sets, the digest, which covers a UID, the version that wrote a child, the UID of a model, and the annotation of a touch.
+const IGNORED_FIELDS: [&str; 19] = [
     "resourceVersion",
     "generation",
     "observedGeneration",
@@ -169,6 +169,7 @@ const IGNORED_FIELDS: [&str; 18] = [
     "lastRestartTime",
     "lastFailureTime",
     "pilothouse.dev/applied",
+    "pilothouse.dev/plugin-version",
     "tests.pilothouse.dev/touched",
 ];
 

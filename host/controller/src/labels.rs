@@ -19,6 +19,10 @@ pub const HOST: &str = "pilothouse";
 /// fields in memory.
 pub const APPLIED: &str = "pilothouse.dev/applied";
 
+/// Annotation: the version of the plugin that wrote the child last. Not part of what is compared: a version that returns the same writes
+/// nothing, and leaves the mark of the one before.
+pub const MADE_BY: &str = "pilothouse.dev/plugin-version";
+
 /// Annotation: which object this is, in the notation of [`identity`]. An object with the identity of another one is a copy that
 /// somebody else made, and not a child.
 pub const IDENTITY: &str = "pilothouse.dev/identity";

@@ -55,6 +55,8 @@ struct ConditionReport {
 struct ChildReport {
     child: String,
     age: String,
+    /// The version of the plugin that wrote it last; none if an older host did.
+    made_by: Option<String>,
     /// Why it is not as its spec says; none if it is.
     obstacle: Option<String>,
 }
@@ -106,8 +108,11 @@ impl Report {
         table::print(["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"], &conditions.collect::<Vec<_>>());
         println!();
         let state = |child: &ChildReport| child.obstacle.clone().unwrap_or_else(|| "as its spec says".to_owned());
-        let children = self.children.iter().map(|child| [child.child.clone(), child.age.clone(), state(child)]);
-        table::print(["CHILD", "AGE", "STATE"], &children.collect::<Vec<_>>());
+        let children = self.children.iter().map(|child| {
+            let made_by = child.made_by.clone().unwrap_or_default();
+            [child.child.clone(), child.age.clone(), made_by, state(child)]
+        });
+        table::print(["CHILD", "AGE", "MADE BY", "STATE"], &children.collect::<Vec<_>>());
         println!();
         let events = self.events.iter().map(|event| {
             let EventReport { age, r#type, reason, count, message } = event;
@@ -153,7 +158,8 @@ fn condition_report(condition: &Condition, now: Timestamp) -> ConditionReport {
 fn child_report(Child { kind, object }: &Child, rules: &ReadinessRules, now: Timestamp) -> ChildReport {
     let created = object.text_at("/metadata/creationTimestamp").unwrap_or_default();
     let obstacle = rules.obstacle(kind, object);
-    ChildReport { child: describe(kind, &object.name), age: age_of(&created, now), obstacle }
+    let made_by = object.annotation(labels::MADE_BY);
+    ChildReport { child: describe(kind, &object.name), age: age_of(&created, now), made_by, obstacle }
 }
 
 fn event_report(event: &Event, now: Timestamp) -> EventReport {

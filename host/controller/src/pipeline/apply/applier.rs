@@ -27,3 +27,10 @@ pub struct Applier<'a> {
     /// The owner of the children.
     pub object: &'a Object,
 }
+
+impl Applier<'_> {
+    /// The version of the plugin, which its children are marked with.
+    pub fn version(&self) -> &str {
+        &self.plugin.manifest().version
+    }
+}

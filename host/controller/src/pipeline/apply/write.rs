@@ -96,7 +96,8 @@ async fn classify_forbidden(
 
 /// Creates a child. If its name is taken by an object that is ours or may be adopted, updates that object.
 async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild) -> Result<Object, WriteError> {
-    let guard = GuardedBody { body: &child.body, uid: None, resource_version: RESOURCE_VERSION_OF_NONE };
+    let (resource_version, made_by) = (RESOURCE_VERSION_OF_NONE, applier.version());
+    let guard = GuardedBody { body: &child.body, uid: None, resource_version, made_by };
     match apply(applier, target, child, guard).await.and_then(|applied| target.object_in(&applied)) {
         Err(kube::Error::Api(status)) if status.code == 409 => {
             // From the API server: the cache of children has only objects with the host's label, and this may be somebody else's.
@@ -212,12 +213,12 @@ async fn apply_and_own(
     child: &DesiredChild,
     live: &Object,
 ) -> Result<Object, kube::Error> {
-    let applied = apply(applier, target, child, GuardedBody::over(&child.body, live)).await?;
+    let applied = apply(applier, target, child, GuardedBody::over(&child.body, live, applier.version())).await?;
     let Some(take_over) = repair::take_over(&applier.plugin.field_manager, &applied) else {
         return target.object_in(&applied);
     };
     let live = repair::patch(applier, target, &child.name.name, &take_over).await?;
-    target.object_in(&apply(applier, target, child, GuardedBody::over(&child.body, &live)).await?)
+    target.object_in(&apply(applier, target, child, GuardedBody::over(&child.body, &live, applier.version())).await?)
 }
 
 /// Hands fields over to their new owner, if there are any, before the update that gives them up.
