@@ -166,6 +166,10 @@ impl Object {
             #[serde(default)]
             annotations: BTreeMap<String, String>,
         }
+        // The search in the text spares most objects the parsing.
+        if !self.text.contains(key) {
+            return None;
+        }
         // Annotations that are not all strings count as none.
         serde_json::from_str::<Read>(&self.text).ok()?.metadata.annotations.remove(key)
     }

@@ -118,6 +118,13 @@ impl Story {
         let reads = [DEFINITION.to_owned(), collection("v1"), collection("v2")];
         self.both.settle(&reads, show).await?;
         self.change("POST", &collection("v2"), thing("v2", "later", json!({"size": 1}))).await?;
+        // An apply changes what is there, and creates nothing either.
+        for (name, size) in [("late", 2), ("later", 1)] {
+            let uri = format!("{}/{name}?fieldManager=applier&force=true", collection("v2"));
+            let mut step = Step::with("PATCH", &uri, thing("v2", name, json!({"size": size})));
+            step.content_type = "application/apply-patch+yaml";
+            self.both.ask(&step, Compared::Outcome).await?;
+        }
         self.change("PATCH", &held, json!({"metadata": {"finalizers": null}})).await?;
         self.settle(&[]).await?;
         self.read(&[collection("v1"), collection("v2"), format!("/apis/{GROUP}/v2")]).await

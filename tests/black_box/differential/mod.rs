@@ -6,6 +6,7 @@
 
 mod bookmarks;
 mod both;
+mod cases;
 mod collection;
 mod definitions;
 mod documents;
@@ -60,6 +61,7 @@ pub fn register(suite: &mut Suite) {
     heavy!(
         suite,
         the_simulated_api_server_answers_as_the_real_one,
+        what_once_differed_is_answered_alike,
         garbage_goes_as_in_a_real_cluster,
         policies_refuse_as_in_a_real_cluster,
         policies_change_what_is_written_as_in_a_real_cluster,
@@ -98,6 +100,11 @@ async fn the_simulated_api_server_answers_as_the_real_one(env: &mut TestEnv) -> 
     }
     ensure!(found.is_empty(), "{} scripts differ:\n\n{}", found.len(), found.join("\n\n"));
     Ok(())
+}
+
+async fn what_once_differed_is_answered_alike(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::with(Parts::Api).await?).await?;
+    cases::run(env.cluster.plane.client().await?).await
 }
 
 async fn garbage_goes_as_in_a_real_cluster(env: &mut TestEnv) -> Result<()> {

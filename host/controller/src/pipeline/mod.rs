@@ -93,7 +93,9 @@ impl Pipeline {
         let item = WorkItem { context: &self.context, plugin, key, failures };
         // A panic that escapes from here would skip `Queue::done`. The key would stay in progress, and the object would never be
         // reconciled again.
-        let action = match catch_panic(self.run(item)).instrument(span.clone()).await {
+        // Boxed, for it is large: each layer around it would move it as a whole.
+        let run = Box::pin(self.run(item));
+        let action = match catch_panic(run).instrument(span.clone()).await {
             Ok(action) => self.until_expiry(plugin, key, action),
             Err(panicked) => {
                 span.in_scope(|| tracing::error!("{panicked}"));

@@ -318,7 +318,8 @@ impl<'s> Cursor<'s> {
 
 /// The keys of a JSON pointer (RFC 6901), without the escapes.
 pub(crate) fn pointer_keys(pointer: &str) -> impl Iterator<Item = String> {
-    pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~"))
+    let unescaped = |key: &str| key.replace("~1", "/").replace("~0", "~");
+    pointer.split('/').skip(1).map(move |key| if key.contains('~') { unescaped(key) } else { key.to_owned() })
 }
 
 /// The JSON pointer (RFC 6901) with these keys.

@@ -221,7 +221,7 @@ impl ApiError {
     /// The response.
     pub fn to_response(&self) -> Response<Bytes> {
         match self.form {
-            Form::Status => json_response(self.code, self.to_value().to_string().into()),
+            Form::Status => json_response(self.code, serde_json::to_vec(&self.to_value()).unwrap_or_default().into()),
             Form::Text => response(self.code, "text/plain; charset=utf-8", self.message.clone().into()),
         }
     }

@@ -1,6 +1,6 @@
 //! Jobs.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Strategy, apps,
@@ -44,6 +44,12 @@ pub(super) static JOB: Strategy = Strategy {
         let replacement = if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
         default_to(spec, "podReplacementPolicy", replacement);
         default_to(spec, "manualSelector", false);
+    },
+    is_completed_by_reads: |object| {
+        // A read shows the labels of the template, which come after the defaults if nobody gives any.
+        let is_missing = |labels: &Value| labels.as_object().is_none_or(Map::is_empty);
+        let own = at(object, &["metadata", "labels"]);
+        is_missing(own) && is_missing(at(object, &["spec", "template", "metadata", "labels"]))
     },
     prepare_create: |object, _, _| {
         generate_selector(object);

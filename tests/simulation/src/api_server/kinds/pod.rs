@@ -1,6 +1,6 @@
 //! Pods.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Gone, Strategy,
@@ -107,10 +107,20 @@ fn fill_in(pod: &mut Value) {
     if let Some(spec) = object_at(pod, &["spec"]) {
         default_to(spec, "enableServiceLinks", true);
     }
-    if let Some(status) = object_at(pod, &["status"])
-        && let Some(address) = status.get("podIP").cloned()
-    {
-        default_to(status, "podIPs", json!([{"ip": address}]));
+    if let Some(status) = object_at(pod, &["status"]) {
+        match_addresses(status);
+    }
+}
+
+/// The only address is the first of all addresses, whichever of both fields is given. Where they differ, the former counts.
+fn match_addresses(status: &mut Map<String, Value>) {
+    let first = status.get("podIPs").and_then(|all| all.pointer("/0/ip")).cloned();
+    match (status.get("podIP").cloned(), first) {
+        (None, Some(first)) => drop(status.insert("podIP".to_owned(), first)),
+        (Some(address), first) if first.as_ref() != Some(&address) => {
+            status.insert("podIPs".to_owned(), json!([{"ip": address}]));
+        }
+        _ => {}
     }
 }
 

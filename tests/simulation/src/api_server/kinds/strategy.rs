@@ -28,6 +28,9 @@ pub struct Strategy {
     pub grace: fn(&Value, Option<i64>) -> Option<i64>,
     /// Fills in defaults after a body was read.
     pub default: fn(&mut Value),
+    /// Whether a new object, as a request describes it, is kept with less than what a read of it shows. Then its next write is kept although
+    /// it changes nothing.
+    pub is_completed_by_reads: fn(&Value) -> bool,
     /// Changes a new object before it is checked.
     pub prepare_create: fn(&mut Value, &Kind, &mut Allocator),
     /// Changes an object before it is checked; the old one is the second.
@@ -66,6 +69,7 @@ impl Strategy {
         gone: Gone::Status,
         grace: |_, _| None,
         default: |_| {},
+        is_completed_by_reads: |_| false,
         prepare_create: |_, _, _| {},
         prepare_update: |_, _, _, _| {},
         prepare_status: |_, _| {},

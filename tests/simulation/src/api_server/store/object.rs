@@ -40,13 +40,15 @@ pub struct Object {
     pub managed: Managed,
     /// The resource version.
     pub revision: Revision,
+    /// Whether a real server keeps less of it than what is shown, so that its next write is kept although it changes nothing.
+    pub is_completed_by_reads: bool,
     text: OnceLock<Bytes>,
 }
 
 impl Object {
     /// A state that is not kept yet.
     pub fn new(kind: Arc<Kind>, key: Arc<str>, value: Value, managed: Managed) -> Self {
-        Self { kind, key, value, managed, revision: 0, text: OnceLock::new() }
+        Self { kind, key, value, managed, revision: 0, is_completed_by_reads: false, text: OnceLock::new() }
     }
 
     /// The same state with a resource version.

@@ -28,7 +28,6 @@ impl ApiServer {
     pub(super) fn create(&mut self, call: &Call<'_>, kind: &Arc<Kind>) -> Result<Response<Bytes>, ApiError> {
         let body = body(call, kind)?;
         let mut value = read(call, kind, body)?;
-        self.check_definition(kind, value["metadata"]["name"].as_str().unwrap_or_default())?;
         let said = take_apart(&mut value);
         wipe(&mut value);
         match_namespace(&mut value, call.request.namespace)?;
@@ -40,7 +39,7 @@ impl ApiServer {
         Ok(self.respond(201, &created, kind))
     }
 
-    /// Refuses new objects of a kind whose definition is on its way out. An apply that creates is not refused, as by a real server.
+    /// Refuses new objects of a kind whose definition is on its way out.
     fn check_definition(&self, kind: &Kind, name: &str) -> Result<(), ApiError> {
         let definition = self.store.get(DEFINITIONS, &kind.resource).filter(|_| kind.is_custom());
         if definition.is_none_or(|definition| !definition.is_deleting()) {
@@ -57,9 +56,11 @@ impl ApiServer {
         kind: &Arc<Kind>,
         mut draft: Draft,
     ) -> Result<Arc<Object>, ApiError> {
+        self.check_definition(kind, draft.value["metadata"]["name"].as_str().unwrap_or_default())?;
         self.admit("create", (call, kind), None, &mut draft.value)?;
         metadata::remove_duplicate_owners(&mut draft.value);
         let has_prefix = self.identify(&mut draft.value, call);
+        let is_completed_by_reads = (kind.strategy.is_completed_by_reads)(&draft.value);
         (kind.strategy.prepare_create)(&mut draft.value, kind, &mut self.allocator);
         let name = draft.value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let mut causes = Causes::default();
@@ -88,7 +89,8 @@ impl ApiServer {
         }
         let stored = self.served.stored(&kind.resource).unwrap_or(kind).clone();
         let value = as_kept(convert(draft.value, kind, &stored), &stored);
-        let object = Object::new(stored, key, value, draft.managed);
+        let mut object = Object::new(stored, key, value, draft.managed);
+        object.is_completed_by_reads = is_completed_by_reads;
         if is_dry_run {
             return Ok(Arc::new(object.at(draft.version.unwrap_or_default())));
         }

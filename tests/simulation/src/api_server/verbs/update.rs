@@ -139,7 +139,7 @@ impl ApiServer {
             }
             return Ok(Updated::Gone(Box::new(last)));
         }
-        if object.value == live.value && object.managed == live.managed {
+        if object.value == live.value && object.managed == live.managed && !live.is_completed_by_reads {
             return Ok(Updated::Kept(live.clone()));
         }
         if is_dry_run {
