@@ -1,5 +1,6 @@
 //! From an empty directory to a plugin that passes its cases, in each language, with the binary that users have. No cluster is needed.
 
+mod examples;
 mod languages;
 mod project;
 
@@ -13,13 +14,18 @@ use self::{languages::Language, project::Project};
 fn main() -> ExitCode {
     let mut trials = vec![trial("what_is_missing_is_named", what_is_missing_is_named)];
     for language in Language::ALL {
-        let name = format!("{}::a_new_project_is_built_and_passes_its_cases", language.name());
         let is_skipped = !language.has_tools();
         if is_skipped {
-            eprintln!("{name} is skipped: {} is missing; see scripts/languages.sh", language.first_tool());
+            eprintln!("{} is skipped: {} is missing; see scripts/languages.sh", language.name(), language.first_tool());
         }
-        let test = trial(&name, move || a_new_project_is_built_and_passes_its_cases(language));
-        trials.push(test.with_ignored_flag(is_skipped));
+        let tests: [(&str, fn(Language) -> Result<()>); 2] = [
+            ("a_new_project_is_built_and_passes_its_cases", a_new_project_is_built_and_passes_its_cases),
+            ("the_example_answers_as_those_in_other_languages", examples::answers_as_those_in_other_languages),
+        ];
+        for (name, test) in tests {
+            let name = format!("{}::{name}", language.name());
+            trials.push(trial(&name, move || test(language)).with_ignored_flag(is_skipped));
+        }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

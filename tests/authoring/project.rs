@@ -60,6 +60,12 @@ impl Project {
         self.run("test", command.arg(self.root()))
     }
 
+    /// Puts a file in the place of one of its own.
+    pub fn replace(&self, from: &Path, to: &str) -> Result<()> {
+        std::fs::copy(from, self.root().join(to)).with_context(|| from.display().to_string())?;
+        Ok(())
+    }
+
     /// Adds a mistake to its sources.
     pub fn break_sources(&mut self) -> Result<&mut Self> {
         let file = self.root().join(self.language.source());
