@@ -1,6 +1,7 @@
 //! The labels of a server's children, and the selector that finds its Pods. The selector never changes while the object lives, and
 //! no label of a user is in it.
 
+use crate::clients::Clients;
 use crate::server::Server;
 use crate::server_spec::Identity;
 use pilothouse_pods::name::label_value;
@@ -32,15 +33,6 @@ pub fn selector(identity: &Identity<'_>) -> Value {
 /// The same as text.
 pub fn selector_text(identity: &Identity<'_>) -> String {
     format!("{COMPONENT}={},{INSTANCE}={}", identity.component, identity.workload)
-}
-
-/// Which Pods of a server clients talk to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clients {
-    /// All of them.
-    All,
-    /// Of a group, only its leader.
-    Leaders,
 }
 
 /// The labels by which the Pods of a server are found that clients talk to.

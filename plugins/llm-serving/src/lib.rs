@@ -12,11 +12,12 @@
 //! | `source.rs`, `model_volume.rs` | where a model comes from |
 //! | `container.rs`, `probes.rs`, `pod_template.rs`, `merge.rs`, `template_check.rs` | the Pod template |
 //! | `rollout.rs`, `share.rs`, `budget.rs`, `deployment.rs`, `service.rs`, `surroundings.rs`, `gateway.rs`, `labels.rs` | the children |
-//! | `own_pods.rs`, `trouble.rs`, `conditions.rs`, `respond.rs` | what is said of it |
+//! | `clients.rs`, `own_pods.rs`, `trouble.rs`, `conditions.rs`, `respond.rs` | what is said of it |
 
 pub mod api;
 pub mod budget;
 pub mod child;
+pub mod clients;
 pub mod conditions;
 pub mod config;
 pub mod container;

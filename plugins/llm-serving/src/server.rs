@@ -2,10 +2,10 @@
 //! cluster.
 
 use crate::api::{ModelFields, ModelSource};
+use crate::clients::Clients;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::gpus::Gpus;
-use crate::labels::Clients;
 use crate::rollout::Rollout;
 use crate::server_spec::ServerSpec;
 use crate::spec_error::SpecError;

@@ -4,7 +4,7 @@
 use crate::api::ModelDeployment;
 use crate::live::{Live, LiveGroups, LiveStatefulSet};
 use llm_serving::child::Standing;
-use llm_serving::labels::Clients;
+use llm_serving::clients::Clients;
 use llm_serving::own_pods::Between;
 use llm_serving::server::Server;
 use llm_serving::surroundings::MissingKind;

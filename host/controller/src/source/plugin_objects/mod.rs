@@ -33,6 +33,7 @@ mod known;
 mod look;
 mod planning;
 mod rollout;
+mod room;
 mod status;
 mod trial;
 mod waiting;
