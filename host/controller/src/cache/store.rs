@@ -59,12 +59,19 @@ struct Inner {
     latest_version: Option<Box<str>>,
     /// Whether a listing has been completed.
     synced: bool,
+    /// Another number after each change of what is there.
+    version: u64,
 }
 
 impl Store {
     /// Whether the store has held a complete listing. Before that, an object that is missing here may still exist.
     pub fn is_synced(&self) -> bool {
         self.read().synced
+    }
+
+    /// Another number after each change of what it holds.
+    pub fn version(&self) -> u64 {
+        self.read().version
     }
 
     /// The object with this name.
@@ -154,7 +161,8 @@ impl Store {
 
     /// Forgets everything: the kind is no longer installed. The store is not synced until the next complete listing.
     pub(crate) fn clear(&self) {
-        *self.write() = Inner::default();
+        let mut inner = self.write();
+        *inner = Inner { version: inner.version + 1, ..Inner::default() };
     }
 
     /// This process wrote the object and got this state as the response. Returns no change, because the writer knows it already.
@@ -191,6 +199,7 @@ impl Store {
             inner.deleted_uids.insert(last.uid.clone());
             // Not by `insert_if_newer`, because this state has the resource version of the known one.
             inner.objects.insert(last.name.clone(), Arc::new(last));
+            inner.version += 1;
         }
     }
 
@@ -258,11 +267,13 @@ impl Inner {
             self.by_owner.entry(uid.into()).or_default().insert(after.name.clone());
         }
         self.objects.insert(after.name.clone(), after.clone());
+        self.version += 1;
         Some(Change { before, after: Some(after) })
     }
 
     fn remove(&mut self, name: &ObjectRef) -> Option<Change> {
         let before = self.objects.remove(name)?;
+        self.version += 1;
         self.unconfirmed.remove(name);
         if let Some(uid) = before.owner_uid()
             && let Some(names) = self.by_owner.get_mut(uid)

@@ -8,7 +8,10 @@ use pilothouse_engine::{
     lookups::fingerprint_of,
 };
 
-use super::reader::{Read, Reader};
+use super::{
+    reader::{Read, Reader},
+    remembered::{Found, LabelQuery, RememberedAnswers},
+};
 use crate::{
     cache::{Informer, WatchState},
     identity::Question,
@@ -37,20 +40,36 @@ pub struct LookedUpKind {
     pub declared: Lookup,
     /// Its informer.
     pub informer: Arc<Informer>,
+    /// The answers so far to lookups by labels.
+    pub answers: Arc<RememberedAnswers>,
+}
+
+/// A lookup by labels that may be made.
+struct Selection<'a> {
+    kind: &'a LookedUpKind,
+    selector: Selector,
+    query: LabelQuery,
+}
+
+impl Selection<'_> {
+    /// The objects, if they have no more than `limit` bytes together.
+    fn find(&self, limit: usize) -> Option<Vec<Arc<Object>>> {
+        let LabelQuery { namespace, served, .. } = &self.query;
+        let accepts = |object: &Object| {
+            let is_served = served.as_ref().is_none_or(|served| served.contains(&object.name.namespace));
+            is_served && self.selector.matches(&object.labels)
+        };
+        self.kind.informer.store().select_within(namespace.as_deref(), accepts, limit)
+    }
 }
 
 impl CachedLookups {
     /// The objects that a lookup finds, whole and shared with the cache, if they have no more than `limit` bytes together.
     fn find(&self, query: &Query, limit: usize) -> Result<Vec<Arc<Object>>, LookupError> {
-        let kind = &query.kind;
-        let Some(LookedUpKind { declared, informer }) = self.kinds.get(kind) else {
-            return Err(LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")));
-        };
-        check_state(kind, informer)?;
-        let is_namespaced = informer.installed().is_none_or(|installed| installed.namespaced);
         match &query.target {
             Target::Name(name) => {
-                let namespace = if is_namespaced { self.namespace_of_name(query, declared)? } else { "" };
+                let LookedUpKind { declared, informer, .. } = self.kind(query)?;
+                let namespace = if is_namespaced(informer) { self.namespace_of_name(query, declared)? } else { "" };
                 self.check_permission(informer, Read { verb: "get", namespace, name: Some(name) })?;
                 let found = informer.store().get(&ObjectRef::new(namespace, name));
                 match found.as_ref().is_some_and(|found| found.text.len() > limit) {
@@ -58,20 +77,46 @@ impl CachedLookups {
                     false => Ok(found.into_iter().collect()),
                 }
             }
-            Target::Labels(selector) => {
-                let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
-                let namespace = if is_namespaced { self.namespace_of_labels(query, declared)? } else { None };
-                let read = Read { verb: "list", namespace: namespace.unwrap_or_default(), name: None };
-                self.check_permission(informer, read)?;
-                let served = self.served.as_ref().filter(|_| is_namespaced && namespace.is_none());
-                let served = served.map(|served| served.all());
-                let accepts = |object: &Object| {
-                    let is_served = served.as_ref().is_none_or(|served| served.contains(&object.name.namespace));
-                    is_served && selector.matches(&object.labels)
-                };
-                informer.store().select_within(namespace, accepts, limit).ok_or_else(|| too_large(query))
-            }
+            Target::Labels(selector) => self.selection(query, selector)?.find(limit).ok_or_else(|| too_large(query)),
         }
+    }
+
+    /// The kind that a lookup is about, if the plugin may look it up and it is known what is there.
+    fn kind(&self, query: &Query) -> Result<&LookedUpKind, LookupError> {
+        let kind = &query.kind;
+        let known = self
+            .kinds
+            .get(kind)
+            .ok_or_else(|| LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")))?;
+        check_state(kind, &known.informer)?;
+        Ok(known)
+    }
+
+    fn selection(&self, query: &Query, selector: &str) -> Result<Selection<'_>, LookupError> {
+        let kind = self.kind(query)?;
+        let parsed = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
+        let is_namespaced = is_namespaced(&kind.informer);
+        let namespace = if is_namespaced { self.namespace_of_labels(query, &kind.declared)? } else { None };
+        let read = Read { verb: "list", namespace: namespace.unwrap_or_default(), name: None };
+        self.check_permission(&kind.informer, read)?;
+        let served = self.served.as_ref().filter(|_| is_namespaced && namespace.is_none());
+        let query = LabelQuery {
+            namespace: namespace.map(str::to_owned),
+            selector: selector.to_owned(),
+            fields: query.fields.clone(),
+            served: served.map(|served| served.all()),
+        };
+        Ok(Selection { kind, selector: parsed, query })
+    }
+
+    /// What a lookup by labels finds, remembered from an earlier one if nothing has changed since.
+    fn found(&self, query: &Query, selector: &str, limit: usize) -> Result<Arc<Found>, LookupError> {
+        let selection = self.selection(query, selector)?;
+        let most = if query.fields.is_empty() { limit } else { limit.saturating_mul(READ_FOR_FIELDS) };
+        let store = selection.kind.informer.store();
+        let found = selection.kind.answers.answer(&selection.query, store, || selection.find(most));
+        let fits = |found: &Arc<Found>| found.whole_bytes <= most && found.bytes <= limit;
+        found.filter(fits).ok_or_else(|| too_large(query))
     }
 
     /// Whether the account of the plugin may make a lookup. Without an account, its manifest and its grants decide alone.
@@ -145,6 +190,10 @@ impl CachedLookups {
     }
 }
 
+fn is_namespaced(informer: &Informer) -> bool {
+    informer.installed().is_none_or(|installed| installed.namespaced)
+}
+
 fn check_state(kind: &KindRef, informer: &Informer) -> Result<(), LookupError> {
     match informer.state() {
         WatchState::Synced => Ok(()),
@@ -163,25 +212,28 @@ impl Lookups for CachedLookups {
             let fingerprint = states(&found);
             return Ok(Answer { objects: found.iter().map(|object| object.text.to_string()).collect(), fingerprint });
         }
-        let (projection, mut left) = (Projection::showing(&query.fields), limit);
-        let found = self.find(query, limit.saturating_mul(READ_FOR_FIELDS))?;
-        let mut objects = Vec::with_capacity(found.len());
-        for object in found {
-            let text = projection.of(&object.text).text;
-            left = left.checked_sub(text.len()).ok_or_else(|| too_large(query))?;
-            objects.push(text);
+        if let Target::Labels(selector) = &query.target {
+            let found = self.found(query, selector, limit)?;
+            let objects = found.texts.iter().map(ToString::to_string).collect();
+            return Ok(Answer { objects, fingerprint: found.fingerprint });
         }
-        Ok(Answer::of_texts(objects))
+        let (projection, found) =
+            (Projection::showing(&query.fields), self.find(query, limit.saturating_mul(READ_FOR_FIELDS))?);
+        let objects: Vec<_> = found.iter().map(|object| projection.of(&object.text).text).collect();
+        match objects.iter().map(String::len).sum::<usize>() <= limit {
+            true => Ok(Answer::of_texts(objects)),
+            false => Err(too_large(query)),
+        }
     }
 
     fn fingerprint(&self, query: &Query, limit: usize) -> Fingerprint {
-        let whole = query.fields.is_empty().then(|| self.find(query, limit));
-        match whole {
-            // No text is needed to see that whole objects are the same.
-            Some(Ok(found)) => fingerprint_of(&Ok(Answer { objects: Vec::new(), fingerprint: states(&found) })),
-            Some(Err(error)) => fingerprint_of(&Err(error)),
-            None => fingerprint_of(&self.answer(query, limit)),
-        }
+        // No text is needed to see that whole objects are the same, or that nothing has changed.
+        let fingerprint = match &query.target {
+            Target::Labels(selector) => self.found(query, selector, limit).map(|found| found.fingerprint),
+            Target::Name(_) if query.fields.is_empty() => self.find(query, limit).map(|found| states(&found)),
+            Target::Name(_) => return fingerprint_of(&self.answer(query, limit)),
+        };
+        fingerprint_of(&fingerprint.map(|fingerprint| Answer { objects: Vec::new(), fingerprint }))
     }
 }
 

@@ -36,10 +36,12 @@ mod cached;
 mod index;
 mod indexed;
 mod reader;
+mod remembered;
 
 pub use self::{
     cached::{CachedLookups, LookedUpKind},
     index::LookupIndex,
     indexed::IndexedLookups,
     reader::Reader,
+    remembered::RememberedAnswers,
 };

@@ -68,7 +68,7 @@ impl ActivePlugin {
         };
         let looked_up = |declared: &Lookup| {
             let informer = caches.informer(&declared.kind, WatchScope::of_lookup(declared));
-            (declared.kind.clone(), LookedUpKind { declared: declared.clone(), informer })
+            (declared.kind.clone(), LookedUpKind { declared: declared.clone(), informer, answers: Arc::default() })
         };
         Self {
             name: manifest.name.as_str().into(),

@@ -153,8 +153,10 @@ impl Directory {
     /// Judges changed files, in the order of their names, by what they declare.
     async fn rounds(&mut self, changed: Vec<(PathBuf, FileVersion)>) -> Rounds {
         let (mut rounds, mut before) = (Rounds::default(), Vec::new());
-        for (path, version) in changed {
-            let Some(Judged { digest, manifest }) = judge(&path).await else {
+        let judged = changed.into_iter().map(|(path, version)| judge(path, version));
+        let mut judged = stream::iter(judged).buffered(AT_ONCE);
+        while let Some((path, version, judged)) = judged.next().await {
+            let Some(Judged { digest, manifest }) = judged else {
                 // To be loaded is to be told what is wrong with it.
                 rounds.compiled.push((path, version));
                 continue;
@@ -214,13 +216,13 @@ struct Judged {
 }
 
 /// Reads a file, and keeps nothing of its bytes: many may have changed. None if it cannot be read.
-async fn judge(path: &Path) -> Option<Judged> {
-    let path = path.to_owned();
+async fn judge(path: PathBuf, version: FileVersion) -> (PathBuf, FileVersion, Option<Judged>) {
+    let file = path.clone();
     let judged = spawn_blocking(move || {
-        let bytes = std::fs::read(path).ok()?;
+        let bytes = std::fs::read(file).ok()?;
         Some(Judged { digest: digest(&bytes), manifest: Manifest::read(&bytes).ok() })
     });
-    judged.await.ok()?
+    (path, version, judged.await.ok().flatten())
 }
 
 /// Whether two plugins cannot both be at work.
