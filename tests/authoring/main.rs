@@ -11,6 +11,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use self::{languages::Language, project::Project};
 
+/// A test of one language.
+type OfLanguage = fn(Language) -> Result<()>;
+
 fn main() -> ExitCode {
     let mut trials = vec![trial("what_is_missing_is_named", what_is_missing_is_named)];
     for language in Language::ALL {
@@ -18,7 +21,7 @@ fn main() -> ExitCode {
         if is_skipped {
             eprintln!("{} is skipped: {} is missing; see scripts/languages.sh", language.name(), language.first_tool());
         }
-        let tests: [(&str, fn(Language) -> Result<()>); 2] = [
+        let tests: [(&str, OfLanguage); 2] = [
             ("a_new_project_is_built_and_passes_its_cases", a_new_project_is_built_and_passes_its_cases),
             ("the_example_answers_as_those_in_other_languages", examples::answers_as_those_in_other_languages),
         ];
