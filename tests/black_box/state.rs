@@ -150,8 +150,9 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Fields that the API server or a clock sets, the digest, which covers a UID, the version that wrote a child, the UID of a model, and the annotation of a touch.
-const IGNORED_FIELDS: [&str; 19] = [
+/// Fields that the API server or a clock sets, the digest, which covers a UID, the version that wrote a child, the UID of a model, and the
+/// annotation of a touch.
+const IGNORED_FIELDS: [&str; 20] = [
     "resourceVersion",
     "generation",
     "observedGeneration",
@@ -168,6 +169,7 @@ const IGNORED_FIELDS: [&str; 19] = [
     "completionTime",
     "lastRestartTime",
     "lastFailureTime",
+    "lastUpdateTime",
     "pilothouse.dev/applied",
     "pilothouse.dev/plugin-version",
     "tests.pilothouse.dev/touched",
