@@ -21,9 +21,9 @@ use crate::{
     test_env::{TestEnv, is_ready},
 };
 
-/// What the host may have more than before, after all that. What it really has
+/// What the host may have more than before, after all that: far less than one of the large components, so none is kept. What it really has
 /// is printed.
-const GROWTH: usize = 20 << 20;
+const GROWTH: usize = 40 << 20;
 
 /// Those that another plugin keeps from work.
 const CONFLICTS: [&str; 3] = ["takes-kind", "takes-kind-in-another-version", "takes-name"];
@@ -101,7 +101,8 @@ async fn every_kind_of_bad_plugin_is_reported_and_harms_nobody(env: &mut TestEnv
         let (log, source) = (env.host.log(), format!("the Plugin '{name}'"));
         let is_told = |line: &&str| line.contains("the plugin was not loaded") && line.contains(&source);
         let tried = log.lines().filter(is_told).count();
-        ensure!(tried == 1, "nothing was in its way but what was before, and {name} was tried {tried} times");
+        // For itself, and for its ConfigMap where that is seen later; not for each of the others that came.
+        ensure!((1..=2).contains(&tried), "nothing but the same was in its way, and {name} was tried {tried} times");
     }
     works(env, "after").await?;
     let object = env.namespace.get("Plugin", "web").await?.context("no Plugin")?;
