@@ -4,12 +4,11 @@ use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     artifacts,
     cluster::{HOST_USER, condition},
-    host::Host,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    canary::{LEASE, arguments, is_marked, marked, settled},
+    canary::{is_marked, lead_with_standby, marked, settled},
     command::{Ended, pilothouse, repacked},
     plugin_objects::{
         install_by_command, next, plugin, plugin_object, resume, sha256, start, store, text, told, works,
@@ -157,15 +156,7 @@ async fn an_approved_version_is_tried_in_a_canary(env: &mut TestEnv) -> Result<(
 
 async fn another_leader_knows_the_plan(env: &mut TestEnv) -> Result<()> {
     begin(env, json!({})).await?;
-    env.host.stop().await?;
-    let of_host = arguments(env, &LEASE);
-    env.set_up_host(|setup| setup.arguments = of_host)?;
-    env.host.resume().await?;
-    env.host.logged("this host leads").await?;
-    let mut second = env.namespace.setup();
-    second.arguments = arguments(env, &LEASE);
-    let mut second = Host::start(second).await?;
-    second.logged("plugin stands by").await?;
+    let mut second = lead_with_standby(env).await?;
     store(env, "web", &[&next()?]).await?;
     let digest = sha256(&next()?);
     let first = planned(env, &digest).await?["status"]["plan"].clone();

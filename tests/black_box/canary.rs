@@ -26,7 +26,7 @@ const OBJECTS: usize = 10;
 const SHARE: (usize, usize) = (20, 2);
 
 /// A Lease that expires soon, but can still be renewed in time on a slow machine.
-pub const LEASE: [&str; 4] = [
+const LEASE: [&str; 4] = [
     "--leader-elect",
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=5s",
@@ -203,15 +203,7 @@ async fn a_canary_whose_objects_are_deleted(env: &mut TestEnv) -> Result<()> {
 
 async fn another_leader_goes_on_with_it(env: &mut TestEnv) -> Result<()> {
     begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
-    env.host.stop().await?;
-    let of_host = arguments(env, &LEASE);
-    env.set_up_host(|setup| setup.arguments = of_host)?;
-    env.host.resume().await?;
-    env.host.logged("this host leads").await?;
-    let mut second = env.namespace.setup();
-    second.arguments = arguments(env, &LEASE);
-    let mut second = Host::start(second).await?;
-    second.logged("plugin stands by").await?;
+    let mut second = lead_with_standby(env).await?;
     store(env, "web", &[&next()?]).await?;
     let chosen = marked(env, SHARE.1).await?;
     // The standby host has learnt of the canary from the status.
@@ -429,7 +421,21 @@ async fn at_most_the_share(env: &TestEnv, before: usize) -> Result<()> {
     Ok(())
 }
 
-pub fn arguments(env: &TestEnv, more: &[&str]) -> Vec<String> {
+/// Lets the host lead, and starts another one that stands by.
+pub async fn lead_with_standby(env: &mut TestEnv) -> Result<Host> {
+    env.host.stop().await?;
+    let of_host = arguments(env, &LEASE);
+    env.set_up_host(|setup| setup.arguments = of_host)?;
+    env.host.resume().await?;
+    env.host.logged("this host leads").await?;
+    let mut second = env.namespace.setup();
+    second.arguments = arguments(env, &LEASE);
+    let second = Host::start(second).await?;
+    second.logged("plugin stands by").await?;
+    Ok(second)
+}
+
+fn arguments(env: &TestEnv, more: &[&str]) -> Vec<String> {
     let own = ["--plugin-objects", "--host-namespace", &env.namespace.name];
     own.iter().chain(more).map(ToString::to_string).collect()
 }
