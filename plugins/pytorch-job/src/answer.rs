@@ -90,13 +90,13 @@ impl<O> Answer<'_, O> {
         raw.events = news.events().filter(|_| !is_told).collect();
         raw.measurements = news.measurements(self.job.namespace).filter(|_| !is_told).collect();
         let leaves_children = raw.children.is_none();
-        let state = DesiredChild::applied(state::config_map(self.job, &known, &carried, &news));
+        let state = state::config_map(self.job, &known, &carried, &news);
         let response = Response::from(raw).status(status(self.job, self.kind.spec, &known, &news));
-        if leaves_children && state::is_same(self.state, &state.object) {
+        if leaves_children && state::is_same(self.state, &state) {
             return Ok(response);
         }
         let kept = if leaves_children { self.existing()? } else { Vec::new() };
-        Ok(kept.into_iter().chain([state]).fold(response, with_child))
+        Ok(kept.into_iter().chain([DesiredChild::applied(&state)]).fold(response, with_child))
     }
 
     /// All children that exist, to be kept as they are.

@@ -88,6 +88,6 @@ impl JobChildren for PyTorchChildren<'_> {
     fn others(&self, _: &[&str]) -> Result<Vec<DesiredChild>, Error> {
         let services = self.job.replicas().map(|replica| service::service(self.job, self.kind.spec, replica));
         let autoscaler = hpa::hpa(self.job, self.kind.spec);
-        Ok(services.chain(autoscaler).map(DesiredChild::applied).collect())
+        Ok(services.chain(autoscaler).map(|child| DesiredChild::applied(&child)).collect())
     }
 }

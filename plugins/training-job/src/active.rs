@@ -284,8 +284,9 @@ impl<'a> ActiveJob<'a> {
                 {
                     workload::place(&mut pod, flavors)?;
                 }
-                if wave.takes(replica.id.replica_type, &pod) {
-                    list.push(DesiredChild::created(pod));
+                let pod = DesiredChild::created(&pod);
+                if wave.takes(pod.object.get().len()) {
+                    list.push(pod);
                 }
             }
         }
@@ -297,11 +298,11 @@ impl<'a> ActiveJob<'a> {
         let existing: Vec<_> = self.observed.config_maps.iter().map(ConfigMap::name).collect();
         let mut list = template.others(&existing)?;
         if !matches!(self.quota, Quota::NotInstalled | Quota::Lost(_)) {
-            list.extend(workload::workload(self.job, template)?.map(DesiredChild::created));
+            list.extend(workload::workload(self.job, template)?.as_ref().map(DesiredChild::created));
         }
         // The host could not apply a PodGroup whose kind is gone, and the whole job would fail with it.
         if !matches!(admission(self.job)?, Admission::NotInstalled(_)) {
-            list.extend(pod_group(self.job).map(DesiredChild::applied));
+            list.extend(pod_group(self.job).as_ref().map(DesiredChild::applied));
         }
         Ok(list)
     }

@@ -1,26 +1,27 @@
 //! One child of a response. It does not say whether it should exist.
 
-use pilothouse_sdk::Handling;
-use serde_json::{Value, json};
+use pilothouse_sdk::{Handling, json};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 /// A child that is to exist, and what the host does with it.
 #[derive(Debug)]
 pub struct DesiredChild {
-    /// The object.
-    pub object: Value,
+    /// The object, as the text that the host gets. The trees of a hundred Pods would take a megabyte more, and a fresh instance pays for each page.
+    pub object: Box<RawValue>,
     /// What the host does with it.
     pub handling: Handling,
 }
 
 impl DesiredChild {
     /// It is created, and repaired when it differs.
-    pub fn applied(object: Value) -> Self {
-        Self { object, handling: Handling::Apply }
+    pub fn applied(object: &Value) -> Self {
+        Self { object: text(object), handling: Handling::Apply }
     }
 
     /// It is created and then left as it is: a Pod cannot change, nor can the copy of a ConfigMap.
-    pub fn created(object: Value) -> Self {
-        Self { object, handling: Handling::Create }
+    pub fn created(object: &Value) -> Self {
+        Self { object: text(object), handling: Handling::Create }
     }
 
     /// It exists and stays as it is, whatever this version of the plugin would make of the spec.
@@ -28,4 +29,9 @@ impl DesiredChild {
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
         Self { object, handling: Handling::Keep }
     }
+}
+
+/// The text of a child. Every JSON value can be written. The default, `null`, is never used; the host would refuse it.
+fn text(object: &Value) -> Box<RawValue> {
+    to_raw_value(object).unwrap_or_default()
 }

@@ -55,10 +55,10 @@ impl JobChildren for PodTemplate<'_, '_> {
 
     fn others(&self, existing: &[&str]) -> Result<Vec<DesiredChild>, Error> {
         let job = self.job();
-        let mut list = vec![DesiredChild::applied(service::service(job))];
-        list.extend(config_maps::hyperparameters(job).map(DesiredChild::applied));
-        list.extend(self.config_map().map(DesiredChild::applied));
-        list.extend(mpi::hostfile(job).map(DesiredChild::applied));
+        let mut list = vec![DesiredChild::applied(&service::service(job))];
+        list.extend(config_maps::hyperparameters(job).as_ref().map(DesiredChild::applied));
+        list.extend(self.config_map().as_ref().map(DesiredChild::applied));
+        list.extend(mpi::hostfile(job).as_ref().map(DesiredChild::applied));
         list.extend(config_maps::snapshots(job, existing)?);
         Ok(list)
     }

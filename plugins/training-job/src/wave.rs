@@ -1,10 +1,6 @@
 //! How many Pods one response may create. A response has a limited size, so a job of a thousand workers gets its Pods in waves: the host
 //! asks again as soon as it has made one. It does not make Pods.
 
-use crate::api::ReplicaType;
-use serde_json::Value;
-use std::collections::BTreeMap;
-
 /// The most bytes of new Pods in one response, a quarter of what the host takes. The rest is for the status, for copies of ConfigMaps, and
 /// for the names of Pods that stay.
 const MAX_BYTES: usize = 256 << 10;
@@ -14,8 +10,6 @@ const MAX_BYTES: usize = 256 << 10;
 pub struct Wave {
     taken: usize,
     is_full: bool,
-    /// The size of a Pod, by its role: those of one role differ in their numbers only.
-    sizes: BTreeMap<ReplicaType, usize>,
 }
 
 impl Wave {
@@ -24,9 +18,8 @@ impl Wave {
         self.is_full
     }
 
-    /// Takes the room of a new Pod, if there is any. The first Pod is always taken, or else none would ever be made.
-    pub fn takes(&mut self, role: ReplicaType, pod: &Value) -> bool {
-        let size = *self.sizes.entry(role).or_insert_with(|| pod.to_string().len());
+    /// Takes the room of a new Pod of so many bytes, if there is any. The first Pod is always taken, or else none would ever be made.
+    pub fn takes(&mut self, size: usize) -> bool {
         self.is_full = self.taken > 0 && self.taken + size > MAX_BYTES;
         if !self.is_full {
             self.taken += size;

@@ -107,7 +107,7 @@ pub fn snapshots(job: &Job<'_>, existing: &[&str]) -> Result<Vec<DesiredChild>, 
         if existing.contains(&snapshot_name.as_str()) {
             snapshots.push(DesiredChild::kept("v1", "ConfigMap", &snapshot_name));
         } else if let Some(source) = lookup::get::<ConfigMap>(None, name)? {
-            snapshots.push(DesiredChild::created(snapshot(job, &snapshot_name, &source)));
+            snapshots.push(DesiredChild::created(&snapshot(job, &snapshot_name, &source)));
         }
     }
     Ok(snapshots)
