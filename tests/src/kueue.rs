@@ -1,5 +1,4 @@
-//! The real Kueue beside a control plane: its kinds, its controllers and the webhooks of its own kinds. It watches no other jobs than those
-//! of `batch/v1`.
+//! The real Kueue beside a control plane: its kinds, its controllers and all its webhooks. It watches no other jobs than those of `batch/v1`.
 
 use std::{path::Path, process::Stdio};
 
@@ -12,9 +11,10 @@ use tokio::process::{Child, Command};
 
 use crate::{
     cluster::{Cluster, PATIENCE, api, install_crd},
-    third_party::{KUEUE, KUEUE_CRDS},
+    third_party::{KUEUE, KUEUE_CRDS, KUEUE_WEBHOOKS},
     tls,
     wait::{Look, eventually},
+    webhooks::WebhookServer,
 };
 
 /// The running controllers. They end when it is dropped.
@@ -36,7 +36,7 @@ impl Kueue {
         let program = KUEUE.build().await?;
         let folder = tempfile::tempdir()?;
         let ports = free_ports(2)?;
-        tls::self_signed(folder.path())?;
+        let certificate = tls::self_signed(folder.path())?;
         let config = folder.path().join("config.yaml");
         std::fs::write(&config, configuration(folder.path(), ports[0], ports[1]).to_string())?;
         let log = std::fs::File::create(folder.path().join("log"))?;
@@ -50,6 +50,7 @@ impl Kueue {
             Ok(Look::of(connected, kueue.last_words()?))
         };
         eventually(PATIENCE, "the webhooks of Kueue", answers).await?;
+        WebhookServer { port: ports[0], certificate }.register(&client, &KUEUE_WEBHOOKS, "kueue").await?;
         Ok(kueue)
     }
 

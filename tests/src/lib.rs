@@ -34,3 +34,4 @@ mod structure;
 pub mod third_party;
 pub mod tls;
 pub mod wait;
+pub mod webhooks;

@@ -3,22 +3,18 @@
 
 use std::{path::Path, process::Stdio};
 
-use anyhow::{Context, Result};
-use base64::{Engine, engine::general_purpose::STANDARD};
-use kube::{
-    Client,
-    api::{Patch, PatchParams},
-};
+use anyhow::Result;
 use pilothouse_control_plane::free_port;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::{
-    cluster::{Cluster, PATIENCE, api},
+    cluster::{Cluster, PATIENCE},
     third_party::{DISAGGREGATED_SET, LEADER_WORKER_SET, LWS_CONTROLLER, LWS_WEBHOOKS},
     tls,
     wait::{Look, eventually},
+    webhooks::WebhookServer,
 };
 
 /// The running controller. Ends when it is dropped.
@@ -51,7 +47,7 @@ impl LwsController {
             Ok(Look::of(connected, log.lines().rev().take(5).collect::<Vec<_>>()))
         };
         eventually(PATIENCE, "the webhooks of the controller of LeaderWorkerSets", answers).await?;
-        install_webhooks(&cluster.plane.client().await?, port, &certificate).await?;
+        WebhookServer { port, certificate }.register(&cluster.plane.client().await?, &LWS_WEBHOOKS, "lws").await?;
         Ok(Self { _process: process, _folder: folder })
     }
 }
@@ -65,22 +61,4 @@ fn configuration(folder: &Path, port: u16, health: u16) -> Value {
         "metrics": {"bindAddress": "0"},
         "health": {"healthProbeBindAddress": format!("127.0.0.1:{health}")},
     })
-}
-
-/// Installs the webhooks for LeaderWorkerSets and for Pods, with the address of this controller.
-async fn install_webhooks(client: &Client, port: u16, certificate: &str) -> Result<()> {
-    let text = std::fs::read_to_string(LWS_WEBHOOKS.fetch().await?)?;
-    let configurations: Vec<Value> = serde_saphyr::from_multiple(&text)?;
-    for mut configuration in configurations {
-        for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
-            let path = webhook["clientConfig"]["service"]["path"].as_str().context("a webhook without a path")?;
-            let url = format!("https://127.0.0.1:{port}{path}");
-            webhook["clientConfig"] = json!({"url": url, "caBundle": STANDARD.encode(certificate)});
-        }
-        let kind = configuration["kind"].as_str().context("no kind")?.to_owned();
-        configuration["metadata"]["name"] = json!("lws");
-        let parameters = PatchParams::apply("tests").force();
-        api(client, &kind, None)?.patch("lws", &parameters, &Patch::Apply(configuration)).await?;
-    }
-    Ok(())
 }

@@ -142,6 +142,9 @@ const fn of_kueue(path: &'static str) -> File {
     File { module: KUEUE_MODULE, path }
 }
 
+/// The webhooks of Kueue.
+pub const KUEUE_WEBHOOKS: File = of_kueue("config/components/webhook/manifests.yaml");
+
 /// Kueue's controllers.
 pub const KUEUE: Program = Program { module: KUEUE_MODULE, package: "./cmd/kueue", name: "kueue" };
 

@@ -48,6 +48,13 @@ async fn a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one(env: 
     }
     let workload = env.namespace.get("Workload", WORKLOAD).await?.unwrap_or_default();
     ensure!(workload["spec"]["podSets"][0]["count"] == 2 && workload["spec"]["queueName"] == "research", "{workload}");
+    // Kueue's webhooks are at work.
+    let others = json!([{"name": "others", "count": 3, "template": workload["spec"]["podSets"][0]["template"]}]);
+    let changed = env.namespace.patch("Workload", WORKLOAD, json!({"spec": {"podSets": others}})).await;
+    ensure!(
+        changed.is_err_and(|error| format!("{error:#}").contains("denied the request")),
+        "it can change once admitted"
+    );
 
     // A failure keeps the place.
     exit(env, "mnist-worker-1", 1).await?;
