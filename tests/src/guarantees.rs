@@ -8,13 +8,14 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 10] = [
+const FOLDERS: [(&str, &str); 11] = [
     ("controller/", "host/controller/src"),
     ("engine/", "host/engine/src"),
     ("offline/", "host/offline/src"),
     ("wit/", "wit/src"),
     ("app-service/", "plugins/app-service/tests"),
     ("training-job/", "plugins/training-job/tests/training_job"),
+    ("pytorch-job/", "plugins/pytorch-job/tests/pytorch_job"),
     ("ai-llm-model/", "plugins/ai-llm-model/tests/llm_model"),
     ("llm-model/", "plugins/llm-model/tests"),
     ("llm-deployment/", "plugins/llm-deployment/tests"),

@@ -7,6 +7,9 @@ use training_job::api::ReplicaType;
 /// The longest name of a Pod that is its host name, and of a Service.
 const MAX_NAME_LENGTH: usize = 63;
 
+/// The most replicas of a job: the Pods and Services of all of them, and what is known of each, must fit into one answer.
+const MAX_REPLICAS: u32 = 500;
+
 type Validation = Result<(), String>;
 
 /// Checks a job.
@@ -21,6 +24,7 @@ pub fn validate(job: &Job<'_>, spec: &PyTorchJobSpec) -> Validation {
     for (replica_type, replica_spec) in &spec.pytorch_replica_specs {
         of_type(replica_type, replica_spec)?;
     }
+    replicas(job)?;
     if let Some(policy) = &spec.elastic_policy {
         if policy.nproc_per_node.is_some() && spec.nproc_per_node.is_some() {
             return Err(
@@ -52,6 +56,19 @@ fn name(job: &Job<'_>) -> Validation {
         ));
     }
     Ok(())
+}
+
+/// An elastic job may be scaled to its upper bound at any time.
+fn replicas(job: &Job<'_>) -> Validation {
+    let workers =
+        job.spec.elastic.as_ref().map_or(job.spec.workers, |elastic| elastic.max_workers.max(job.spec.workers));
+    let replicas = job.replica_count() - job.spec.workers + workers;
+    match replicas > MAX_REPLICAS {
+        true => Err(format!(
+            "spec.pytorchReplicaSpecs has up to {replicas} replicas; a job can have at most {MAX_REPLICAS}. For more, use a TrainingJob"
+        )),
+        false => Ok(()),
+    }
 }
 
 fn of_type(replica_type: &str, spec: &ReplicaSpec) -> Validation {

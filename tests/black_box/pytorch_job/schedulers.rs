@@ -65,6 +65,9 @@ async fn a_gang_of_volcano_waits_for_admission(env: &mut TestEnv) -> Result<()> 
     only_pods(env, &[]).await?;
     env.namespace.patch("PodGroup", NAME, json!({"status": {"phase": "Inqueue"}})).await?;
     runs(env).await?;
+    let moved = json!({"spec": {"runPolicy": {"schedulingPolicy": {"queue": "production"}}}});
+    let refused = env.namespace.patch("PyTorchJob", NAME, moved).await;
+    ensure!(refused.is_err_and(|error| format!("{error:#}").contains("immutable")), "the queue can change");
     for pod in pods(env).await?.values() {
         ensure!(pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == NAME, "{pod}");
     }

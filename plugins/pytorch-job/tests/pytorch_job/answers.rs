@@ -1,44 +1,13 @@
-//! Checks the plugin without a cluster. The tables hold what the training operator's own tests of `PyTorchJob` hold, as facts.
+//! What is made of a job, and what is refused.
 
+use crate::{NOW, children, job, master_and_workers, replicas, with};
 use pilothouse_sdk::testing::{Answer, Case};
 use pilothouse_sdk::{Error, Verdict};
 use pytorch_job::reconcile;
 use serde_json::{Value, json};
 
-const NOW: &str = "2026-01-01T00:00:00Z";
-
-/// A job of which each replica runs this container.
-fn job(spec: Value) -> Value {
-    json!({
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": { "name": "mnist", "namespace": "ml", "uid": "u" },
-        "spec": spec,
-    })
-}
-
-fn replicas(count: u32) -> Value {
-    json!({ "replicas": count, "template": { "spec": { "containers": [{ "name": "pytorch", "image": "i" }] } } })
-}
-
-fn master_and_workers(workers: u32) -> Value {
-    json!({ "pytorchReplicaSpecs": { "Master": replicas(1), "Worker": replicas(workers) } })
-}
-
-fn with(mut spec: Value, fields: Value) -> Value {
-    if let (Some(spec), Value::Object(fields)) = (spec.as_object_mut(), fields) {
-        spec.extend(fields);
-    }
-    spec
-}
-
 fn answer(object: &Value, children: &[Value]) -> Result<Answer, Error> {
     children.iter().fold(Case::of(object).now(NOW), |case, child| case.child(child)).run(reconcile)
-}
-
-fn children(answer: &Answer) -> Vec<Value> {
-    let texts = answer.response.children.iter().flatten();
-    texts.filter_map(|child| serde_json::from_str(&child.object).ok()).collect()
 }
 
 fn child(answer: &Answer, kind: &str, name: &str) -> Value {
@@ -258,6 +227,10 @@ fn what_the_webhook_refuses_is_refused() -> Result<(), Error> {
             "spec.pytorchReplicaSpecs.Master.replicas must be 1".to_owned()),
         ("mnist", json!({ "pytorchReplicaSpecs": { "Chief": replicas(1) } }),
             "spec.pytorchReplicaSpecs.Chief is no type of replica; give Master or Worker".to_owned()),
+        ("mnist", master_and_workers(500),
+            "spec.pytorchReplicaSpecs has up to 501 replicas; a job can have at most 500. For more, use a TrainingJob".to_owned()),
+        ("mnist", with(master_and_workers(1), json!({ "elasticPolicy": { "maxReplicas": 1000 } })),
+            "spec.pytorchReplicaSpecs has up to 1001 replicas; a job can have at most 500. For more, use a TrainingJob".to_owned()),
         ("mnist", with(master_and_workers(1), json!({ "nprocPerNode": "2", "elasticPolicy": elastic })),
             "spec.elasticPolicy.nProcPerNode and spec.nprocPerNode say the same; keep the second".to_owned()),
     ] {
