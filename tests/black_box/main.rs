@@ -75,6 +75,7 @@ mod test_env;
 mod training_job;
 mod verdicts;
 mod versions;
+mod waves;
 
 use std::process::ExitCode;
 
@@ -119,6 +120,7 @@ fn main() -> ExitCode {
     lookups::register(&mut suite);
     made_by::register(&mut suite);
     versions::register(&mut suite);
+    waves::register(&mut suite);
     kind_identity::register(&mut suite);
     cluster_scope::register(&mut suite);
     fault_reporting::register(&mut suite);

@@ -28,7 +28,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 58] = [
+const KINDS: [(&str, &str, &str); 59] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -50,6 +50,7 @@ const KINDS: [(&str, &str, &str); 58] = [
     ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
     ("networking.k8s.io/v1", "Ingress", "ingresses"),
     ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"),
     ("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
     ("rbac.authorization.k8s.io/v1", "Role", "roles"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
@@ -90,7 +91,7 @@ const KINDS: [(&str, &str, &str); 58] = [
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 14] = [
+const CLUSTER_SCOPED: [&str; 15] = [
     "Plugin",
     "APIService",
     "ClusterQueue",
@@ -100,6 +101,7 @@ const CLUSTER_SCOPED: [&str; 14] = [
     "Namespace",
     "Node",
     "PersistentVolume",
+    "PriorityClass",
     "ResourceFlavor",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",

@@ -177,6 +177,11 @@ impl Object {
     /// Whether this is the last state of a deleted object, as the response to the delete shows it: it is terminating, has no
     /// finalizer and no grace period.
     pub fn is_over(&self) -> bool {
+        self.finalizers.is_empty() && self.is_deleting_at_once()
+    }
+
+    /// Whether it is being deleted without a grace period.
+    pub fn is_deleting_at_once(&self) -> bool {
         #[derive(Deserialize)]
         struct Read {
             metadata: Grace,
@@ -187,7 +192,7 @@ impl Object {
             seconds: Option<i64>,
         }
         let grace = || serde_json::from_str::<Read>(&self.text).ok().and_then(|read| read.metadata.seconds);
-        self.deleting && self.finalizers.is_empty() && grace() == Some(0)
+        self.deleting && grace() == Some(0)
     }
 
     /// Whether this state is newer than the resource version `other`. Versions that are not numbers cannot be compared; the state

@@ -1,8 +1,8 @@
-//! The imports of the contract as a call sees them, in every version: lookups, the clock, the log and explanations of traps. Versions
-//! differ in types only; what an import does is in [`CallState`].
+//! The imports of the contract as a call sees them, in every version: lookups, the clock, the log, explanations of traps and deletes.
+//! Versions differ in types only; what an import does is in [`CallState`].
 
 use crate::{
-    contract::{KindRef, LookupError, clock, log, lookup, trap, types, v0_1},
+    contract::{KindRef, LookupError, clock, deletion, log, lookup, trap, types, v0_1},
     lookups::{Answer, Query, Scope, Target},
     state::CallState,
 };
@@ -105,6 +105,12 @@ impl trap::Host for CallState {
 impl v0_1::trap::Host for CallState {
     fn explain(&mut self, a: u64, b: u64, c: u64, d: u64) {
         self.explanation.add([a, b, c, d]);
+    }
+}
+
+impl deletion::Host for CallState {
+    fn force(&mut self, child: u32) {
+        self.recorded.force_deletion(child);
     }
 }
 

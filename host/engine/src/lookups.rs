@@ -1,6 +1,6 @@
 //! What a plugin may ask about objects that it does not own, and how the caller answers it. Answers nothing itself.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use crate::{
     Fingerprint,
@@ -145,7 +145,7 @@ impl Lookups for NoLookups {
     }
 }
 
-/// What a call read besides its request.
+/// What a call read besides its request, and asked for besides its answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     /// Its lookups in order, each with the fingerprint of the answer.
@@ -154,6 +154,20 @@ pub struct Recorded {
     pub clock_read: bool,
     /// The denied lookups, each kind and reason once.
     pub denied: Vec<DeniedLookup>,
+    /// The children to delete at once, by their places in the request.
+    pub forced_deletions: BTreeSet<u32>,
+}
+
+impl Recorded {
+    /// The most children that a call can have deleted at once.
+    const MAX_FORCED: usize = 4_096;
+
+    /// Notes a child to delete at once.
+    pub(crate) fn force_deletion(&mut self, child: u32) {
+        if self.forced_deletions.len() < Self::MAX_FORCED {
+            self.forced_deletions.insert(child);
+        }
+    }
 }
 
 /// A lookup and its answer.

@@ -4,11 +4,11 @@
 #[cfg(target_family = "wasm")]
 mod host;
 #[cfg(target_family = "wasm")]
-pub(crate) use host::{dispose, get, now, report_panics, select, write};
+pub(crate) use host::{dispose, force_deletion, get, now, report_panics, select, write};
 
 #[cfg(not(target_family = "wasm"))]
 pub(crate) mod fake;
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use fake::{dispose, get, now, report_panics, select, write};
+pub(crate) use fake::{dispose, force_deletion, get, now, report_panics, select, write};
 #[cfg(not(target_family = "wasm"))]
 mod selector;

@@ -3,7 +3,7 @@
 
 use crate::object_ref::ObjectRef;
 use crate::parse::{ParseError, parse};
-use crate::{Error, Kind, Readiness, RefusedChild, raw};
+use crate::{Error, Kind, Readiness, RefusedChild, imports, raw};
 use serde::de::DeserializeOwned;
 
 /// One reconcile's input: the object, its observed children, the plugin's configuration.
@@ -48,6 +48,17 @@ impl<O> Request<O> {
     /// How far the observed child of kind `K` and that name is, if there is one. The host judges it by the rules of kstatus.
     pub fn readiness<K: Kind>(&self, name: &str) -> Option<&Readiness> {
         self.of_kind::<K>().find(|(child, _)| child.name == name).map(|(_, live)| &live.readiness)
+    }
+
+    /// Has the observed child of kind `K` and that name deleted at once, without its grace period and without its node, if it is being
+    /// deleted already. It happens together with the response of this call.
+    pub fn force_deletion<K: Kind>(&self, name: &str) {
+        let is_it = |child: &raw::LiveChild| {
+            let found = ObjectRef::of(&child.object);
+            found.is_of_kind::<K>() && found.name == name
+        };
+        let place = self.children.iter().position(is_it).and_then(|place| u32::try_from(place).ok());
+        place.into_iter().for_each(imports::force_deletion);
     }
 
     /// The children of the last response that could not be written, with the reasons.

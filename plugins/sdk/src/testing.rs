@@ -142,7 +142,9 @@ impl Case {
         let before = fake::replace(self.imports);
         let response = reconcile(request);
         let after = fake::replace(before);
-        Ok(Answer { response, lines: after.lines.unwrap_or_default() })
+        let child = |place: &u32| self.children.get(usize::try_from(*place).ok()?).map(|(child, _)| child.clone());
+        let forced_deletions = after.forced_deletions.iter().filter_map(child).collect();
+        Ok(Answer { response, lines: after.lines.unwrap_or_default(), forced_deletions })
     }
 
     /// The request in the contract's plain types.
@@ -185,6 +187,8 @@ pub struct Answer {
     pub response: raw::Response,
     /// What was logged.
     pub lines: Vec<(Level, String)>,
+    /// The observed children that are to be deleted at once.
+    pub forced_deletions: Vec<Value>,
 }
 
 impl Answer {

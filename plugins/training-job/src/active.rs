@@ -18,7 +18,7 @@ use crate::observed::Observed;
 use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
 use crate::progress;
-use crate::replica_statuses::{Observation, summary};
+use crate::replica_statuses::{FORCE_DELETE, Observation, summary};
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
 use crate::wave::Wave;
@@ -49,6 +49,7 @@ impl<'a> ActiveJob<'a> {
     /// A lookup fails.
     pub fn respond(&self) -> Result<Response, Error> {
         let replicas = Replicas::observe(self.job, self.observed.pods, self.old_status);
+        self.force_deletions(&replicas);
         let decision = decide(self.job, &replicas, self.old_status, self.now);
         if let (false, Quota::Lost(why)) = (matches!(decision, Decision::Finish(_)), &self.quota) {
             return self.give_quota_back(&replicas, why);
@@ -61,6 +62,14 @@ impl<'a> ActiveJob<'a> {
             Decision::Restart(restart) => Ok(self.restart(&replicas, restart)),
             Decision::SyncPods { delay, charge } => self.sync_pods(&replicas, delay, charge),
         }
+    }
+
+    /// Deletes Pods that do not go, once the status says so: whatever goes because of a decision goes after it is known.
+    fn force_deletions(&self, replicas: &Replicas<'_>) {
+        let told: Vec<_> = forced_pods(self.old_status).collect();
+        let pods = replicas.all.iter().filter_map(|replica| replica.pod);
+        let forced = pods.filter(|pod| termination::is_forced(self.job, pod, self.now) && told.contains(&pod.name()));
+        forced.for_each(|pod| self.observed.deletions.force(pod.name()));
     }
 
     /// What keeps the job from starting, or from starting again. A job that has started and keeps its spec goes on without what it
@@ -233,6 +242,10 @@ impl<'a> ActiveJob<'a> {
         if let Some(CreationDelay::Backoff(seconds)) = delay {
             response.requeue_within(seconds);
         }
+        let told: Vec<_> = forced_pods(self.old_status).collect();
+        if forced_pods(&response.status).any(|pod| !told.contains(&pod)) {
+            response.requeue_within(0);
+        }
         let status = &response.status;
         let limits = [
             deadline(self.job, status),
@@ -306,4 +319,10 @@ impl<'a> ActiveJob<'a> {
         }
         Ok(list)
     }
+}
+
+/// The Pods of which a status says that they are deleted without their nodes.
+fn forced_pods(status: &TrainingJobStatus) -> impl Iterator<Item = &str> {
+    let forced = status.replica_statuses().filter(|status| status.reason.as_deref() == Some(FORCE_DELETE));
+    forced.map(|status| status.pod_name.as_str())
 }

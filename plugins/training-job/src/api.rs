@@ -12,7 +12,7 @@ pub use failure_policy::{
     ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailurePolicy, PodFailureRule,
 };
 pub use role::{ReplicaType, Role};
-pub use run_policy::{CleanPodPolicy, HangAction, RestartPolicy, RestartScope, RunPolicy};
+pub use run_policy::{CleanPodPolicy, HangAction, RestartPolicy, RestartScope, RunPolicy, TerminationTimeoutAction};
 pub use status::{Phase, Progress, StatusCondition, TrainingJobStatus, WorkerStatus};
 pub use storage::{Claim, ConfigMapMount, DataVolume};
 

@@ -2,7 +2,7 @@
 
 use crate::api::{
     CleanPodPolicy, Framework, HangAction, PodFailureRule, ReplicaType, RestartPolicy, RestartScope, Role, RunPolicy,
-    SuccessPolicy, TrainingJob, TrainingJobSpec,
+    SuccessPolicy, TerminationTimeoutAction, TrainingJob, TrainingJobSpec,
 };
 use crate::desired_child::DesiredChild;
 use crate::restart_policy::{pod_restart_policy, restart_scope};
@@ -254,6 +254,11 @@ impl<'o> Job<'o> {
     /// How many seconds after its grace period a Pod may still exist.
     pub fn termination_timeout_seconds(&self) -> Option<u32> {
         self.run_policy(|policy| policy.termination_timeout_seconds)
+    }
+
+    /// What happens to a Pod that still exists then.
+    pub fn on_termination_timeout(&self) -> TerminationTimeoutAction {
+        self.run_policy(|policy| policy.on_termination_timeout).unwrap_or(TerminationTimeoutAction::Fail)
     }
 
     /// After how many seconds without progress the training hangs.

@@ -26,6 +26,7 @@ mod conditions;
 pub mod crd;
 mod decision;
 mod desired_child;
+mod duration;
 mod failure;
 mod finalize;
 mod fingerprint;
@@ -58,7 +59,7 @@ pub use desired_child::DesiredChild;
 pub use finalize::finalize;
 pub use fingerprint::ANNOTATION;
 pub use job::{Job, JobChildren, JobKind, ReplicaId};
-pub use observed::Observed;
+pub use observed::{Deletions, Observed};
 pub use reconcile::{reconcile, reconcile_job};
 
 #[cfg(feature = "plugin")]

@@ -1,6 +1,6 @@
 //! The limits of a job: when they are over, and how a job ends that exceeds one. Pure.
 
-use crate::api::TrainingJobStatus;
+use crate::api::{TerminationTimeoutAction, TrainingJobStatus};
 use crate::backoff::disruptions;
 use crate::finish::Finish;
 use crate::incident::Incident;
@@ -8,7 +8,6 @@ use crate::job::Job;
 use crate::outcome::{list_with_exit_codes, runs_fully};
 use crate::replicas::Replicas;
 use crate::termination;
-use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_pods::time::{Time, after};
 
 /// When the job fails for running too long, if it has a limit and has started.
@@ -103,10 +102,13 @@ impl Situation<'_, '_> {
 
     fn termination_timeout(&self) -> Option<Finish> {
         let limit = self.job.termination_timeout_seconds()?;
+        if self.job.on_termination_timeout() != TerminationTimeoutAction::Fail {
+            return None;
+        }
         let mut pods = self.replicas.all.iter().filter_map(|replica| replica.pod);
-        let overdue = |pod: &&ObservedPod| termination::seconds_overdue(pod, self.now).is_some_and(|it| it >= limit);
-        let message =
-            format!("{}; the terminationTimeoutSeconds are {limit}", termination::sentence(pods.find(overdue)?));
+        let overdue = pods.find(|pod| termination::exceeds_timeout(self.job, pod, self.now))?;
+        let notice = termination::last_notice(overdue, self.now);
+        let message = format!("{notice}; the terminationTimeoutSeconds are {limit}");
         Some(Finish::failed("TerminationTimeoutExceeded", message))
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::children::config_maps::ConfigMap;
 use pilothouse_pods::observed_pod::ObservedPod;
-use pilothouse_sdk::RefusedChild;
+use pilothouse_sdk::{RefusedChild, Request};
+use std::fmt::Debug;
 
 /// What exists of a job.
 #[derive(Clone, Copy, Debug)]
@@ -13,4 +14,18 @@ pub struct Observed<'a> {
     pub config_maps: &'a [ConfigMap],
     /// Its children that could not be written.
     pub refused: &'a [RefusedChild],
+    /// By which Pods are deleted at once.
+    pub deletions: &'a dyn Deletions,
+}
+
+/// Deletes what does not go.
+pub trait Deletions: Debug {
+    /// Has a Pod that is being deleted go at once, without its node.
+    fn force(&self, pod: &str);
+}
+
+impl<O: Debug> Deletions for Request<O> {
+    fn force(&self, pod: &str) {
+        self.force_deletion::<ObservedPod>(pod);
+    }
 }

@@ -1,6 +1,7 @@
 //! How far the training is, as the program reports it in an annotation of the leading Pod, and whether it hangs. Pure.
 
 use crate::api::{Progress, TrainingJobStatus};
+use crate::duration::duration;
 use crate::job::Job;
 use crate::replicas::Replicas;
 use pilothouse_pods::time::Time;
@@ -79,16 +80,6 @@ fn summary(step: &Option<u64>, total: &Option<u64>, loss: &Option<String>, secon
     let loss = loss.as_ref().map(|loss| format!("loss {loss}"));
     let left = seconds.map(|seconds| format!("{} left", duration(seconds)));
     [step, loss, left].into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// A duration as kubectl writes ages: its two greatest units.
-fn duration(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h{}m", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{}d{}h", seconds / 86_400, seconds / 3600 % 24),
-    }
 }
 
 fn is_same(new: &Progress, old: &Progress) -> bool {

@@ -19,8 +19,12 @@ use pilothouse_sdk::{Error, Request, Response};
 pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
     let empty = TrainingJobStatus::default();
     let old_status = request.object.status.as_ref().unwrap_or(&empty);
-    let observed =
-        Observed { pods: &request.children()?, config_maps: &request.children()?, refused: request.refused() };
+    let observed = Observed {
+        pods: &request.children()?,
+        config_maps: &request.children()?,
+        refused: request.refused(),
+        deletions: request,
+    };
     reconcile_job(&Job::of(&request.object, &TrainingJobKind), old_status, observed)
 }
 

@@ -19,6 +19,9 @@ pub const FAILED_CREATE: &str = "FailedCreatePod";
 /// The reason of a replica whose old Pod does not go.
 pub const FAILED_DELETE: &str = "FailedDeletePod";
 
+/// The reason of a replica whose old Pod is deleted without its node.
+pub const FORCE_DELETE: &str = "ForceDeletePod";
+
 /// What the statuses of replicas are made from.
 pub struct Observation<'a> {
     /// The job.
@@ -67,10 +70,14 @@ impl Observation<'_> {
     }
 
     fn with_stuck_deletion(&self, status: WorkerStatus, pod: &ObservedPod) -> WorkerStatus {
-        if !termination::is_stuck(pod, self.now) {
-            return status;
+        let (reason, message) = match termination::is_forced(self.job, pod, self.now) {
+            true => (FORCE_DELETE, Some(termination::forced(pod))),
+            false => (FAILED_DELETE, termination::notice(pod, self.now)),
+        };
+        match message {
+            Some(_) => WorkerStatus { reason: Some(reason.to_owned()), message, ..status },
+            None => status,
         }
-        WorkerStatus { reason: Some(FAILED_DELETE.to_owned()), message: Some(termination::sentence(pod)), ..status }
     }
 
     fn with_refusal(&self, status: WorkerStatus) -> WorkerStatus {

@@ -21,7 +21,7 @@ pub mod scripts;
 mod seen;
 mod served;
 mod stale;
-mod table;
+pub mod table;
 mod upgrade;
 pub mod words;
 

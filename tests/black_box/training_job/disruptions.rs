@@ -19,6 +19,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_drained_worker_that_ends_with_0_has_not_succeeded,
+        a_success_that_was_known_before_the_deletion_counts,
         a_drained_member_of_an_elastic_job_that_ends_with_0_has_not_succeeded,
         a_replaced_worker_that_ends_with_0_is_made_again,
         a_worker_that_ends_with_0_in_a_suspension_has_not_succeeded,
@@ -39,6 +40,21 @@ const SECOND: &str = "mnist-worker-1";
 
 async fn a_drained_worker_that_ends_with_0_has_not_succeeded(env: &mut TestEnv) -> Result<()> {
     is_drained_while_the_host_is_down(env, json!({"workers": 1})).await
+}
+
+/// The Pod stays for a while, as if its volumes took their time.
+async fn a_success_that_was_known_before_the_deletion_counts(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({"workers": 2})).await?;
+    annotate(env, FIRST, LINGER, "").await?;
+    exit(env, FIRST, 0).await?;
+    let known = |job: &Value| job["status"]["workerStatuses"][0]["status"] == "Succeeded";
+    env.namespace.until("TrainingJob", JOB, "to know of the success", known).await?;
+    env.namespace.delete("Pod", FIRST).await?;
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", JOB, "seen").await).await?;
+    exit(env, SECOND, 0).await?;
+    let job = has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
+    ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
+    Ok(())
 }
 
 async fn a_drained_member_of_an_elastic_job_that_ends_with_0_has_not_succeeded(env: &mut TestEnv) -> Result<()> {

@@ -21,6 +21,7 @@ pub fn register(suite: &mut Suite) {
         a_policy_of_always_restarts_the_whole_job,
         no_failure_is_retried,
         the_backoff_limit_ends_the_job,
+        a_job_that_trains_has_its_budget_back,
     );
 }
 
@@ -80,6 +81,23 @@ async fn the_backoff_limit_ends_the_job(env: &mut TestEnv) -> Result<()> {
     only_pods(env, &[FAILING]).await?;
     ensure!(metric(env, "training_jobs_failed_total").await? == 1.0, "not counted as failed");
     Ok(())
+}
+
+/// Two seconds of training give the budget back, so a second failure is a first one again.
+async fn a_job_that_trains_has_its_budget_back(env: &mut TestEnv) -> Result<()> {
+    start_running(env, policy(json!({"backoffLimit": 1, "backoffResetSeconds": 2}))).await?;
+    for _ in 0..2 {
+        exit(env, FAILING, 2).await?;
+        env.namespace.until("TrainingJob", JOB, "to be restarted", |job| job["status"]["restartCount"] == 1).await?;
+        env.namespace.until("TrainingJob", JOB, "to have its budget back", has_its_budget_back).await?;
+    }
+    let job = runs(env, JOB).await?;
+    ensure!(condition(&job, "Failed").is_null(), "{}", job["status"]);
+    Ok(())
+}
+
+fn has_its_budget_back(job: &Value) -> bool {
+    job["status"]["restartCount"] == 0 && condition(job, "Ready")["status"] == "True"
 }
 
 fn policy(policy: Value) -> Value {

@@ -8,7 +8,9 @@ use pilothouse_control_plane::LOST;
 use pilothouse_tests::cluster::{Awaited, condition};
 use serde_json::{Value, json};
 
-use super::words::{JOB, annotate, has, has_events, job, named, only_pods, pod_status, runs, start_running, waits};
+use super::words::{
+    JOB, annotate, events, has, has_events, is_replaced, job, named, only_pods, pod_status, runs, start_running, waits,
+};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -25,6 +27,7 @@ pub fn register(suite: &mut Suite) {
         a_job_whose_pods_are_refused_has_the_words_of_the_api_server,
         a_job_whose_pod_stays_on_a_lost_node_says_where,
         a_pod_that_stays_is_told_and_waited_for,
+        a_pod_on_a_lost_node_is_forced_away_if_asked,
     );
 }
 
@@ -98,7 +101,7 @@ async fn a_job_whose_pod_stays_on_a_lost_node_says_where(env: &mut TestEnv) -> R
     let pod = env.namespace.get("Pod", LOST_POD).await?.unwrap_or_default();
     let message = condition(&job, "Failed")["message"].to_string();
     let node = pod["spec"]["nodeName"].as_str().unwrap_or("no node");
-    for part in [LOST_POD, node, "--grace-period=0 --force"] {
+    for part in [LOST_POD, node, "s ago;", "--grace-period=0 --force"] {
         ensure!(message.contains(part), "{part} is not in {message}");
     }
     Ok(())
@@ -114,6 +117,7 @@ async fn a_pod_that_stays_is_told_and_waited_for(env: &mut TestEnv) -> Result<()
         let ready = condition(job, "Ready")["message"].as_str().unwrap_or_default().to_owned();
         job["status"]["workerStatuses"][1]["reason"] == "FailedDeletePod"
             && ready.contains("on node 'node-0'")
+            && ready.contains("more than 1m ago")
             && ready.contains("--grace-period=0 --force")
     };
     let awaited = Awaited { kind: "TrainingJob", name: JOB, what: "to tell of the Pod that stays" };
@@ -123,5 +127,22 @@ async fn a_pod_that_stays_is_told_and_waited_for(env: &mut TestEnv) -> Result<()
     env.namespace.api("Pod")?.delete(LOST_POD, &forced).await?;
     let job = runs(env, JOB).await?;
     ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
+    Ok(())
+}
+
+async fn a_pod_on_a_lost_node_is_forced_away_if_asked(env: &mut TestEnv) -> Result<()> {
+    const LOST_POD: &str = "mnist-worker-1";
+    let policy = json!({"terminationTimeoutSeconds": 2, "onTerminationTimeout": "ForceDelete"});
+    start_running(env, json!({"terminationGracePeriodSeconds": 1, "runPolicy": policy})).await?;
+    annotate(env, LOST_POD, LOST, "").await?;
+    let lost = env.namespace.get("Pod", LOST_POD).await?.unwrap_or_default();
+    env.namespace.delete("Pod", LOST_POD).await?;
+    is_replaced(env, LOST_POD, &lost).await?;
+    let job = runs(env, JOB).await?;
+    ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
+    has_events(env, JOB, "ForceDeletePod", 1).await?;
+    let told = events(env, JOB).await?.into_iter().find(|event| event.reason == "ForceDeletePod");
+    let message = told.map(|event| event.message).unwrap_or_default();
+    ensure!(message.contains("on node 'node-0' should have been gone at"), "{message}");
     Ok(())
 }

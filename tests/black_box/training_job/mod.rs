@@ -15,8 +15,10 @@ mod machine;
 mod managed;
 mod mpi;
 mod mpirun;
+mod nodes;
 mod parameter_servers;
 mod phases;
+mod pod_template;
 mod progress;
 mod refusals;
 mod rendezvous;
@@ -39,6 +41,7 @@ pub fn register(suite: &mut Suite) {
     replacement::register(suite);
     failures::register(suite);
     disruptions::register(suite);
+    nodes::register(suite);
     hangs::register(suite);
     group_restart::register(suite);
     suspension::register(suite);
@@ -47,6 +50,7 @@ pub fn register(suite: &mut Suite) {
     phases::register(suite);
     ends::register(suite);
     parameter_servers::register(suite);
+    pod_template::register(suite);
     gang::register(suite);
     managed::register(suite);
     snapshots::register(suite);

@@ -1,16 +1,21 @@
-//! A TensorFlow job with a parameter server: the cluster specification in its members' environment.
+//! A TensorFlow job with a parameter server: the cluster specification in its members' environment, and the nodes that they run on.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::words::{environment, pods, start_running};
 use crate::{
+    llm::words::gpu_node,
     suite::{Suite, tests},
     test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, members_know_each_other_and_who_they_are);
+    tests!(
+        suite,
+        members_know_each_other_and_who_they_are,
+        a_parameter_server_runs_where_the_node_selector_leads_it_with_resources_of_its_own,
+    );
 }
 
 async fn members_know_each_other_and_who_they_are(env: &mut TestEnv) -> Result<()> {
@@ -31,6 +36,27 @@ async fn members_know_each_other_and_who_they_are(env: &mut TestEnv) -> Result<(
         let container = &pod["spec"]["containers"][0];
         ensure!(container["name"] == "tensorflow", "{container}");
         ensure!(container["resources"]["limits"]["nvidia.com/gpu"] == gpus, "{member} has other GPUs: {container}");
+    }
+    Ok(())
+}
+
+/// The node is tainted, as those with GPUs are, and the parameter server has none.
+async fn a_parameter_server_runs_where_the_node_selector_leads_it_with_resources_of_its_own(
+    env: &mut TestEnv,
+) -> Result<()> {
+    const NODE: &str = "gpu-ps";
+    gpu_node(env, NODE, "PS-TEST").await?;
+    let memory = |size: &str| json!({"requests": {"memory": size}});
+    let spec = json!({
+        "framework": "tensorflow", "workers": 1, "parameterServers": 1, "gpuPerWorker": 1,
+        "nodeSelector": {"nvidia.com/gpu.product": "PS-TEST"},
+        "resources": memory("1Gi"), "roles": [{"name": "ps", "resources": memory("4Gi")}],
+    });
+    start_running(env, spec).await?;
+    for (pod, memory) in [("mnist-worker-0", "1Gi"), ("mnist-ps-0", "4Gi")] {
+        let runs = |pod: &Value| pod["status"]["phase"] == "Running" && pod["spec"]["nodeName"] == NODE;
+        let pod = env.namespace.until("Pod", pod, "to run on its node", runs).await?;
+        ensure!(pod["spec"]["containers"][0]["resources"]["requests"]["memory"] == memory, "{pod}");
     }
     Ok(())
 }

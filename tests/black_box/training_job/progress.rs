@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::words::{JOB, annotate, has_events, pods, runs, start_running, uids, waits};
 use crate::{
+    llm::table,
     suite::{Suite, tests},
     test_env::TestEnv,
 };
@@ -21,6 +22,9 @@ async fn progress_is_shown_and_a_hang_is_told(env: &mut TestEnv) -> Result<()> {
     annotate(env, "mnist-worker-0", ANNOTATION, r#"{"step": 3, "totalSteps": 9, "loss": 0.5}"#).await?;
     let shown = |job: &Value| job["status"]["progress"]["summary"] == "step 3/9, loss 0.5";
     env.namespace.until("TrainingJob", JOB, "to show it", shown).await?;
+    let printed = table::printed(&env.namespace, "apis/ml.example.com/v1alpha1", "trainingjobs", &["NAME", "PROGRESS"]);
+    let printed = printed.await?;
+    ensure!(printed.last().is_some_and(|line| line == "mnist   step 3/9, loss 0.5"), "{printed:?}");
     let job = waits(env, JOB, "ProgressDeadlineExceeded").await?;
     ensure!(condition(&job, "Ready")["message"].to_string().contains("step 3/9"), "{}", job["status"]);
     has_events(env, JOB, "ProgressDeadlineExceeded", 1).await?;

@@ -134,7 +134,7 @@ impl Observed {
         };
         Request {
             object: self.projection.as_deref().unwrap_or(&self.object.text).to_owned(),
-            children: self.own_children().filter_map(shown).collect(),
+            children: self.shown_children().filter_map(shown).collect(),
             refused,
             config: config.to_owned(),
         }
@@ -143,6 +143,11 @@ impl Observed {
     /// The children of declared kinds, without those that garbage collection released.
     pub fn own_children(&self) -> impl Iterator<Item = &LiveChild> {
         self.children.iter().filter(|child| !self.is_released(&child.object))
+    }
+
+    /// The children in a request, in its order.
+    pub fn shown_children(&self) -> impl Iterator<Item = &LiveChild> {
+        self.own_children().filter(|child| child.shown().is_some())
     }
 
     /// How far a child is.

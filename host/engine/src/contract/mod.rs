@@ -15,7 +15,7 @@ mod generated {
 pub(crate) mod v0_1;
 
 pub(crate) use generated::Plugin as Imports;
-pub(crate) use generated::pilothouse::plugin::{clock, log, lookup, trap, types};
+pub(crate) use generated::pilothouse::plugin::{clock, deletion, log, lookup, trap, types};
 pub use lookup::LookupError;
 pub use pilothouse_wit::KindRef;
 pub use types::{

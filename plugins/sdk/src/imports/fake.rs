@@ -19,6 +19,8 @@ pub(crate) struct Fake {
     pub(crate) not_installed: Vec<KindRef>,
     /// Log lines, kept only where a test asks for them: a native host does not read them here.
     pub(crate) lines: Option<Vec<(Level, String)>>,
+    /// The children to delete at once, by their places in the request; kept where lines are.
+    pub(crate) forced_deletions: Vec<u32>,
 }
 
 thread_local! {
@@ -47,6 +49,14 @@ pub(crate) fn write(level: Level, message: &str) {
     FAKE.with_borrow_mut(|fake| {
         if let Some(lines) = &mut fake.lines {
             lines.push((level, message.to_owned()));
+        }
+    });
+}
+
+pub(crate) fn force_deletion(child: u32) {
+    FAKE.with_borrow_mut(|fake| {
+        if fake.lines.is_some() {
+            fake.forced_deletions.push(child);
         }
     });
 }

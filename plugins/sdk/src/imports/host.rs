@@ -1,9 +1,10 @@
 //! The imports as the host answers them, and how a program that lives for one call ends. It adds nothing else.
 
-use crate::bindings::plain::pilothouse::plugin::{clock, log, trap};
+use crate::bindings::plain::pilothouse::plugin::{clock, deletion, log, trap};
 
 pub(crate) use crate::bindings::plain::pilothouse::plugin::lookup::{get, select};
 pub(crate) use clock::now;
+pub(crate) use deletion::force as force_deletion;
 pub(crate) use log::write;
 
 /// Sends the message of a panic to the host. The panic ends in a trap, which carries no text.

@@ -37,11 +37,14 @@ pub struct RunPolicy {
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_deadline_seconds: Option<u32>,
-    /// The job fails if a Pod that is being deleted still exists so many seconds after its grace period, as on a node that is
-    /// lost. Default: it waits, and says so.
+    /// How long a Pod that is being deleted may still exist after its grace period, as on a node that is lost, in seconds. Default:
+    /// the job waits, and says so.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_timeout_seconds: Option<u32>,
+    /// What happens to a Pod that exists for longer. Default: `Fail`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_termination_timeout: Option<TerminationTimeoutAction>,
     /// The job fails if it still runs so many seconds after it started or was resumed.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,6 +94,16 @@ pub enum RestartScope {
     Worker,
     /// All workers. No new one starts before the last old one is gone.
     Job,
+}
+
+/// What happens to a Pod that does not go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+pub enum TerminationTimeoutAction {
+    /// The job fails.
+    Fail,
+    /// The Pod is deleted without its node, and the job goes on. Where the node still runs, so may the processes of the Pod.
+    ForceDelete,
 }
 
 /// What becomes of a training that makes no progress.

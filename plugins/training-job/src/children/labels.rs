@@ -10,6 +10,9 @@ pub const JOB_NAME: &str = "ml.example.com/job-name";
 /// The label of a Pod with its replica type.
 pub const REPLICA_TYPE: &str = "ml.example.com/replica-type";
 
+/// The label of a worker's Pod with its number, as other tools look for it.
+pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+
 /// The labels of every child of a job.
 pub fn of_job(job: &Job<'_>) -> Value {
     json!({
@@ -28,7 +31,7 @@ pub fn of_pod(job: &Job<'_>, replica: ReplicaId) -> Value {
     labels[REPLICA_TYPE] = json!(replica_type);
     labels["ml.example.com/replica-index"] = json!(index);
     if replica.replica_type == ReplicaType::Worker {
-        labels["batch.kubernetes.io/job-completion-index"] = json!(index);
+        labels[COMPLETION_INDEX] = json!(index);
     }
     labels
 }

@@ -2,6 +2,7 @@
 //! restarts of replicas.
 
 use super::environment::RESERVED;
+use super::labels::COMPLETION_INDEX;
 use crate::job::{Job, ReplicaId};
 use pilothouse_pods::strategic_merge::merge;
 use serde_json::{Map, Value, json};
@@ -44,34 +45,40 @@ fn templates_of<'j>(job: &Job<'j>, replica: ReplicaId) -> impl Iterator<Item = &
 }
 
 fn forbidden_in(template: &Map<String, Value>, container: &str) -> Option<String> {
-    let empty = Map::new();
     let unknown = template.keys().find(|field| !matches!(field.as_str(), "metadata" | "spec"));
-    if let Some(field) = unknown {
+    // Merged over the Pod, anything but an object would take the place of all that the job needs.
+    let no_object = template.iter().find(|(_, value)| !value.is_object()).map(|(field, _)| field);
+    if let Some(field) = unknown.or(no_object) {
         return Some(field.clone());
     }
-    let metadata = template.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
-    let spec = template.get("spec").and_then(Value::as_object).unwrap_or(&empty);
-    forbidden_in_metadata(metadata)
-        .or_else(|| spec.keys().find(|field| OWN_FIELDS.contains(&field.as_str())).map(|field| format!("spec.{field}")))
-        .or_else(|| forbidden_in_container(spec, container))
+    let fields = |field: &str| template.get(field).and_then(Value::as_object);
+    let in_metadata = fields("metadata").and_then(forbidden_in_metadata);
+    in_metadata.or_else(|| forbidden_in_spec(fields("spec")?, container))
 }
 
 fn forbidden_in_metadata(metadata: &Map<String, Value>) -> Option<String> {
     metadata.iter().find_map(|(field, value)| {
-        if !matches!(field.as_str(), "labels" | "annotations") {
-            return Some(format!("metadata.{field}"));
-        }
-        let mut names = value.as_object()?.keys();
-        let own = names.find(|name| OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))?;
-        Some(format!("metadata.{field}.{own}"))
+        let names = value.as_object().filter(|_| matches!(field.as_str(), "labels" | "annotations"));
+        let Some(names) = names else { return Some(format!("metadata.{field}")) };
+        let is_own =
+            |name: &&String| *name == COMPLETION_INDEX || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        names.keys().find(is_own).map(|own| format!("metadata.{field}.{own}"))
     })
 }
 
+fn forbidden_in_spec(spec: &Map<String, Value>, container: &str) -> Option<String> {
+    if let Some(field) = spec.keys().find(|field| OWN_FIELDS.contains(&field.as_str())) {
+        return Some(format!("spec.{field}"));
+    }
+    let Some(containers) = spec.get("containers")?.as_array() else { return Some("spec.containers".to_owned()) };
+    let in_container = |entry: &Value| forbidden_in_variables(entry.get("env")?);
+    let mut trains = containers.iter().filter(|entry| entry["name"] == container);
+    trains.find_map(in_container).map(|place| format!("spec.containers[{container}].env{place}"))
+}
+
 /// The variables that tell replicas apart, in the container that trains.
-fn forbidden_in_container(spec: &Map<String, Value>, container: &str) -> Option<String> {
-    let containers = spec.get("containers").and_then(Value::as_array)?;
-    let trains = containers.iter().find(|entry| entry["name"] == container)?;
-    let names = trains.get("env")?.as_array()?.iter().filter_map(|variable| variable["name"].as_str());
-    let reserved = names.into_iter().find(|name| RESERVED.contains(name))?;
-    Some(format!("spec.containers[{container}].env[{reserved}]"))
+fn forbidden_in_variables(variables: &Value) -> Option<String> {
+    let Some(variables) = variables.as_array() else { return Some(String::new()) };
+    let mut names = variables.iter().filter_map(|variable| variable["name"].as_str());
+    names.find(|name| RESERVED.contains(name)).map(|reserved| format!("[{reserved}]"))
 }

@@ -50,12 +50,25 @@ fn a_pod_that_stays_terminating_is_told_with_its_node_and_since_when() -> Result
     cluster.delete_pod("mnist-worker-0");
     cluster.reconcile_until_stable()?;
     let message = cluster.condition_message("Ready")?;
-    for part in ["mnist-worker-1", "node 'node-7'", "2026-01-01T00:00:30Z", "--grace-period=0 --force"] {
+    let parts =
+        ["mnist-worker-1", "node 'node-7'", "2026-01-01T00:00:30Z, more than 1m ago", "--grace-period=0 --force"];
+    for part in parts {
         assert!(message.contains(part), "{part} is not in {message}");
     }
     assert_eq!(cluster.event_count("FailedDeletePod"), 1);
-    cluster.advance_clock(3600);
-    cluster.reconcile_until_stable()?;
+    // The age is told in steps: with each second in it, the status would be written each second.
+    for (seconds, age, next_look) in [
+        (59, "more than 1m ago", 1),
+        (1, "more than 2m ago", 180),
+        (3600, "more than 1h ago", 3480),
+        (86_400, "more than 1d ago", 82_680),
+        (86_400, "more than 2d ago", 82_680),
+    ] {
+        cluster.advance_clock(seconds);
+        cluster.reconcile_until_stable()?;
+        let told = (cluster.condition_message("Ready")?, cluster.requeue_after);
+        assert!(told.0.contains(age) && told.1 == Some(next_look), "{age}: {told:?}");
+    }
     assert_eq!(cluster.event_count("FailedDeletePod"), 1, "once");
     cluster.finish_deletions();
     cluster.reconcile_until_stable()?;
@@ -75,6 +88,55 @@ fn a_job_fails_when_a_pod_does_not_go_for_longer_than_it_says() -> Result<(), Er
     cluster.advance_clock(1);
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.condition("Failed")?, "True TerminationTimeoutExceeded");
+    let message = cluster.condition_message("Failed")?;
+    assert!(message.contains("should have been gone at 2026-01-01T00:00:30Z, 10m ago;"), "{message}");
+    Ok(())
+}
+
+#[test]
+fn a_pod_that_does_not_go_is_forced_away_if_asked_and_the_job_goes_on() -> Result<(), Error> {
+    let policy = "runPolicy: {terminationTimeoutSeconds: 600, onTerminationTimeout: ForceDelete}";
+    for scope in ["Job", "Worker"] {
+        let mut cluster = SimulatedCluster::running(&format!("workers: 2, {policy}"))?;
+        cluster.job["spec"]["runPolicy"]["restartScope"] = json!(scope);
+        cluster.graceful_deletion = true;
+        cluster.child_mut("Pod", "mnist-worker-1")?["spec"]["nodeName"] = json!("node-7");
+        cluster.begin_deletion("mnist-worker-1")?;
+        cluster.reconcile_until_stable()?;
+        cluster.delete_pod("mnist-worker-0");
+        cluster.advance_clock(629);
+        cluster.reconcile_until_stable()?;
+        let stays = cluster.child("Pod", "mnist-worker-1")?.clone();
+        assert!(cluster.condition_message("Ready")?.contains("FailedDeletePod"), "{scope}");
+        cluster.advance_clock(1);
+        cluster.reconcile_until_stable()?;
+        assert_ne!(cluster.child("Pod", "mnist-worker-1")?["metadata"]["uid"], stays["metadata"]["uid"], "{scope}");
+        let told = cluster.events.iter().find(|event| event.reason == "ForceDeletePod").map(ToString::to_string);
+        let told = told.unwrap_or_default();
+        let words = "Pod mnist-worker-1 on node 'node-7' should have been gone at 2026-01-01T00:00:30Z; it is deleted without its node";
+        assert!(told.contains(words), "{scope}: {told}");
+        cluster.set_phase_of_all_pods("Running");
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.condition("Ready")?, "True TrainingJobRunning", "{scope}");
+        assert_eq!(cluster.status()?.restart_count, 0, "{scope}: it is no failure of the program");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pod_is_forced_away_only_after_the_status_says_so() -> Result<(), Error> {
+    let policy = "runPolicy: {terminationTimeoutSeconds: 600, onTerminationTimeout: ForceDelete}";
+    let mut cluster = SimulatedCluster::running(&format!("workers: 2, {policy}"))?;
+    cluster.graceful_deletion = true;
+    cluster.begin_deletion("mnist-worker-1")?;
+    cluster.reconcile_until_stable()?;
+    cluster.advance_clock(700);
+    assert!(cluster.call_plugin()?.forced_deletions.is_empty());
+    cluster.reconcile()?;
+    assert_eq!(cluster.requeue_after, Some(0));
+    let forced = cluster.call_plugin()?.forced_deletions;
+    let names: Vec<_> = forced.iter().map(|pod| &pod["metadata"]["name"]).collect();
+    assert_eq!(names, ["mnist-worker-0", "mnist-worker-1"], "its peer was removed with it, and stays as well");
     Ok(())
 }
 

@@ -52,6 +52,36 @@ fn a_role_may_have_fields_of_its_own() -> Result<(), Error> {
 }
 
 #[test]
+fn a_role_may_have_an_image_a_command_resources_and_replicas_of_its_own() -> Result<(), Error> {
+    let spec = "framework: tensorflow, workers: 2, parameterServers: 3, gpuPerWorker: 1, resources: {requests: {cpu: 1}}, \
+                args: [--epochs, '3'], roles: [\
+                {name: ps, image: servers, command: [serve], resources: {requests: {cpu: 4}}, gpus: 2}, \
+                {name: chief, args: [--lead]}, {name: evaluator, image: eyes}]";
+    let mut cluster = SimulatedCluster::new(spec)?;
+    cluster.reconcile_until_stable()?;
+    let python = json!(["python", "train.py"]);
+    let (own, lead, none) = (json!(["--epochs", "3"]), json!(["--lead"]), json!(null));
+    for (pod, image, command, args, cpu, gpus) in [
+        ("mnist-worker-1", "image", &python, &own, "1", json!("1")),
+        ("mnist-ps-2", "servers", &json!(["serve"]), &none, "4", json!("2")),
+        ("mnist-chief-0", "image", &python, &lead, "1", none.clone()),
+        ("mnist-evaluator-0", "eyes", &python, &own, "1", json!("1")),
+    ] {
+        let container = &cluster.child("Pod", pod)?["spec"]["containers"][0];
+        assert_eq!(
+            (&container["image"], &container["command"], &container["args"]),
+            (&json!(image), command, args),
+            "{pod}"
+        );
+        let cpus = container["resources"]["requests"]["cpu"].to_string();
+        assert_eq!(cpus.trim_matches('"'), cpu, "{pod}");
+        assert_eq!(container["resources"]["limits"]["nvidia.com/gpu"], gpus, "{pod}");
+    }
+    assert_eq!(cluster.pod_names().len(), 7, "two workers, three servers, a chief and an evaluator");
+    Ok(())
+}
+
+#[test]
 fn what_would_break_the_job_is_refused_and_named() -> Result<(), Error> {
     for (template, field) in [
         ("metadata: {name: a}", "podTemplate.metadata.name"),
@@ -65,6 +95,20 @@ fn what_would_break_the_job_is_refused_and_named() -> Result<(), Error> {
             "podTemplate.spec.containers[pytorch].env[RANK]",
         ),
         ("status: {}", "podTemplate.status"),
+        (
+            "metadata: {labels: {batch.kubernetes.io/job-completion-index: '7'}}",
+            "podTemplate.metadata.labels.batch.kubernetes.io/job-completion-index",
+        ),
+        // `null` would remove what the job needs, and another value would take its place.
+        ("metadata: null", "podTemplate.metadata"),
+        ("metadata: {labels: null}", "podTemplate.metadata.labels"),
+        ("spec: none", "podTemplate.spec"),
+        ("spec: {containers: null}", "podTemplate.spec.containers"),
+        ("spec: {containers: [{name: pytorch, env: null}]}", "podTemplate.spec.containers[pytorch].env"),
+        (
+            "spec: {containers: [{name: pytorch}, {name: pytorch, env: [{name: WORLD_SIZE, value: '9'}]}]}",
+            "podTemplate.spec.containers[pytorch].env[WORLD_SIZE]",
+        ),
     ] {
         let mut cluster = SimulatedCluster::new(&format!("workers: 1, podTemplate: {{{template}}}"))?;
         cluster.reconcile_until_stable()?;

@@ -14,6 +14,8 @@ pub struct Answer {
     verdict: VerdictSpec,
     /// The children, none to leave them as they are.
     pub children: Option<Vec<Child>>,
+    /// How many ConfigMaps are returned at most that do not exist yet; those that exist are kept as they are. None for all.
+    pub wave: Option<usize>,
     removes_many: bool,
     /// A JSON object; a text is returned as it is, whether it is JSON or not.
     pub status: Option<Value>,
@@ -112,6 +114,19 @@ enum EventTypeSpec {
     #[default]
     Normal,
     Warning,
+}
+
+impl Answer {
+    /// With no more of the children that do not exist yet than one wave has.
+    pub fn in_waves(mut self, exists: impl Fn(&str) -> bool) -> Self {
+        let (Some(wave), Some(children)) = (self.wave, self.children.take()) else { return self };
+        let name = |child: &Child| child.object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let (mut there, mut missing): (Vec<_>, Vec<_>) = children.into_iter().partition(|child| exists(&name(child)));
+        there.iter_mut().for_each(|child| child.handling = HandlingSpec::Keep);
+        missing.truncate(wave);
+        there.extend(missing);
+        Self { children: Some(there), ..self }
+    }
 }
 
 impl From<Answer> for Response {

@@ -11,7 +11,7 @@ mod template;
 mod work;
 
 pub use answer::{Answer, Child};
-use lookups::Found;
+use lookups::{ConfigMap, Found};
 use pilothouse_sdk::{Request, Response, log};
 pub use spec::{Lookup, Scripted, Spec};
 use template::Template;
@@ -61,7 +61,8 @@ fn respond(request: &Request<Scripted>, answer: &Answer) -> Response {
         }
     }
     rest_of_call(spec);
-    Template { found: &found, request }.fill(answer.clone()).into()
+    let exists = |name: &str| request.readiness::<ConfigMap>(name).is_some();
+    Template { found: &found, request }.fill(answer.clone()).in_waves(exists).into()
 }
 
 /// What a call does between its lookups and its answer.

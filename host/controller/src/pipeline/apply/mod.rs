@@ -42,7 +42,7 @@ pub use self::{
     refused_children::RefusedChildren,
 };
 use self::{
-    delete::Precondition,
+    delete::{Grace, Precondition},
     failure::FailedChild,
     ownership::ensure_object_exists,
     refused::{RefusedWrite, WriteId},
@@ -105,7 +105,19 @@ pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
 fn precondition(cause: DeleteCause) -> Precondition {
     match cause {
         DeleteCause::OwnerDeleted => Precondition::SameState,
-        DeleteCause::NotReturned | DeleteCause::KindNotDeclared | DeleteCause::Recreate => Precondition::SameObject,
+        DeleteCause::NotReturned | DeleteCause::KindNotDeclared | DeleteCause::Recreate | DeleteCause::Forced => {
+            Precondition::SameObject
+        }
+    }
+}
+
+/// Which grace period it has.
+fn grace(cause: DeleteCause) -> Grace {
+    match cause {
+        DeleteCause::Forced => Grace::None,
+        DeleteCause::NotReturned | DeleteCause::KindNotDeclared | DeleteCause::Recreate | DeleteCause::OwnerDeleted => {
+            Grace::Own
+        }
     }
 }
 
@@ -114,8 +126,11 @@ async fn delete_child(applier: &Applier<'_>, delete: Delete) -> Result<Delete, F
     let what = describe(kind, &live.name);
     let target = Target::of(applier, kind, &live.name)?;
     // Logged here and not with the plan: a failed write keeps all deletes of the plan back.
-    tracing::info!(child = what, cause = %delete.cause, "Deleting {}: no longer wanted.", kind.kind);
-    match target.delete(live, precondition(delete.cause)).await {
+    match delete.cause {
+        DeleteCause::Forced => tracing::warn!(child = what, cause = %delete.cause, "Deleting {} at once.", kind.kind),
+        cause => tracing::info!(child = what, %cause, "Deleting {}: no longer wanted.", kind.kind),
+    }
+    match target.delete(live, precondition(delete.cause), grace(delete.cause)).await {
         Ok(()) => Ok(delete),
         Err(error) => Err(Failure::of_delete(&error, &what)),
     }

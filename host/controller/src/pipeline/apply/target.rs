@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::{
     applier::Applier,
-    delete::{Precondition, delete_exact},
+    delete::{Grace, Precondition, delete_exact},
     failure::{Failure, FailureReason},
 };
 use crate::{
@@ -91,8 +91,13 @@ impl<'a> Target<'a> {
 
     /// Deletes exactly this object and updates the cache. An object that is gone, replaced or not as the precondition wants it is no error:
     /// the cache has it as it is then, for another look.
-    pub(super) async fn delete(&self, live: &Object, precondition: Precondition) -> Result<(), kube::Error> {
-        match delete_exact(&self.api, &self.installed.resource, live, precondition).await {
+    pub(super) async fn delete(
+        &self,
+        live: &Object,
+        precondition: Precondition,
+        grace: Grace,
+    ) -> Result<(), kube::Error> {
+        match delete_exact(&self.api, &self.installed.resource, live, precondition, grace).await {
             Ok(Some(terminating)) => {
                 self.store.record_write(terminating);
                 Ok(())

@@ -39,6 +39,8 @@ pub struct LastAnswer {
     lookups: Vec<AnsweredLookup>,
     /// Whether the plugin read the clock, so that the same inputs may lead to another answer later.
     reads_clock: bool,
+    /// The children to delete at once, by their places in the request.
+    forced_deletions: BTreeSet<u32>,
     /// The answer itself, until the end of the reconcile that asked for it.
     response: Option<Arc<Response>>,
     /// The fingerprint of its children; none if it leaves the children as they are.
@@ -55,12 +57,13 @@ pub struct LastAnswer {
 impl LastAnswer {
     /// The answer to a call with these inputs.
     pub fn new(inputs: Inputs, response: Arc<Response>, recorded: Recorded, children: Option<AnswerId>) -> Self {
-        let Recorded { lookups, clock_read, denied: _ } = recorded;
+        let Recorded { lookups, clock_read, denied: _, forced_deletions } = recorded;
         let response = Some(response);
         Self {
             inputs,
             lookups,
             reads_clock: clock_read,
+            forced_deletions,
             response,
             children,
             in_sync: None,
@@ -68,6 +71,11 @@ impl LastAnswer {
             unready_when_reported: None,
             is_reported: false,
         }
+    }
+
+    /// The children to delete at once, by their places in the request.
+    pub fn forced_deletions(&self) -> &BTreeSet<u32> {
+        &self.forced_deletions
     }
 
     /// Takes over which children are in sync from the previous answer, if both return the same children.

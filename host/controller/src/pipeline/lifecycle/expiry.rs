@@ -15,7 +15,7 @@ use crate::{
     object::Object,
     pipeline::apply::{
         Failure, FailureReason,
-        delete::{Precondition, delete_exact},
+        delete::{Grace, Precondition, delete_exact},
     },
     plugin::ActivePlugin,
     queue::Action,
@@ -75,7 +75,7 @@ pub async fn delete(client: &Client, plugin: &ActivePlugin, object: &Object) -> 
     };
     let api = installed.api(client, &object.name.namespace);
     let store = plugin.objects.store();
-    match delete_exact(&api, &installed.resource, object, Precondition::SameState).await {
+    match delete_exact(&api, &installed.resource, object, Precondition::SameState, Grace::Own).await {
         Ok(Some(terminating)) => {
             store.record_write(terminating);
             Ok(())

@@ -18,6 +18,7 @@
 
 pub mod deletion_guard;
 pub mod diff;
+mod forced;
 mod handover;
 mod list_repair;
 mod normalised;
@@ -36,6 +37,7 @@ use self::{
     order::{Order, Standing},
 };
 pub use self::{
+    forced::forced,
     normalised::Normalised,
     recreation::{Recreation, Recreations},
 };
@@ -126,6 +128,8 @@ pub enum DeleteCause {
     OwnerDeleted,
     /// An immutable field would change, and the plugin's policy is to recreate the child.
     Recreate,
+    /// It is being deleted and does not go, and the plugin does not wait for it.
+    Forced,
 }
 
 impl fmt::Display for DeleteCause {
@@ -135,6 +139,7 @@ impl fmt::Display for DeleteCause {
             Self::KindNotDeclared => "its kind is no longer declared",
             Self::OwnerDeleted => "its object is being deleted",
             Self::Recreate => "recreate: a field cannot change",
+            Self::Forced => "it is being deleted and does not go",
         })
     }
 }

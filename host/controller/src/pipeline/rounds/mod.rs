@@ -18,6 +18,7 @@ mod apply;
 mod before_call;
 mod conclude;
 mod object_end;
+mod progress;
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -27,6 +28,7 @@ use pilothouse_engine::{
 };
 use serde_json::Value;
 
+use self::progress::Progress;
 use super::{
     apply::{Applied, Failure, FailureReason},
     call::{self, CallError, PluginAnswer, PluginCall, answer::LastAnswer, in_sync::MetadataKeys},
@@ -46,10 +48,6 @@ use crate::queue::Action;
 /// The most rounds of one reconcile. A plugin whose children depend on other children needs a few. One that needs more than
 /// this is likely to loop for ever, so it continues with backoff.
 const MAX_ROUNDS: usize = 5;
-
-/// A round that creates so many children, so that there are more than ever, counts as no round. Children that do not fit into one answer come
-/// in waves, and there are at most [`MAX_CHILDREN`].
-const WAVE: usize = 10;
 
 /// The delay until the next decision about deletes that wait for the first reconcile of the plugin's other objects.
 const POSTPONED_DELETES_DELAY: Duration = Duration::from_millis(200);
@@ -85,24 +83,6 @@ impl RoundEnd {
     }
 }
 
-/// How far the rounds of a reconcile are.
-#[derive(Clone, Copy)]
-struct Progress {
-    /// The number of this round, from 1 on, without those that only created many children.
-    round: usize,
-    /// How many children there were after the last one that did.
-    children: usize,
-}
-
-impl Progress {
-    /// How many children there are now, if a round has created many, deleted none, and there are more than ever.
-    fn wave(self, observed: &Observed, applied: &Applied) -> Option<usize> {
-        let (created, children) = (applied.created(), observed.children.len() + applied.created());
-        let is_whole = applied.failures.is_empty() && applied.deleted.is_empty() && applied.recreations.is_empty();
-        (is_whole && created >= WAVE && children > self.children).then_some(children)
-    }
-}
-
 /// What a stage gives to the next one, unless it ends the round.
 type Stage<T> = ControlFlow<RoundEnd, T>;
 
@@ -133,13 +113,12 @@ pub(super) struct Rounds<'a> {
 impl Rounds<'_> {
     /// Runs rounds until one finishes the reconcile.
     pub(super) async fn run(&self, state: &mut ObjectState) -> ReconcileEnd {
-        let mut progress = Progress { round: 1, children: 0 };
+        let mut progress = Progress::begin();
         for _ in 0..MAX_ROUNDS + MAX_CHILDREN {
             let (ControlFlow::Continue(end) | ControlFlow::Break(end)) = self.stages(state, progress).await;
             match end {
-                RoundEnd::AnotherRound => progress.round += 1,
-                // Only the first round is the first one.
-                RoundEnd::AnotherWave { children } => progress = Progress { round: progress.round.max(2), children },
+                RoundEnd::AnotherRound => progress = progress.after_round(),
+                RoundEnd::AnotherWave { children } => progress = progress.after_wave(children),
                 RoundEnd::Finished(ended) => return ended,
             }
         }
@@ -153,7 +132,7 @@ impl Rounds<'_> {
         let call = self.before_call(state, &observed).await?;
         let PluginAnswer { response, answer } = self.call(state, &call, progress.round).await?;
         let desired = self.check(state, &observed, &response, &answer).await?;
-        let planned = self.plan(state, &call, desired);
+        let planned = self.plan(state, &call, &answer, desired);
         let applied = self.apply_answer(state, &observed, planned, answer).await;
         ControlFlow::Continue(self.after_apply(state, &call, progress, applied).await)
     }
@@ -226,7 +205,13 @@ impl Rounds<'_> {
     }
 
     /// Stage 5. The guard against mass deletion decides whether the deletes of the plan may be carried out.
-    fn plan(&self, state: &mut ObjectState, call: &PluginCall<'_>, mut desired: Desired) -> PlannedAnswer {
+    fn plan(
+        &self,
+        state: &mut ObjectState,
+        call: &PluginCall<'_>,
+        answer: &LastAnswer,
+        mut desired: Desired,
+    ) -> PlannedAnswer {
         let observed = call.observed;
         let children = desired.children.take_checked();
         let keys = children.as_deref().map(metadata_keys);
@@ -249,6 +234,8 @@ impl Rounds<'_> {
             DeletionDecision::Allow => plan.hold_deletes(),
             DeletionDecision::Postpone | DeletionDecision::HoldBack(_) => plan.deletes.clear(),
         }
+        // No new deletes: somebody has begun with each of them.
+        plan.deletes.extend(plan::forced(observed, answer.forced_deletions()));
         PlannedAnswer { desired, keys, plan, decision }
     }
 

@@ -48,9 +48,9 @@ impl SimulatedCluster {
     fn run_rounds(&mut self) -> Result<(), Interruption> {
         let mut rounds = 0;
         while rounds < MAX_ROUNDS {
-            let (before, response) = (self.children.len(), self.call_plugin()?.response);
-            if self.write_children(&response)? == 0 {
-                return self.report(response);
+            let (before, answer) = (self.children.len(), self.call_plugin()?);
+            if self.write_children(&answer.response)? + self.force_deletions(&answer.forced_deletions)? == 0 {
+                return self.report(answer.response);
             }
             rounds += usize::from(self.children.len() < before + WAVE);
         }
@@ -85,6 +85,17 @@ impl SimulatedCluster {
             self.begin_write()?;
             self.removes_many |= response.removes_many;
             self.delete(&key);
+            writes += 1;
+        }
+        Ok(writes)
+    }
+
+    /// Removes the children that are being deleted and are not waited for, and returns how many there were.
+    fn force_deletions(&mut self, forced: &[Value]) -> Result<usize, Interruption> {
+        let mut writes = 0;
+        for child in forced.iter().filter(|child| is_deleting(child)) {
+            self.begin_write()?;
+            self.children.remove(&key_of(child));
             writes += 1;
         }
         Ok(writes)
@@ -189,13 +200,16 @@ fn by_key(children: &[Child]) -> Result<BTreeMap<ChildKey, (Value, Handling)>, E
     let mut by_key = BTreeMap::new();
     for Child { object, handling, .. } in children {
         let child: Value = read(object)?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let key = ChildKey { kind: text(&child["kind"]), name: text(&child["metadata"]["name"]) };
-        if by_key.insert(key, (child, *handling)).is_some() {
+        if by_key.insert(key_of(&child), (child, *handling)).is_some() {
             return Err(Error::Test(format!("the response has a child twice: {object}")));
         }
     }
     Ok(by_key)
+}
+
+fn key_of(child: &Value) -> ChildKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    ChildKey { kind: text(&child["kind"]), name: text(&child["metadata"]["name"]) }
 }
 
 /// The conditions of the status: those of the plugin, and the host's own `Ready` where the verdict calls for one.
