@@ -20,8 +20,13 @@ pub(super) struct Input<'a> {
 impl Input<'_> {
     /// The world of the contract that the plugin is in: some tools have to know before they see what it exports.
     pub(super) fn world(&self) -> &'static str {
+        if self.finalizes() { "finalizing-plugin" } else { "plugin" }
+    }
+
+    /// Whether the manifest says that the plugin has a finalizer.
+    pub(super) fn finalizes(&self) -> bool {
         let manifest = serde_json::from_str::<Value>(self.manifest).unwrap_or_default();
-        if manifest["finalizes"] == true { "finalizing-plugin" } else { "plugin" }
+        manifest["finalizes"] == true
     }
 
     /// Writes the contract into a folder of its own, and gives that.

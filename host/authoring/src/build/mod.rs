@@ -3,6 +3,7 @@
 
 mod c;
 mod declaration;
+mod finalizer;
 mod go;
 mod input;
 mod kept;
@@ -64,6 +65,20 @@ pub enum BuildError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The sources have a finalizer, and the manifest does not say so.
+    #[error(
+        "{file} has a finalizer, and the host would never ask it; say `finalizes: true` in plugin.yaml, or take it out"
+    )]
+    UndeclaredFinalizer {
+        /// The file with the finalizer.
+        file: &'static str,
+    },
+    /// The manifest says that there is a finalizer, and there is none.
+    #[error("plugin.yaml says `finalizes: true`, and the plugin has no finalizer; {how}, or take the line out")]
+    NoFinalizer {
+        /// How it gets one.
+        how: &'static str,
+    },
     /// A tool refused the sources. It has told why.
     #[error("{0}")]
     Tool(String),
@@ -91,24 +106,35 @@ pub fn build(folder: &Path) -> Result<Built, BuildError> {
     // Compilers and the paths in their output want the whole path.
     let folder = folder.canonicalize().map_err(|_| no_project())?;
     let language = Language::of(&folder).ok_or_else(no_project)?;
-    let (module, manifest) = compile(&folder, language)?;
+    let Compiled { module, manifest, finalizes } = compile(&folder, language)?;
     let Packed { wasm, manifest } = pack(&module, manifest.as_deref())?;
+    finalizer::check_plugin(language, finalizes, manifest.finalizes)?;
     let imports = Interfaces::read(&wasm).map_err(pilothouse_pack::Error::from)?.imports;
     let file = folder.join(OUTPUT).join(format!("{}.wasm", manifest.name));
     write_if_changed(&file, &wasm)?;
     Ok(Built { file, wasm, manifest, imports, language })
 }
 
-/// What the tools of the language make of the sources, and the manifest where it is not in that.
-fn compile(folder: &Path, language: Language) -> Result<(Vec<u8>, Option<String>), BuildError> {
+/// What the tools of a language make of the sources.
+struct Compiled {
+    module: Vec<u8>,
+    /// The manifest as JSON text, where it is not in the module.
+    manifest: Option<String>,
+    /// Whether that says that there is a finalizer.
+    finalizes: bool,
+}
+
+fn compile(folder: &Path, language: Language) -> Result<Compiled, BuildError> {
     if language == Language::Rust {
-        return Ok((rust::compile(folder)?, None));
+        return Ok(Compiled { module: rust::compile(folder)?, manifest: None, finalizes: false });
     }
     // First, for a mistake in it is told at once.
     let manifest = declaration::manifest(folder)?;
     let file = |source| BuildError::File { action: "write in", path: std::env::temp_dir(), source };
     let scratch = tempfile::tempdir().map_err(file)?;
     let input = Input { folder, scratch: scratch.path(), manifest: &manifest };
+    let finalizes = input.finalizes();
+    finalizer::check_sources(folder, language, finalizes)?;
     let module = match language {
         Language::Rust => rust::compile(folder),
         Language::Go => go::compile(folder, scratch.path()),
@@ -116,7 +142,7 @@ fn compile(folder: &Path, language: Language) -> Result<(Vec<u8>, Option<String>
         Language::Python => kept_or_compiled(&input, &python::packages(folder), python::compile),
         Language::TypeScript => kept_or_compiled(&input, &[], typescript::compile),
     }?;
-    Ok((module, Some(manifest)))
+    Ok(Compiled { module, manifest: Some(manifest), finalizes })
 }
 
 /// What was made last, as long as its sources are the same; else what is made now.
