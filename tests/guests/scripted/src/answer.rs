@@ -119,7 +119,8 @@ enum EventTypeSpec {
 impl Answer {
     /// With no more of the children that do not exist yet than one wave has.
     pub fn in_waves(mut self, exists: impl Fn(&str) -> bool) -> Self {
-        let (Some(wave), Some(children)) = (self.wave, self.children.take()) else { return self };
+        let Some(wave) = self.wave else { return self };
+        let Some(children) = self.children.take() else { return self };
         let name = |child: &Child| child.object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let (mut there, mut missing): (Vec<_>, Vec<_>) = children.into_iter().partition(|child| exists(&name(child)));
         there.iter_mut().for_each(|child| child.handling = HandlingSpec::Keep);
