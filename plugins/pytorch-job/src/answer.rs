@@ -4,7 +4,7 @@ use crate::kind::PyTorchJobKind;
 use crate::state::{self, StateMap};
 use crate::status::status;
 use pilothouse_pods::observed_pod::ObservedPod;
-use pilothouse_sdk::{Condition, ConditionStatus, Error, Kind, Measurement, Options, Request, Response, raw};
+use pilothouse_sdk::{Condition, ConditionStatus, Error, Kind, Measurement, Request, Response, raw};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use training_job::api::TrainingJobStatus;
@@ -96,7 +96,10 @@ impl<O> Answer<'_, O> {
             return Ok(response);
         }
         let kept = if leaves_children { self.existing()? } else { Vec::new() };
-        Ok(kept.into_iter().chain([DesiredChild::applied(&state)]).fold(response, with_child))
+        Ok(kept
+            .into_iter()
+            .chain([DesiredChild::applied(&state)])
+            .fold(response, |response, child| child.add_to(response)))
     }
 
     /// All children that exist, to be kept as they are.
@@ -131,10 +134,6 @@ fn renamed_measurement(measurement: &Measurement) -> Option<(String, f64)> {
         _ => return None,
     };
     Some((name.to_owned(), measurement.value))
-}
-
-fn with_child(response: Response, child: DesiredChild) -> Response {
-    response.child_with(child.object, Options { handling: child.handling, ..Options::default() })
 }
 
 /// Those that are false come first.

@@ -5,6 +5,7 @@ use crate::object_ref::ObjectRef;
 use crate::parse::{ParseError, parse};
 use crate::{Error, Kind, Readiness, RefusedChild, imports, raw};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 
 /// One reconcile's input: the object, its observed children, the plugin's configuration.
 #[derive(Clone, Debug)]
@@ -50,15 +51,18 @@ impl<O> Request<O> {
         self.of_kind::<K>().find(|(child, _)| child.name == name).map(|(_, live)| &live.readiness)
     }
 
-    /// Has the observed child of kind `K` and that name deleted at once, without its grace period and without its node, if it is being
-    /// deleted already. It happens together with the response of this call.
-    pub fn force_deletion<K: Kind>(&self, name: &str) {
-        let is_it = |child: &raw::LiveChild| {
+    /// Has the observed children of kind `K` and these names deleted at once, without their grace periods and without their nodes, if they
+    /// are being deleted already. It happens together with the response of this call.
+    pub fn force_deletions<K: Kind>(&self, names: &BTreeSet<&str>) {
+        if names.is_empty() {
+            return;
+        }
+        for (place, child) in (0_u32..).zip(&self.children) {
             let found = ObjectRef::of(&child.object);
-            found.is_of_kind::<K>() && found.name == name
-        };
-        let place = self.children.iter().position(is_it).and_then(|place| u32::try_from(place).ok());
-        place.into_iter().for_each(imports::force_deletion);
+            if found.is_of_kind::<K>() && names.contains(&*found.name) {
+                imports::force_deletion(place);
+            }
+        }
     }
 
     /// The children of the last response that could not be written, with the reasons.

@@ -22,8 +22,10 @@ use crate::replica_statuses::{FORCE_DELETE, Observation, summary};
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
 use crate::wave::Wave;
+use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Condition, Error, Kind, Response};
+use std::collections::BTreeSet;
 
 /// How often a running job is reconciled even if nothing changes, in seconds.
 const RESYNC_SECONDS: u32 = 30;
@@ -66,10 +68,10 @@ impl<'a> ActiveJob<'a> {
 
     /// Deletes Pods that do not go, once the status says so: whatever goes because of a decision goes after it is known.
     fn force_deletions(&self, replicas: &Replicas<'_>) {
-        let told: Vec<_> = forced_pods(self.old_status).collect();
+        let told = forced_pods(self.old_status);
         let pods = replicas.all.iter().filter_map(|replica| replica.pod);
         let forced = pods.filter(|pod| termination::is_forced(self.job, pod, self.now) && told.contains(&pod.name()));
-        forced.for_each(|pod| self.observed.deletions.force(pod.name()));
+        self.observed.deletions.force(&forced.map(ObservedPod::name).collect());
     }
 
     /// What keeps the job from starting, or from starting again. A job that has started and keeps its spec goes on without what it
@@ -242,8 +244,7 @@ impl<'a> ActiveJob<'a> {
         if let Some(CreationDelay::Backoff(seconds)) = delay {
             response.requeue_within(seconds);
         }
-        let told: Vec<_> = forced_pods(self.old_status).collect();
-        if forced_pods(&response.status).any(|pod| !told.contains(&pod)) {
+        if !forced_pods(&response.status).is_subset(&forced_pods(self.old_status)) {
             response.requeue_within(0);
         }
         let status = &response.status;
@@ -322,7 +323,7 @@ impl<'a> ActiveJob<'a> {
 }
 
 /// The Pods of which a status says that they are deleted without their nodes.
-fn forced_pods(status: &TrainingJobStatus) -> impl Iterator<Item = &str> {
+fn forced_pods(status: &TrainingJobStatus) -> BTreeSet<&str> {
     let forced = status.replica_statuses().filter(|status| status.reason.as_deref() == Some(FORCE_DELETE));
-    forced.map(|status| status.pod_name.as_str())
+    forced.map(|status| status.pod_name.as_str()).collect()
 }

@@ -1,6 +1,6 @@
 //! One child of a response. It does not say whether it should exist.
 
-use pilothouse_sdk::{Handling, json};
+use pilothouse_sdk::{Handling, Options, Response, json};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -28,6 +28,11 @@ impl DesiredChild {
     pub fn kept(api_version: &str, kind: &str, name: &str) -> Self {
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
         Self { object, handling: Handling::Keep }
+    }
+
+    /// A response with this child, too.
+    pub fn add_to(self, response: Response) -> Response {
+        response.child_with(self.object, Options { handling: self.handling, ..Options::default() })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::job::Job;
 use crate::progress::HANG;
 use crate::replica_statuses::summary;
 use crate::transition::StatusTransition;
-use pilothouse_sdk::{Condition, ConditionStatus, Options, Response};
+use pilothouse_sdk::{Condition, ConditionStatus, Response};
 
 /// The children of a response.
 #[derive(Debug, Default)]
@@ -86,10 +86,7 @@ impl<'a> JobResponse<'a> {
         };
         let mut response = transition.report(response).status(&self.status);
         if let Children::Exactly { list, removes_pods } = self.children {
-            let add = |response: Response, child: DesiredChild| {
-                response.child_with(child.object, Options { handling: child.handling, ..Options::default() })
-            };
-            response = list.into_iter().fold(response.no_children(), add);
+            response = list.into_iter().fold(response.no_children(), |response, child| child.add_to(response));
             response = if removes_pods { response.removes_many() } else { response };
         }
         if let Some(seconds) = self.requeue_after {

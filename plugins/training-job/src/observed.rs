@@ -3,6 +3,7 @@
 use crate::children::config_maps::ConfigMap;
 use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_sdk::{RefusedChild, Request};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 /// What exists of a job.
@@ -20,12 +21,12 @@ pub struct Observed<'a> {
 
 /// Deletes what does not go.
 pub trait Deletions: Debug {
-    /// Has a Pod that is being deleted go at once, without its node.
-    fn force(&self, pod: &str);
+    /// Has Pods that are being deleted go at once, without their nodes.
+    fn force(&self, pods: &BTreeSet<&str>);
 }
 
 impl<O: Debug> Deletions for Request<O> {
-    fn force(&self, pod: &str) {
-        self.force_deletion::<ObservedPod>(pod);
+    fn force(&self, pods: &BTreeSet<&str>) {
+        self.force_deletions::<ObservedPod>(pods);
     }
 }
