@@ -91,7 +91,12 @@ const SCRATCH: &str = ".compiling-";
 fn prune(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        let (path, metadata) = (entry.path(), entry.metadata()?);
+        let metadata = match entry.metadata() {
+            // Another process with this cache was done with it in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            found => found?,
+        };
+        let path = entry.path();
         let is_old = metadata.modified()?.elapsed().is_ok_and(|age| age > KEPT_FOR);
         let is_scratch = entry.file_name().to_string_lossy().starts_with(SCRATCH);
         let removed = match (is_old, metadata.is_dir()) {
@@ -100,7 +105,9 @@ fn prune(directory: &Path) -> io::Result<()> {
             // Another directory is not the cache's own.
             _ => continue,
         };
-        if let Err(error) = removed {
+        if let Err(error) = removed
+            && error.kind() != io::ErrorKind::NotFound
+        {
             tracing::warn!("failed to remove '{}', which nobody has used for long: {error}", path.display());
         }
     }
@@ -132,6 +139,8 @@ fn check_private(path: &Path, metadata: &Metadata) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -206,5 +215,24 @@ mod tests {
         Cache::open(folder.path(), &engine)?;
         assert!(!cache.has("old")? && cache.has("used")?);
         Ok(())
+    }
+
+    #[test]
+    fn a_cache_opens_while_another_process_compiles_into_it() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let (engine, done) = (wasmtime::Engine::default(), AtomicBool::new(false));
+        let cache = Cache::open(folder.path(), &engine)?;
+        std::thread::scope(|scope| {
+            let compiling = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let scratches = (0..16).map(|_| cache.scratch()).collect::<io::Result<Vec<_>>>()?;
+                    drop(scratches);
+                }
+                io::Result::Ok(())
+            });
+            let opened = (0..500).try_for_each(|_| Cache::open(folder.path(), &engine).map(drop));
+            done.store(true, Ordering::Relaxed);
+            compiling.join().map_err(|_| io::Error::other("the other thread panicked"))?.and(opened)
+        })
     }
 }

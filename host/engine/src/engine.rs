@@ -52,7 +52,7 @@ pub enum EngineError {
     #[error("failed to set up WebAssembly: {0}")]
     Setup(wasmtime::Error),
     /// The cache directory cannot be used.
-    #[error("failed to use the cache directory '{path}': {source}", path = path.display())]
+    #[error("failed to use the cache directory '{path}'", path = path.display())]
     Cache {
         /// The directory.
         path: PathBuf,
@@ -60,7 +60,7 @@ pub enum EngineError {
         source: std::io::Error,
     },
     /// No thread could be started.
-    #[error("failed to start the epoch thread: {0}")]
+    #[error("failed to start the epoch thread")]
     Thread(#[source] std::io::Error),
 }
 
