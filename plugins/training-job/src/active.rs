@@ -129,7 +129,7 @@ impl<'a> ActiveJob<'a> {
     /// Records which Pods go. The next call, at once, no longer returns them.
     fn restart(&self, replicas: &Replicas<'_>, restart: Restart) -> Response {
         let mut response = self.response_about(replicas);
-        let restarts_all = restart.pods.len() == self.observed.pods.len();
+        let restarts_all = restart.pods.len() == replicas.all_uids().len();
         let keeps_running = !restarts_all && is_running(self.job, replicas);
         let status = &mut response.status;
         status.phase = Some(if keeps_running { Phase::Running } else { Phase::Pending });

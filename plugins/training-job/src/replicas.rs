@@ -111,9 +111,12 @@ impl<'r> Replicas<'r> {
         !self.any(ReplicaState::Missing) && !self.any(ReplicaState::Terminating)
     }
 
-    /// UIDs of all observed Pods.
+    /// UIDs of all observed Pods, and of those that are gone after their success: it does not outlive a restart of all.
     pub fn all_uids(&self) -> Vec<String> {
-        self.uids.iter().map(|uid| (*uid).to_owned()).collect()
+        let succeeded =
+            self.all.iter().filter(|replica| replica.pod.is_none() && replica.state == ReplicaState::Succeeded);
+        let gone = succeeded.filter_map(|replica| replica.last_status?.pod_uid.as_deref());
+        self.uids.iter().copied().chain(gone).map(str::to_owned).collect()
     }
 
     /// Those of the UIDs whose Pods still exist.

@@ -2,6 +2,7 @@
 
 use crate::simulated_cluster::SimulatedCluster;
 use pilothouse_sdk::Error;
+use serde_json::json;
 use training_job::api::Phase;
 
 /// A restart policy, an exit code (0: the Pod has none), and whether the failure is retried.
@@ -316,6 +317,50 @@ fn a_restart_of_all_workers_restarts_those_that_have_succeeded() -> Result<(), E
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.pod_names().len(), 3);
     assert_eq!(cluster.child("Pod", "mnist-worker-1")?["status"]["phase"], "Pending");
+    Ok(())
+}
+
+/// What restarts all workers.
+type Cause = fn(&mut SimulatedCluster) -> Result<(), Error>;
+
+const CAUSES: &[(&str, Cause)] = &[
+    ("a failure", |cluster| cluster.fail_pod("mnist-worker-0", 1)),
+    ("a loss", |cluster| {
+        cluster.delete_pod("mnist-worker-0");
+        Ok(())
+    }),
+    ("a hang", |cluster| {
+        cluster.advance_clock(60);
+        Ok(())
+    }),
+    ("another image", |cluster| {
+        cluster.job["spec"]["image"] = json!("another");
+        Ok(())
+    }),
+];
+
+#[test]
+fn a_restart_of_all_workers_restarts_those_whose_pods_went_after_their_success() -> Result<(), Error> {
+    for (cause, restart) in CAUSES {
+        for graceful_deletion in [false, true] {
+            let spec = "workers: 3, runPolicy: {progressDeadlineSeconds: 60, onHang: Restart}";
+            let mut cluster = SimulatedCluster::running(spec)?;
+            cluster.graceful_deletion = graceful_deletion;
+            cluster.end_pod("mnist-worker-1", 0)?;
+            cluster.reconcile_until_stable()?;
+            cluster.delete_pod("mnist-worker-1");
+            cluster.reconcile_until_stable()?;
+            restart(&mut cluster)?;
+            cluster.reconcile_until_stable()?;
+            cluster.finish_deletions();
+            cluster.reconcile_until_stable()?;
+            assert_eq!(cluster.pod_names().len(), 3, "{cause}: the others would wait for it for ever");
+            cluster.end_pod("mnist-worker-0", 0)?;
+            cluster.end_pod("mnist-worker-2", 0)?;
+            cluster.reconcile_until_stable()?;
+            assert!(!cluster.is_condition_true("Succeeded")?, "{cause}: its success was that of another run");
+        }
+    }
     Ok(())
 }
 
