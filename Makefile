@@ -136,7 +136,7 @@ crds: ## Make crds/ anew from the types
 
 .PHONY: manifests
 manifests: crds ## Make crds/, the CRDs in the charts and the plain manifests in deploy/ anew (the last ones need Go, for Helm)
-	@cargo run --locked --quiet --workspace --bin manifests
+	@cargo run --locked --quiet --bin manifests
 
 .PHONY: install
 install: ## Install the kinds of the repository in the cluster of kubectl
