@@ -30,8 +30,8 @@ demo: ## Play the story of one plugin on a real API server, and leave nothing ru
 	@scripts/prepare.sh
 	@echo 'demo: 1/3 building the host and the demo; the first time takes some minutes' >&2
 	@cargo build --locked --workspace --bin pilothouse --bin demo
-	@echo 'demo: 2/3 building the plugin app-service, and the next version of it' >&2
-	@plugins/build.sh plugins/app-service tests/guests/app-service-next >&2
+	@echo 'demo: 2/3 building the plugin app-service, the next version of it, and one that fails' >&2
+	@plugins/build.sh plugins/app-service tests/guests/app-service-next tests/guests/app-service-fails >&2
 	@echo 'demo: 3/3 playing; the first time it fetches or builds a control plane' >&2
 	@$(BIN)/demo
 

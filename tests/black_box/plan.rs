@@ -12,12 +12,14 @@ use kube::api::ListParams;
 use pilothouse_control_plane::RESTRICTED;
 use pilothouse_tests::{
     artifacts,
-    cluster::{HOST_USER, PATIENCE},
+    cluster::{HOST_USER, PATIENCE, install_crd},
+    third_party::PYTORCH_JOB,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
 use crate::{
+    chart::PLUGINS as REFERENCE_PLUGINS,
     command::{Ended, pilothouse},
     permissions::{allow, rule},
     suite::{Suite, tests},
@@ -88,26 +90,27 @@ async fn a_plan_is_what_the_swap_then_does(env: &mut TestEnv) -> Result<()> {
 }
 
 async fn a_plan_of_each_reference_plugin_is_what_it_then_does(env: &mut TestEnv) -> Result<()> {
+    install_crd(&env.namespace.client(), &PYTORCH_JOB.fetch().await?).await?;
     let samples = ["appservice", "trainingjob", "llmmodel", "llmdeployment", "modeldeployment"];
+    let samples = samples.map(|sample| format!("crds/samples/{sample}.yaml"));
     let mut applied = Vec::new();
-    for sample in samples {
-        let text = std::fs::read_to_string(artifacts::repository().join(format!("crds/samples/{sample}.yaml")))?;
+    for sample in samples.iter().map(String::as_str).chain(["plugins/pytorch-job/samples/mnist.yaml"]) {
+        let text = std::fs::read_to_string(artifacts::repository().join(sample))?;
         for mut object in serde_saphyr::from_multiple::<Value>(&text)? {
             object["metadata"]["namespace"] = env.namespace.name.as_str().into();
             let applied_object = env.namespace.apply(object).await?;
             applied.push(kind_and_name(&applied_object));
         }
     }
-    let plugins = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
     let mut expected = Children::new();
-    for plugin in plugins {
+    for plugin in REFERENCE_PLUGINS {
         let ended = plan(env, plugin, &["--eventual"]).await?;
         let report = report(&ended).with_context(|| format!("{plugin}: {ended:?}"))?;
         ensure!(report["counts"]["inError"] == 0, "{plugin}: {report}");
         expected = after(expected, &report);
     }
-    ensure!(expected.len() > plugins.len(), "they have hardly any children: {expected:?}");
-    env.start(&plugins).await?;
+    ensure!(expected.len() > REFERENCE_PLUGINS.len(), "they have hardly any children: {expected:?}");
+    env.start(&REFERENCE_PLUGINS).await?;
     for kind in ["AppService", "LLMModel.llm.example.com", "LLMDeployment", "ModelDeployment"] {
         for object in env.namespace.list(kind).await? {
             let name = object["metadata"]["name"].as_str().context("no name")?;

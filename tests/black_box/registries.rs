@@ -298,12 +298,13 @@ async fn reported(env: &TestEnv, reason: &str, words: &str) -> Result<Value> {
     env.namespace.until("Plugin", "web", &format!("to say {reason}, {words}"), is_reported).await
 }
 
-fn source(registry: &Registry, image: &str) -> Value {
+/// A `Plugin` with this image as its source, whose tag is looked up each second.
+pub fn source(registry: &Registry, image: &str) -> Value {
     json!({"source": {"oci": {"image": registry.image(image), "plainHttp": true, "pollSeconds": 1}}})
 }
 
 /// Pushes a plugin, and returns its name with its digest.
-async fn push(registry: &Registry, plugin: &Path, image: &str) -> Result<String> {
+pub async fn push(registry: &Registry, plugin: &Path, image: &str) -> Result<String> {
     push_with(registry, plugin, image, None).await?.succeeded()
 }
 

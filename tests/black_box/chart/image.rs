@@ -2,7 +2,7 @@
 //! what the registry has. No image is built here; the tools that a release needs are stood in for by scripts that write down how they
 //! are called.
 
-use std::{os::unix::fs::PermissionsExt, path::Path, process::Stdio};
+use std::{ffi::OsString, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::artifacts;
@@ -22,6 +22,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         the_images_are_made_of_pinned_bases,
+        an_image_is_built_and_pushed,
         products_are_deployed_with_an_image,
         a_release_is_signed_by_its_digest,
         an_image_without_a_name_is_refused,
@@ -53,6 +54,25 @@ async fn the_images_are_made_of_pinned_bases(_: &mut TestEnv) -> Result<()> {
     let ignored = std::fs::read_to_string(artifacts::repository().join(".dockerignore"))?;
     for folder in ["target", ".git"] {
         ensure!(ignored.lines().any(|line| line == folder), "{folder} goes into the build");
+    }
+    Ok(())
+}
+
+/// `make docker-build docker-push IMG=…`, with a stand-in for docker.
+async fn an_image_is_built_and_pushed(_: &mut TestEnv) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let log = folder.path().join("log");
+    stand_in(folder.path(), "docker", &format!("echo \"docker $*\" >>'{}'\n", log.display()))?;
+    for (product, more) in [("llm-operator", None), ("pilothouse", Some("PRODUCT=pilothouse"))] {
+        let image = format!("registry.example.com:5000/team/{product}:1.2");
+        let mut command = Command::new("make");
+        command.args(["docker-build", "docker-push", &format!("IMG={image}")]).args(more);
+        command.current_dir(artifacts::repository()).env("PATH", path_with(folder.path())?);
+        said(&mut command).await?;
+        let calls = std::fs::read_to_string(&log)?;
+        let build = format!("docker build --file deploy/Dockerfile --target {product} --tag {image} .");
+        ensure!(calls.lines().eq([build, format!("docker push {image}")]), "{calls}");
+        std::fs::remove_file(&log)?;
     }
     Ok(())
 }
@@ -129,12 +149,17 @@ async fn an_image_without_a_name_is_refused(_: &mut TestEnv) -> Result<()> {
 
 /// The script with a folder before all others in its path.
 fn script(tools: &Path, arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(artifacts::repository().join("scripts/image.sh"));
+    command.args(arguments).env("PATH", path_with(tools)?).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// The path of this process with a folder before all others.
+fn path_with(tools: &Path) -> Result<OsString> {
     let mut path = tools.as_os_str().to_owned();
     path.push(":");
     path.push(std::env::var_os("PATH").context("no PATH")?);
-    let mut command = Command::new(artifacts::repository().join("scripts/image.sh"));
-    command.args(arguments).env("PATH", path).stdin(Stdio::null());
-    Ok(command)
+    Ok(path)
 }
 
 fn stand_in(folder: &Path, name: &str, text: &str) -> Result<()> {

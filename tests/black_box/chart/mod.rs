@@ -15,7 +15,7 @@ use pilothouse_tests::artifacts;
 use crate::suite::Suite;
 
 /// The reference plugins.
-const PLUGINS: [&str; 7] =
+pub const PLUGINS: [&str; 7] =
     ["app-service", "training-job", "pytorch-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
 
 /// Turns on all that is off by default.

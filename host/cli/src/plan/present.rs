@@ -52,7 +52,7 @@ impl Present {
 
     /// Which objects a version with this digest would answer; none if all.
     pub fn division(&self, digest: &str) -> Option<Arc<Division>> {
-        division_by_pins(&self.0.spec, digest)
+        division_by_pins(&self.0, digest)
     }
 
     /// The version at work.

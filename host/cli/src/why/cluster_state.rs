@@ -12,6 +12,7 @@ use pilothouse_controller::{
     api::{KindName, Plugin, list_plugins},
     labels,
     object::{Incoming, Object},
+    source::plugin_objects::{AnsweringVersion, answering},
 };
 use pilothouse_engine::contract::KindRef;
 use serde_json::Value;
@@ -26,6 +27,8 @@ pub struct ClusterState {
     pub object: Value,
     /// The `Plugin` that reconciles its kind; none if none of the `Plugin`s does.
     pub plugin: Option<Plugin>,
+    /// The version of the plugin that answers it; none if no `Plugin` says which.
+    pub answering: Option<AnsweringVersion>,
     /// Its children.
     pub children: Vec<Child>,
     /// The kinds of children that could not be listed, and why.
@@ -58,6 +61,10 @@ impl ClusterState {
         let Some(object) = found else { bail!("there is no {} '{}'{place}", resource.kind, named.name) };
         let kind = KindRef::new(resource.api_version.clone(), resource.kind.clone());
         let plugin = plugin_of(client, &kind).await;
+        let answering = match &plugin {
+            Some(plugin) => answering(plugin, &as_cached(&object, &resource)?),
+            None => None,
+        };
         let (mut children, mut unknown) = (Vec::new(), Vec::new());
         for child_kind in plugin.iter().flat_map(|it| it.status.iter()).flat_map(|status| &status.children) {
             match children_of(client, &object, child_kind).await {
@@ -66,7 +73,7 @@ impl ClusterState {
             }
         }
         let events = events_of(client, &object).await?;
-        Ok(Self { kind, object: serde_json::to_value(object)?, plugin, children, unknown, events })
+        Ok(Self { kind, object: serde_json::to_value(object)?, plugin, answering, children, unknown, events })
     }
 }
 
@@ -112,12 +119,14 @@ async fn children_of(client: &Client, object: &DynamicObject, kind: &KindName) -
     };
     let uid = object.uid().unwrap_or_default();
     let found = api.list(&ListParams::default().labels(&format!("{}={uid}", labels::OWNER_UID))).await?;
-    let child = |child: DynamicObject| {
-        let incoming: Incoming = serde_json::from_str(&serde_json::to_string(&child)?)?;
-        let kind = kind.kind_ref();
-        Ok(Child { kind, object: incoming.into_object(&resource) })
-    };
+    let child = |child: DynamicObject| Ok(Child { kind: kind.kind_ref(), object: as_cached(&child, &resource)? });
     found.items.into_iter().map(child).collect()
+}
+
+/// An object as the host's caches would hold it.
+fn as_cached(object: &DynamicObject, resource: &ApiResource) -> anyhow::Result<Object> {
+    let incoming: Incoming = serde_json::from_str(&serde_json::to_string(object)?)?;
+    Ok(incoming.into_object(resource))
 }
 
 async fn events_of(client: &Client, object: &DynamicObject) -> anyhow::Result<Vec<Event>> {

@@ -8,6 +8,7 @@ use pilothouse_controller::{
     labels,
     object::describe,
     readiness::ReadinessRules,
+    source::plugin_objects::{AnsweringVersion, AnswersBecause},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -32,11 +33,23 @@ pub struct Report {
     observed_generation: Option<i64>,
     /// Its plugin in words.
     plugin: String,
+    /// The version of its plugin that answers it; none if that is not known.
+    answered_by: Option<AnsweredBy>,
     conditions: Vec<ConditionReport>,
     children: Vec<ChildReport>,
     events: Vec<EventReport>,
     /// What to look at or to do next.
     next: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AnsweredBy {
+    /// None if the Plugin does not say which number it has.
+    version: Option<String>,
+    digest: String,
+    /// In words: it is at work, or the object belongs to its canary or is pinned to it.
+    because: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,6 +99,7 @@ impl Report {
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             observed_generation: status["observedGeneration"].as_i64(),
             plugin: plugin(state.plugin.as_ref()),
+            answered_by: state.answering.as_ref().map(answered_by),
             conditions: conditions(status).iter().map(|condition| condition_report(condition, now)).collect(),
             children: state.children.iter().map(|child| child_report(child, &rules, now)).collect(),
             events: state.events[first..].iter().map(|event| event_report(event, now)).collect(),
@@ -101,7 +115,12 @@ impl Report {
             None => ", not reconciled yet".to_owned(),
         };
         println!("{}: {} old, generation {}{observed}", self.object, self.age, self.generation);
-        println!("plugin: {}\n", table::printable(&self.plugin));
+        println!("plugin: {}", table::printable(&self.plugin));
+        if let Some(AnsweredBy { version, digest, because }) = &self.answered_by {
+            let version = version.as_deref().unwrap_or_default();
+            println!("answered by: {} ({:.12}), {because}", table::printable(version), table::printable(digest));
+        }
+        println!();
         let conditions = self.conditions.iter();
         let conditions =
             conditions.map(|it| [&it.r#type, &it.status, &it.age, &it.reason, &it.message].map(Clone::clone));
@@ -138,6 +157,15 @@ fn plugin(plugin: Option<&Plugin>) -> String {
         account.unwrap_or_default(),
         if is_ready { "" } else { ", not ready" }
     )
+}
+
+fn answered_by(AnsweringVersion { digest, version, because }: &AnsweringVersion) -> AnsweredBy {
+    let because = match because {
+        AnswersBecause::AtWork => "which is at work",
+        AnswersBecause::Canary => "to whose canary it belongs",
+        AnswersBecause::Pin => "to which it is pinned",
+    };
+    AnsweredBy { version: version.clone(), digest: digest.clone(), because }
 }
 
 fn conditions(status: &Value) -> Vec<Condition> {

@@ -13,7 +13,7 @@ use super::{
     json_text::JsonText,
     names::NAME_PATTERN,
     plan::PlanStatus,
-    rollout::{RolloutSpec, RolloutStatus},
+    rollout::{FormerVersion, RolloutSpec, RolloutStatus},
     selector::LabelSelector,
 };
 
@@ -305,6 +305,9 @@ pub struct PluginStatus {
     /// Where that component came from: a host that does not have it looks for it there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable_source: Option<StableSource>,
+    /// The components that were at work, the latest one first. A pin by its number means the first with this number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<FormerVersion>,
     /// How far a version is that does not answer all objects yet, or that was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStatus>,

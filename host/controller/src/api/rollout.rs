@@ -84,6 +84,7 @@ pub struct RolloutStep {
 /// An object that a version of its own answers.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.digest) != has(self.version)").message("a pin names one of digest and version"))]
 pub struct Pin {
     /// Its namespace; empty for a cluster-scoped one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -93,8 +94,13 @@ pub struct Pin {
     #[schemars(length(min = 1, max = 253), regex(pattern = NAME_PATTERN))]
     pub name: String,
     /// The digest of the version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DIGEST_PATTERN))]
-    pub digest: String,
+    pub digest: Option<String>,
+    /// The number of the version, as its manifest says. Of several components with this number, the one that was at work last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub version: Option<String>,
 }
 
 /// How far a version is that does not answer all objects yet, or that was taken back.
@@ -129,6 +135,16 @@ pub struct RolloutStatus {
     /// Why it was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// A version that was at work.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FormerVersion {
+    /// The version, as its manifest says.
+    pub version: String,
+    /// The digest of the component.
+    pub digest: String,
 }
 
 /// Whether a new version goes on.

@@ -45,6 +45,12 @@ impl Cluster {
         Ok(())
     }
 
+    /// `kubectl patch --type=merge`.
+    pub async fn patch(&self, kind: &str, name: &str, patch: &Value) -> Result<()> {
+        self.api(kind)?.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
     /// `kubectl delete`.
     pub async fn delete(&self, kind: &str, name: &str) -> Result<()> {
         self.api(kind)?.delete(name, &DeleteParams::background()).await?;

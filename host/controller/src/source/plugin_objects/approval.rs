@@ -41,7 +41,7 @@ impl PluginObjects {
         let planned = PlannedVersion {
             version: held.reconciler(),
             settings: held.settings().clone(),
-            division: rollout::division_by_pins(&plugin.spec, held.digest()),
+            division: rollout::division_by_pins(plugin, held.digest()),
         };
         self.plans.begin(name, subject, planned);
     }

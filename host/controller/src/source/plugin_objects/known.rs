@@ -1,9 +1,16 @@
 //! What was found when a `Plugin` was looked at last, and when it is worth another look. Pure: the time is given.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::status::Load;
-use crate::api::{PlanStatus, RolloutStatus, StableSource, VerificationSpec};
+use crate::{
+    api::{PlanStatus, RolloutStatus, StableSource, VerificationSpec},
+    object::ObjectRef,
+};
 
 /// How long a first failure that may pass is left alone. Each further one in a row is left alone for twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
@@ -24,6 +31,8 @@ pub struct Known {
     pub plan: Option<PlanStatus>,
     /// Where the component came from that its source gave last.
     pub origin: Option<StableSource>,
+    /// What its pins meant at that time.
+    pub pins: BTreeMap<ObjectRef, Arc<str>>,
     /// What had to be verified of the component that is at work.
     pub verification: Option<VerificationSpec>,
     looked_at: Instant,
@@ -51,7 +60,8 @@ impl Known {
         let rollout = before.and_then(|before| before.rollout.clone());
         let plan = before.and_then(|before| before.plan.clone());
         let origin = before.and_then(|before| before.origin.clone());
-        Self { load, tag: None, rollout, plan, origin, verification, looked_at: now, failures }
+        let pins = BTreeMap::new();
+        Self { load, tag: None, rollout, plan, origin, pins, verification, looked_at: now, failures }
     }
 
     /// It is asked for something else, or its source has changed: what failed before says nothing any more.

@@ -10,7 +10,7 @@ use tokio::task::{Id, JoinSet};
 
 use super::{
     content::{Component, ContentError, Contents},
-    rollout,
+    pins, rollout,
 };
 use crate::{
     api::Plugin,
@@ -218,7 +218,8 @@ impl Looker {
     async fn others(&self, look: &Look, digest: &str) -> Result<Others, NotLoaded> {
         let spec = &look.plugin.spec;
         let stable = rollout::stable_of(&look.plugin).filter(|_| rollout::needs_stable(spec));
-        let wanted: BTreeSet<_> = rollout::pinned(spec).chain(stable).filter(|wanted| *wanted != digest).collect();
+        let wanted: BTreeSet<_> =
+            pins::digests(&look.plugin).chain(stable).filter(|wanted| *wanted != digest).collect();
         let mut others = Others::default();
         for digest in wanted {
             match self.other(look, digest).await? {

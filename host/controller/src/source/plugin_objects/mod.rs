@@ -29,8 +29,10 @@ mod blocked;
 mod changes;
 mod content;
 mod digest_text;
+mod glance;
 mod known;
 mod look;
+mod pins;
 mod planning;
 mod rollout;
 mod room;
@@ -58,12 +60,14 @@ use self::{
     blocked::Blocked,
     changes::{Change, changes},
     content::{ContentError, Contents, KeptComponents},
+    glance::Glance,
     known::{Due, Known},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
     planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
 };
 pub use self::{
+    pins::{AnsweringVersion, AnswersBecause, answering},
     planning::{PlanError, PlannedVersion, Planner},
     rollout::division_by_pins,
 };
@@ -89,6 +93,8 @@ pub struct PluginObjects {
     blocked: BTreeMap<String, Blocked>,
     /// New versions that are not tried yet.
     to_try: BTreeMap<String, Arc<Prepared>>,
+    /// What was seen of canaries last.
+    glances: BTreeMap<String, Glance>,
     /// New versions that nobody has approved.
     held: BTreeMap<String, Arc<Prepared>>,
     plans: Plans,
@@ -120,6 +126,7 @@ impl PluginObjects {
             known: BTreeMap::new(),
             blocked: BTreeMap::new(),
             to_try: BTreeMap::new(),
+            glances: BTreeMap::new(),
             held: BTreeMap::new(),
             plans: Plans::new(planner),
             first_looks: 0,
@@ -129,14 +136,16 @@ impl PluginObjects {
 
     /// Follows them for ever.
     pub async fn follow(mut self) {
-        let mut changes = changes(&self.client, &self.namespace);
+        let (mut changes, mut moments) = (changes(&self.client, &self.namespace), glance::moments());
         loop {
+            let has_canaries = self.has_canaries();
             tokio::select! {
                 change = changes.next() => match change {
                     Some(change) => self.take(change).await,
                     None => return,
                 },
                 ended = self.plans.next() => self.finish_plan(ended).await,
+                _ = moments.tick(), if has_canaries => self.glance().await,
                 EndedLook { name, looked, is_followed } = self.looks.next() => {
                     self.finish(&name, looked).await;
                     if is_followed {
@@ -208,6 +217,7 @@ impl PluginObjects {
         self.known.remove(name);
         self.blocked.remove(name);
         self.to_try.remove(name);
+        self.glances.remove(name);
         self.held.remove(name);
         self.plans.end(name);
         self.looked_at(name);
@@ -311,6 +321,7 @@ impl PluginObjects {
         let is_loaded = load == Load::Loaded;
         let mut known = Known::new(load, now, self.known.get(name));
         known.tag = looked.tag;
+        known.pins = pins::targets(&plugin);
         (known.rollout, known.plan, known.origin) = (rollout, plan, origin.or(known.origin));
         if is_loaded {
             known.verification = plugin.spec.verification.clone();
@@ -390,6 +401,15 @@ impl PluginObjects {
             return;
         }
         self.write(plugin.clone(), wanted).await;
+        self.follow_pins(name);
+    }
+
+    /// Looks again if the number of a pin stands for another version now than at the last look.
+    fn follow_pins(&mut self, name: &str) {
+        let (Some(plugin), Some(known)) = (self.plugins.get(name), self.known.get(name)) else { return };
+        if known.pins != pins::targets(plugin) {
+            self.look_at(name, Due::Source);
+        }
     }
 
     /// The status of a `Plugin` of which this is to be said.
@@ -464,15 +484,15 @@ fn named_digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
     let trial = status.and_then(|status| status.rollout.as_ref()).map(|rollout| rollout.digest.as_str());
     let stable = status.and_then(|status| status.stable_digest.as_deref());
     let own = [plugin.spec.digest.as_deref(), trial, stable].into_iter().flatten();
-    own.filter_map(digest_text::digits).chain(rollout::pinned(&plugin.spec))
+    own.filter_map(digest_text::digits).chain(pins::digests(plugin))
 }
 
-/// Whether two states of a `Plugin` have the same version at work and the same one on trial, as another host may have written them.
+/// Whether two states of a `Plugin` have the same version at work, the same one on trial and the same ones pinned, as another host may have written them.
 fn stands_alike(one: &Plugin, other: &Plugin) -> bool {
     let standing = |plugin: &Plugin| {
         let status = plugin.status.as_ref()?;
         let trial = status.rollout.as_ref().map(|it| (it.phase, it.digest.clone(), it.step, it.up_to.clone()));
-        Some((status.stable_digest.clone(), trial))
+        Some((status.stable_digest.clone(), trial, pins::targets(plugin)))
     };
     standing(one) == standing(other)
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pilothouse_engine::Selector;
 
-use super::digest_text;
+use super::{digest_text, pins};
 use crate::{
     api::{
-        ObjectCounts, Pin, PlanPolicy, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep,
+        ObjectCounts, PlanPolicy, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep,
         RolloutStrategy, Source,
     },
     clock::api_time,
-    object::{Object, ObjectRef},
+    object::Object,
     plugin::{Division, Share, Trial, created, is_created_until, place},
 };
 
@@ -85,36 +85,24 @@ pub fn canary(spec: &PluginSpec) -> Option<&RolloutSpec> {
     spec.rollout.as_ref().filter(|rollout| rollout.strategy == RolloutStrategy::Canary)
 }
 
-/// The digests of the versions to which objects are pinned.
-pub fn pinned(spec: &PluginSpec) -> impl Iterator<Item = &str> {
-    pins(spec).map(|(_, digest)| digest)
-}
-
-/// The objects that are pinned, each with the digest of its version.
-fn pins(spec: &PluginSpec) -> impl Iterator<Item = (&Pin, &str)> {
-    let pins = spec.rollout.iter().flat_map(|rollout| &rollout.pins);
-    pins.filter_map(|pin| Some((pin, digest_text::digits(&pin.digest)?)))
-}
-
 /// The digest of a version that does not answer all objects.
 pub fn digest_of(rollout: &RolloutStatus) -> &str {
     digest_text::digits(&rollout.digest).unwrap_or_default()
 }
 
 /// Which version answers which object; none if one answers all.
-pub fn division(spec: &PluginSpec, stable: &str, rollout: Option<&RolloutStatus>) -> Option<Arc<Division>> {
-    let pins = pins(spec).map(|(pin, digest)| (ObjectRef::new(&pin.namespace, &pin.name), digest.into()));
+pub fn division(plugin: &Plugin, stable: &str, rollout: Option<&RolloutStatus>) -> Option<Arc<Division>> {
     let going_on = rollout.filter(|rollout| rollout.phase == RolloutPhase::Progressing);
     let trial = going_on
-        .zip(canary(spec))
+        .zip(canary(&plugin.spec))
         .map(|(rollout, canary)| Trial { digest: digest_of(rollout).into(), share: share(rollout, canary) });
-    let division = Division { stable: stable.into(), trial, pins: pins.collect() };
+    let division = Division { stable: stable.into(), trial, pins: pins::targets(plugin) };
     (division.trial.is_some() || !division.pins.is_empty()).then(|| Arc::new(division))
 }
 
 /// Which objects a version of this digest would answer if no other one did but those of the pins; none for all.
-pub fn division_by_pins(spec: &PluginSpec, digest: &str) -> Option<Arc<Division>> {
-    division(spec, digest, None)
+pub fn division_by_pins(plugin: &Plugin, digest: &str) -> Option<Arc<Division>> {
+    division(plugin, digest, None)
 }
 
 fn share(rollout: &RolloutStatus, canary: &RolloutSpec) -> Share {
@@ -205,6 +193,13 @@ fn step_of(canary: &RolloutSpec, number: u32) -> Option<&RolloutStep> {
     canary.steps.get(index).or(canary.steps.last())
 }
 
+/// Whether the time of the step is over in which a version is.
+pub fn is_step_over(canary: &RolloutSpec, rollout: &RolloutStatus, now: Timestamp) -> bool {
+    let seconds = step_of(canary, rollout.step).map_or(0, |step| i64::from(step.seconds));
+    let since = rollout.since.parse::<Timestamp>().unwrap_or(now);
+    now.duration_since(since).as_secs() >= seconds
+}
+
 /// How the objects of a canary are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
@@ -245,9 +240,7 @@ pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, now: Time
     if total == 0 && !is_selected {
         return Next::BeginAnew;
     }
-    let seconds = step.map_or(0, |step| i64::from(step.seconds));
-    let since = rollout.since.parse::<Timestamp>().unwrap_or(now);
-    if now.duration_since(since).as_secs() < seconds || !seen.all_reconciled {
+    if !is_step_over(canary, rollout, now) || !seen.all_reconciled {
         return Next::Stay;
     }
     // What was ready before and has not become ready again has failed, too.

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     api::{
-        AWAITING_APPROVAL, Condition, KindName, LastError, ObjectCounts, PlanStatus, PluginStatus, ReadinessRule,
-        RolloutPhase, RolloutStatus, StableSource,
+        AWAITING_APPROVAL, Condition, FormerVersion, KindName, LastError, ObjectCounts, PlanStatus, PluginStatus,
+        ReadinessRule, RolloutPhase, RolloutStatus, StableSource,
     },
     clock::api_time,
     events::Event,
@@ -28,6 +28,9 @@ const CANARY: &str = "Canary";
 
 /// The reason of a plugin with objects that no version answers.
 const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
+
+/// How many components are told that were at work.
+const VERSIONS: usize = 32;
 
 /// Condition: it is not, and the version before goes on.
 const DEGRADED: &str = "Degraded";
@@ -110,7 +113,7 @@ pub struct Standing {
     pub rollout: Option<RolloutStatus>,
     /// What a version would do that somebody has to approve, or has approved.
     pub plan: Option<PlanStatus>,
-    /// The pinned versions that are not to be had, by their digests.
+    /// The pinned versions that are not to be had, as the pins name them.
     pub missing: Vec<String>,
 }
 
@@ -148,9 +151,17 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         last_error: last_error(&standing.load, before.last_error.as_ref(), now),
         stable_source: stable_source(standing, before),
         stable_digest: standing.stable.as_deref().map(digest_text::text).or(before.stable_digest.clone()),
+        versions: versions(at_work, &before.versions),
         rollout: standing.rollout.clone(),
         plan: standing.plan.clone(),
     }
+}
+
+/// The components that were at work, the latest one first.
+fn versions(at_work: Option<&AtWork>, before: &[FormerVersion]) -> Vec<FormerVersion> {
+    let latest = at_work.map(|it| FormerVersion { version: it.version.clone(), digest: digest_text::text(&it.digest) });
+    let others = before.iter().filter(|it| latest.as_ref().is_none_or(|latest| latest.digest != it.digest));
+    latest.iter().chain(others).take(VERSIONS).cloned().collect()
 }
 
 /// Where the version came from that answers all objects.
@@ -271,7 +282,7 @@ fn held(standing: &Standing) -> Option<Word> {
 fn unanswered(standing: &Standing) -> Option<Word> {
     let first = standing.missing.first()?;
     let message = format!(
-        "objects are pinned to sha256:{first}, which this host does not have: they stay as they are; load that version once, or \
+        "objects are pinned to {first}, which this host does not have: they stay as they are; load that version once, or \
          take the pins away"
     );
     Some(word(DEGRADED, "True", PINNED_VERSION_MISSING, &message))

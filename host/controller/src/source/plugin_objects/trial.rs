@@ -10,7 +10,9 @@ use super::{
     PluginObjects, Said,
     at_work::counts,
     content::Component,
+    known::Known,
     look::FoundVersions,
+    pins,
     rollout::{self, Candidate, Course, Next, Seen},
     status::{Failure, Load},
 };
@@ -31,11 +33,11 @@ fn led_by(
     stable: &Arc<Prepared>,
     rollout: Option<&RolloutStatus>,
 ) -> LoadedVersions {
-    let division = rollout::division(&plugin.spec, stable.digest(), rollout);
+    let division = rollout::division(plugin, stable.digest(), rollout);
     let is_needed = |version: &&Arc<Prepared>| {
         let digest = version.digest();
         let is_tried = division.as_ref().and_then(|it| it.trial.as_ref()).is_some_and(|it| *it.digest == *digest);
-        digest != stable.digest() && (is_tried || rollout::pinned(&plugin.spec).any(|pinned| pinned == digest))
+        digest != stable.digest() && (is_tried || pins::digests(plugin).any(|pinned| pinned == digest))
     };
     // What is tried may be among the others, too.
     let mut others: Vec<Arc<Prepared>> = Vec::new();
@@ -227,8 +229,7 @@ impl PluginObjects {
     /// The versions to which objects are pinned and that are not to be had.
     pub(super) fn missing_versions(&self, plugin: &Plugin) -> Vec<String> {
         let loaded = self.looker.loader.versions(&SourceId::Object(plugin.name_any()));
-        let is_missing = |digest: &&str| loaded.as_ref().is_some_and(|loaded| loaded.with_digest(digest).is_none());
-        rollout::pinned(&plugin.spec).filter(is_missing).map(str::to_owned).collect()
+        loaded.map_or_else(Vec::new, |loaded| pins::missing(plugin, |digest| loaded.with_digest(digest).is_some()))
     }
 }
 
@@ -270,12 +271,17 @@ fn stable(plugin: &Plugin, found: &FoundVersions) -> Result<Arc<Prepared>, NotLo
 }
 
 /// Whether what is installed is at work.
-fn is_installed(active: &Versions, loaded: &LoadedVersions) -> bool {
+pub fn is_installed(active: &Versions, loaded: &LoadedVersions) -> bool {
     let digests = || loaded.all().all(|version| active.with_digest(version.digest()).is_some());
     active.stable().reconciler.digest() == loaded.stable.digest()
         && active.stable().division == loaded.division
         && active.iter().count() == loaded.all().count()
         && digests()
+}
+
+/// How far a new version is that does not answer all objects yet.
+pub fn progress_of(known: &Known) -> Option<(RolloutPhase, u32, Option<String>)> {
+    known.rollout.as_ref().map(|it| (it.phase, it.step, it.up_to.clone()))
 }
 
 fn taken_back(rollout: &RolloutStatus) -> Load {

@@ -12,9 +12,19 @@ use pilothouse_tests::{
 use tempfile::TempDir;
 
 use super::PLUGIN;
-use crate::{cluster::Cluster, environment::Environment, log::Mark, printer::Printer};
+use crate::{
+    cluster::{Cluster, NAMESPACE},
+    environment::Environment,
+    log::Mark,
+    printer::Printer,
+};
 
-const CRD: &str = "crds/appservices.apps.example.com.yaml";
+/// The kind that the plugin reconciles, and the one of plugins as objects of the cluster.
+const CRDS: [(&str, &str); 2] =
+    [("AppService", "crds/appservices.apps.example.com.yaml"), ("Plugin", "crds/plugins.pilothouse.dev.yaml")];
+
+/// What the host is told beside its plugin directory.
+const ARGUMENTS: [&str; 3] = ["--plugin-objects", "--host-namespace", NAMESPACE];
 
 /// Starts everything.
 ///
@@ -24,10 +34,12 @@ pub async fn open(printer: &mut Printer) -> Result<Environment> {
     let folder = tempfile::Builder::new().prefix("pilothouse-demo-").tempdir().context("failed to make a folder")?;
     let plane = control_plane(printer, &folder).await?;
     let cluster = Cluster::new(plane.client().await?);
-    printer.command(&format!("kubectl apply -f {CRD}"))?;
-    let before = Instant::now();
-    install_crd(cluster.client(), &artifacts::repository().join(CRD)).await?;
-    printer.took("AppService", "the API server serves the kind", before.elapsed())?;
+    for (kind, crd) in CRDS {
+        printer.command(&format!("kubectl apply -f {crd}"))?;
+        let before = Instant::now();
+        install_crd(cluster.client(), &artifacts::repository().join(crd)).await?;
+        printer.took(kind, "the API server serves the kind", before.elapsed())?;
+    }
     make_collector_look(printer, &plane).await?;
     let host = host(printer, &plane, &folder).await?;
     Ok(Environment { host, cluster, plane, folder })
@@ -62,11 +74,11 @@ async fn host(printer: &mut Printer, plane: &ControlPlane, folder: &TempDir) -> 
         cgroup: None,
         namespace: None,
         cache: folder.path().join("compiled"),
-        arguments: Vec::new(),
+        arguments: ARGUMENTS.map(str::to_owned).to_vec(),
     };
     let mut host = Host::prepare(setup)?;
     host.install(&artifacts::plugin("app-service")?, PLUGIN)?;
-    printer.command(&format!("pilothouse run --plugins {}", host.plugins().display()))?;
+    printer.command(&format!("pilothouse run --plugins {} {}", host.plugins().display(), ARGUMENTS.join(" ")))?;
     let before = Instant::now();
     let mark = Mark::here(&host);
     host.resume().await?;

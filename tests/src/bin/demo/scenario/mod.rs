@@ -3,6 +3,7 @@
 
 mod begin;
 mod broken;
+mod canary;
 mod drift;
 mod end;
 mod objects;
@@ -38,5 +39,6 @@ pub async fn run(printer: &mut Printer, environment: &mut Environment) -> Result
     plan::of_plugin(printer, environment).await?;
     swap::plugin(printer, environment).await?;
     broken::plugin(printer, environment).await?;
+    canary::of_plugin(printer, environment).await?;
     remove::object(printer, environment).await
 }

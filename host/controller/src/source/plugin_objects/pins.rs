@@ -1,0 +1,155 @@
+//! Which version a pin names, by its digest or by its number, and which version answers an object. Pure: what a number stands for is in the
+//! status, so that it is the same on every host and after every restart.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{digest_text, rollout};
+use crate::{
+    api::{Pin, Plugin, PluginStatus},
+    object::{Object, ObjectRef},
+};
+
+/// A version that answers an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnsweringVersion {
+    /// Its digest, hexadecimal digits; for a pin to a number that nobody knows, that number.
+    pub digest: String,
+    /// Its number, if the status says it.
+    pub version: Option<String>,
+    /// Why it is this one.
+    pub because: AnswersBecause,
+}
+
+/// Why a version answers an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswersBecause {
+    /// It answers whatever no other one does.
+    AtWork,
+    /// The object belongs to its canary.
+    Canary,
+    /// The object is pinned to it.
+    Pin,
+}
+
+/// The digests of the versions to which objects are pinned, as far as they are known.
+pub fn digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
+    pins(plugin).filter_map(|pin| digest_of(plugin, pin))
+}
+
+/// The objects that are pinned, each with the digest of its version. Where nobody knows it, with a text that is no digest, so that no
+/// version answers the object.
+pub fn targets(plugin: &Plugin) -> BTreeMap<ObjectRef, Arc<str>> {
+    let target = |pin: &Pin| digest_of(plugin, pin).map_or_else(|| name_of(pin).into(), Arc::from);
+    pins(plugin).map(|pin| (ObjectRef::new(&pin.namespace, &pin.name), target(pin))).collect()
+}
+
+/// The versions that pins name and that are not among these, as the pins name them.
+pub fn missing(plugin: &Plugin, is_there: impl Fn(&str) -> bool) -> Vec<String> {
+    pins(plugin).filter(|pin| !digest_of(plugin, pin).is_some_and(&is_there)).map(name_of).collect()
+}
+
+/// The version that answers an object of a `Plugin`, by its spec and status; none before its first version.
+pub fn answering(plugin: &Plugin, object: &Object) -> Option<AnsweringVersion> {
+    let stable = rollout::stable_of(plugin)?;
+    let going_on = plugin.status.as_ref().and_then(|status| status.rollout.as_ref());
+    let division = rollout::division(plugin, stable, going_on);
+    let digest = division.as_ref().map_or(stable, |division| division.digest_for(object));
+    let because = match &division {
+        Some(division) if division.pins.contains_key(&object.name) => AnswersBecause::Pin,
+        _ if digest == stable => AnswersBecause::AtWork,
+        _ => AnswersBecause::Canary,
+    };
+    let mut known = plugin.status.iter().flat_map(numbered);
+    let version = known.find(|(_, known)| *known == digest).map(|(version, _)| version.to_owned());
+    Some(AnsweringVersion { digest: digest.to_owned(), version, because })
+}
+
+fn pins(plugin: &Plugin) -> impl Iterator<Item = &Pin> {
+    plugin.spec.rollout.iter().flat_map(|rollout| &rollout.pins)
+}
+
+/// The digest of the version that a pin names; none if nobody knows a version of that number.
+fn digest_of<'p>(plugin: &'p Plugin, pin: &'p Pin) -> Option<&'p str> {
+    if let Some(digest) = &pin.digest {
+        return digest_text::digits(digest);
+    }
+    let mut known = plugin.status.iter().flat_map(numbered);
+    known.find(|(version, _)| Some(*version) == pin.version.as_deref()).map(|(_, digest)| digest)
+}
+
+/// The versions that a status knows, each with its digest: those that were at work, the latest one first, then one that is tried, and one that
+/// waits for approval.
+fn numbered(status: &PluginStatus) -> impl Iterator<Item = (&str, &str)> {
+    let former = status.versions.iter().map(|it| (&*it.version, &*it.digest));
+    let tried = status.rollout.iter().map(|it| (&*it.version, &*it.digest));
+    let held = status.plan.iter().map(|it| (&*it.version, &*it.digest));
+    former.chain(tried).chain(held).filter_map(|(version, digest)| Some((version, digest_text::digits(digest)?)))
+}
+
+/// How a pin names its version.
+fn name_of(pin: &Pin) -> String {
+    match (&pin.digest, &pin.version) {
+        (Some(digest), _) => digest.clone(),
+        (None, version) => format!("version {}", version.as_deref().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn plugin(pins: &Value, status: &Value) -> Result<Plugin, Box<dyn Error>> {
+        Ok(serde_json::from_value(json!({
+            "apiVersion": "pilothouse.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "web"},
+            "spec": {"source": {"configMap": {"name": "web"}}, "rollout": {"pins": pins}},
+            "status": status,
+        }))?)
+    }
+
+    fn digest(digit: char) -> String {
+        digit.to_string().repeat(64)
+    }
+
+    fn text(digit: char) -> String {
+        digest_text::text(&digest(digit))
+    }
+
+    #[test]
+    fn a_number_means_the_component_with_it_that_was_at_work_last() -> Result<(), Box<dyn Error>> {
+        let version = |version: &str, digit| json!({"version": version, "digest": text(digit)});
+        let mut plan = version("4", 'd');
+        plan["state"] = "AwaitingApproval".into();
+        plan["observedGeneration"] = 1.into();
+        let status = json!({
+            "versions": [version("2", 'c'), version("1", 'b'), version("1", 'a')],
+            "plan": plan,
+        });
+        for (pin, expected) in [
+            (json!({"name": "web", "version": "1"}), Some('b')),
+            (json!({"name": "web", "version": "2"}), Some('c')),
+            (json!({"name": "web", "version": "4"}), Some('d')),
+            (json!({"name": "web", "version": "3"}), None),
+            (json!({"name": "web", "digest": text('a')}), Some('a')),
+        ] {
+            let plugin = plugin(&json!([pin]), &status)?;
+            let found: Vec<_> = digests(&plugin).collect();
+            let expected = expected.map(digest);
+            assert_eq!(found, expected.iter().map(String::as_str).collect::<Vec<_>>(), "{pin}");
+            assert_eq!(missing(&plugin, |_| true).is_empty(), expected.is_some(), "{pin}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_object_with_a_pin_that_nobody_knows_is_answered_by_nobody() -> Result<(), Box<dyn Error>> {
+        let plugin = plugin(&json!([{"name": "web", "namespace": "shop", "version": "3"}]), &json!({}))?;
+        let targets = targets(&plugin);
+        assert_eq!(targets.get(&ObjectRef::new("shop", "web")).map(|it| &**it), Some("version 3"));
+        assert_eq!(missing(&plugin, |_| true), ["version 3"]);
+        Ok(())
+    }
+}
