@@ -23,9 +23,11 @@
 //!
 //! Without the CRD of `Plugin` there are none. The watch waits for it.
 
+mod answering;
 mod approval;
 mod at_work;
 mod blocked;
+mod canaries;
 mod changes;
 mod content;
 mod digest_text;
@@ -67,7 +69,7 @@ use self::{
     status::{AtWork, Failure, Load, Standing, status},
 };
 pub use self::{
-    pins::{AnsweringVersion, AnswersBecause, answering},
+    answering::{AnsweringVersion, AnswersBecause, answering},
     planning::{PlanError, PlannedVersion, Planner},
     rollout::division_by_pins,
 };

@@ -1,35 +1,13 @@
-//! Which version a pin names, by its digest or by its number, and which version answers an object. Pure: what a number stands for is in the
+//! Which version a pin names, by its digest or by its number. Pure: what a number stands for is in the
 //! status, so that it is the same on every host and after every restart.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{digest_text, rollout};
+use super::digest_text;
 use crate::{
     api::{Pin, Plugin, PluginStatus},
-    object::{Object, ObjectRef},
+    object::ObjectRef,
 };
-
-/// A version that answers an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AnsweringVersion {
-    /// Its digest, hexadecimal digits; for a pin to a number that nobody knows, that number.
-    pub digest: String,
-    /// Its number, if the status says it.
-    pub version: Option<String>,
-    /// Why it is this one.
-    pub because: AnswersBecause,
-}
-
-/// Why a version answers an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswersBecause {
-    /// It answers whatever no other one does.
-    AtWork,
-    /// The object belongs to its canary.
-    Canary,
-    /// The object is pinned to it.
-    Pin,
-}
 
 /// The digests of the versions to which objects are pinned, as far as they are known.
 pub fn digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
@@ -48,22 +26,6 @@ pub fn missing(plugin: &Plugin, is_there: impl Fn(&str) -> bool) -> Vec<String> 
     pins(plugin).filter(|pin| !digest_of(plugin, pin).is_some_and(&is_there)).map(name_of).collect()
 }
 
-/// The version that answers an object of a `Plugin`, by its spec and status; none before its first version.
-pub fn answering(plugin: &Plugin, object: &Object) -> Option<AnsweringVersion> {
-    let stable = rollout::stable_of(plugin)?;
-    let going_on = plugin.status.as_ref().and_then(|status| status.rollout.as_ref());
-    let division = rollout::division(plugin, stable, going_on);
-    let digest = division.as_ref().map_or(stable, |division| division.digest_for(object));
-    let because = match &division {
-        Some(division) if division.pins.contains_key(&object.name) => AnswersBecause::Pin,
-        _ if digest == stable => AnswersBecause::AtWork,
-        _ => AnswersBecause::Canary,
-    };
-    let mut known = plugin.status.iter().flat_map(numbered);
-    let version = known.find(|(_, known)| *known == digest).map(|(version, _)| version.to_owned());
-    Some(AnsweringVersion { digest: digest.to_owned(), version, because })
-}
-
 fn pins(plugin: &Plugin) -> impl Iterator<Item = &Pin> {
     plugin.spec.rollout.iter().flat_map(|rollout| &rollout.pins)
 }
@@ -79,7 +41,7 @@ fn digest_of<'p>(plugin: &'p Plugin, pin: &'p Pin) -> Option<&'p str> {
 
 /// The versions that a status knows, each with its digest: those that were at work, the latest one first, then one that is tried, and one that
 /// waits for approval.
-fn numbered(status: &PluginStatus) -> impl Iterator<Item = (&str, &str)> {
+pub fn numbered(status: &PluginStatus) -> impl Iterator<Item = (&str, &str)> {
     let former = status.versions.iter().map(|it| (&*it.version, &*it.digest));
     let tried = status.rollout.iter().map(|it| (&*it.version, &*it.digest));
     let held = status.plan.iter().map(|it| (&*it.version, &*it.digest));

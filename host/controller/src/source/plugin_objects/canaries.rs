@@ -1,0 +1,67 @@
+//! Judges canaries as soon as anything has changed that their judgement depends on, and tells at once what has become of them. Decides nothing
+//! about a version itself: `trial.rs` does.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::{
+    PluginObjects,
+    glance::Glance,
+    rollout,
+    trial::{is_installed, progress_of},
+};
+use crate::{
+    api::{Plugin, RolloutPhase, RolloutStatus},
+    source::loader::SourceId,
+};
+
+impl PluginObjects {
+    /// Whether there is a canary that this host may judge.
+    pub(super) fn has_canaries(&self) -> bool {
+        let goes_on = |rollout: &RolloutStatus| rollout.phase == RolloutPhase::Progressing;
+        self.looker.loader.host().may_write()
+            && (!self.to_try.is_empty() || self.known.values().any(|known| known.rollout.as_ref().is_some_and(goes_on)))
+    }
+
+    /// Judges the canaries of which anything has changed, and tells at once what has become of them.
+    pub(super) async fn glance(&mut self) {
+        let plugins: Vec<_> = self.plugins.values().cloned().collect();
+        for plugin in plugins {
+            let name = plugin.name_any();
+            let seen = self.seen(&plugin);
+            let is_news = seen.is_some() && self.glances.get(&name) != seen.as_ref();
+            match seen {
+                Some(seen) => self.glances.insert(name.clone(), seen),
+                None => self.glances.remove(&name),
+            };
+            if is_news {
+                let before = self.known.get(&name).and_then(progress_of);
+                self.advance(&name).await;
+                if self.known.get(&name).and_then(progress_of) != before {
+                    self.report(&name).await;
+                }
+            }
+        }
+    }
+
+    /// What there is to be seen of a canary; none if there is none, or if its versions get ready yet.
+    fn seen(&self, plugin: &Plugin) -> Option<Glance> {
+        let name = plugin.name_any();
+        let canary = rollout::canary(&plugin.spec)?;
+        let loaded = self.looker.loader.versions(&SourceId::Object(name.clone()))?;
+        let active = self.looker.loader.host().active_versions(loaded.stable.name())?;
+        if !is_installed(&active, &loaded) {
+            return None;
+        }
+        let rollout = self.known.get(&name)?.rollout.as_ref().filter(|it| it.phase == RolloutPhase::Progressing);
+        if rollout.is_none() && !self.to_try.contains_key(&name) {
+            return None;
+        }
+        let tried = rollout.and_then(|rollout| active.with_digest(rollout::digest_of(rollout)));
+        Some(Glance {
+            objects: active.stable().objects.store().version(),
+            all_reconciled: tried.map(|tried| tried.new_version.has_seen_all()),
+            is_over: rollout.is_some_and(|rollout| rollout::is_step_over(canary, rollout, Timestamp::now())),
+        })
+    }
+}
