@@ -474,7 +474,7 @@ async fn apply_in(env: &TestEnv, namespace: &str, mut object: Value) -> Result<(
 }
 
 /// Takes a verb out of all rules of a ClusterRole, and returns the rules that it had.
-async fn rules_without(env: &TestEnv, role: &str, verb: &str) -> Result<Value> {
+pub async fn rules_without(env: &TestEnv, role: &str, verb: &str) -> Result<Value> {
     let found = serde_json::to_value(roles(env).get(role).await?)?["rules"].clone();
     let mut less = found.clone();
     for rule in less.as_array_mut().into_iter().flatten() {
@@ -488,7 +488,8 @@ async fn rules_without(env: &TestEnv, role: &str, verb: &str) -> Result<Value> {
     Ok(found)
 }
 
-async fn put_rules(env: &TestEnv, role: &str, rules: Value) -> Result<()> {
+/// Gives a ClusterRole these rules.
+pub async fn put_rules(env: &TestEnv, role: &str, rules: Value) -> Result<()> {
     let patch = Patch::Merge(json!({"rules": rules}));
     roles(env).patch(role, &PatchParams::default(), &patch).await.map(drop).map_err(Into::into)
 }

@@ -15,6 +15,7 @@ use super::{PLUGINS, reference_plugins};
 use crate::{
     deployed::{self, Deployed},
     llm::words::{model_deployment, server, serves},
+    plugin_accounts::{put_rules, rules_without},
     plugin_objects::{store, text},
     suite::{Suite, tests},
     test_env::{TestEnv, app, is_ready},
@@ -28,6 +29,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         every_reference_plugin_works_with_its_own_account,
+        a_verb_taken_out_of_the_charts_rights_is_told_and_comes_back,
         the_other_host_takes_over_and_writes_nothing_twice,
         the_llm_operator_is_installed_as_the_seed_says,
     );
@@ -94,6 +96,47 @@ async fn trains(env: &TestEnv) -> Result<()> {
     }
     words::has(env, words::JOB, "Succeeded", "TrainingJobSucceeded").await?;
     env.namespace.until_gone("TrainingJob", words::JOB).await
+}
+
+/// From the role of the plugin's account, and from that of the host.
+async fn a_verb_taken_out_of_the_charts_rights_is_told_and_comes_back(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["crds/appservices.apps.example.com.yaml"]).await?;
+    let only = reference_plugin("app-service")?;
+    let deployed = install(env, &["--set-json", &only]).await?;
+    env.set_up_host(|setup| *setup = deployed.setup())?;
+    env.host.resume().await?;
+    reconciled(env, "shop").await?;
+    let scale = async |replicas: u32| {
+        env.namespace.patch("AppService", "shop", json!({"spec": {"replicas": replicas}})).await.map(drop)
+    };
+    let scaled = async |replicas: u32| {
+        let has = |it: &Value| it["spec"]["replicas"] == replicas;
+        env.namespace.until("Deployment", "shop", &format!("to have {replicas} replicas"), has).await.map(drop)
+    };
+
+    let of_account = "pilothouse-plugin-app-service-account";
+    let before = rules_without(env, of_account, "patch").await?;
+    scale(2).await?;
+    let account = deployed::user(&env.namespace.name, "pilothouse-plugin-app-service");
+    let forbidden = |object: &Value| {
+        let ready = condition(object, "Ready");
+        ready["reason"] == "Forbidden" && text(&ready["message"]).contains(&account)
+    };
+    env.namespace.until("AppService", "shop", "to say that its account may not", forbidden).await?;
+    put_rules(env, of_account, before).await?;
+    scaled(2).await?;
+
+    let of_host = "pilothouse-plugin-app-service";
+    let before = rules_without(env, of_host, "patch").await?;
+    scale(3).await?;
+    // What cannot be written on the object is told beside it.
+    let event = env.event("AppService", "shop", "StatusForbidden").await?;
+    ensure!(text(&event["message"]).contains(&deployed.user()), "it does not say who may not: {event}");
+    scaled(3).await?;
+    put_rules(env, of_host, before).await?;
+    let said = |object: &Value| condition(object, "Ready")["observedGeneration"] == object["metadata"]["generation"];
+    env.namespace.until("AppService", "shop", "to have a status of its generation", said).await?;
+    env.host.stop().await
 }
 
 /// Two hosts as the Deployment has them, with the durations of its Lease. The one that leads is killed.
