@@ -17,8 +17,8 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         a_version_that_nobody_has_any_more_is_not_skipped,
-        a_host_with_an_empty_cache_gets_the_old_version_from_where_it_came,
-        a_host_with_an_empty_cache_gets_the_old_version_from_its_registry,
+        an_empty_cache_is_filled_from_where_the_old_version_came,
+        an_empty_cache_is_filled_from_the_registry_of_the_old_version,
     );
 }
 
@@ -38,7 +38,7 @@ async fn a_version_that_nobody_has_any_more_is_not_skipped(env: &mut TestEnv) ->
 }
 
 /// As on another node: `install` leaves the pieces of the version that works there for as long as they are needed.
-async fn a_host_with_an_empty_cache_gets_the_old_version_from_where_it_came(env: &mut TestEnv) -> Result<()> {
+async fn an_empty_cache_is_filled_from_where_the_old_version_came(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
     install_by_command(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
     for name in names() {
@@ -57,7 +57,7 @@ async fn a_host_with_an_empty_cache_gets_the_old_version_from_where_it_came(env:
 }
 
 /// The tag stands for the new version by then, and the registry keeps the old one under the digest of its manifest.
-async fn a_host_with_an_empty_cache_gets_the_old_version_from_its_registry(env: &mut TestEnv) -> Result<()> {
+async fn an_empty_cache_is_filled_from_the_registry_of_the_old_version(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
     let registry = Registry::start(false).await?;
     push(&registry, &artifacts::plugin("app-service")?, "web:latest").await?;

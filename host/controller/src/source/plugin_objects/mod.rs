@@ -57,6 +57,11 @@ use kube::{
 };
 use serde_json::json;
 
+pub use self::{
+    answering::{AnsweringVersion, AnswersBecause, answering},
+    planning::{PlanError, PlannedVersion, Planner},
+    rollout::division_by_pins,
+};
 use self::{
     at_work::at_work,
     blocked::Blocked,
@@ -67,11 +72,6 @@ use self::{
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
     planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
-};
-pub use self::{
-    answering::{AnsweringVersion, AnswersBecause, answering},
-    planning::{PlanError, PlannedVersion, Planner},
-    rollout::division_by_pins,
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
