@@ -6,7 +6,7 @@ use crate::failure::container;
 use crate::job::Job;
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
-use pilothouse_pods::observed_pod::ObservedPod;
+use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
 use pilothouse_pods::time::Time;
 use pilothouse_sdk::RefusedChild;
 
@@ -111,13 +111,30 @@ fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)]
 }
 
+/// The last whole lines, or the end of the only one.
+fn last_lines(text: &str) -> &str {
+    let text = text.trim_end();
+    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_MESSAGE_BYTES))..];
+    if end.len() == text.len() {
+        return text;
+    }
+    end.split_once('\n').map_or(end, |(_, lines)| lines)
+}
+
+/// What is told of why a Pod does not run. A container that failed has the end of its log for a message, where the last lines say most; what
+/// the Pod or the kubelet say begins with the cause.
+fn message(pod: &ObservedPod) -> &str {
+    let message = pod.cause().message;
+    let is_log = pod.phase() == PodPhase::Failed && pod.reason().is_empty();
+    if is_log { last_lines(message) } else { cut(message) }
+}
+
 fn with_pod_details(status: WorkerStatus, job: &Job<'_>, pod: &ObservedPod) -> WorkerStatus {
-    let cause = pod.cause();
-    let unless_empty = |text: &str| (!text.is_empty()).then(|| cut(text).to_owned());
+    let unless_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let last_exit_code = || pod.last_end(container(job)).map(|end| end.exit_code).filter(|code| *code != 0);
     WorkerStatus {
-        reason: unless_empty(cause.reason),
-        message: unless_empty(cause.message),
+        reason: unless_empty(cut(pod.cause().reason)),
+        message: unless_empty(message(pod)),
         exit_code: pod.exit_code(container(job)).or_else(last_exit_code),
         restarts: Some(pod.restart_count(container(job))).filter(|restarts| *restarts > 0),
         pod_uid: Some(pod.uid().to_owned()),

@@ -1,6 +1,6 @@
 //! The desired children of a job: Pods, the Service, volumes, GPUs, PodGroups.
 
-use crate::simulated_cluster::{SimulatedCluster, parse};
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster, parse};
 use pilothouse_sdk::Error;
 use serde_json::{Value, json};
 

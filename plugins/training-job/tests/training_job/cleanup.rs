@@ -1,6 +1,6 @@
 //! Which children of a job that has ended stay, and when the others go.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
 use training_job::api::Phase;
 

@@ -1,6 +1,6 @@
 //! The CRD: the file is up to date, and the schema has all fields that the plugin writes.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
 use serde_json::{Value, json};
 

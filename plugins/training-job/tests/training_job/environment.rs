@@ -1,6 +1,6 @@
 //! The environment variables of replicas, for each framework and number of workers.
 
-use crate::simulated_cluster::{SimulatedCluster, parse};
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster, parse};
 use pilothouse_sdk::Error;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Events and measurements of a job, each reported once.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
 use serde_json::json;
 

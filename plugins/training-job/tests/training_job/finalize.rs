@@ -1,6 +1,6 @@
 //! A job that is being deleted: none of its children is left when it goes.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::json;
 

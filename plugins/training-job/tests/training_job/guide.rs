@@ -1,6 +1,6 @@
 //! The examples of the guide `docs/training-job.md` are jobs that start.
 
-use crate::simulated_cluster::{SimulatedCluster, parse};
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster, parse};
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::json;
 

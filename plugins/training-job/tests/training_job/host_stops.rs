@@ -1,7 +1,7 @@
 //! Scenarios in which the host stops before any of its writes. In the end, nothing is counted twice or forgotten, and the
 //! cluster is as if the host had not stopped.
 
-use crate::simulated_cluster::{ReconcileEnd, SimulatedCluster};
+use crate::simulated_cluster::{ReconcileEnd, SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
 use serde_json::json;
 

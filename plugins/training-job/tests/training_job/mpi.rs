@@ -1,6 +1,6 @@
 //! Jobs of MPI: what the launcher and the workers have, when the launcher comes, and how a job ends.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
 use serde_json::{Value, json};
 use training_job::api::Phase;
@@ -109,7 +109,7 @@ fn a_launcher_comes_when_all_workers_run_and_the_job_ends_with_it() -> Result<()
     cluster.set_phase_of_all_pods("Running");
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.pod_names(), [LAUNCHER, "mnist-worker-0", "mnist-worker-1"]);
-    assert_eq!((cluster.phase()?, cluster.condition("Ready")?.starts_with("True")), (Some(Phase::Pending), false));
+    assert_eq!((cluster.phase()?, cluster.condition("Ready").starts_with("True")), (Some(Phase::Pending), false));
     cluster.set_phase_of_all_pods("Running");
     cluster.reconcile_until_stable()?;
     assert_eq!((cluster.phase()?, cluster.event_count("WorkersCreated")), (Some(Phase::Running), 1));

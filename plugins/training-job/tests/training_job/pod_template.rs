@@ -1,6 +1,6 @@
 //! The user's own fields of Pods: what they add, and what is refused.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::json;
 

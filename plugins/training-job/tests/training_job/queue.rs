@@ -1,6 +1,6 @@
 //! Jobs in a queue of Kueue: what they ask for, when they start, and what becomes of them when they lose their quota.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::{Value, json};
 use training_job::api::Phase;
@@ -43,7 +43,7 @@ fn a_job_asks_for_what_its_roles_need_and_waits() -> Result<(), Error> {
         "framework: tensorflow, workers: 2, parameterServers: 1, gpuPerWorker: 4, resources: {requests: {cpu: 2}}, \
          roles: [{name: ps, resources: {limits: {memory: 8Gi}}}]",
     )?;
-    assert_eq!(cluster.condition("Ready")?, "False WaitingForQuota");
+    assert_eq!(cluster.condition("Ready"), "False WaitingForQuota");
     assert_eq!((cluster.pod_names().len(), cluster.child_names("Workload")), (0, vec![WORKLOAD]));
     let workload = cluster.child("Workload", WORKLOAD)?;
     assert_eq!((&workload["spec"]["queueName"], &workload["spec"]["priority"]), (&json!("research"), &json!(0)));
@@ -89,7 +89,7 @@ fn a_job_that_loses_its_quota_gives_it_back_when_its_pods_are_gone_and_asks_anew
             before,
             "{spec}: its Pods still need the quota"
         );
-        assert_eq!(cluster.condition("Restarting")?, "True QuotaLost", "{spec}");
+        assert_eq!(cluster.condition("Restarting"), "True QuotaLost", "{spec}");
         cluster.finish_deletions();
         cluster.reconcile_until_stable()?;
         let workload = cluster.child("Workload", WORKLOAD)?;
@@ -98,7 +98,7 @@ fn a_job_that_loses_its_quota_gives_it_back_when_its_pods_are_gone_and_asks_anew
             (false, None),
             "{spec}: it asks anew"
         );
-        assert_eq!((cluster.pod_names().len(), cluster.condition("Ready")?.as_str()), (0, "False WaitingForQuota"));
+        assert_eq!((cluster.pod_names().len(), cluster.condition("Ready").as_str()), (0, "False WaitingForQuota"));
         assert_eq!(cluster.phase()?, Some(Phase::Pending), "{spec}");
         set_condition(&mut cluster, "Admitted", "there is room")?;
         cluster.reconcile_until_stable()?;
@@ -133,7 +133,7 @@ fn a_job_that_becomes_another_one_asks_for_another_quota() -> Result<(), Error> 
         for _ in 0..3 {
             cluster.reconcile_until_stable()?;
         }
-        assert_eq!((cluster.pod_names().len(), cluster.condition("Ready")?.as_str()), (0, "False WaitingForQuota"));
+        assert_eq!((cluster.pod_names().len(), cluster.condition("Ready").as_str()), (0, "False WaitingForQuota"));
         let spec = &cluster.child("Workload", WORKLOAD)?["spec"];
         let asked = (&spec["podSets"][0]["count"], &spec["queueName"]);
         let expected = [(json!(3), json!("research")), (json!(2), json!("other"))];
@@ -161,7 +161,7 @@ fn a_priority_is_that_of_a_class_which_exists() -> Result<(), Error> {
     cluster.children.clear();
     cluster.job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = json!("urgent");
     cluster.reconcile_until_stable()?;
-    assert_eq!(cluster.condition("Ready")?, "False PriorityClassNotFound");
+    assert_eq!(cluster.condition("Ready"), "False PriorityClassNotFound");
     cluster.other_objects.push(json!({
         "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "WorkloadPriorityClass", "metadata": { "name": "urgent" },
         "value": 1000,

@@ -1,6 +1,6 @@
 //! Invalid jobs: they are refused with a sentence that says what to do, and never half created.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::{Value, json};
 use training_job::api::Phase;
@@ -155,7 +155,7 @@ fn a_running_job_whose_spec_becomes_invalid_goes_on() -> Result<(), Error> {
     cluster.job["spec"]["env"] = json!([{ "name": "RANK", "value": "1" }]);
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.children, children);
-    assert_eq!((cluster.phase()?, cluster.condition("Ready")?.as_str()), (Some(Phase::Running), "False Invalid"));
+    assert_eq!((cluster.phase()?, cluster.condition("Ready").as_str()), (Some(Phase::Running), "False Invalid"));
     cluster.job["spec"]["env"] = Value::Array(Vec::new());
     cluster.reconcile_until_stable()?;
     assert_eq!(

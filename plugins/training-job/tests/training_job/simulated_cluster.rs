@@ -1,91 +1,36 @@
-//! A small simulated cluster around the plugin. It holds one job, its children and a clock, and does with responses what the
-//! host does, down to the order of its writes. It can stop before any write, as a host does that is killed.
+//! The simulated cluster with a `TrainingJob` in it.
 
-mod host;
-mod kubelet;
+pub use pilothouse_simulated_cluster::{ReconcileEnd, SimulatedCluster, parse};
 
-pub use host::ReconcileEnd;
-use pilothouse_sdk::testing::{Answer, Case};
-use pilothouse_sdk::{Error, Kind, RefusedChild, Verdict};
+use pilothouse_sdk::Error;
+use pilothouse_simulated_cluster::Plugin;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use training_job::api::{Phase, TrainingJobStatus};
 
-/// When the simulated time begins: 2026-01-01T00:00:00Z.
-const START: i64 = 1_767_225_600;
+/// The plugin.
+const PLUGIN: Plugin = Plugin { reconcile: training_job::reconcile_raw, finalize: Some(training_job::finalize_raw) };
 
-/// Which child.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ChildKey {
-    pub kind: String,
-    pub name: String,
-}
-
-/// The cluster.
-pub struct SimulatedCluster {
-    pub job: Value,
-    pub children: BTreeMap<ChildKey, Value>,
-    /// Objects that lookups find besides the children.
-    pub other_objects: Vec<Value>,
-    pub volcano_is_installed: bool,
-    pub scheduler_plugins_is_installed: bool,
-    pub kueue_is_installed: bool,
-    /// The time, in seconds since 1970.
-    pub now: i64,
-    /// Whether deleted Pods exist on with a `deletionTimestamp`, until [`Self::finish_deletions`]. Pods that have ended go at once
-    /// nevertheless, as from a real API server.
-    pub graceful_deletion: bool,
-    /// Pods that the API server refuses to create, with its words.
-    pub refused_pods: BTreeMap<String, String>,
-    /// What the host knows to be refused.
-    refused: Vec<RefusedChild>,
-    /// How many writes the host makes before it stops; none if it does not stop.
-    pub writes_left: Option<usize>,
-    pub events: Vec<ReportedEvent>,
-    /// The sum of all measurements, by name.
-    pub measurements: BTreeMap<String, f64>,
-    pub verdict: Verdict,
-    pub requeue_after: Option<u32>,
-    pub removes_many: bool,
-    created_children: u64,
-}
-
-/// An Event that the host has recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReportedEvent {
-    pub reason: String,
-    pub message: String,
-}
-
-impl std::fmt::Display for ReportedEvent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.reason, self.message)
-    }
-}
-
-struct VolcanoPodGroup;
-struct SchedulerPluginsPodGroup;
-struct Workload;
-
-impl Kind for VolcanoPodGroup {
-    const API_VERSION: &'static str = "scheduling.volcano.sh/v1beta1";
-    const KIND: &'static str = "PodGroup";
-}
-
-impl Kind for SchedulerPluginsPodGroup {
-    const API_VERSION: &'static str = "scheduling.x-k8s.io/v1alpha1";
-    const KIND: &'static str = "PodGroup";
-}
-
-impl Kind for Workload {
-    const API_VERSION: &'static str = "kueue.x-k8s.io/v1beta1";
-    const KIND: &'static str = "Workload";
-}
-
-impl SimulatedCluster {
+/// What a cluster with a `TrainingJob` has besides.
+pub trait TrainingJobCluster: Sized {
     /// A cluster with a job `mnist` in namespace `ml`. `spec` has the fields that matter, in YAML's flow form; other required
     /// fields are filled in.
-    pub fn new(spec: &str) -> Result<Self, Error> {
+    fn new(spec: &str) -> Result<Self, Error>;
+
+    /// A cluster with this job.
+    fn with_job(job: Value) -> Self;
+
+    /// As [`Self::new`], with a job whose Pods all run.
+    fn running(spec: &str) -> Result<Self, Error>;
+
+    /// The status.
+    fn status(&self) -> Result<TrainingJobStatus, Error>;
+
+    /// The phase.
+    fn phase(&self) -> Result<Option<Phase>, Error>;
+}
+
+impl TrainingJobCluster for SimulatedCluster {
+    fn new(spec: &str) -> Result<Self, Error> {
         let mut fields: Value = parse(&format!("{{{spec}}}"))?;
         for (field, value) in
             [("framework", json!("pytorch")), ("image", json!("image")), ("command", json!(["python", "train.py"]))]
@@ -102,157 +47,22 @@ impl SimulatedCluster {
         })))
     }
 
-    /// A cluster with this job.
-    pub fn with_job(job: Value) -> Self {
-        Self {
-            job,
-            children: BTreeMap::new(),
-            other_objects: Vec::new(),
-            volcano_is_installed: false,
-            scheduler_plugins_is_installed: false,
-            kueue_is_installed: false,
-            now: START,
-            graceful_deletion: false,
-            refused_pods: BTreeMap::new(),
-            refused: Vec::new(),
-            writes_left: None,
-            events: Vec::new(),
-            measurements: BTreeMap::new(),
-            verdict: Verdict::Done,
-            requeue_after: None,
-            removes_many: false,
-            created_children: 0,
-        }
+    fn with_job(job: Value) -> Self {
+        Self::of(PLUGIN, job)
     }
 
-    /// As [`Self::new`], with a job whose Pods all run.
-    pub fn running(spec: &str) -> Result<Self, Error> {
+    fn running(spec: &str) -> Result<Self, Error> {
         let mut cluster = Self::new(spec)?;
-        cluster.reconcile_until_stable()?;
-        cluster.set_phase_of_all_pods("Running");
-        cluster.reconcile_until_stable()?;
+        cluster.run_all_pods()?;
         Ok(cluster)
     }
 
-    /// Calls the plugin once, and does nothing with the response.
-    pub fn call_plugin(&self) -> Result<Answer, Error> {
-        let mut case = Case::of(&self.job).now(&self.time_after(0));
-        for child in self.children.values() {
-            case = case.child(child).found(child);
-        }
-        case = self.other_objects.iter().fold(case, Case::found);
-        case = self.refused.iter().cloned().fold(case, Case::refused);
-        case = if self.volcano_is_installed { case } else { case.not_installed::<VolcanoPodGroup>() };
-        case = match self.scheduler_plugins_is_installed {
-            true => case,
-            false => case.not_installed::<SchedulerPluginsPodGroup>(),
-        };
-        case = if self.kueue_is_installed { case } else { case.not_installed::<Workload>() };
-        let function = if is_deleting(&self.job) { training_job::finalize_raw } else { training_job::reconcile_raw };
-        case.run_raw(function)
-    }
-
-    /// Reconciles until nothing is left to do at this time, and checks that one more reconcile changes nothing.
-    pub fn reconcile_until_stable(&mut self) -> Result<(), Error> {
-        for _ in 0..10 {
-            if self.reconcile()? == ReconcileEnd::HostStopped {
-                self.writes_left = None;
-                continue;
-            }
-            if self.requeue_after != Some(0) {
-                let before = (self.job.clone(), self.children.clone());
-                self.reconcile()?;
-                let is_stable = before == (self.job.clone(), self.children.clone());
-                let changed = || Error::Test("a second call with the same request has another result".to_owned());
-                return is_stable.then_some(()).ok_or_else(changed);
-            }
-        }
-        Err(Error::Test("the job does not become stable".to_owned()))
-    }
-
-    /// The time so many seconds from now, as text.
-    pub fn time_after(&self, seconds: i64) -> String {
-        let time = k8s_openapi::jiff::Timestamp::from_second(self.now + seconds);
-        time.unwrap_or_default().to_string()
-    }
-
-    /// Lets time pass.
-    pub fn advance_clock(&mut self, seconds: i64) {
-        self.now += seconds;
-    }
-
-    /// The names of the Pods, with those that are being deleted.
-    pub fn pod_names(&self) -> Vec<&str> {
-        self.child_names("Pod")
-    }
-
-    /// The names of the children of a kind.
-    pub fn child_names(&self, kind: &str) -> Vec<&str> {
-        self.children.keys().filter(|key| key.kind == kind).map(|key| key.name.as_str()).collect()
-    }
-
-    /// A child.
-    pub fn child(&self, kind: &str, name: &str) -> Result<&Value, Error> {
-        let child = self.children.get(&ChildKey { kind: kind.to_owned(), name: name.to_owned() });
-        child.ok_or_else(|| Error::Test(format!("no {kind} '{name}'")))
-    }
-
-    /// A child, to be changed.
-    pub fn child_mut(&mut self, kind: &str, name: &str) -> Result<&mut Value, Error> {
-        let child = self.children.get_mut(&ChildKey { kind: kind.to_owned(), name: name.to_owned() });
-        child.ok_or_else(|| Error::Test(format!("no {kind} '{name}'")))
-    }
-
-    /// The UID of a Pod.
-    pub fn pod_uid(&self, pod: &str) -> Result<&str, Error> {
-        Ok(self.child("Pod", pod)?["metadata"]["uid"].as_str().unwrap_or_default())
-    }
-
-    /// The status.
-    pub fn status(&self) -> Result<TrainingJobStatus, Error> {
+    fn status(&self) -> Result<TrainingJobStatus, Error> {
         let status = self.job.get("status").cloned().unwrap_or_default();
         serde_json::from_value(status).map_err(|error| Error::Test(error.to_string()))
     }
 
-    /// The phase.
-    pub fn phase(&self) -> Result<Option<Phase>, Error> {
+    fn phase(&self) -> Result<Option<Phase>, Error> {
         Ok(self.status()?.phase)
     }
-
-    /// Whether a condition is `True`.
-    pub fn is_condition_true(&self, condition_type: &str) -> Result<bool, Error> {
-        Ok(self.status()?.is_condition_true(condition_type))
-    }
-
-    /// The status and reason of a condition: `True TrainingJobRunning`.
-    pub fn condition(&self, condition_type: &str) -> Result<String, Error> {
-        let status = self.status()?;
-        let condition = status.condition(condition_type);
-        Ok(condition.map(|condition| format!("{} {}", condition.status, condition.reason)).unwrap_or_default())
-    }
-
-    /// The message of a condition.
-    pub fn condition_message(&self, condition_type: &str) -> Result<String, Error> {
-        let status = self.status()?;
-        Ok(status.condition(condition_type).map(|condition| condition.message.clone()).unwrap_or_default())
-    }
-
-    /// How many Events of a reason the host has recorded.
-    pub fn event_count(&self, reason: &str) -> usize {
-        self.events.iter().filter(|event| event.reason == reason).count()
-    }
-
-    /// The sum of all measurements of a name.
-    pub fn measured(&self, name: &str) -> f64 {
-        self.measurements.get(name).copied().unwrap_or_default()
-    }
-}
-
-/// Reads YAML or JSON.
-pub fn parse(text: &str) -> Result<Value, Error> {
-    serde_saphyr::from_str(text).map_err(|error| Error::Test(format!("{error}: {text}")))
-}
-
-fn is_deleting(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some()
 }

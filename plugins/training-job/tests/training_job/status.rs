@@ -1,6 +1,6 @@
 //! What the status says of the workers and of the job.
 
-use crate::simulated_cluster::SimulatedCluster;
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
 use serde_json::json;
 
@@ -34,13 +34,13 @@ fn the_status_of_a_worker_is_its_phase_or_why_it_cannot_start() -> Result<(), Er
 fn the_ready_condition_says_why_a_job_does_not_start() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::new("workers: 2")?;
     cluster.reconcile_until_stable()?;
-    assert_eq!(cluster.condition_message("Ready")?, "0 of 2 workers run");
+    assert_eq!(cluster.condition_message("Ready"), "0 of 2 workers run");
     let waiting = "phase: Pending, containerStatuses: [{name: pytorch, \
                    state: {waiting: {reason: ErrImagePull, message: no such image}}}]";
     cluster.set_pod_status("mnist-worker-1", waiting)?;
     cluster.reconcile_until_stable()?;
-    assert_eq!(cluster.condition("Ready")?, "False TrainingJobPending");
-    assert_eq!(cluster.condition_message("Ready")?, "0 of 2 workers run; mnist-worker-1: ErrImagePull: no such image");
+    assert_eq!(cluster.condition("Ready"), "False TrainingJobPending");
+    assert_eq!(cluster.condition_message("Ready"), "0 of 2 workers run; mnist-worker-1: ErrImagePull: no such image");
     Ok(())
 }
 
@@ -72,7 +72,7 @@ fn surplus_pods_of_a_job_that_is_scaled_down_are_not_counted() -> Result<(), Err
     assert_eq!(cluster.pod_names().len(), 4, "two Pods are still being deleted");
     let status = cluster.status()?;
     assert_eq!((status.replicas, status.active), (2, 2));
-    assert_eq!(cluster.condition_message("Ready")?, "2 of 2 workers run");
+    assert_eq!(cluster.condition_message("Ready"), "2 of 2 workers run");
     Ok(())
 }
 
@@ -84,6 +84,26 @@ fn parameter_servers_have_a_list_of_their_own() -> Result<(), Error> {
     let names = |list: &[training_job::api::WorkerStatus]| list.iter().map(|s| s.pod_name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&status.worker_statuses), ["mnist-worker-0", "mnist-worker-1"]);
     assert_eq!(names(&status.parameter_server_statuses), ["mnist-ps-0"]);
+    Ok(())
+}
+
+/// What ended a program is said last: by torchrun, which itself always ends with 1, and by Python.
+#[test]
+fn of_the_log_of_a_failed_worker_the_last_whole_lines_are_kept() -> Result<(), Error> {
+    let end = "  exitcode  : -9 (pid: 7)\n  traceback : Signal 9 (SIGKILL) received by PID 7";
+    let (line, accents) = ("step 17 loss 0.5 in epoch\n", "é".repeat(1000));
+    for (log, expected) in [
+        (end.to_owned(), end.to_owned()),
+        (format!("{}{end}\n", line.repeat(50)), format!("{}{end}", line.repeat(6))),
+        (accents.clone(), accents[..256].to_owned()),
+    ] {
+        let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {restartPolicy: Never}")?;
+        cluster.fail_pod("mnist-worker-1", 1)?;
+        let container = &mut cluster.child_mut("Pod", "mnist-worker-1")?["status"]["containerStatuses"][0];
+        container["state"]["terminated"]["message"] = json!(log);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.status()?.worker_statuses[1].message, Some(expected));
+    }
     Ok(())
 }
 

@@ -24,8 +24,8 @@ impl SimulatedCluster {
 
     /// Lets the container of a Pod end with an exit code.
     pub fn end_pod(&mut self, pod: &str, exit_code: i32) -> Result<(), Error> {
-        let (container, now) = (self.container(), self.time_after(0));
-        end(self.child_mut("Pod", pod)?, &container, exit_code, &now);
+        let now = self.time_after(0);
+        end(self.child_mut("Pod", pod)?, exit_code, &now);
         Ok(())
     }
 
@@ -38,14 +38,14 @@ impl SimulatedCluster {
 
     /// Ends the container of a Pod with an exit code and runs it again in its place.
     pub fn restart_container(&mut self, pod: &str, exit_code: i32) -> Result<(), Error> {
-        let (container, now) = (self.container(), self.time_after(0));
+        let now = self.time_after(0);
         let pod = self.child_mut("Pod", pod)?;
         let before = pod["status"]["containerStatuses"][0].clone();
         let started = before.pointer("/state/running/startedAt").cloned();
         let started = started.unwrap_or_else(|| pod["metadata"]["creationTimestamp"].clone());
         let ended = json!({ "exitCode": exit_code, "reason": "Error", "startedAt": started, "finishedAt": now });
         pod["status"] = json!({ "phase": "Running", "containerStatuses": [{
-            "name": container,
+            "name": container(pod),
             "restartCount": before["restartCount"].as_u64().unwrap_or_default() + 1,
             "state": { "running": { "startedAt": now } },
             "lastState": { "terminated": ended },
@@ -77,9 +77,9 @@ impl SimulatedCluster {
 
     /// Lets all processes of Pods that are being deleted end with an exit code: 0 where they write a checkpoint on SIGTERM.
     pub fn end_deleted_pods(&mut self, exit_code: i32) {
-        let (container, now) = (self.container(), self.time_after(0));
+        let now = self.time_after(0);
         for pod in self.pods_mut().filter(|pod| is_deleting(pod)) {
-            end(pod, &container, exit_code, &now);
+            end(pod, exit_code, &now);
         }
     }
 
@@ -93,12 +93,9 @@ impl SimulatedCluster {
         self.children.remove(&ChildKey { kind: "Pod".to_owned(), name: pod.to_owned() });
     }
 
-    fn pods_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+    /// All Pods, to be changed.
+    pub fn pods_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.children.iter_mut().filter(|(key, _)| key.kind == "Pod").map(|(_, pod)| pod)
-    }
-
-    fn container(&self) -> String {
-        self.job["spec"]["framework"].as_str().unwrap_or_default().to_owned()
     }
 }
 
@@ -113,14 +110,19 @@ pub fn has_ended(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
-fn end(pod: &mut Value, container: &str, exit_code: i32, now: &str) {
+/// The container that trains is the first one.
+fn container(pod: &Value) -> Value {
+    pod["spec"]["containers"][0]["name"].clone()
+}
+
+fn end(pod: &mut Value, exit_code: i32, now: &str) {
     let ended = json!({
         "exitCode": exit_code, "startedAt": pod["metadata"]["creationTimestamp"], "finishedAt": now,
     });
     let conditions = pod["status"]["conditions"].take();
     pod["status"] = json!({
         "phase": if exit_code == 0 { "Succeeded" } else { "Failed" },
-        "containerStatuses": [{ "name": container, "state": { "terminated": ended } }],
+        "containerStatuses": [{ "name": container(pod), "state": { "terminated": ended } }],
     });
     if conditions.is_array() {
         pod["status"]["conditions"] = conditions;

@@ -108,7 +108,7 @@ impl SimulatedCluster {
         }
         self.refused.push(RefusedChild {
             kind: KindRef { api_version: "v1".to_owned(), kind: key.kind.clone() },
-            namespace: Some("ml".to_owned()),
+            namespace: self.job["metadata"]["namespace"].as_str().map(str::to_owned),
             name: key.name.clone(),
             reason: "AdmissionDenied".to_owned(),
             message: words.to_owned(),
