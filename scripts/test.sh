@@ -38,7 +38,10 @@ example() {
 
 phase "the example's own tests" example
 # Without them, the tests of real workers are skipped and say so.
-pytorch() { scripts/torch.sh || echo "there is none for this machine"; }
+pytorch() {
+  scripts/torch.sh || echo "there is none for this machine"
+  scripts/framework.sh torch-1.12 || echo "there is no PyTorch 1.12 for this machine"
+}
 tensorflow() { scripts/framework.sh tensorflow || echo "there is none for this machine"; }
 jax() { scripts/framework.sh jax || echo "there is none for this machine"; }
 openmpi() { scripts/openmpi.sh || echo "there is none for this machine"; }

@@ -70,6 +70,11 @@ pub fn torch() -> Option<PathBuf> {
     Some(target().join("torch/python")).filter(|python| python.is_file())
 }
 
+/// A Python that has PyTorch 1.12, if `scripts/framework.sh torch-1.12` got one.
+pub fn torch_1_12() -> Option<PathBuf> {
+    Some(target().join("torch-1.12/python")).filter(|python| python.is_file())
+}
+
 /// What a machine with Open MPI and OpenSSH has besides: `usr` and `etc`, if `scripts/openmpi.sh` got them.
 pub fn openmpi() -> Option<PathBuf> {
     let folder = target().join("openmpi");

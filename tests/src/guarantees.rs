@@ -1,5 +1,5 @@
 //! Checks `docs/guarantees.md`, and the tables of tests in `docs/llm-serving.md` and `docs/training-job-tests.md`: the tests that they name
-//! exist, and the first one covers all requirements.
+//! exist, the first one covers all requirements, and the defects on the last one can be brought back.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -48,6 +48,20 @@ fn all_exist(names: BTreeSet<&str>) -> Result<()> {
         let source = source.with_context(|| format!("{name} is in none of {files:?}"))?;
         ensure!(source.contains(&format!("fn {test}(")), "{name} does not exist");
     }
+    Ok(())
+}
+
+#[test]
+fn every_defect_of_training_jobs_can_be_brought_back() -> Result<()> {
+    let page = read("docs/training-job-tests.md")?;
+    let patch = read("plugins/training-job/tests/mutations.patch")?;
+    let columns = page.lines().filter_map(|line| line.split('|').nth(3));
+    let told: BTreeSet<_> = columns.flat_map(|defects| defects.split('`').skip(1).step_by(2)).collect();
+    let is_name =
+        |text: &&str| text.contains('-') && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    let added = patch.lines().filter(|line| line.starts_with('+'));
+    let named: BTreeSet<_> = added.flat_map(|line| line.split('"').skip(1).step_by(2)).filter(is_name).collect();
+    ensure!(told == named, "on the page {told:?}, in the patch {named:?}");
     Ok(())
 }
 

@@ -24,6 +24,7 @@ pub mod lws;
 pub mod manifests;
 pub mod metrics;
 pub mod metrics_api;
+pub mod nodes;
 #[cfg(test)]
 mod pages;
 pub mod pod;
@@ -31,6 +32,7 @@ pub mod proxy;
 pub mod registry;
 #[cfg(test)]
 mod structure;
+pub mod table;
 pub mod third_party;
 pub mod tls;
 pub mod wait;

@@ -1,13 +1,10 @@
 //! `LLMDeployment`: the seed's example with what it prints, and what its model hands to it.
 
 use anyhow::{Context, Result, ensure};
-use pilothouse_tests::artifacts;
+use pilothouse_tests::{artifacts, table::printed};
 use serde_json::{Value, json};
 
-use super::{
-    table::printed,
-    words::{deployment, model, serves},
-};
+use super::words::{deployment, model, serves};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,

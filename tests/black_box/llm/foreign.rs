@@ -4,11 +4,12 @@ use anyhow::{Context, Result, ensure};
 use pilothouse_control_plane::PENDING;
 use pilothouse_tests::{
     cluster::{Cluster, PATIENCE, condition},
+    nodes::set_pod_status,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
-use super::words::{model_deployment, says, server, serves, set_pod_status};
+use super::words::{model_deployment, says, server, serves};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -54,13 +55,13 @@ async fn a_pod_of_somebody_else_with_the_labels_is_not_the_servers_trouble(env: 
                 "spec": {"containers": [{"name": "model", "image": "a:1"}]},
             }))
             .await?;
-        set_pod_status(env, &foreign, pulls()).await?;
+        set_pod_status(&env.namespace, &foreign, pulls()).await?;
         for turn in 0..2 {
             env.reconciled_after(plugin, async || env.touch(kind, "chat", turn).await).await?;
         }
         let object = env.namespace.get(kind, "chat").await?.context("no object")?;
         ensure!(condition(&object, "PodsHealthy")["status"] == "True", "the Pod of somebody else: {object}");
-        set_pod_status(env, &own, pulls()).await?;
+        set_pod_status(&env.namespace, &own, pulls()).await?;
         let message = says(env, (kind, "chat"), "PodsHealthy", ("False", "ImagePullBackOff")).await?;
         ensure!(message == format!("Pod {own}, container model: ImagePullBackOff: no such image"), "{message}");
     }

@@ -21,7 +21,6 @@ pub mod scripts;
 mod seen;
 mod served;
 mod stale;
-pub mod table;
 mod upgrade;
 pub mod words;
 

@@ -7,14 +7,13 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use pilothouse_tests::{
     artifacts,
     cluster::{Awaited, Cluster, PATIENCE, condition},
+    nodes::gpu_node,
+    table::printed,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
-use super::{
-    table::printed,
-    words::{gpu_node, image, model_deployment, server, serves},
-};
+use super::words::{image, model_deployment, server, serves};
 use crate::{
     suite::{Suite, heavy, tests},
     test_env::{TestEnv, is_ready},
@@ -86,7 +85,7 @@ async fn the_seeds_model_is_served_and_printed_as_in_the_seed(env: &mut TestEnv)
 
 /// The seed's second model, with the node that it needs.
 async fn start_with_new_model(env: &mut TestEnv) -> Result<()> {
-    gpu_node(env, "node-a100", "NVIDIA-A100-SXM4-80GB").await?;
+    gpu_node(&env.namespace, "node-a100", "NVIDIA-A100-SXM4-80GB").await?;
     env.start(&["ai-llm-model"]).await?;
     let spec = json!({"modelName": "llama-3-8b", "replicas": 2, "gpuType": "A100"});
     env.namespace.apply(server("my-new-model", spec)).await?;

@@ -4,11 +4,12 @@ use anyhow::{Result, ensure};
 use pilothouse_control_plane::PENDING;
 use pilothouse_tests::{
     cluster::PATIENCE,
+    nodes::set_pod_status,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
-use super::words::{first_pod, says, server, serves, set_pod_status};
+use super::words::{first_pod, says, server, serves};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -58,15 +59,15 @@ async fn the_trouble_of_a_pod_is_told_until_it_is_over(env: &mut TestEnv) -> Res
     .await?;
     let pod = first_pod(env).await?;
     for (status, reason, words) in troubles() {
-        set_pod_status(env, &pod, json!({"containerStatuses": null, "initContainerStatuses": null})).await?;
-        set_pod_status(env, &pod, status).await?;
+        set_pod_status(&env.namespace, &pod, json!({"containerStatuses": null, "initContainerStatuses": null})).await?;
+        set_pod_status(&env.namespace, &pod, status).await?;
         let message = says(env, ("LLMModel", "chat"), "PodsHealthy", ("False", reason)).await?;
         ensure!(message == format!("Pod {pod}, {words}"), "{message}");
         let ready = says(env, ("LLMModel", "chat"), "Ready", ("False", reason)).await?;
         ensure!(ready.contains(words), "{ready}");
         env.event("LLMModel", "chat", reason).await?;
     }
-    set_pod_status(env, &pod, json!({"containerStatuses": null, "initContainerStatuses": null})).await?;
+    set_pod_status(&env.namespace, &pod, json!({"containerStatuses": null, "initContainerStatuses": null})).await?;
     env.namespace.patch("Pod", &pod, json!({"metadata": {"annotations": {PENDING: null}}})).await?;
     serves(env, "LLMModel", "chat").await?;
     says(env, ("LLMModel", "chat"), "PodsHealthy", ("True", "Healthy")).await?;

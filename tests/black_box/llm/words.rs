@@ -1,8 +1,7 @@
 //! Helpers for the tests of the serving plugins: objects, and what is waited for.
 
 use anyhow::{Context, Result};
-use kube::api::{Patch, PatchParams};
-use pilothouse_tests::cluster::{condition, create_or_keep};
+use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
 use crate::test_env::{TestEnv, is_ready};
@@ -79,28 +78,9 @@ pub fn image(deployment: &Value) -> &Value {
     &deployment["spec"]["template"]["spec"]["containers"][0]["image"]
 }
 
-/// Gives a Pod a status, as its node does.
-pub async fn set_pod_status(env: &TestEnv, pod: &str, status: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({"status": status}));
-    env.namespace.api("Pod")?.patch_status(pod, &PatchParams::default(), &patch).await?;
-    Ok(())
-}
-
 /// The name of the first Pod.
 pub async fn first_pod(env: &TestEnv) -> Result<String> {
     let pods = env.namespace.list("Pod").await?;
     let pod = pods.first().context("no Pod")?;
     Ok(pod["metadata"]["name"].as_str().context("a Pod without a name")?.to_owned())
-}
-
-/// A node with GPUs of this product, on which nothing else runs.
-pub async fn gpu_node(env: &TestEnv, name: &str, product: &str) -> Result<()> {
-    let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "100", "nvidia.com/gpu": "16"});
-    let node = json!({
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "nvidia.com/gpu.product": product}},
-        "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
-        "status": {"allocatable": resources, "capacity": resources},
-    });
-    create_or_keep(&env.namespace.client(), node).await
 }

@@ -2,6 +2,7 @@
 //! as under the training operator.
 
 mod schedulers;
+mod size;
 
 use anyhow::{Result, ensure};
 use pilothouse_tests::{
@@ -33,6 +34,7 @@ pub fn register(suite: &mut Suite) {
         a_deleted_job_leaves_nothing,
     );
     schedulers::register(suite);
+    size::register(suite);
 }
 
 /// The sample with this policy.

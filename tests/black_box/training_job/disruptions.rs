@@ -3,12 +3,15 @@
 
 use anyhow::{Result, ensure};
 use pilothouse_control_plane::LINGER;
-use pilothouse_tests::cluster::condition;
+use pilothouse_tests::{
+    cluster::condition,
+    nodes::{end_by_kubelet, set_pod_status},
+};
 use serde_json::{Value, json};
 
 use super::words::{
-    JOB, annotate, clear, ends_on_sigterm, events, evict, exit, has, is_replaced, metric, pod_status, pods, runs,
-    start_running, text, uids,
+    JOB, annotate, clear, ends_on_sigterm, events, evict, exit, has, is_replaced, metric, pods, runs, start_running,
+    text, uids,
 };
 use crate::{
     suite::{Suite, tests},
@@ -28,7 +31,6 @@ pub fn register(suite: &mut Suite) {
         a_drain_seen_together_with_the_failure_of_a_peer_is_the_cause,
         the_worker_that_failed_first_is_the_cause,
         an_incident_in_place_is_charged_once,
-        a_rule_for_an_exit_code_goes_before_the_policy,
     );
 }
 
@@ -133,13 +135,7 @@ async fn goes_on(env: &TestEnv) -> Result<()> {
 async fn an_eviction_restarts_a_job_that_never_retries(env: &mut TestEnv) -> Result<()> {
     start_running(env, json!({"workers": 2, "runPolicy": {"restartPolicy": "Never", "backoffLimit": 0}})).await?;
     let before = pods(env).await?;
-    let disrupted = json!({"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"});
-    let ended = json!({"exitCode": 1, "reason": "Error"});
-    let container = json!({"name": "pytorch", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
-                           "state": {"terminated": ended}});
-    let status = json!({"phase": "Failed", "reason": "Evicted", "message": "memory", "conditions": [disrupted],
-                        "containerStatuses": [container]});
-    pod_status(env, SECOND, status).await?;
+    end_by_kubelet(&env.namespace, SECOND, "Evicted", "The node was low on resource: memory.").await?;
     is_replaced(env, SECOND, &before[SECOND]).await?;
     goes_on(env).await?;
     let job = runs(env, JOB).await?;
@@ -190,7 +186,7 @@ async fn an_incident_in_place_is_charged_once(env: &mut TestEnv) -> Result<()> {
         let ended = json!({"exitCode": 17, "reason": "Error", "startedAt": started, "finishedAt": now.to_string()});
         let container = json!({"name": "pytorch", "image": "i", "imageID": "", "ready": true, "restartCount": 1,
                                "state": {"running": {"startedAt": now.to_string()}}, "lastState": {"terminated": ended}});
-        pod_status(env, &name, json!({"containerStatuses": [container]})).await?;
+        set_pod_status(&env.namespace, &name, json!({"containerStatuses": [container]})).await?;
         let known = |job: &Value| {
             let workers = job["status"]["workerStatuses"].as_array();
             workers.is_some_and(|all| all.iter().any(|worker| worker["podName"] == name && worker["exitCode"] == 17))
@@ -205,20 +201,6 @@ async fn an_incident_in_place_is_charged_once(env: &mut TestEnv) -> Result<()> {
         events.iter().any(|event| event.reason == "ExitedWithCode" && event.message == message)
     };
     ensure!(told(FIRST), "{events:?}");
-    Ok(())
-}
-
-async fn a_rule_for_an_exit_code_goes_before_the_policy(env: &mut TestEnv) -> Result<()> {
-    let rule = |action: &str, code: u8| json!({"action": action, "onExitCodes": {"operator": "In", "values": [code]}});
-    let rules = json!([rule("Ignore", 42), rule("FailJob", 3)]);
-    let policy = json!({"podFailurePolicy": {"rules": rules}, "backoffLimit": 0});
-    start_running(env, json!({"workers": 2, "runPolicy": policy})).await?;
-    let before = pods(env).await?;
-    exit(env, SECOND, 42).await?;
-    is_replaced(env, SECOND, &before[SECOND]).await?;
-    goes_on(env).await?;
-    exit(env, SECOND, 3).await?;
-    has(env, JOB, "Failed", "TrainingJobFailed").await?;
     Ok(())
 }
 

@@ -5,11 +5,14 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use pilothouse_control_plane::LOST;
-use pilothouse_tests::cluster::{Awaited, condition};
+use pilothouse_tests::{
+    cluster::{Awaited, condition},
+    nodes::set_pod_status,
+};
 use serde_json::{Value, json};
 
 use super::words::{
-    JOB, annotate, events, has, has_events, is_replaced, job, named, only_pods, pod_status, runs, start_running, waits,
+    JOB, annotate, events, has, has_events, is_replaced, job, named, only_pods, runs, start_running, waits,
 };
 use crate::{
     suite::{Suite, tests},
@@ -40,7 +43,7 @@ async fn a_job_is_not_ready_before_all_its_workers_run(env: &mut TestEnv) -> Res
         workers.is_some_and(|workers| workers.iter().all(|worker| worker["reason"] == "Unschedulable"))
     };
     env.namespace.until("TrainingJob", JOB, "to say that all its workers wait", wait).await?;
-    pod_status(env, "mnist-worker-0", json!({"phase": "Running", "conditions": []})).await?;
+    set_pod_status(&env.namespace, "mnist-worker-0", json!({"phase": "Running", "conditions": []})).await?;
     has(env, JOB, "Running", "TrainingJobRunning").await?;
     let job = waits(env, JOB, "WorkersPending").await?;
     let message = condition(&job, "Ready")["message"].to_string();

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::{
-    rendezvous::address,
+    rendezvous::{address, ip},
     words::{environment, text},
 };
 use crate::test_env::TestEnv;
@@ -77,11 +77,6 @@ impl Machine {
             .with_context(|| format!("{pod} did not end"))?
             .context("no start")
     }
-}
-
-/// The address of a Pod, by its place among all.
-fn ip(number: usize) -> String {
-    format!("127.0.0.{}", number + 2)
 }
 
 /// The names of a Pod in its cluster's DNS.

@@ -3,6 +3,7 @@
 mod deletion;
 mod disruptions;
 mod ends;
+mod failure_rules;
 mod failures;
 mod gang;
 mod group_restart;
@@ -28,6 +29,7 @@ mod snapshots;
 mod suspension;
 mod tensorflow;
 mod thousand;
+mod torchrun;
 pub mod words;
 
 use crate::suite::Suite;
@@ -40,6 +42,7 @@ pub fn register(suite: &mut Suite) {
     progress::register(suite);
     replacement::register(suite);
     failures::register(suite);
+    failure_rules::register(suite);
     disruptions::register(suite);
     nodes::register(suite);
     hangs::register(suite);
@@ -55,6 +58,7 @@ pub fn register(suite: &mut Suite) {
     managed::register(suite);
     snapshots::register(suite);
     rendezvous::register(suite);
+    torchrun::register(suite);
     jax::register(suite);
     kueue::register(suite);
     mpi::register(suite);

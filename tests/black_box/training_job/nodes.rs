@@ -1,20 +1,27 @@
-//! What the cluster's own scheduler and its controller of taints do to the Pods of a job: they make room for others, and clear nodes. Neither
-//! is a failure of the program, also where nothing is retried.
+//! What nodes, the cluster's own scheduler and its controller of taints do to the Pods of a job: they shut down, make room for others, and
+//! clear nodes. None of it is a failure of the program, also where nothing is retried.
 
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
-use pilothouse_tests::cluster::{api, condition, create_or_keep};
+use pilothouse_tests::{
+    cluster::{api, condition, create_or_keep},
+    nodes::{end_by_kubelet, gpu_node},
+};
 use serde_json::{Value, json};
 
-use super::words::{JOB, has_events, pods, runs, start_running, uids};
+use super::words::{JOB, events, has_events, metric, pods, runs, start_running, uids, waits};
 use crate::{
-    llm::words::gpu_node,
     suite::{Suite, tests},
     test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_taint_of_the_node_costs_no_restart, a_preemption_costs_no_restart);
+    tests!(
+        suite,
+        a_taint_of_the_node_costs_no_restart,
+        a_preemption_costs_no_restart,
+        a_shutdown_of_the_node_costs_no_restart,
+    );
 }
 
 /// A job that never retries, with all GPUs of the node with this product.
@@ -27,26 +34,22 @@ fn fills_node(product: &str) -> Value {
 
 async fn a_taint_of_the_node_costs_no_restart(env: &mut TestEnv) -> Result<()> {
     const NODE: &str = "gpu-taint";
-    gpu_node(env, NODE, "TAINT-TEST").await?;
+    gpu_node(&env.namespace, NODE, "TAINT-TEST").await?;
     start_running(env, fills_node("TAINT-TEST")).await?;
     let before = uids(&pods(env).await?);
-    let nodes = api(&env.namespace.client(), "Node", None)?;
     let gpu = json!({"key": "nvidia.com/gpu", "effect": "NoSchedule"});
-    let taint = async |taints: Value| {
-        let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
-        nodes.patch(NODE, &PatchParams::default(), &patch).await
-    };
-    taint(json!([gpu, {"key": "maintenance", "effect": "NoExecute"}])).await?;
+    let maintenance = json!({"key": "maintenance", "effect": "NoExecute"});
+    change_node(env, NODE, json!({"taints": [gpu, maintenance]})).await?;
     let disrupted = |job: &Value| job["status"]["disruptionCount"] == 1;
     env.namespace.until("TrainingJob", JOB, "to be disrupted", disrupted).await?;
-    taint(json!([gpu])).await?;
+    change_node(env, NODE, json!({"taints": [gpu]})).await?;
     goes_on(env).await?;
     ensure!(before.is_disjoint(&uids(&pods(env).await?)), "a Pod outlived the taint");
     Ok(())
 }
 
 async fn a_preemption_costs_no_restart(env: &mut TestEnv) -> Result<()> {
-    gpu_node(env, "gpu-preempt", "PREEMPT-TEST").await?;
+    gpu_node(&env.namespace, "gpu-preempt", "PREEMPT-TEST").await?;
     start_running(env, fills_node("PREEMPT-TEST")).await?;
     let class = json!({
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent-pods"}, "value": 1000,
@@ -68,6 +71,44 @@ async fn a_preemption_costs_no_restart(env: &mut TestEnv) -> Result<()> {
     env.namespace.until("TrainingJob", JOB, "to be without a worker", is_cut).await?;
     env.namespace.delete("Pod", "urgent").await?;
     goes_on(env).await
+}
+
+/// A node that shuts down ends its Pods and keeps them: the kubelet gives them the phase Failed, and nobody deletes them. It takes no new
+/// ones before it is back.
+async fn a_shutdown_of_the_node_costs_no_restart(env: &mut TestEnv) -> Result<()> {
+    const NODE: &str = "gpu-shutdown";
+    gpu_node(&env.namespace, NODE, "SHUTDOWN-TEST").await?;
+    start_running(env, fills_node("SHUTDOWN-TEST")).await?;
+    let before = uids(&pods(env).await?);
+    change_node(env, NODE, json!({"unschedulable": true})).await?;
+    for pod in ["mnist-worker-0", "mnist-worker-1"] {
+        let message = "Pod was terminated in response to imminent node shutdown.";
+        end_by_kubelet(&env.namespace, pod, "Terminated", message).await?;
+    }
+    let waiting = waits(env, JOB, "WorkerDisrupted").await?;
+    let message = condition(&waiting, "Restarting")["message"].to_string();
+    ensure!(message.contains("mnist-worker-0"), "{message}");
+    let both_wait = |job: &Value| {
+        let workers = job["status"]["workerStatuses"].as_array();
+        workers.is_some_and(|workers| workers.iter().all(|worker| worker["reason"] == "Unschedulable"))
+    };
+    env.namespace.until("TrainingJob", JOB, "to have new Pods that wait", both_wait).await?;
+    change_node(env, NODE, json!({"unschedulable": null})).await?;
+    goes_on(env).await?;
+    ensure!(before.is_disjoint(&uids(&pods(env).await?)), "a Pod outlived its node");
+    for name in ["training_jobs_restarted_total", "training_jobs_failed_total"] {
+        ensure!(metric(env, name).await? == 0.0, "{name} counts it");
+    }
+    let told = events(env, JOB).await?;
+    ensure!(told.iter().any(|event| event.reason == "Terminated"), "the reason of the node is told: {told:?}");
+    Ok(())
+}
+
+/// Changes the spec of a node.
+async fn change_node(env: &TestEnv, node: &str, spec: Value) -> Result<()> {
+    let nodes = api(&env.namespace.client(), "Node", None)?;
+    nodes.patch(node, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await?;
+    Ok(())
 }
 
 /// The job runs with all its workers, and no restart was charged.

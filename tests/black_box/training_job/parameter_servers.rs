@@ -1,11 +1,11 @@
 //! A TensorFlow job with a parameter server: the cluster specification in its members' environment, and the nodes that they run on.
 
 use anyhow::{Context, Result, ensure};
+use pilothouse_tests::nodes::gpu_node;
 use serde_json::{Value, json};
 
 use super::words::{environment, pods, start_running};
 use crate::{
-    llm::words::gpu_node,
     suite::{Suite, tests},
     test_env::TestEnv,
 };
@@ -45,7 +45,7 @@ async fn a_parameter_server_runs_where_the_node_selector_leads_it_with_resources
     env: &mut TestEnv,
 ) -> Result<()> {
     const NODE: &str = "gpu-ps";
-    gpu_node(env, NODE, "PS-TEST").await?;
+    gpu_node(&env.namespace, NODE, "PS-TEST").await?;
     let memory = |size: &str| json!({"requests": {"memory": size}});
     let spec = json!({
         "framework": "tensorflow", "workers": 1, "parameterServers": 1, "gpuPerWorker": 1,

@@ -1,12 +1,11 @@
 //! The progress that a program reports by an annotation of its Pod.
 
 use anyhow::{Result, ensure};
-use pilothouse_tests::cluster::condition;
+use pilothouse_tests::{cluster::condition, table};
 use serde_json::{Value, json};
 
 use super::words::{JOB, annotate, has_events, pods, runs, start_running, uids, waits};
 use crate::{
-    llm::table,
     suite::{Suite, tests},
     test_env::TestEnv,
 };

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Output, Stdio},
     time::{Duration, Instant},
 };
@@ -13,9 +13,10 @@ use futures::future::try_join_all;
 use pilothouse_control_plane::free_port;
 use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tokio::process::Command;
 
-use super::words::{JOB, environment, exit, has, pods, start_running};
+use super::words::{JOB, environment, exit, has, pods, start_running, text};
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
@@ -26,8 +27,15 @@ const WORKERS: usize = 4;
 /// The workers of an elastic job.
 const ELASTIC_WORKERS: usize = 2;
 
-/// Puts the file `$0` in the place of the names of hosts, and becomes the program `$@`.
-const OWN_HOSTS: &str = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
+/// The command behind a Python that becomes torchrun. The defaults of these two options, which concern the log, do not work with PyTorch
+/// 1.13 on Python 3.11.
+pub const TORCHRUN: &str = "-m torch.distributed.run --redirects 2 --tee 2";
+
+/// Puts the file `$0` in the place of the names of hosts, takes the name `$1`, and becomes the program behind that.
+const OWN_NAME: &str = r#"mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@""#;
+
+/// Options of torchrun by which workers soon give up that find no host.
+const IMPATIENT: &str = "timeout=3,read_timeout=3,join_timeout=3";
 
 /// The time limit for the workers to find each other and to end.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -36,23 +44,19 @@ pub fn register(suite: &mut Suite) {
     heavy!(
         suite,
         real_workers_meet_by_the_environment_of_their_pods,
-        real_workers_of_an_elastic_job_meet_where_the_first_one_is_the_host
+        real_workers_of_an_elastic_job_meet_where_the_first_one_is_the_host,
+        real_workers_of_pytorch_1_12_meet_where_the_first_one_is_the_host,
     );
 }
 
 async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = artifacts::torch() else {
-        eprintln!("skipped: there is no PyTorch in target/torch; scripts/torch.sh gets one");
-        return Ok(());
-    };
+    let Some(python) = torch() else { return Ok(()) };
     start_running(env, json!({"workers": WORKERS, "port": free_port()?})).await?;
     let pods: Vec<Value> = pods(env).await?.into_values().collect();
     ensure!(pods.len() == WORKERS, "{} Pods", pods.len());
     let program = artifacts::repository().join("tests/black_box/training_job/all_reduce.py");
     let plain = vec![program.into_os_string().into_string().ok().context("a path that is no text")?];
-    // The defaults of these two options, which concern the log, do not work with PyTorch 1.13 on Python 3.11.
-    let torchrun = "-m torch.distributed.run --redirects 2 --tee 2".split(' ').map(str::to_owned);
-    let torchrun = torchrun.chain(plain.clone()).collect();
+    let torchrun = TORCHRUN.split(' ').map(str::to_owned).chain(plain.clone()).collect();
     for (way, arguments) in [("ranks of their own", plain), ("torchrun", torchrun)] {
         let began = Instant::now();
         let workers = pods.iter().map(|pod| worker(&python, &arguments, pod, &pods));
@@ -68,42 +72,96 @@ async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -
     Ok(())
 }
 
-/// Before PyTorch 2, torchrun does not know itself by the name that its Pod has in the cluster; so nobody would be the host, and all
-/// would wait for one.
 async fn real_workers_of_an_elastic_job_meet_where_the_first_one_is_the_host(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = artifacts::torch() else {
-        eprintln!("skipped: there is no PyTorch in target/torch; scripts/torch.sh gets one");
-        return Ok(());
-    };
-    let elastic = json!({"minWorkers": ELASTIC_WORKERS, "maxWorkers": ELASTIC_WORKERS});
-    start_running(env, json!({"workers": ELASTIC_WORKERS, "elastic": elastic, "port": free_port()?})).await?;
-    let pods: Vec<Value> = pods(env).await?.into_values().collect();
-    let hosts = hosts(&pods)?;
-    if !Command::new("unshare").args(["--map-root-user", "--mount", "true"]).status().await?.success() {
-        eprintln!("skipped: this machine lets nobody have names of hosts of their own");
-        return Ok(());
-    }
-    let program = artifacts::repository().join("tests/black_box/training_job/all_reduce.py");
-    let workers = pods.iter().map(|pod| {
-        let mut command = Command::new("unshare");
-        command.args(["--map-root-user", "--mount", "sh", "-c", OWN_HOSTS]).arg(hosts.path()).arg(&python);
-        command.args("-m torch.distributed.run --redirects 2 --tee 2".split(' ')).arg(&program);
-        command.env_clear().envs(environment(pod));
-        to_its_end(command)
-    });
-    let began = Instant::now();
-    let ended = try_join_all(workers).await?;
-    eprintln!("{ELASTIC_WORKERS} elastic PyTorch workers met by name and ended after {:?}", began.elapsed());
-    all_joined(&ended, ELASTIC_WORKERS)
+    let Some(python) = torch() else { return Ok(()) };
+    Workers::of_elastic_job(env).await?.meet(&python).await
 }
 
-/// A file in which the names of Pods, and that of this machine, are names of the loopback interface.
-fn hosts(pods: &[Value]) -> Result<tempfile::NamedTempFile> {
-    let own = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
-    let names: Vec<_> = pods.iter().map(address).chain([own.trim().to_owned(), "localhost".to_owned()]).collect();
-    let mut file = tempfile::NamedTempFile::new()?;
-    writeln!(file, "127.0.0.1 {}", names.join(" "))?;
+/// Before PyTorch 2, torchrun does not know itself by the name that its Pod has in the cluster; so nobody would be the host, and all would
+/// wait for one.
+async fn real_workers_of_pytorch_1_12_meet_where_the_first_one_is_the_host(env: &mut TestEnv) -> Result<()> {
+    let Some(python) = artifacts::torch_1_12() else {
+        eprintln!("skipped: there is no PyTorch in target/torch-1.12; scripts/framework.sh torch-1.12 gets one");
+        return Ok(());
+    };
+    let workers = Workers::of_elastic_job(env).await?;
+    workers.meet(&python).await?;
+    let ended = workers.run(&python, Some(IMPATIENT)).await?;
+    for Output { status, stderr, .. } in &ended {
+        let told = String::from_utf8_lossy(stderr);
+        ensure!(!status.success() && told.contains("RendezvousConnectionError"), "they met without being told: {told}");
+    }
+    Ok(())
+}
+
+/// A Python with today's PyTorch.
+pub fn torch() -> Option<PathBuf> {
+    let python = artifacts::torch();
+    if python.is_none() {
+        eprintln!("skipped: there is no PyTorch in target/torch; scripts/torch.sh gets one");
+    }
+    python
+}
+
+/// The workers of an elastic job, to be run as processes of this machine that have the names and addresses of their Pods.
+struct Workers {
+    pods: Vec<Value>,
+    /// What is in the place of `/etc/hosts`, for each of them.
+    hosts: Vec<NamedTempFile>,
+}
+
+impl Workers {
+    async fn of_elastic_job(env: &mut TestEnv) -> Result<Self> {
+        let elastic = json!({"minWorkers": ELASTIC_WORKERS, "maxWorkers": ELASTIC_WORKERS});
+        start_running(env, json!({"workers": ELASTIC_WORKERS, "elastic": elastic, "port": free_port()?})).await?;
+        let pods: Vec<Value> = pods(env).await?.into_values().collect();
+        let hosts = (0..pods.len()).map(|own| hosts(&pods, own)).collect::<Result<_>>()?;
+        Ok(Self { pods, hosts })
+    }
+
+    async fn meet(&self, python: &Path) -> Result<()> {
+        let began = Instant::now();
+        let ended = self.run(python, None).await?;
+        eprintln!("{ELASTIC_WORKERS} elastic PyTorch workers met by name and ended after {:?}", began.elapsed());
+        all_joined(&ended, ELASTIC_WORKERS)
+    }
+
+    /// Runs all of them to their end, with these options of the rendezvous in the place of the job's.
+    async fn run(&self, python: &Path, options: Option<&str>) -> Result<Vec<Output>> {
+        let program = artifacts::repository().join("tests/black_box/training_job/all_reduce.py");
+        let workers = self.pods.iter().zip(&self.hosts).map(|(pod, hosts)| {
+            let mut command = Command::new("unshare");
+            command.args(["--map-root-user", "--mount", "--uts", "sh", "-c", OWN_NAME]).arg(hosts.path());
+            command.arg(pod["spec"]["hostname"].as_str().unwrap_or_default());
+            command.arg(python).args(TORCHRUN.split(' ')).arg(&program);
+            command.env_clear().envs(environment(pod));
+            if let Some(options) = options {
+                command.env("PET_RDZV_CONF", options);
+            }
+            to_its_end(command)
+        });
+        try_join_all(workers).await
+    }
+}
+
+/// The names that a Pod knows: its own ones as the kubelet writes them, and those that the cluster's DNS tells.
+fn hosts(pods: &[Value], own: usize) -> Result<NamedTempFile> {
+    let mut file = NamedTempFile::new()?;
+    writeln!(file, "127.0.0.1 localhost")?;
+    let full = |pod: &Value| {
+        let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
+        format!("{}.{namespace}.svc.cluster.local", address(pod))
+    };
+    writeln!(file, "{} {} {}", ip(own), full(&pods[own]), text(&pods[own]["spec"]["hostname"])?)?;
+    for (number, pod) in pods.iter().enumerate() {
+        writeln!(file, "{} {} {}", ip(number), full(pod), address(pod))?;
+    }
     Ok(file)
+}
+
+/// The address of a Pod, by its place among all.
+pub fn ip(number: usize) -> String {
+    format!("127.0.0.{}", number + 2)
 }
 
 /// Runs a worker to its end with the environment of its Pod.

@@ -152,13 +152,6 @@ pub async fn evict(env: &TestEnv, pod: &str) -> Result<()> {
     Ok(())
 }
 
-/// Changes the status of a Pod as its node does.
-pub async fn pod_status(env: &TestEnv, pod: &str, status: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({"status": status}));
-    env.namespace.api("Pod")?.patch_status(pod, &PatchParams::default(), &patch).await?;
-    Ok(())
-}
-
 /// Waits until a Pod is another one than that of this UID.
 pub async fn is_replaced(env: &TestEnv, pod: &str, before: &Value) -> Result<Value> {
     let uid = &before["metadata"]["uid"];

@@ -2,14 +2,18 @@
 
 use anyhow::{Context, Result};
 use http::Request;
-use pilothouse_tests::cluster::Namespace;
 use serde_json::Value;
+
+use crate::cluster::Namespace;
 
 /// The spaces between columns.
 const GAP: usize = 3;
 
 /// The lines of `kubectl get PLURAL`, of this API path below the namespace: `apis/apps/v1` and `deployments`. Columns of `-o wide` are
 /// left out, and only these columns are kept if any are named.
+///
+/// # Errors
+/// If there is no such kind.
 pub async fn printed(namespace: &Namespace, path: &str, plural: &str, only: &[&str]) -> Result<Vec<String>> {
     let uri = format!("/{path}/namespaces/{}/{plural}", namespace.name);
     let request = Request::get(uri).header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").body(Vec::new())?;
