@@ -24,6 +24,8 @@ mod copies;
 mod crashes;
 mod credentials;
 mod declared_readiness;
+mod decorator_withdrawal;
+mod decorators;
 mod deletion;
 mod deployed;
 mod differential;
@@ -115,6 +117,8 @@ fn main() -> ExitCode {
     deletion::register(&mut suite);
     finalizer::register(&mut suite);
     plugin_accounts::register(&mut suite);
+    decorators::register(&mut suite);
+    decorator_withdrawal::register(&mut suite);
     registries::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The host's service account.
-const HOST: &str = "pilothouse";
+pub const HOST: &str = "pilothouse";
 
 /// The account that `install` makes for the plugin app-service.
 const ACCOUNT: &str = "pilothouse-plugin-app-service";
@@ -395,7 +395,7 @@ async fn finalizers_are_taken_off_by_uninstall(env: &mut TestEnv) -> Result<()> 
 }
 
 /// What `install` is told to grant the test guest, for it asks for kinds that have to be granted by name.
-const SCRIPTED: &[&str] = &[
+pub const SCRIPTED: &[&str] = &[
     "--grant",
     "Role.rbac.authorization.k8s.io",
     "--grant",
@@ -446,7 +446,7 @@ fn reads_secret(name: &str, namespace: Option<&str>) -> Value {
 
 /// Moves to an API server of its own and starts a host without a plugin, with the service account and the rights that the repository
 /// deploys.
-async fn start(env: &mut TestEnv) -> Result<Deployed> {
+pub async fn start(env: &mut TestEnv) -> Result<Deployed> {
     let crds = [
         "crds/plugins.pilothouse.dev.yaml",
         "crds/appservices.apps.example.com.yaml",
@@ -499,14 +499,14 @@ fn roles(env: &TestEnv) -> Api<DynamicObject> {
     Api::all_with(env.namespace.client(), &resource)
 }
 
-async fn install(env: &TestEnv, plugin: &Path, more: &[&str]) -> Result<Ended> {
+pub async fn install(env: &TestEnv, plugin: &Path, more: &[&str]) -> Result<Ended> {
     let host = format!("{}/{HOST}", env.namespace.name);
     let plugin = plugin.to_str().context("a path that is not text")?;
     command(env, &[&["install", plugin, "--service-account", &host][..], more].concat()).await
 }
 
 /// Runs a command as the cluster's administrator.
-async fn command(env: &TestEnv, arguments: &[&str]) -> Result<Ended> {
+pub async fn command(env: &TestEnv, arguments: &[&str]) -> Result<Ended> {
     let mut arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
     arguments.extend(["--kubeconfig".into(), env.namespace.setup().kubeconfig.into()]);
     pilothouse(arguments).await
@@ -521,7 +521,7 @@ async fn another_namespace(env: &TestEnv) -> Result<String> {
     Ok(name)
 }
 
-fn user(env: &TestEnv, account: &str) -> String {
+pub fn user(env: &TestEnv, account: &str) -> String {
     deployed::user(&env.namespace.name, account)
 }
 

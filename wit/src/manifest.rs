@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::{
-    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Interfaces, KindRef,
-    Lookup, Measurement,
+    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Decorates, Interfaces,
+    KindRef, Lookup, Measurement,
 };
 
 /// Name of the custom section that holds the manifest, in the component or in a core module inside it.
@@ -28,6 +28,10 @@ pub struct Manifest {
     pub contract: String,
     /// The kind it reconciles.
     pub reconciles: KindRef,
+    /// Whether it does not own the objects of that kind, and which of them it decorates: it may return children for them, and their own
+    /// labels and annotations, and never a status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decorates: Option<Decorates>,
     /// The kinds of children it may return. One that it may also look up need not be installed: it can ask.
     #[serde(default)]
     pub children: Vec<KindRef>,
@@ -149,6 +153,7 @@ impl Manifest {
             version: version.to_owned(),
             contract: CONTRACT_VERSION.to_owned(),
             reconciles,
+            decorates: None,
             children: Vec::new(),
             lookups: Vec::new(),
             measurements: Vec::new(),
@@ -215,6 +220,7 @@ impl Manifest {
             manifest.lookups.iter_mut().for_each(|lookup| lookup.all_namespaces = true);
         }
         manifest.finalizes = is_meant(&exports("finalizer"));
+        manifest.validate_decorates()?;
         Ok(manifest)
     }
 
@@ -230,6 +236,23 @@ impl Manifest {
     /// [`ConfigError`] if there is a schema, and the configuration does not fit.
     pub fn check_config(&self, config: Option<&str>) -> Result<(), ConfigError> {
         self.config_schema.as_ref().map_or(Ok(()), |schema| schema.check(config.unwrap_or("null")))
+    }
+
+    /// What a plugin may not declare about objects that are not its own.
+    fn validate_decorates(&self) -> Result<(), ManifestError> {
+        let Some(decorates) = &self.decorates else { return Ok(()) };
+        let invalid = |reason: String| Err(ManifestError::Invalid { field: "decorates", reason });
+        let declared = [
+            ("a finalizer", self.finalizes || self.finalizer.is_some()),
+            ("expires", self.expires.is_some()),
+            ("ordersChildren", self.orders_children),
+        ];
+        if let Some((field, _)) = declared.iter().find(|(_, is_declared)| *is_declared) {
+            return invalid(format!(
+                "a plugin that decorates objects does not decide when they end, and cannot have {field}"
+            ));
+        }
+        decorates.fault().map_or(Ok(()), invalid)
     }
 
     fn validate(&self) -> Result<(), ManifestError> {

@@ -1,5 +1,5 @@
 //! `pilothouse uninstall`: takes a plugin out of a cluster, after it has said what becomes of its objects. Deletes no object of a
-//! plugin and no child.
+//! plugin and no child; what a decorator has made is taken away by the host.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use kube::{
     discovery,
 };
 use pilothouse_controller::{
-    api::{KindName, Plugin, find_plugin},
-    labels::COMPONENT_OF,
+    api::{KindName, Plugin, PluginStatus, find_plugin},
+    labels::{COMPONENT_OF, DECORATOR, ON_REMOVAL, decoration},
 };
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     cluster::{Cluster, block_on},
@@ -32,7 +32,8 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Uninstall a plugin: delete its Plugin object, the ConfigMaps with its component, its account and its rights.
 ///
-/// Its objects and their children stay as they are; nothing reconciles them any more. What would happen is said first, and has to be
+/// Its objects and their children stay as they are; nothing reconciles them any more. What a plugin has made that decorates objects of others
+/// is taken away. What would happen is said first, and has to be
 /// confirmed.
 #[derive(Args)]
 pub struct Uninstall {
@@ -47,6 +48,9 @@ pub struct Uninstall {
     #[command(flatten)]
     cluster: Cluster,
 }
+
+/// How long a host may take to take away what a decorator has made, before its rights go.
+const TAKEN_AWAY_WITHIN: Duration = Duration::from_secs(60);
 
 /// The objects of a plugin.
 struct Objects {
@@ -77,10 +81,19 @@ impl Uninstall {
             Some(kind) => objects(&client, kind, &status.finalizers).await?,
             None => None,
         };
-        self.tell(objects.as_ref());
+        match status.decorates {
+            true => eprintln!(
+                "{name}: it decorates objects that are not its own; its labels and annotations are taken off them, and its children are \
+                 deleted"
+            ),
+            false => self.tell(objects.as_ref()),
+        }
         confirm(&format!("Uninstall '{name}'?"), self.yes)?;
         plugins.delete(name, &DeleteParams::default()).await.context("failed to delete the Plugin")?;
         eprintln!("{name}: the Plugin is deleted");
+        if status.decorates {
+            self.until_taken_away(&client, &status).await?;
+        }
         if let (true, Some(objects), Some(kind)) = (self.release, objects, &status.reconciles) {
             self.release_all(&client, objects, kind, &status.finalizers).await?;
         }
@@ -106,6 +119,27 @@ impl Uninstall {
                 "{name}: {held} objects have a finalizer of it, and cannot be deleted without it. Delete them first, or take \
                  the finalizers off with --release"
             ),
+        }
+    }
+
+    /// Waits until the host has taken away what the plugin has made as a decorator: it needs the plugin's rights for that.
+    async fn until_taken_away(&self, client: &Client, status: &PluginStatus) -> anyhow::Result<()> {
+        let (name, end) = (&self.name, Instant::now() + TAKEN_AWAY_WITHIN);
+        loop {
+            let left = decorations(client, name, status).await?;
+            if left.is_empty() {
+                eprintln!("{name}: nothing is left of what it has made");
+                return Ok(());
+            }
+            if Instant::now() > end {
+                bail!(
+                    "the host has not taken away what the plugin has made: {}; is one running? Its account and its rights stay, for that \
+                     needs them. Run it again with the same name once nothing is left, or delete what has the label \
+                     {COMPONENT_OF}={name}",
+                    left.join(", ")
+                );
+            }
+            sleep(NOTICED_WITHIN).await;
         }
     }
 
@@ -146,8 +180,42 @@ impl Uninstall {
     }
 }
 
+/// What is left of a decorator: the children that it would delete, and the objects with its labels and annotations.
+async fn decorations(client: &Client, plugin: &str, status: &PluginStatus) -> anyhow::Result<Vec<String>> {
+    let mut left = Vec::new();
+    for kind in &status.children {
+        let of_plugin = ListParams::default().labels(&format!("{DECORATOR}={plugin}"));
+        let children = list(client, kind, &of_plugin).await?.into_iter().flat_map(|(_, all)| all);
+        let is_kept = |child: &PartialObjectMeta<DynamicObject>| child.annotations().contains_key(ON_REMOVAL);
+        left.extend(children.filter(|it| !is_kept(it)).map(|it| format!("{} '{}'", kind.kind, it.name_any())));
+    }
+    if let Some(kind) = &status.reconciles {
+        let mark = decoration(plugin);
+        let objects = list(client, kind, &ListParams::default()).await?.into_iter().flat_map(|(_, all)| all);
+        let is_left = |it: &PartialObjectMeta<DynamicObject>| {
+            it.annotations().contains_key(&mark) && it.metadata.deletion_timestamp.is_none()
+        };
+        left.extend(objects.filter(is_left).map(|it| format!("{} '{}'", kind.kind, it.name_any())));
+    }
+    Ok(left)
+}
+
 /// The objects that a plugin reconciles; none if their kind is not installed any more.
 async fn objects(client: &Client, kind: &KindName, finalizers: &[String]) -> anyhow::Result<Option<Objects>> {
+    let Some((resource, all)) = list(client, kind, &ListParams::default()).await? else { return Ok(None) };
+    let total = all.len();
+    let is_held =
+        |object: &PartialObjectMeta<DynamicObject>| object.finalizers().iter().any(|it| finalizers.contains(it));
+    let held = all.into_iter().filter(is_held).collect();
+    Ok(Some(Objects { kind: kind.kind.clone(), resource, total, held }))
+}
+
+/// The metadata of the objects of a kind in all namespaces; none if it is not installed any more.
+async fn list(
+    client: &Client,
+    kind: &KindName,
+    which: &ListParams,
+) -> anyhow::Result<Option<(ApiResource, Vec<PartialObjectMeta<DynamicObject>>)>> {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
     let found = discovery::pinned_kind(client, &GroupVersionKind::gvk(group, version, &kind.kind)).await;
     let resource = match found {
@@ -157,13 +225,9 @@ async fn objects(client: &Client, kind: &KindName, finalizers: &[String]) -> any
         Err(error) => return Err(error).with_context(|| format!("failed to look for {}", kind.kind)),
     };
     let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
-    let all = api.list_metadata(&ListParams::default()).await;
-    let all = all.with_context(|| format!("failed to list the objects of kind {}", kind.kind))?.items;
-    let total = all.len();
-    let is_held =
-        |object: &PartialObjectMeta<DynamicObject>| object.finalizers().iter().any(|it| finalizers.contains(it));
-    let held = all.into_iter().filter(is_held).collect();
-    Ok(Some(Objects { kind: kind.kind.clone(), resource, total, held }))
+    let all = api.list_metadata(which).await;
+    let all = all.with_context(|| format!("failed to list the objects of kind {}", kind.kind))?;
+    Ok(Some((resource, all.items)))
 }
 
 /// Takes finalizers off an object. One that is gone or changes meanwhile is looked at again.

@@ -25,8 +25,8 @@ use crate::{
     observable::Observable,
     pipeline::{Pipeline, state::hot_loop::HotLoops, trigger::Trigger, work_item::Context},
     plugin::{
-        ActivePlugin, Division, KindsRecord, Leaver, PluginSettings, Presence, Registry, SelfCheck, StartingPlugins,
-        Versions,
+        ActivePlugin, Division, KindsRecord, Leaver, PluginSettings, Presence, RecordKey, Registry, SelfCheck,
+        StartingPlugins, Versions,
     },
     queue::Queue,
     schema::SchemaCache,
@@ -317,15 +317,18 @@ impl Host {
     /// Records the child kinds of all versions before the first of them works: one has to prune what another one has made. Returns all
     /// that are recorded.
     async fn record_kinds(&self, prepared: &PreparedVersions) -> BTreeSet<KindRef> {
-        let reconciles = &prepared.stable.manifest().reconciles;
+        let manifest = prepared.stable.manifest();
+        let recorded = RecordKey::of(manifest);
         let mut declared: Vec<KindRef> = Vec::new();
         for plugin in prepared.all() {
             // Two versions of a kind are one kind.
             let new = undeclared(&plugin.manifest().children.iter().cloned().collect(), &declared);
             declared.extend(new);
         }
-        let former = self.record.add(reconciles, &declared).await;
-        if let Some(ordering) = prepared.all().find(|plugin| plugin.manifest().orders_children) {
+        let former = self.record.add(recorded, &declared).await;
+        let has_to_be_known =
+            |plugin: &&ActivePlugin| plugin.manifest().orders_children || plugin.manifest().decorates.is_some();
+        if let Some(ordering) = prepared.all().find(has_to_be_known) {
             self.record.add_leaver(&Leaver::of(ordering)).await;
         }
         declared.into_iter().chain(former).collect()
@@ -340,14 +343,15 @@ impl Host {
         }
         let pruned = plugin.drop_pruned();
         if !pruned.is_empty() {
-            self.record.remove(&plugin.manifest().reconciles, &pruned).await;
+            self.record.remove(RecordKey::of(plugin.manifest()), &pruned).await;
         }
     }
 
     /// Whether there is room for a plugin: one that is gone makes room for another one of its kind.
     fn has_room_for(&self, plugin: &ActivePlugin) -> bool {
         let is_same_kind = |other: &&Arc<ActivePlugin>| {
-            other.name != plugin.name && other.objects.kind().is_same_kind(plugin.objects.kind())
+            let both_own = plugin.manifest().decorates.is_none() && other.manifest().decorates.is_none();
+            both_own && other.name != plugin.name && other.objects.kind().is_same_kind(plugin.objects.kind())
         };
         let all = self.plugins.all();
         for other in all.iter().map(|versions| versions.stable()).filter(is_same_kind) {
@@ -371,15 +375,30 @@ impl Host {
     /// Looks after what plugins have left behind that are not there, once those that exist are loaded. Resolves when that has begun.
     pub async fn take_up_departed(self: &Arc<Self>) {
         self.loading.wait_for(|sources| *sources == 0).await;
-        self.config.fence.until_open().await;
-        for (leaver, children) in self.record.leavers().await {
-            let is_same =
-                |versions: &Arc<Versions>| versions.stable().objects.kind().is_same_kind(&leaver.reconciles());
+        for (leaver, children) in self.leavers().await.into_iter().filter(|(leaver, _)| !leaver.decorates) {
+            let is_same = |versions: &Arc<Versions>| versions.stable().owns(&leaver.reconciles());
             if !self.starting().has(&leaver.plugin) && !self.plugins.all().iter().any(is_same) {
                 let (departed, settings) = leaver.departed(children);
                 self.install(departed, settings);
             }
         }
+    }
+
+    /// The plugins of which something may be left, with the kinds of their children. Waits until this host may write.
+    pub(crate) async fn leavers(&self) -> Vec<(Leaver, BTreeSet<KindRef>)> {
+        self.config.fence.until_open().await;
+        self.record.leavers().await
+    }
+
+    /// Forgets a plugin of which nothing is left.
+    pub(crate) async fn forget_leaver(&self, leaver: &Leaver) {
+        self.stop(&leaver.plugin);
+        self.record.remove_leaver(leaver).await;
+    }
+
+    /// Whether a plugin is at work, or starts.
+    pub(crate) fn has(&self, plugin: &str) -> bool {
+        self.starting().has(plugin) || self.plugins.get(plugin).is_some()
     }
 
     /// Removes a plugin. Its objects and their children stay as they are.
@@ -438,7 +457,7 @@ impl Host {
     /// # Errors
     /// The error of the request.
     pub async fn former_kinds(&self, manifest: &Manifest) -> Result<Option<BTreeSet<KindRef>>, kube::Error> {
-        self.record.former(&manifest.reconciles, &manifest.children).await
+        self.record.former(RecordKey::of(manifest), &manifest.children).await
     }
 
     /// Whether this host may write.

@@ -6,6 +6,10 @@ pub const PREFIX: &str = "pilothouse.dev/";
 /// Label: the plugin that returned the child. The watches of children select by it.
 pub const PLUGIN: &str = "pilothouse.dev/plugin";
 
+/// Label: the plugin that decorates the child's owner without owning it. Objects have children of several plugins only where all but one
+/// are decorators, so it tells theirs apart.
+pub const DECORATOR: &str = "pilothouse.dev/decorator";
+
 /// Label: the UID of the object that the child belongs to. It stays when the owner reference is removed.
 pub const OWNER_UID: &str = "pilothouse.dev/owner-uid";
 
@@ -67,6 +71,19 @@ pub fn field_manager(plugin: &str) -> String {
 
 /// The field manager that keeps the value of an unmanaged field until another manager sets it.
 pub const HANDOVER_MANAGER: &str = "pilothouse-handover";
+
+/// What the annotation of [`decoration`] ends with.
+pub const DECORATION: &str = ".decorator.pilothouse.dev/keys";
+
+/// Annotation on an object that is decorated: the labels and annotations that a decorator has put on it.
+pub fn decoration(plugin: &str) -> String {
+    format!("{plugin}{DECORATION}")
+}
+
+/// Whether a key of a label or an annotation is the host's own.
+pub fn is_hosts_own(key: &str) -> bool {
+    key.starts_with(PREFIX) || key.ends_with(DECORATION)
+}
 
 /// The name of a plugin where an object names its manager.
 pub fn manager(plugin: &str) -> String {

@@ -35,3 +35,4 @@ mod selector;
 pub mod served_namespaces;
 pub mod server;
 pub mod source;
+mod withdrawal;

@@ -155,8 +155,8 @@ impl Object {
         object.pointer(pointer)?.as_u64()
     }
 
-    /// The value of an annotation.
-    pub fn annotation(&self, key: &str) -> Option<String> {
+    /// Its annotations. Those that are not all strings count as none.
+    pub fn annotations(&self) -> BTreeMap<Box<str>, Box<str>> {
         #[derive(Deserialize)]
         struct Read {
             metadata: Annotated,
@@ -164,14 +164,18 @@ impl Object {
         #[derive(Deserialize)]
         struct Annotated {
             #[serde(default)]
-            annotations: BTreeMap<String, String>,
+            annotations: BTreeMap<Box<str>, Box<str>>,
         }
+        serde_json::from_str::<Read>(&self.text).map(|read| read.metadata.annotations).unwrap_or_default()
+    }
+
+    /// The value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<String> {
         // The search in the text spares most objects the parsing.
         if !self.text.contains(key) {
             return None;
         }
-        // Annotations that are not all strings count as none.
-        serde_json::from_str::<Read>(&self.text).ok()?.metadata.annotations.remove(key)
+        self.annotations().remove(key).map(String::from)
     }
 
     /// Whether this is the last state of a deleted object, as the response to the delete shows it: it is terminating, has no

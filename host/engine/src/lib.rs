@@ -73,8 +73,8 @@ pub use fingerprint::Fingerprint;
 pub use limits::Limits;
 pub use lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded, Scope, Target};
 pub use pilothouse_wit::{
-    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, EvaluationError,
-    Expression, Interfaces, Lookup, MalformedRequirement, Manifest, ManifestError, Measurement, MeasurementKind,
-    Requirement, Selector, is_json_pointer,
+    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Decorates,
+    EvaluationError, Expression, Interfaces, Lookup, MalformedRequirement, Manifest, ManifestError, Measurement,
+    MeasurementKind, Requirement, Selector, is_json_pointer,
 };
 pub use reconciler::Reconciler;

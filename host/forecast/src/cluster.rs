@@ -12,7 +12,7 @@ use pilothouse_controller::{
     identity::{Identities, ServiceAccount},
     lookups::{CachedLookups, Reader},
     object::{Object, ObjectRef},
-    plugin::{ActivePlugin, KindsRecord},
+    plugin::{ActivePlugin, KindsRecord, RecordKey},
     schema::SchemaCache,
     source::plugin_objects::PlannedVersion,
 };
@@ -111,9 +111,10 @@ impl Cluster {
         self.is_recorded
     }
 
-    /// The names of all objects, in their order.
+    /// The names of all objects that it works on, in their order.
     pub fn names(&self) -> Vec<ObjectRef> {
-        let mut names = self.plugin.objects.store().names();
+        let selected = self.plugin.objects.store().select(None, |object| self.plugin.selects(object));
+        let mut names: Vec<_> = selected.iter().map(|object| object.name.clone()).collect();
         names.sort();
         names
     }
@@ -156,7 +157,7 @@ async fn former(client: &Client, plugin: &ActivePlugin, place: &Place) -> Result
     // A host that watches one namespace only has a record of its own.
     for watched in std::iter::once(None).chain(place.namespace.as_deref().map(Some)) {
         let record = KindsRecord::new(client.clone(), namespace, watched);
-        let found = record.former(&manifest.reconciles, &manifest.children).await;
+        let found = record.former(RecordKey::of(manifest), &manifest.children).await;
         let found = found.map_err(|error| record_error(namespace, error))?;
         if let Some(found) = found {
             all.get_or_insert_default().extend(found);

@@ -235,6 +235,7 @@ fn answer(
     let digest = plugin.digest();
     let context = DeletionContext {
         version: &digest[..digest.floor_char_boundary(12)],
+        is_decorator: plugin.manifest().decorates.is_some(),
         on_purpose: desired.removes_many || verb == Verb::Finalize,
         // Only a running host knows of an earlier failure. The status of the object decides.
         is_pending: false,

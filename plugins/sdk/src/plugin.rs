@@ -25,6 +25,9 @@
 /// expires: "/status/expirationTime", // field with the time at which the host deletes an object; default: none. Or so many seconds after
 ///                                   // it as another field says: "/status/completionTime" after "/spec/ttlSecondsAfterFinished"
 /// orders_children: true,            // whether children that it returns may wait for others; default: false
+/// decorates: "team",                // it does not own its objects, and works on those whose labels match this selector, such as "" for
+///                                   // all: their children, labels and annotations (`Response::on_object`), and never their status.
+///                                   // Or those with matching annotations as well: "" annotations "example.com/ports"
 /// reads: ["/spec"],                 // fields of the object that it reads: the request holds no others, and a change of
 ///                                   // others calls no plugin; default: all
 /// config_schema: include_str!("../config.schema.json"), // the JSON schema of its configuration, as `crd::config_schema` makes it of
@@ -61,6 +64,7 @@ macro_rules! plugin {
         $(managed_by: $managed_by:literal,)?
         $(expires: $expires:literal $(after $expires_after:literal)?,)?
         $(orders_children: $orders_children:literal,)?
+        $(decorates: $decorated:literal $(annotations $annotated:literal)?,)?
         $(reads: [$($field:literal),* $(,)?],)?
         $(config_schema: $config_schema:expr,)?
         $(child_readiness: [
@@ -86,6 +90,7 @@ macro_rules! plugin {
             $(",\"managedBy\":\"", $managed_by, "\"",)?
             $(",\"expires\":\"", $expires, "\"", $(",\"expiresAfter\":\"", $expires_after, "\"",)?)?
             $(",\"ordersChildren\":", $orders_children,)?
+            $(",\"decorates\":{\"labelSelector\":\"", $decorated, $("\",\"annotationSelector\":\"", $annotated,)? "\"}",)?
             $(",\"configSchema\":", $config_schema,)?
             $(",\"childReadiness\":", $crate::__child_readiness!(
                 $($judged_version $judged_kind $current [$($failed)?] [$($message)?]),*

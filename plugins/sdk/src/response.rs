@@ -44,6 +44,13 @@ impl Response {
         self.child_with(child, Options::default())
     }
 
+    /// With labels and annotations on the object itself, for a plugin that decorates objects. `object` is the object with nothing but its
+    /// `apiVersion`, `kind`, `metadata.name` and these; what a former answer has set and this one does not is taken off again. The same as
+    /// [`child`](Self::child): it stands among the children.
+    pub fn on_object(self, object: impl Serialize) -> Self {
+        self.child(object)
+    }
+
     /// With one more desired child, which the host treats as `options` say.
     pub fn child_with(mut self, child: impl Serialize, options: Options) -> Self {
         if let Some(object) = self.serialize("a child", &child) {

@@ -18,7 +18,12 @@ use crate::{
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, plugins_get_what_install_gives_them, the_host_gets_rights_on_nothing_but_its_own);
+    tests!(
+        suite,
+        plugins_get_what_install_gives_them,
+        a_decorator_gets_what_install_gives_it,
+        the_host_gets_rights_on_nothing_but_its_own,
+    );
 }
 
 /// Objects by kind and name.
@@ -49,14 +54,26 @@ async fn plugins_get_what_install_gives_them(_: &mut TestEnv) -> Result<()> {
             let printed = pilothouse(all).await?.succeeded()?;
             installed.extend(of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?));
         }
-        let (given, needed): (Vec<_>, Vec<_>) = (chart.keys().collect(), installed.keys().collect());
-        ensure!(given == needed, "{values:?}: the chart has {given:#?}, install makes {needed:#?}");
-        for (key, object) in &installed {
-            let (needed, given) = (said(object), said(&chart[key]));
-            ensure!(needed == given, "{values:?}: {key:?} needs {needed:#?} and is given {given:#?}");
-        }
+        same(&chart, &installed).with_context(|| format!("with {values:?}"))?;
     }
     Ok(())
+}
+
+async fn a_decorator_gets_what_install_gives_it(_: &mut TestEnv) -> Result<()> {
+    let plugins = serde_json::json!([{
+        "name": "service-per-pod",
+        "source": {"configMap": {"name": "service-per-pod"}},
+        "reconciles": {"group": "apps", "kind": "StatefulSet", "resource": "statefulsets"},
+        "children": [{"group": "", "kind": "Service", "resource": "services"}],
+        "decorates": true,
+    }]);
+    let values = ["--set-json", &format!("plugins={plugins}")];
+    let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "pilothouse", values: &values };
+    let chart = of_plugins(Helm::get().await?.objects(release).await?);
+    let file = artifacts::guest("service-per-pod")?;
+    let file = file.to_str().context("a path that is not text")?;
+    let printed = pilothouse(["install", "--dry-run", file]).await?.succeeded()?;
+    same(&chart, &of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?))
 }
 
 /// Without plugins it may read what it needs to find some, and write nothing but what it keeps for itself.
@@ -91,6 +108,17 @@ async fn the_host_gets_rights_on_nothing_but_its_own(_: &mut TestEnv) -> Result<
     ];
     let given: Vec<_> = given.iter().map(String::as_str).collect();
     ensure!(given == expected, "it is given {given:#?}");
+    Ok(())
+}
+
+/// Whether what the chart has says the same as what `install` makes.
+fn same(chart: &Objects, installed: &Objects) -> Result<()> {
+    let (given, needed): (Vec<_>, Vec<_>) = (chart.keys().collect(), installed.keys().collect());
+    ensure!(given == needed, "the chart has {given:#?}, install makes {needed:#?}");
+    for (key, object) in installed {
+        let (needed, given) = (said(object), said(&chart[key]));
+        ensure!(needed == given, "{key:?} needs {needed:#?} and is given {given:#?}");
+    }
     Ok(())
 }
 

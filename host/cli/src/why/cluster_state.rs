@@ -104,7 +104,7 @@ async fn find_kind(client: &Client, named: &Named) -> anyhow::Result<(ApiResourc
 /// The `Plugin` that reconciles a kind. A cluster without `Plugin`s, or whose `Plugin`s the user may not see, has none.
 async fn plugin_of(client: &Client, kind: &KindRef) -> Option<Plugin> {
     let plugins = list_plugins(client.clone()).await.ok()?;
-    plugins.into_iter().find(|plugin| {
+    plugins.into_iter().filter(|plugin| plugin.status.as_ref().is_none_or(|status| !status.decorates)).find(|plugin| {
         let reconciles = plugin.status.as_ref().and_then(|status| status.reconciles.as_ref());
         reconciles.is_some_and(|it| it.kind_ref().is_same_kind(kind))
     })

@@ -278,9 +278,12 @@ pub struct PluginStatus {
     /// The version of the contract that it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
-    /// The kind that it reconciles; while nothing is at work, the one that was reconciled last. So are the next three fields.
+    /// The kind that it reconciles; while nothing is at work, the one that was reconciled last. So are the next four fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconciles: Option<KindName>,
+    /// Whether it decorates objects of that kind, and does not own them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decorates: bool,
     /// The kinds of children that it may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<KindName>,

@@ -84,7 +84,7 @@ pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Obse
         // An object in a namespace has no children elsewhere, whatever their labels say.
         let is_in_reach =
             |child: &Arc<Object>| object.name.namespace.is_empty() || child.name.namespace == object.name.namespace;
-        let owned = watched.store().owned_by(&object.uid).into_iter();
+        let owned = watched.store().owned_by(&object.uid).into_iter().filter(|child| plugin.has_child(child));
         owned.filter(is_in_reach).map(live).collect::<Vec<_>>()
     };
     let (mut children, mut kinds) = (Vec::new(), BTreeMap::new());

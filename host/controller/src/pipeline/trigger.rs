@@ -81,6 +81,15 @@ impl Trigger {
         }
     }
 
+    /// Adds an object that this host has written, for all plugins where several work on it: what one of them writes may be read by others.
+    fn shared_object_written(&self, kind: &KindRef, object: &Object) {
+        let all = self.plugins.all();
+        let sharing: Vec<_> = all.iter().filter(|versions| versions.stable().objects.kind() == kind).collect();
+        if sharing.len() > 1 {
+            sharing.iter().for_each(|versions| self.queue.add(key(versions.stable(), &object.name), Priority::Live));
+        }
+    }
+
     fn enqueue(&self, key: Key, origin: EventOrigin, kind: &KindRef, source: &Object) {
         self.hot_loops.count_event(&key, origin, || describe(kind, &source.name));
         self.queue.add(key, Priority::Live);
@@ -119,7 +128,8 @@ impl EventHandler for Trigger {
                 WatchScope::All if plugin.objects.kind() == kind => self.object_changed(plugin, change),
                 WatchScope::Children if versions.has_children(kind) => {
                     // Both states, because a child can get another owner. The previous one has to notice the loss.
-                    let parents = change.states().filter_map(|child| Some((parent(plugin, child)?, child)));
+                    let own = change.states().filter(|child| plugin.has_child(child));
+                    let parents = own.filter_map(|child| Some((parent(plugin, child)?, child)));
                     parents.for_each(|(key, child)| self.enqueue(key, EventOrigin::Own, kind, child));
                 }
                 _ => {}
@@ -135,6 +145,9 @@ impl EventHandler for Trigger {
     fn echoed(&self, kind: &KindRef, scope: &WatchScope, object: &Object) {
         if *scope == WatchScope::Children {
             return;
+        }
+        if *scope == WatchScope::All {
+            self.shared_object_written(kind, object);
         }
         let affected = self.lookups.affected(kind, object).into_iter();
         let affected = affected.filter(|key| self.looks_up(key, kind, scope));

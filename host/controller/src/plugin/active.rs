@@ -54,6 +54,8 @@ pub struct ActivePlugin {
     pub namespaces: Option<Arc<ServedNamespaces>>,
     /// Whether it is there.
     pub presence: Presence,
+    /// The name of its `Plugin`; none if it comes from elsewhere.
+    pub said_by: Option<Arc<str>>,
     /// Which objects it answers; none for all.
     pub division: Option<Arc<Division>>,
 }
@@ -61,7 +63,7 @@ pub struct ActivePlugin {
 impl ActivePlugin {
     /// Starts the informers that a plugin needs, or shares those that run already.
     pub fn new(reconciler: Arc<dyn Reconciler>, settings: PluginSettings, caches: &Caches) -> Self {
-        let PluginSettings { config, grants: _, account, limits, namespaces, presence } = settings;
+        let PluginSettings { config, grants: _, account, limits, namespaces, presence, said_by } = settings;
         let manifest = reconciler.manifest();
         let start_all = |kinds: &[KindRef], scope: WatchScope| {
             kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope.clone()))).collect::<BTreeMap<_, _>>()
@@ -86,6 +88,7 @@ impl ActivePlugin {
             concurrency: limits.concurrency,
             namespaces: namespaces.map(|selector| Arc::new(ServedNamespaces::follow(selector, caches))),
             presence,
+            said_by,
             division: None,
             reconciler,
         }
@@ -107,15 +110,15 @@ impl ActivePlugin {
 
     /// How many objects it answers.
     pub fn answered(&self) -> usize {
-        match &self.division {
-            None => self.objects.store().len(),
-            Some(_) => self.answered_objects().len(),
+        match (&self.division, &self.manifest().decorates) {
+            (None, None) => self.objects.store().len(),
+            _ => self.answered_objects().len(),
         }
     }
 
     /// The objects that it answers.
     pub fn answered_objects(&self) -> Vec<Arc<Object>> {
-        self.objects.store().select(None, |object| self.answers(object))
+        self.objects.store().select(None, |object| self.selects(object) && self.answers(object))
     }
 
     /// Whether this is the version that answers an object.
@@ -152,10 +155,13 @@ impl ActivePlugin {
     /// Stops watching the former child kinds without children left to prune, and returns them.
     pub fn drop_pruned(&mut self) -> BTreeSet<KindRef> {
         let is_left = |child: &Object| {
+            if self.manifest().decorates.is_some() {
+                return self.has_child(child) && !child.is_kept();
+            }
             let of_plugin = child.labels.get(labels::PLUGIN).is_some_and(|plugin| **plugin == *self.name);
             let reconciles = self.objects.kind();
             let of_kind = child.controller.as_ref().is_some_and(|owner| *owner.kind == *reconciles.kind);
-            (of_plugin || of_kind) && !child.is_kept()
+            (of_plugin || of_kind) && self.has_child(child) && !child.is_kept()
         };
         let is_pruned = |informer: &Informer| match informer.state() {
             WatchState::Synced => informer.store().select(None, is_left).is_empty(),
@@ -177,6 +183,44 @@ impl ActivePlugin {
     /// Whether it reconciles objects of this namespace; empty for cluster-scoped objects.
     pub fn serves(&self, namespace: &str) -> bool {
         namespace.is_empty() || self.namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(namespace))
+    }
+
+    /// Whether it owns the objects of a kind.
+    pub fn owns(&self, kind: &KindRef) -> bool {
+        self.manifest().decorates.is_none() && self.objects.kind().is_same_kind(kind)
+    }
+
+    /// Whether a child of one of its objects is its own: an object may have children of several plugins, of which one at most owns it.
+    pub fn has_child(&self, child: &Object) -> bool {
+        match (child.labels.get(labels::DECORATOR), &self.manifest().decorates) {
+            (Some(decorator), Some(_)) => **decorator == *self.name,
+            (by, decorates) => by.is_none() && decorates.is_none(),
+        }
+    }
+
+    /// Whether it works on an object: a decorator works on those that it selects, until it is gone.
+    pub fn selects(&self, object: &Object) -> bool {
+        let Some(decorates) = &self.manifest().decorates else { return true };
+        self.presence == Presence::AtWork && decorates.selects(&object.labels, || object.annotations())
+    }
+
+    /// Whether an object has labels or annotations of this decorator.
+    pub fn is_decorated(&self, object: &Object) -> bool {
+        self.manifest().decorates.is_some() && object.annotation(&labels::decoration(&self.name)).is_some()
+    }
+
+    /// Whether anything is left that it has made as a decorator, or may be.
+    pub fn has_decorations_left(&self) -> bool {
+        let mut kinds = self.children.values().chain(self.former.values());
+        let has_children = |informer: &Arc<Informer>| match informer.state() {
+            WatchState::Synced => {
+                !informer.store().select(None, |child| self.has_child(child) && !child.is_kept()).is_empty()
+            }
+            WatchState::NotInstalled => false,
+            WatchState::Starting | WatchState::Failing(_) => true,
+        };
+        let is_left = |object: &Object| self.is_decorated(object) && !object.deleting;
+        kinds.any(has_children) || !self.objects.store().select(None, is_left).is_empty()
     }
 
     /// What the plugin declares.

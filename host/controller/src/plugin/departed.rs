@@ -1,13 +1,15 @@
 //! A plugin that is gone, as far as the objects that it leaves behind need it: if their children have an order, they are deleted in it, and
-//! nothing else happens to them. Answers nothing.
+//! nothing else happens to them; what it has made as a decorator is taken away. Answers nothing.
 
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
-use pilothouse_engine::{Call, CallContext, Manifest, Outcome, Reconciler, Recorded, Usage, Verb, contract::KindRef};
+use pilothouse_engine::{
+    Call, CallContext, Decorates, Manifest, Outcome, Reconciler, Recorded, Usage, Verb, contract::KindRef,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{ActivePlugin, PluginSettings, settings::Presence};
+use super::{ActivePlugin, PluginSettings, record_key::RecordKey, settings::Presence};
 use crate::identity::{Account, AccountNamespace};
 
 /// What is left of a plugin.
@@ -23,6 +25,12 @@ pub struct Leaver {
     pub api_version: String,
     /// The kind.
     pub kind: String,
+    /// The name of its `Plugin`; none if it came from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said_by: Option<String>,
+    /// Whether it decorated objects of that kind, and did not own them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decorates: bool,
     /// The service account that wrote the children; none for the host's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
@@ -43,6 +51,8 @@ impl Leaver {
             plugin: plugin.name.to_string(),
             api_version: reconciles.api_version.clone(),
             kind: reconciles.kind.clone(),
+            said_by: plugin.said_by.as_deref().map(str::to_owned),
+            decorates: plugin.manifest().decorates.is_some(),
             service_account_name: plugin.account.as_ref().map(|account| account.name.to_string()),
             service_account_namespace: plugin.account.as_ref().and_then(fixed),
         }
@@ -53,11 +63,17 @@ impl Leaver {
         KindRef::new(self.api_version.as_str(), self.kind.as_str())
     }
 
+    /// Where its child kinds are recorded. The kind is that of [`reconciles`](Self::reconciles).
+    pub fn recorded<'a>(&'a self, reconciles: &'a KindRef) -> RecordKey<'a> {
+        RecordKey::new(reconciles, self.decorates.then_some(self.plugin.as_str()))
+    }
+
     /// What takes its place, with the kinds of which it may have had children.
     pub fn departed(&self, children: impl IntoIterator<Item = KindRef>) -> (Arc<dyn Reconciler>, PluginSettings) {
         let manifest = Manifest {
             children: children.into_iter().collect(),
-            orders_children: true,
+            decorates: self.decorates.then(Decorates::default),
+            orders_children: !self.decorates,
             ..Manifest::new(self.plugin.as_str(), "gone", self.reconciles())
         };
         let namespace = || match &self.service_account_namespace {

@@ -16,7 +16,7 @@ use kube::{
 use pilothouse_engine::contract::KindRef;
 use serde_json::json;
 
-use super::Leaver;
+use super::{departed::Leaver, record_key::RecordKey};
 use crate::{errors::chain, labels};
 
 /// Name of the ConfigMap.
@@ -47,18 +47,18 @@ impl KindsRecord {
     /// The error of the request.
     pub async fn former(
         &self,
-        reconciles: &KindRef,
+        recorded: RecordKey<'_>,
         children: &[KindRef],
     ) -> Result<Option<BTreeSet<KindRef>>, kube::Error> {
-        let known = self.read(reconciles).await?;
+        let known = self.read(recorded).await?;
         Ok(known.map(|known| former(&known, children).collect()))
     }
 
     /// Adds child kinds of a custom resource, and returns the recorded kinds that are not among them. Retries until the API server
     /// accepts it: without the record, children could be left behind for ever.
-    pub async fn add(&self, reconciles: &KindRef, children: &[KindRef]) -> BTreeSet<KindRef> {
+    pub async fn add(&self, recorded: RecordKey<'_>, children: &[KindRef]) -> BTreeSet<KindRef> {
         loop {
-            match self.try_add(reconciles, children).await {
+            match self.try_add(recorded, children).await {
                 Ok(former) => {
                     self.replace_problem(None);
                     return former;
@@ -90,7 +90,8 @@ impl KindsRecord {
         let leavers = data.values().filter_map(|text| serde_json::from_str::<Leaver>(text).ok());
         let own = leavers.filter(|leaver| data.contains_key(&self.leaver_key(leaver)));
         own.map(|leaver| {
-            let kinds = data.get(&self.key(&leaver.reconciles())).map(|text| parse(text)).unwrap_or_default();
+            let kinds =
+                data.get(&self.key(leaver.recorded(&leaver.reconciles()))).map(|text| parse(text)).unwrap_or_default();
             (leaver, kinds)
         })
         .collect()
@@ -106,14 +107,25 @@ impl KindsRecord {
         self.api.patch(NAME, &PatchParams::default(), &patch).await.map(drop)
     }
 
+    /// Removes the note of a plugin of which nothing is left, and its kinds. Retries until the API server accepts it.
+    pub async fn remove_leaver(&self, leaver: &Leaver) {
+        let (reconciles, note) = (leaver.reconciles(), self.leaver_key(leaver));
+        let kinds = self.key(leaver.recorded(&reconciles));
+        let patch = Patch::Merge(json!({"data": {note: null, kinds: null}}));
+        while let Err(error) = self.api.patch(NAME, &PatchParams::default(), &patch).await {
+            self.pause(&error).await;
+        }
+        self.replace_problem(None);
+    }
+
     /// The key of a note.
     fn leaver_key(&self, leaver: &Leaver) -> String {
-        format!("{}_leaver", self.key(&leaver.reconciles()))
+        format!("{}_leaver", self.key(leaver.recorded(&leaver.reconciles())))
     }
 
     /// Removes kinds without children. Retries until the API server accepts it.
-    pub async fn remove(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) {
-        while let Err(error) = self.try_remove(reconciles, kinds).await {
+    pub async fn remove(&self, recorded: RecordKey<'_>, kinds: &BTreeSet<KindRef>) {
+        while let Err(error) = self.try_remove(recorded, kinds).await {
             self.pause(&error).await;
         }
         self.replace_problem(None);
@@ -132,23 +144,23 @@ impl KindsRecord {
         changed
     }
 
-    async fn try_add(&self, reconciles: &KindRef, children: &[KindRef]) -> Result<BTreeSet<KindRef>, kube::Error> {
-        let found = self.read(reconciles).await?;
+    async fn try_add(&self, recorded: RecordKey<'_>, children: &[KindRef]) -> Result<BTreeSet<KindRef>, kube::Error> {
+        let found = self.read(recorded).await?;
         let known = found.clone().unwrap_or_default();
         let former: BTreeSet<_> = former(&known, children).collect();
         // Former kinds stay in the record until `remove`: this version may end before it has pruned all of their children.
         let all = children.iter().chain(&former).cloned().collect();
         match found {
-            None => self.create(reconciles, &all).await?,
-            Some(_) if all != known => self.write(reconciles, &all).await?,
+            None => self.create(recorded, &all).await?,
+            Some(_) if all != known => self.write(recorded, &all).await?,
             Some(_) => {}
         }
         Ok(former)
     }
 
-    async fn try_remove(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
-        let known = self.read(reconciles).await?.unwrap_or_default();
-        self.write(reconciles, &known.difference(kinds).cloned().collect()).await
+    async fn try_remove(&self, recorded: RecordKey<'_>, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
+        let known = self.read(recorded).await?.unwrap_or_default();
+        self.write(recorded, &known.difference(kinds).cloned().collect()).await
     }
 
     /// Logs an error unless it is the same as before, and waits until the next attempt.
@@ -166,33 +178,35 @@ impl KindsRecord {
     }
 
     /// The kinds recorded for a custom resource; none if the ConfigMap does not exist.
-    async fn read(&self, reconciles: &KindRef) -> Result<Option<BTreeSet<KindRef>>, kube::Error> {
+    async fn read(&self, recorded: RecordKey<'_>) -> Result<Option<BTreeSet<KindRef>>, kube::Error> {
         let Some(found) = self.api.get_opt(NAME).await? else { return Ok(None) };
         let data = found.data.unwrap_or_default();
-        Ok(Some(data.get(&self.key(reconciles)).map(|text| parse(text)).unwrap_or_default()))
+        Ok(Some(data.get(&self.key(recorded)).map(|text| parse(text)).unwrap_or_default()))
     }
 
-    async fn write(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
+    async fn write(&self, recorded: RecordKey<'_>, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
         // A merge patch changes this key only, so plugins that start at the same time do not undo each other's entries.
-        let patch = Patch::Merge(json!({"data": {self.key(reconciles): to_text(kinds)}}));
+        let patch = Patch::Merge(json!({"data": {self.key(recorded): to_text(kinds)}}));
         self.api.patch(NAME, &PatchParams::default(), &patch).await.map(drop)
     }
 
     /// Creates the ConfigMap, or adds to it if another plugin has created it in the meantime.
-    async fn create(&self, reconciles: &KindRef, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
-        let data = BTreeMap::from([(self.key(reconciles), to_text(kinds))]);
+    async fn create(&self, recorded: RecordKey<'_>, kinds: &BTreeSet<KindRef>) -> Result<(), kube::Error> {
+        let data = BTreeMap::from([(self.key(recorded), to_text(kinds))]);
         let mut record = ConfigMap { data: Some(data), ..ConfigMap::default() };
         record.metadata.name = Some(NAME.to_owned());
         record.metadata.labels = Some([(labels::MANAGED_BY.to_owned(), labels::HOST.to_owned())].into());
         match self.api.create(&PostParams::default(), &record).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => self.write(reconciles, kinds).await,
+            Err(kube::Error::Api(status)) if status.code == 409 => self.write(recorded, kinds).await,
             result => result.map(drop),
         }
     }
 
     /// The key in the ConfigMap. The underscore separates unambiguously, because namespaces and kinds contain none.
-    fn key(&self, reconciles: &KindRef) -> String {
-        let kind = format!("{}.{}", reconciles.kind, reconciles.group());
+    fn key(&self, recorded: RecordKey<'_>) -> String {
+        let RecordKey { reconciles, decorator } = recorded;
+        let decorator = decorator.map(|plugin| format!("_decorator-{plugin}")).unwrap_or_default();
+        let kind = format!("{}.{}{decorator}", reconciles.kind, reconciles.group());
         self.watched.as_ref().map_or_else(|| kind.clone(), |namespace| format!("{namespace}_{kind}"))
     }
 }

@@ -25,6 +25,7 @@ mod division;
 mod grants;
 mod kinds_record;
 mod new_version;
+mod record_key;
 mod registry;
 pub mod rights;
 mod self_check;
@@ -39,6 +40,7 @@ pub use self::{
     grants::{Grants, NotGranted, is_privileged, is_secret},
     kinds_record::KindsRecord,
     new_version::{FEW_OBJECTS, NewVersionVerdict, NewVersionWindow},
+    record_key::RecordKey,
     registry::{Registry, Versions},
     self_check::SelfCheck,
     settings::{PluginLimits, PluginSettings, Presence},

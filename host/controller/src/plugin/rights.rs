@@ -51,7 +51,8 @@ pub fn of_host(manifest: &Manifest, writer: Writer) -> Vec<Right> {
     let has_finalizer = manifest.finalizes || manifest.orders_children;
     required.add(object, None, if has_finalizer { &["patch"] } else { &[] });
     required.add(object, None, if manifest.expires.is_some() { &["delete"] } else { &[] });
-    required.add(object, Some("status"), &["patch"]);
+    // The status of an object that is decorated is somebody else's.
+    required.add(object, Some("status"), if manifest.decorates.is_none() { &["patch"] } else { &[] });
     for kind in &manifest.children {
         required.add(kind, None, &READ);
     }
@@ -94,6 +95,8 @@ impl VerbSets {
         // An owner reference with `blockOwnerDeletion` requires this right, where the admission plugin
         // OwnerReferencesPermissionEnforcement is enabled.
         self.add(&manifest.reconciles, Some("finalizers"), &["update"]);
+        // Labels and annotations. The API server knows no right on these alone.
+        self.add(&manifest.reconciles, None, if manifest.decorates.is_some() { &["patch"] } else { &[] });
         for kind in &manifest.children {
             self.add(kind, None, &WRITE);
         }
@@ -101,10 +104,10 @@ impl VerbSets {
 
     fn rights(self) -> Vec<Right> {
         let right = |((kind, subresource), needed): ((_, _), BTreeSet<_>)| {
-            let verbs = VERBS.into_iter().filter(|verb| needed.contains(verb)).collect();
+            let verbs: Vec<_> = VERBS.into_iter().filter(|verb| needed.contains(verb)).collect();
             Right { kind, subresource, verbs }
         };
-        self.0.into_iter().map(right).collect()
+        self.0.into_iter().map(right).filter(|right| !right.verbs.is_empty()).collect()
     }
 }
 

@@ -65,10 +65,17 @@ pub struct PluginSettings {
     pub namespaces: Option<Selector>,
     /// Whether it is there.
     pub presence: Presence,
+    /// The name of the `Plugin` that says all this; none if none does.
+    pub said_by: Option<Arc<str>>,
 }
 
 impl PluginSettings {
-    /// What a `Plugin` says, for a host in this namespace.
+    /// What a `Plugin` of this name says, for a host in this namespace.
+    pub fn of_plugin(name: &str, spec: &PluginSpec, host_namespace: &str) -> Self {
+        Self { said_by: Some(name.into()), ..Self::of_spec(spec, host_namespace) }
+    }
+
+    /// What the spec of a `Plugin` says, for a host in this namespace.
     pub fn of_spec(spec: &PluginSpec, host_namespace: &str) -> Self {
         let account = spec.service_account_name.as_deref().map(|name| Account {
             name: name.into(),
@@ -84,6 +91,7 @@ impl PluginSettings {
             limits: spec.limits.as_ref().map(PluginLimits::of_spec).unwrap_or_default(),
             namespaces: spec.namespaces.as_ref().map(Selector::from),
             presence: Presence::AtWork,
+            said_by: None,
         }
     }
 }

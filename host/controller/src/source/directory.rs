@@ -227,7 +227,8 @@ async fn judge(path: PathBuf, version: FileVersion) -> (PathBuf, FileVersion, Op
 
 /// Whether two plugins cannot both be at work.
 fn clash(one: &Manifest, other: &Manifest) -> bool {
-    one.name == other.name || one.reconciles.is_same_kind(&other.reconciles)
+    let both_own = one.decorates.is_none() && other.decorates.is_none();
+    one.name == other.name || (both_own && one.reconciles.is_same_kind(&other.reconciles))
 }
 
 /// Loads a file and installs its plugin.

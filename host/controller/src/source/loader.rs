@@ -171,6 +171,11 @@ pub enum NotLoaded {
         /// Its kind.
         theirs: KindRef,
     },
+    /// How its objects do is not its own to say.
+    #[error(
+        "a canary is judged by the conditions of its objects, and those of a decorator's are not its own; use the strategy Immediate for it"
+    )]
+    CanaryOfDecorator,
     /// The version that worked is not to be had.
     #[error(
         "version sha256:{digest} answered the objects, and neither this host nor its source has it any more{why}, so there is nothing to \
@@ -209,7 +214,7 @@ impl NotLoaded {
             Self::NotGranted(_) => "NotGranted",
             Self::Config(_) => "ConfigInvalid",
             Self::Metric(_) => "MetricTaken",
-            Self::NotAlike { .. } => "CanaryImpossible",
+            Self::NotAlike { .. } | Self::CanaryOfDecorator => "CanaryImpossible",
             Self::NoStable { .. } => "StableVersionMissing",
             Self::NameTaken { .. } => "NameTaken",
             Self::KindTaken { .. } => "KindTaken",
@@ -455,11 +460,15 @@ impl Loader {
     }
 }
 
-/// What is in the way of a plugin: another one of its name or for its kind. Two of a kind would fight over the same children.
+/// What is in the way of a plugin: another one of its name, or another owner of its kind. Two of a kind would fight over the same children;
+/// decorators have children of their own.
 fn conflict(manifest: &Manifest, other: &SourceId, theirs: &Prepared) -> Option<NotLoaded> {
     let source_id = other.clone();
     if theirs.name() == manifest.name {
         return Some(NotLoaded::NameTaken { name: theirs.name().to_owned(), source_id });
+    }
+    if manifest.decorates.is_some() || theirs.manifest().decorates.is_some() {
+        return None;
     }
     let (kind, plugin) = (manifest.reconciles.clone(), theirs.name().to_owned());
     theirs.kind().is_same_kind(&kind).then_some(NotLoaded::KindTaken { kind, plugin, source_id })

@@ -58,6 +58,8 @@ pub enum FailureReason {
     ImmutableField,
     /// The name belongs to an object that is not ours.
     NameConflict,
+    /// A label or an annotation of an object that is not the plugin's own has a value that somebody else has set.
+    MetadataConflict,
     /// The kind is not installed in the cluster.
     ChildKindNotInstalled,
     /// The host lacks the permission to write the status.
@@ -96,6 +98,7 @@ impl FailureReason {
             Self::ChildInvalid => "ChildInvalid",
             Self::ImmutableField => "ImmutableField",
             Self::NameConflict => "NameConflict",
+            Self::MetadataConflict => "MetadataConflict",
             Self::ChildKindNotInstalled => "ChildKindNotInstalled",
             Self::StatusForbidden => "StatusForbidden",
             Self::StatusInvalid => "StatusInvalid",
@@ -117,6 +120,7 @@ impl FailureReason {
             | Self::ChildInvalid
             | Self::ImmutableField
             | Self::NameConflict
+            | Self::MetadataConflict
             | Self::ChildKindNotInstalled
             | Self::StatusForbidden
             | Self::StatusInvalid

@@ -20,6 +20,7 @@
 mod applied;
 mod applier;
 mod body;
+mod decoration;
 pub mod delete;
 mod dry_run;
 pub mod failure;
@@ -37,6 +38,7 @@ use futures::{StreamExt, stream};
 pub use self::{
     applied::{Applied, Written},
     applier::{Applier, applying, merging},
+    decoration::decorate,
     failure::{Failure, FailureClass, FailureReason, is_about_field},
     refused::RefusedWrites,
     refused_children::RefusedChildren,
@@ -50,7 +52,7 @@ use self::{
     write::{WriteOutcome, write},
 };
 use super::plan::{Delete, DeleteCause, Plan, Write, WriteCause};
-use crate::object::{Object, describe};
+use crate::object::describe;
 
 /// The most concurrent writes for one object.
 const MAX_PARALLEL_WRITES: usize = 8;
@@ -58,7 +60,7 @@ const MAX_PARALLEL_WRITES: usize = 8;
 /// Carries out a plan.
 pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
     let mut applied = Applied::default();
-    if recreates_missing_children(applier.object, &plan)
+    if recreates_missing_children(applier, &plan)
         && let Err(error) = ensure_object_exists(applier).await
     {
         let object = describe(applier.plugin.objects.kind(), &applier.object.name);
@@ -105,9 +107,11 @@ pub async fn apply(applier: &Applier<'_>, plan: Plan) -> Applied {
 fn precondition(cause: DeleteCause) -> Precondition {
     match cause {
         DeleteCause::OwnerDeleted => Precondition::SameState,
-        DeleteCause::NotReturned | DeleteCause::KindNotDeclared | DeleteCause::Recreate | DeleteCause::Forced => {
-            Precondition::SameObject
-        }
+        DeleteCause::NotReturned
+        | DeleteCause::KindNotDeclared
+        | DeleteCause::NotSelected
+        | DeleteCause::Recreate
+        | DeleteCause::Forced => Precondition::SameObject,
     }
 }
 
@@ -115,9 +119,11 @@ fn precondition(cause: DeleteCause) -> Precondition {
 fn grace(cause: DeleteCause) -> Grace {
     match cause {
         DeleteCause::Forced => Grace::None,
-        DeleteCause::NotReturned | DeleteCause::KindNotDeclared | DeleteCause::Recreate | DeleteCause::OwnerDeleted => {
-            Grace::Own
-        }
+        DeleteCause::NotReturned
+        | DeleteCause::KindNotDeclared
+        | DeleteCause::NotSelected
+        | DeleteCause::Recreate
+        | DeleteCause::OwnerDeleted => Grace::Own,
     }
 }
 
@@ -138,6 +144,8 @@ async fn delete_child(applier: &Applier<'_>, delete: Delete) -> Result<Delete, F
 
 /// Whether a plan creates children of an object that was reconciled before. Either somebody deleted them, or the object itself was
 /// deleted, garbage collection removed its children, and the watch has not reported the deletion yet.
-fn recreates_missing_children(object: &Object, plan: &Plan) -> bool {
-    plan.writes.iter().any(|write| matches!(write.cause, WriteCause::Missing)) && object.is_observed()
+fn recreates_missing_children(applier: &Applier<'_>, plan: &Plan) -> bool {
+    // The status of an object that is decorated says nothing of its decorator.
+    let was_reconciled = applier.plugin.manifest().decorates.is_some() || applier.object.is_observed();
+    was_reconciled && plan.writes.iter().any(|write| matches!(write.cause, WriteCause::Missing))
 }

@@ -15,7 +15,10 @@ pub(super) async fn ensure_ours(applier: &Applier<'_>, kind: &str, live: &Object
     match &live.controller {
         // An update would be accepted, and lost with the object.
         _ if live.deleting => Err(WriteError::BeingDeleted),
-        Some(owner) if owner.uid == applier.object.uid => Ok(()),
+        Some(owner) if owner.uid == applier.object.uid => match other_maker(applier, live) {
+            Some(other) => Err(WriteError::NameTaken(format!("was made for the same object by {other}"))),
+            None => Ok(()),
+        },
         Some(owner) if is_predecessor(applier, owner) => Err(WriteError::OwnedByPredecessor),
         Some(owner) => Err(WriteError::NameTaken(format!("is controlled by {} '{}'", owner.kind, owner.name))),
         None => match labelled_owner(applier, live) {
@@ -26,6 +29,20 @@ pub(super) async fn ensure_ours(applier: &Applier<'_>, kind: &str, live: &Object
             }
             LabelledOwner::Nobody => Err(WriteError::NameTaken(how_to_adopt(applier, kind, live))),
         },
+    }
+}
+
+/// Who else has made a child of the same object, in words. Of several plugins that work on an object, one at most owns it; the others are
+/// decorators, and the object may well have a controller that is no plugin.
+fn other_maker(applier: &Applier<'_>, live: &Object) -> Option<String> {
+    let label = |label| live.labels.get(label).map(|name| &**name);
+    if applier.plugin.manifest().decorates.is_none() {
+        return label(labels::DECORATOR).map(|by| format!("plugin '{by}'"));
+    }
+    match label(labels::PLUGIN) {
+        Some(by) if *by == *applier.plugin.name => None,
+        Some(by) => Some(format!("plugin '{by}'")),
+        None => Some("its controller".to_owned()),
     }
 }
 

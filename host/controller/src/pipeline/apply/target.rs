@@ -48,6 +48,11 @@ impl<'a> Target<'a> {
         Self::in_watch(applier.host_client, &applier.plugin.objects, &applier.object.name)
     }
 
+    /// The place of an object that the plugin does not own, as its account sees it; none if its kind is not installed any more.
+    pub(super) fn of_decorated(applier: &Applier<'a>) -> Option<Self> {
+        Self::in_watch(applier.client, &applier.plugin.objects, &applier.object.name)
+    }
+
     fn in_watch(client: &Client, watched: &'a Informer, name: &ObjectRef) -> Option<Self> {
         let installed = watched.installed()?;
         let api = installed.api(client, &name.namespace);

@@ -314,6 +314,6 @@ async fn explain_500(
 
 /// Whether an apply with a UID and a resource version found no object, a newer state of it (both 409) or another object of the same
 /// name (422).
-fn is_another_object(status: &Status) -> bool {
+pub(super) fn is_another_object(status: &Status) -> bool {
     status.code == 409 || (status.code == 422 && is_about_field(status, "metadata.uid"))
 }

@@ -12,7 +12,7 @@ use super::{
     order,
     owner::Owner,
     ownership, pointer,
-    refusal::{MAX_CHILDREN, Refusal},
+    refusal::{MAX_CHILDREN, Refusal, malformed},
     secret,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Checks and completes all children of an answer.
-pub(super) fn complete_all(owner: &Owner<'_>, children: &[Child]) -> Result<Vec<DesiredChild>, Refusal> {
+pub(super) fn complete_all(owner: &Owner<'_>, children: &[&Child]) -> Result<Vec<DesiredChild>, Refusal> {
     if children.len() > MAX_CHILDREN {
         return Err(Refusal::TooMany(children.len()));
     }
@@ -105,10 +105,6 @@ const SERVER_FIELDS: [&str; 9] = [
 fn remove_server_fields(body: &mut Map<String, Value>) {
     let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
-}
-
-pub(super) fn malformed(what: String, why: &str) -> Refusal {
-    Refusal::Malformed { what, why: why.to_owned() }
 }
 
 fn declared_kind(owner: &Owner<'_>, body: &Map<String, Value>) -> Result<KindRef, Refusal> {

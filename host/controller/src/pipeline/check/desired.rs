@@ -3,6 +3,7 @@
 use pilothouse_engine::contract::{Condition, Event, Handling, ImmutablePolicy, KindRef, Measurement, Verdict};
 use serde_json::{Map, Value};
 
+use super::decoration::Decoration;
 use crate::{object::ObjectRef, pipeline::conditions::READY};
 
 /// A checked and completed answer.
@@ -12,6 +13,8 @@ pub struct Desired {
     pub verdict: Verdict,
     /// The desired children.
     pub children: DesiredChildren,
+    /// The labels and annotations of the object itself; none leaves those that are there.
+    pub decoration: Option<Decoration>,
     /// Whether the plugin removes many children on purpose.
     pub removes_many: bool,
     /// The status fields; none leaves the existing ones.

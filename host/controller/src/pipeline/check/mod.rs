@@ -16,6 +16,7 @@
 
 mod child;
 mod condition;
+mod decoration;
 mod desired;
 mod json;
 pub mod measurement;
@@ -39,6 +40,7 @@ use self::{
     measurement::check_measurements,
 };
 pub use self::{
+    decoration::Decoration,
     desired::{Desired, DesiredChild, DesiredChildren},
     owner::{KnownKinds, Owner},
     refusal::{MAX_CHILDREN, Refusal},
@@ -69,18 +71,23 @@ pub fn check(owner: &Owner<'_>, response: &Response, children: Children<'_>) -> 
     if events.len() > MAX_EVENTS {
         tracing::warn!("the plugin returned {} events; the first {MAX_EVENTS} count", events.len());
     }
+    decoration::check_response(owner, response)?;
     check_conditions(conditions)?;
     check_waiting(verdict)?;
     check_events(events)?;
     check_measurements(owner.manifest, measurements)?;
-    let children = match children {
-        Children::Leave => DesiredChildren::Leave,
-        Children::InSync => DesiredChildren::InSync,
-        Children::Check(children) => DesiredChildren::These(complete_all(owner, children)?),
+    let (decoration, children) = match children {
+        Children::Leave => (None, DesiredChildren::Leave),
+        Children::InSync => (None, DesiredChildren::InSync),
+        Children::Check(children) => {
+            let (decoration, children) = decoration::split(owner, children)?;
+            (decoration, DesiredChildren::These(complete_all(owner, &children)?))
+        }
     };
     Ok(Desired {
         verdict: verdict.clone(),
         children,
+        decoration,
         removes_many: *removes_many,
         status: status.as_deref().map(|status| parse_status(owner, status)).transpose()?,
         conditions: conditions.clone(),

@@ -51,7 +51,7 @@ pub(super) fn check_metadata(body: &Map<String, Value>, child: &str) -> Result<(
             let is_text = text.is_some() || value.is_null();
             refuse_unless(is_text, what, || format!("metadata.{field} has '{key}', which is not a text"))?;
             refuse_unless(is_key(key), what, || format!("metadata.{field} has '{key}', which is not a key"))?;
-            let is_its_own = !key.starts_with(labels::PREFIX);
+            let is_its_own = !labels::is_hosts_own(key);
             refuse_unless(is_its_own, what, || format!("metadata.{field} has '{key}', which belongs to the host"))?;
             let is_value = field != "labels" || text.is_none_or(is_label_value);
             refuse_unless(is_value, what, || {

@@ -22,6 +22,9 @@ pub(super) fn add_metadata(
     for (label, value) in [(labels::PLUGIN, &*owner.manifest.name), (labels::OWNER_UID, &*owner.object.uid)] {
         metadata["labels"][label] = json!(value);
     }
+    if owner.manifest.decorates.is_some() {
+        metadata["labels"][labels::DECORATOR] = json!(&*owner.manifest.name);
+    }
     if metadata["labels"].get(labels::MANAGED_BY).is_none() {
         metadata["labels"][labels::MANAGED_BY] = json!(labels::HOST);
     }

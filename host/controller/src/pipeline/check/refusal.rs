@@ -61,6 +61,11 @@ pub enum Refusal {
     Event(String),
 }
 
+/// A value that is not valid, with the violation.
+pub(super) fn malformed(what: String, why: &str) -> Refusal {
+    Refusal::Malformed { what, why: why.to_owned() }
+}
+
 impl Refusal {
     /// The CamelCase word for conditions and Events.
     pub fn reason(&self) -> &'static str {

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pilothouse_engine::{
-    Manifest,
+    Decorates, Manifest,
     contract::{Child, KindRef, Response, Verdict},
 };
 
-use super::{Children, DesiredChild, DesiredChildren, Owner, Refusal, check};
+use super::{Children, Decoration, Desired, DesiredChild, DesiredChildren, Owner, Refusal, check};
 use crate::{
     kinds::{InstalledKind, KnownKind},
     object::Object,
@@ -52,13 +52,21 @@ pub(super) fn config_map(extra: &str) -> String {
 
 /// Checks the children of an object in a namespace.
 pub(super) fn checked(namespace: &str, children: Vec<Child>) -> Result<Vec<DesiredChild>, Refusal> {
-    let (manifest, kind, object, kinds) =
-        (manifest(), KindRef::new("example.com/v1", "Web"), object(namespace), kinds());
-    let owner =
-        Owner { manifest: &manifest, kind: &kind, object: &object, schema: None, kinds: &kinds, namespaces: None };
-    let desired = check(&owner, &Response::verdict(Verdict::Done), Children::Check(&children))?;
-    Ok(match desired.children {
+    Ok(match desired(&manifest(), namespace, &children)?.children {
         DesiredChildren::These(children) => children,
         DesiredChildren::Leave | DesiredChildren::InSync => Vec::new(),
     })
+}
+
+/// Checks the answer of a plugin that decorates the object: what it wants on the object, and how many children.
+pub(super) fn decorated(children: Vec<Child>) -> Result<(Decoration, usize), Refusal> {
+    let manifest = Manifest { decorates: Some(Decorates::default()), orders_children: false, ..manifest() };
+    let desired = desired(&manifest, "ns", &children)?;
+    Ok((desired.decoration.unwrap_or_default(), desired.children.checked().len()))
+}
+
+fn desired(manifest: &Manifest, namespace: &str, children: &[Child]) -> Result<Desired, Refusal> {
+    let (kind, object, kinds) = (KindRef::new("example.com/v1", "Web"), object(namespace), kinds());
+    let owner = Owner { manifest, kind: &kind, object: &object, schema: None, kinds: &kinds, namespaces: None };
+    check(&owner, &Response::verdict(Verdict::Done), Children::Check(children))
 }

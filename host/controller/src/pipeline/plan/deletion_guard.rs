@@ -30,6 +30,9 @@ pub enum DeletionDecision {
 pub struct DeletionContext<'a> {
     /// The plugin version's short digest, which the annotation [`labels::ALLOW_REMOVAL`] must have.
     pub version: &'a str,
+    /// Whether the plugin decorates the object and does not own it. Nothing tells then whether a user's change of the object is carried out,
+    /// so only a new version is suspicious.
+    pub is_decorator: bool,
     /// Whether the plugin declares in its answer that it removes many children on purpose.
     pub on_purpose: bool,
     /// Whether the object's generation is reported but not carried out yet. The deletes then follow from a user's change, although
@@ -41,17 +44,20 @@ pub struct DeletionContext<'a> {
 
 /// Decides about the deletes of a plan. Only deletes without a change of the object are suspicious.
 pub fn decide(plan: &Plan, observed: &Observed, context: DeletionContext<'_>) -> DeletionDecision {
-    let DeletionContext { version, on_purpose, is_pending, new_version } = context;
+    let DeletionContext { version, is_decorator, on_purpose, is_pending, new_version } = context;
     let object = &observed.object;
     let lost = plan.deletes.len();
-    let is_suspicious =
-        lost > 0 && !on_purpose && !is_pending && object.is_observed() && !is_confirmed(object, version);
+    let is_suspicious = lost > 0
+        && !on_purpose
+        && !is_pending
+        && (is_decorator || object.is_observed())
+        && !is_confirmed(object, version);
     // Counting reads the annotations of every child, and most plans delete nothing.
     let all = is_suspicious.then(|| removable(observed));
     // For every object, whatever is decided: the window also has to learn which objects this version does not leave empty.
     let of_version = new_version.judge(&object.name, all == Some(lost), Instant::now());
     let Some(all) = all else { return DeletionDecision::Allow };
-    if all >= FEW_CHILDREN && lost * 2 > all {
+    if !is_decorator && all >= FEW_CHILDREN && lost * 2 > all {
         let why = format!("would remove {lost} of {all} children of an object that has not changed");
         return DeletionDecision::HoldBack(why);
     }
@@ -154,7 +160,7 @@ mod tests {
         for (name, all, lost, object, on_purpose, is_pending, held) in cases {
             let observed = observed(all, object);
             let new_version = &NewVersionWindow::begin([]);
-            let context = DeletionContext { version: "v1", on_purpose, is_pending, new_version };
+            let context = DeletionContext { version: "v1", is_decorator: false, on_purpose, is_pending, new_version };
             let decision = decide(&plan(&observed, lost), &observed, context);
             assert_eq!(matches!(decision, DeletionDecision::HoldBack(_)), held, "{name}: {decision:?}");
         }

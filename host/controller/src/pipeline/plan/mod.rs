@@ -124,6 +124,8 @@ pub enum DeleteCause {
     NotReturned,
     /// The plugin's manifest no longer declares its kind.
     KindNotDeclared,
+    /// The plugin does not work on its object any more.
+    NotSelected,
     /// Its object is being deleted, and its children go in an order.
     OwnerDeleted,
     /// An immutable field would change, and the plugin's policy is to recreate the child.
@@ -137,6 +139,7 @@ impl fmt::Display for DeleteCause {
         f.write_str(match self {
             Self::NotReturned => "no longer returned",
             Self::KindNotDeclared => "its kind is no longer declared",
+            Self::NotSelected => "its object is no longer decorated",
             Self::OwnerDeleted => "its object is being deleted",
             Self::Recreate => "recreate: a field cannot change",
             Self::Forced => "it is being deleted and does not go",
@@ -273,6 +276,13 @@ fn step(child: DesiredChild, live: Option<&Arc<Object>>, observed: &Observed, hi
         Some(write) => Step::Write(write.into()),
         None => Step::Nothing(Standing::Live(live.clone())),
     }
+}
+
+/// The plan for an object that its decorator does not work on any more: the deletes of all that it may delete.
+pub fn withdrawal(observed: &Observed) -> Plan {
+    let mut plan = surplus(&[], observed);
+    plan.deletes.iter_mut().for_each(|delete| delete.cause = DeleteCause::NotSelected);
+    plan
 }
 
 /// The plan for an object that is being deleted and whose children go in an order: the deletes of those that are next. Empty once garbage

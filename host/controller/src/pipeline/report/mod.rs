@@ -7,7 +7,7 @@
 //!
 //! # Guarantees
 //!
-//! - The status is written only if it differs.
+//! - The status is written only if it differs, and never for a decorator, which does not own the object.
 //! - The plugin's Events and measurements are recorded only after a status that belongs to them is written or was there already. So
 //!   a failed status write does not count a measurement twice.
 //!
@@ -94,6 +94,11 @@ pub async fn report(
     }
     // Before the status is written, because the API server may refuse it.
     result.faults.iter().for_each(|fault| item.record_fault(object, fault));
+    if item.plugin.manifest().decorates.is_some() {
+        // The status is its owner's. Events say what happens.
+        publish_plugin_report(item, object, result);
+        return Reported { action, is_reported: true, after: None };
+    }
     let rules = WriteRules {
         known: reports.known,
         // A plugin counts what its status does not show yet. If the object changed in the meantime, the status may already show

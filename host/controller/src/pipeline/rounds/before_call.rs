@@ -43,6 +43,9 @@ impl Rounds<'_> {
             tracing::debug!("{why}; left alone");
             return ControlFlow::Break(RoundEnd::finished(Action::AwaitChange));
         }
+        if !object.deleting && !item.plugin.selects(object) {
+            return ControlFlow::Break(self.undecorate(state, observed).await);
+        }
         if item.plugin.presence == Presence::Departed {
             return ControlFlow::Break(match finalizer::next_step(object, manifest) {
                 FinalizerStep::TearDown => self.tear_down(state, observed).await,
@@ -54,7 +57,8 @@ impl Rounds<'_> {
             return ControlFlow::Break(self.expire(state, object).await);
         }
         let is_status_outdated = state.reports.are_outdated(observed.schema.as_ref());
-        if let Some(answer) = state.answer.as_mut().filter(|_| !is_status_outdated) {
+        let is_undecorated = self.is_undecorated(state, object);
+        if let Some(answer) = state.answer.as_mut().filter(|_| !is_status_outdated && !is_undecorated) {
             answer.refresh(observed);
             // An object that was throttled until now needs a new report, which removes its condition `Throttled`.
             if answer.is_settled(inputs, &item.lookups(), observed, &state.left)

@@ -96,7 +96,7 @@ impl Rounds<'_> {
         }
         // The report below marks this generation as observed in the status. Without this note, the deletion guard would take it for
         // carried out and hold back the deletes that the user's change asks for.
-        if result.is_carried_out {
+        if result.is_carried_out || item.plugin.manifest().decorates.is_some() {
             state.pending_generation = None;
         } else if !object.is_observed() {
             state.pending_generation = Some(object.generation);

@@ -17,6 +17,7 @@
 mod apply;
 mod before_call;
 mod conclude;
+mod decorate;
 mod object_end;
 mod progress;
 
@@ -132,6 +133,7 @@ impl Rounds<'_> {
         let call = self.before_call(state, &observed).await?;
         let PluginAnswer { response, answer } = self.call(state, &call, progress.round).await?;
         let desired = self.check(state, &observed, &response, &answer).await?;
+        self.decorate(state, &observed, &desired).await?;
         let planned = self.plan(state, &call, &answer, desired);
         let applied = self.apply_answer(state, &observed, planned, answer).await;
         ControlFlow::Continue(self.after_apply(state, &call, progress, applied).await)
@@ -223,6 +225,7 @@ impl Rounds<'_> {
         let mut plan = children.map(|children| plan::plan(children, observed, history)).unwrap_or_default();
         let context = DeletionContext {
             version: self.item.plugin.short_digest(),
+            is_decorator: self.item.plugin.manifest().decorates.is_some(),
             // Deletes during finalization are always on purpose.
             on_purpose: desired.removes_many || call.verb == Verb::Finalize,
             is_pending: state.pending_generation == Some(observed.object.generation),
@@ -307,7 +310,8 @@ fn check_answer(
     let children = match response.children.as_deref() {
         // Garbage collection is deleting or releasing the children, and a write would undo that.
         Some(_) if finalizer::is_being_collected(&observed.object) => Children::Leave,
-        Some(_) if answer.has_children_in_sync() => Children::InSync,
+        // What a decorator wants on the object itself is among the children.
+        Some(_) if answer.has_children_in_sync() && manifest.decorates.is_none() => Children::InSync,
         Some(children) => Children::Check(children),
         None => Children::Leave,
     };

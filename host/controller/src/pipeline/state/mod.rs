@@ -21,6 +21,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use pilothouse_engine::Fingerprint;
+
 pub use self::ongoing_failure::OngoingFailure;
 use super::{
     apply::{RefusedChildren, RefusedWrites},
@@ -49,6 +51,8 @@ pub struct ObjectState {
     pub reports: Reports,
     /// The object's generation, if it was reported but its answer is not carried out yet.
     pub pending_generation: Option<i64>,
+    /// The labels and annotations of the object with which its decorator was done.
+    pub decorated: Option<Fingerprint>,
     /// The failure that the last reconciles ended with, if it may pass by itself.
     pub ongoing_failure: Option<OngoingFailure>,
 }

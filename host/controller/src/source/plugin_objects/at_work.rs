@@ -32,10 +32,15 @@ pub fn at_work(active: &ActivePlugin) -> AtWork {
         digest: active.reconciler.digest().to_owned(),
         contract: manifest.contract.clone(),
         reconciles: kind_name(&manifest.reconciles),
+        decorates: manifest.decorates.is_some(),
         children: manifest.children.iter().map(kind_name).collect(),
         child_readiness: manifest.child_readiness.iter().map(Into::into).collect(),
         finalizers: finalizer::all_of(manifest),
-        objects: counts(&active.objects.store().select(None, |_| true)),
+        objects: match manifest.decorates {
+            // Their conditions say how others are.
+            Some(_) => ObjectCounts { total: active.answered(), ..ObjectCounts::default() },
+            None => counts(&active.objects.store().select(None, |_| true)),
+        },
         obstacles: obstacles.collect(),
     }
 }

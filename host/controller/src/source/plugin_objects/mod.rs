@@ -80,6 +80,7 @@ use crate::{
     host::Loading,
     labels,
     plugin::PluginSettings,
+    withdrawal::withdraw_decorators,
 };
 
 /// Follows the `Plugin` objects of a cluster.
@@ -224,6 +225,8 @@ impl PluginObjects {
         self.plans.end(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
+        let gone = name.to_owned();
+        withdraw_decorators(self.looker.loader.host(), move |name| name == gone);
         self.look_at_freed();
     }
 
@@ -269,8 +272,10 @@ impl PluginObjects {
             self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         }
         let known = self.known.get(name).filter(|_| due == Due::Tag);
-        let (settings, tag) =
-            (PluginSettings::of_spec(&plugin.spec, &self.namespace), known.and_then(|known| known.tag.clone()));
+        let (settings, tag) = (
+            PluginSettings::of_plugin(&plugin.name_any(), &plugin.spec, &self.namespace),
+            known.and_then(|known| known.tag.clone()),
+        );
         self.looks.begin(&self.looker, Look { name: name.to_owned(), plugin, settings, tag });
     }
 
@@ -347,7 +352,7 @@ impl PluginObjects {
         if !is_at_work || known.is_none_or(|known| known.verification != plugin.spec.verification) {
             return Load::Failed(failure);
         }
-        let settings = PluginSettings::of_spec(&plugin.spec, &self.namespace);
+        let settings = PluginSettings::of_plugin(&plugin.name_any(), &plugin.spec, &self.namespace);
         if let Err(mismatch) = loader.fits(&id, &settings) {
             return self.not_loaded(&plugin.name_any(), &mismatch.into());
         }
@@ -361,7 +366,11 @@ impl PluginObjects {
     fn restrict(&self, plugin: &Plugin, load: Load) -> Load {
         let Load::Failed(failure) = load else { return load };
         let id = SourceId::Object(plugin.name_any());
-        let message = match self.looker.loader.restrict(&id, PluginSettings::of_spec(&plugin.spec, &self.namespace)) {
+        let message = match self
+            .looker
+            .loader
+            .restrict(&id, PluginSettings::of_plugin(&plugin.name_any(), &plugin.spec, &self.namespace))
+        {
             Ok(()) => failure.message,
             Err(refused) => format!("{}; the version that worked is stopped: {refused}", failure.message),
         };
@@ -387,6 +396,8 @@ impl PluginObjects {
             return;
         }
         self.starting = None;
+        let there: BTreeSet<_> = self.plugins.keys().cloned().collect();
+        withdraw_decorators(self.looker.loader.host(), move |name| !there.contains(name));
         let named = self.plugins.values().flat_map(|plugin| named_digests(plugin));
         self.looker.contents.forget_all_but(&named.map(str::to_owned).collect());
     }

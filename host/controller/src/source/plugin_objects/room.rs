@@ -53,7 +53,8 @@ impl PluginObjects {
 
     /// The younger `Plugin`s that have to make room for what declares this; the first conflict with anybody else.
     fn room_for(&self, plugin: &Plugin, manifest: &Manifest) -> Result<BTreeSet<String>, NotLoaded> {
-        if let Some(elder) = self.elder_to_come(plugin, &manifest.reconciles) {
+        let is_owner = manifest.decorates.is_none();
+        if let Some(elder) = self.elder_to_come(plugin, &manifest.reconciles).filter(|_| is_owner) {
             let (kind, plugin) = (manifest.reconciles.clone(), elder.clone());
             return Err(NotLoaded::KindTaken { kind, plugin, source_id: SourceId::Object(elder) });
         }

@@ -84,6 +84,8 @@ pub struct AtWork {
     pub contract: String,
     /// The kind that it reconciles.
     pub reconciles: KindName,
+    /// Whether it decorates objects of that kind.
+    pub decorates: bool,
     /// The kinds of its children.
     pub children: Vec<KindName>,
     /// How far children are, as its manifest says it.
@@ -143,6 +145,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         contract: at_work.map(|it| it.contract.clone()),
         // What was at work last: whoever uninstalls a plugin that is not at work has to know what it leaves behind.
         reconciles: at_work.map(|it| it.reconciles.clone()).or_else(|| before.reconciles.clone()),
+        decorates: at_work.map_or(before.decorates, |it| it.decorates),
         children: at_work.map_or_else(|| before.children.clone(), |it| it.children.clone()),
         child_readiness: at_work.map_or_else(|| before.child_readiness.clone(), |it| it.child_readiness.clone()),
         finalizers: at_work.map_or_else(|| before.finalizers.clone(), |it| it.finalizers.clone()),
@@ -326,6 +329,7 @@ mod tests {
             digest: "0123456789abcdef".to_owned(),
             contract: "0.2.0".to_owned(),
             reconciles: kind,
+            decorates: false,
             children: Vec::new(),
             child_readiness: Vec::new(),
             finalizers: Vec::new(),

@@ -61,6 +61,9 @@ impl PluginObjects {
         let name = plugin.name_any();
         self.to_try.remove(&name);
         self.held.remove(&name);
+        if rollout::canary(&plugin.spec).is_some() && found.prepared.manifest().decorates.is_some() {
+            return Err(NotLoaded::CanaryOfDecorator);
+        }
         let course = rollout::course(plugin, found.prepared.digest());
         if course == Course::Hold && rollout::stable_of(plugin).is_none() {
             self.hold(plugin, found.prepared);
