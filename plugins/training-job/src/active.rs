@@ -2,7 +2,7 @@
 //! about them.
 
 use crate::api::{Phase, ReplicaType, RestartScope, TrainingJobStatus};
-use crate::backoff::{disruptions, restart_delay};
+use crate::backoff::{disruptions, end_of_pause, restart_delay};
 use crate::children::config_maps::ConfigMap;
 use crate::children::pod_group::{Admission, admission, pod_group};
 use crate::children::workload::{self, Quota, Workload};
@@ -13,7 +13,7 @@ use crate::finished::expiration;
 use crate::incident::Charge;
 use crate::job::{Job, JobChildren};
 use crate::job_response::{Children, JobResponse};
-use crate::limits::{backoff_reset, deadline, start_deadline};
+use crate::limits::{backoff_reset, counted_restarts, deadline, start_deadline};
 use crate::observed::Observed;
 use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
@@ -146,7 +146,7 @@ impl<'a> ActiveJob<'a> {
         let is_of_all = matches!(restart.reason, RestartReason::Hang | RestartReason::QuotaLost);
         if self.job.restart_scope() == RestartScope::Job || is_of_all {
             status.running_since = None;
-            status.starting_since.get_or_insert(self.now.to_rfc3339());
+            status.starting_since = Some(self.start(status).to_rfc3339());
         }
         let mut retiring = replicas.still_existing(&self.old_status.retiring_pods);
         let new: Vec<_> = restart.pods.into_iter().filter(|uid| !retiring.contains(uid)).collect();
@@ -214,27 +214,35 @@ impl<'a> ActiveJob<'a> {
     /// is counted twice.
     fn count(&self, status: &mut TrainingJobStatus, charge: Charge) {
         if charge.restarts > 0 {
-            status.restart_count = status.restart_count.saturating_add(charge.restarts);
-            status.last_failure_time = Some(charge.at.unwrap_or(self.now).to_rfc3339());
+            let at = charge.at.unwrap_or(self.now);
+            let so_far = counted_restarts(self.job, self.old_status, at);
+            status.restart_count = so_far.saturating_add(charge.restarts);
+            status.last_failure_time = Some(at.to_rfc3339());
         }
     }
 
     /// Keeps the time since when all that the job needs runs, or since when it is to run.
     fn follow_run(&self, status: &mut TrainingJobStatus, runs_fully: bool, charge: Charge) {
-        let now = || self.now.to_rfc3339();
         if !runs_fully {
             status.running_since = None;
-            status.starting_since.get_or_insert_with(now);
+            let since = status.starting_since.as_deref().and_then(Time::parse).unwrap_or_else(|| self.start(status));
+            let old_pods_end = self.observed.pods.iter().filter_map(termination::end_of_grace).max();
+            status.starting_since = Some(old_pods_end.map_or(since, |end| end.max(since)).to_rfc3339());
             return;
         }
         status.starting_since = None;
         if charge.restarts > 0 {
             status.running_since = None;
         }
-        status.running_since.get_or_insert_with(now);
+        status.running_since.get_or_insert_with(|| self.now.to_rfc3339());
         if backoff_reset(self.job, status).is_some_and(|reset| self.now >= reset) {
             (status.restart_count, status.disruption_count) = (0, 0);
         }
+    }
+
+    /// When all that the job needs is to run again: at once, or after the pause of a restart.
+    fn start(&self, status: &TrainingJobStatus) -> Time {
+        end_of_pause(status).map_or(self.now, |end| end.max(self.now))
     }
 
     fn schedule_next_call(&self, response: &mut JobResponse<'_>, delay: Option<CreationDelay>) {

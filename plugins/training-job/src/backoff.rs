@@ -20,6 +20,11 @@ pub fn restart_delay(old_status: &TrainingJobStatus, now: Time) -> u32 {
     old_status.restart_delay_seconds.saturating_mul(2).clamp(INITIAL_BACKOFF, MAX_BACKOFF)
 }
 
+/// When the Pods of the last restart are created.
+pub fn end_of_pause(status: &TrainingJobStatus) -> Option<Time> {
+    after(status.last_restart_time.as_ref(), Some(status.restart_delay_seconds))
+}
+
 /// How many times in a row the job has been disrupted, with a disruption that happens now.
 pub fn disruptions(old_status: &TrainingJobStatus, now: Time) -> u32 {
     if has_been_well(old_status, now) { 1 } else { old_status.disruption_count.saturating_add(1) }

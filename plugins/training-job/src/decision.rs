@@ -1,6 +1,7 @@
 //! What happens next to an active job: a pure function of its replicas, its last status and the time.
 
 use crate::api::{HangAction, RestartScope, TrainingJobStatus};
+use crate::backoff::end_of_pause;
 use crate::failure::Treatment;
 use crate::finish::Finish;
 use crate::incident::{Charge, Incident, is_evaluator};
@@ -9,7 +10,7 @@ use crate::limits::Situation;
 use crate::outcome::{list_with_exit_codes, success};
 use crate::progress;
 use crate::replicas::{Replica, ReplicaState, Replicas};
-use pilothouse_pods::time::{Time, after};
+use pilothouse_pods::time::Time;
 
 /// What happens next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +168,6 @@ fn creation_delay(
     if job.restart_scope() == RestartScope::Job && replicas.any(ReplicaState::Terminating) {
         return Some(CreationDelay::UntilOldPodsAreGone);
     }
-    let begin = after(old_status.last_restart_time.as_ref(), Some(old_status.restart_delay_seconds))?;
-    let seconds_left = begin.since(now);
+    let seconds_left = end_of_pause(old_status)?.since(now);
     (seconds_left > 0).then_some(CreationDelay::Backoff(seconds_left))
 }

@@ -3,7 +3,7 @@
 use crate::api::{TerminationTimeoutAction, TrainingJobStatus};
 use crate::backoff::disruptions;
 use crate::finish::Finish;
-use crate::incident::Incident;
+use crate::incident::{Charge, Incident};
 use crate::job::Job;
 use crate::outcome::{list_with_exit_codes, runs_fully};
 use crate::replicas::Replicas;
@@ -24,6 +24,14 @@ pub fn start_deadline(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time>
 pub fn backoff_reset(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time> {
     let has_restarted = status.restart_count > 0;
     after(status.running_since.as_ref(), job.backoff_reset_seconds()).filter(|_| has_restarted)
+}
+
+/// How many restarts count when another one happens: none after a training that was long enough, whether anybody looked meanwhile or not.
+pub fn counted_restarts(job: &Job<'_>, status: &TrainingJobStatus, at: Time) -> u32 {
+    match backoff_reset(job, status) {
+        Some(reset) if at >= reset => 0,
+        _ => status.restart_count,
+    }
 }
 
 /// What limits are held against.
@@ -63,9 +71,9 @@ impl Situation<'_, '_> {
     /// One rule for all restarts: those so far, with those that the kubelet has just made or that the failures ask for, may be as
     /// many as the limit.
     fn backoff_limit(&self) -> Option<Finish> {
-        let restarts = self.incident.charge.restarts;
-        let is_exceeded =
-            restarts > 0 && self.old_status.restart_count.saturating_add(restarts) > self.job.backoff_limit();
+        let Charge { restarts, at } = self.incident.charge;
+        let so_far = counted_restarts(self.job, self.old_status, at.unwrap_or(self.now));
+        let is_exceeded = restarts > 0 && so_far.saturating_add(restarts) > self.job.backoff_limit();
         let failed = &self.incident.failed;
         let last = (!failed.is_empty()).then(|| format!("last: {}", list_with_exit_codes(self.job, failed)));
         is_exceeded.then(|| self.without_budget(last.as_deref()))
@@ -73,7 +81,8 @@ impl Situation<'_, '_> {
 
     fn backoff_limit_by_hang(&self) -> Option<Finish> {
         let hang = self.hang?;
-        (self.old_status.restart_count >= self.job.backoff_limit()).then(|| self.without_budget(Some(hang)))
+        let so_far = counted_restarts(self.job, self.old_status, self.now);
+        (so_far >= self.job.backoff_limit()).then(|| self.without_budget(Some(hang)))
     }
 
     fn without_budget(&self, last: Option<&str>) -> Finish {

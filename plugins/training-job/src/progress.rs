@@ -14,6 +14,9 @@ pub const ANNOTATION: &str = "ml.example.com/progress";
 /// The reason of a job whose training hangs.
 pub const HANG: &str = "ProgressDeadlineExceeded";
 
+/// The most bytes that are told of a report which cannot be read.
+const MAX_SHOWN_BYTES: usize = 128;
+
 /// What a program reports. Everything may be left out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -28,7 +31,7 @@ struct Report {
 pub fn progress(job: &Job<'_>, replicas: &Replicas<'_>, old: &TrainingJobStatus, now: Time) -> Option<Progress> {
     let chief = replicas.get(job.chief()).filter(|chief| chief.has_staying_pod());
     let text = chief.and_then(|chief| chief.pod?.annotation(ANNOTATION));
-    let new = text.map(|text| of_report(serde_json::from_str(text), now));
+    let new = text.map(|text| of_report(text, now));
     match (new, &old.progress) {
         (Some(new), Some(old)) if is_same(&new, old) => Some(old.clone()),
         (Some(new), _) => Some(new),
@@ -52,12 +55,23 @@ pub fn hang(job: &Job<'_>, status: &TrainingJobStatus, progress: Option<&Progres
     deadline(job, status, progress).filter(|deadline| now >= *deadline).map(|_| message)
 }
 
-fn of_report(report: Result<Report, serde_json::Error>, now: Time) -> Progress {
+/// Reads a report, also with the numbers that Python's `json.dumps` writes for a loss that has diverged and that are no JSON.
+fn read(text: &str) -> Result<Report, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| {
+        let quoted = [("-Infinity", "\"-inf\""), ("Infinity", "\"inf\""), ("NaN", "\"nan\"")];
+        let text = quoted.iter().fold(text.to_owned(), |text, (number, quoted)| text.replace(number, quoted));
+        serde_json::from_str(&text).map_err(|_| error)
+    })
+}
+
+fn of_report(text: &str, now: Time) -> Progress {
     let last_update_time = now.to_rfc3339();
-    let report = match report {
+    let report = match read(text) {
         Ok(report) => report,
         Err(error) => {
-            let summary = format!("the annotation {ANNOTATION} cannot be read: {error}");
+            // With the text itself in it, another text is a change: the program goes on.
+            let shown = &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)];
+            let summary = format!("the annotation {ANNOTATION} cannot be read: {error}: {shown}");
             return Progress { summary, last_update_time, ..Progress::default() };
         }
     };

@@ -73,6 +73,7 @@ fn overdue_words(pod: &ObservedPod) -> String {
     format!("Pod {name}{place} should have been gone at {since}")
 }
 
-fn end_of_grace(pod: &ObservedPod) -> Option<Time> {
+/// When the grace period of a Pod that is being deleted ends.
+pub fn end_of_grace(pod: &ObservedPod) -> Option<Time> {
     pod.deletion().and_then(|deletion| Time::parse(deletion.ends_at))
 }

@@ -4,6 +4,7 @@
 use crate::api::{Phase, TrainingJobStatus, WorkerStatus};
 use crate::conditions::Conditions;
 use crate::job::Job;
+use crate::limits::counted_restarts;
 use crate::progress::HANG;
 use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Event, Measurement, Response};
@@ -152,7 +153,7 @@ impl StatusTransition<'_> {
         if self.message_if_new("Created").is_some() {
             measurements.push(Measurement::new("training_jobs_created_total", 1.0));
         }
-        let restarts = self.new.restart_count.saturating_sub(self.old.restart_count);
+        let restarts = self.new.restart_count.saturating_sub(self.restarts_before());
         if restarts > 0 {
             measurements.push(self.labelled("training_jobs_restarted_total", f64::from(restarts)));
         }
@@ -164,6 +165,13 @@ impl StatusTransition<'_> {
             measurements.extend(duration);
         }
         measurements
+    }
+
+    /// The restarts that counted before the last one: fewer than the last status says where the budget came back meanwhile.
+    fn restarts_before(&self) -> u32 {
+        let is_new = self.new.last_failure_time != self.old.last_failure_time;
+        let failure = self.new.last_failure_time.as_deref().filter(|_| is_new).and_then(Time::parse);
+        failure.map_or(self.old.restart_count, |at| counted_restarts(self.job, self.old, at))
     }
 
     fn labelled(&self, name: &str, value: f64) -> Measurement {

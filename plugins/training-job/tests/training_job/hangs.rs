@@ -176,6 +176,60 @@ fn a_job_that_starts_in_time_has_no_start_deadline_until_it_starts_again() -> Re
 }
 
 #[test]
+fn the_pause_before_a_restart_is_no_part_of_the_start_deadline() -> Result<(), Error> {
+    for scope in ["Job", "Worker"] {
+        let policy = format!("startDeadlineSeconds: 15, backoffLimit: 50, restartScope: {scope}");
+        let spec = format!("framework: tensorflow, workers: 2, runPolicy: {{restartPolicy: ExitCode, {policy}}}");
+        let mut cluster = SimulatedCluster::running(&spec)?;
+        for delay in [0, 10, 20, 40] {
+            cluster.fail_pod("mnist-worker-0", 137)?;
+            cluster.reconcile_until_stable()?;
+            cluster.advance_clock(delay);
+            cluster.reconcile_until_stable()?;
+            assert_eq!(
+                (cluster.is_condition_true("Failed")?, cluster.pod_names().len()),
+                (false, 2),
+                "{scope} {delay}"
+            );
+            cluster.advance_clock(14);
+            cluster.reconcile_until_stable()?;
+            assert!(!cluster.is_condition_true("Failed")?, "{scope} {delay}");
+            if delay < 40 {
+                cluster.set_phase_of_all_pods("Running");
+                cluster.reconcile_until_stable()?;
+            }
+        }
+        cluster.advance_clock(1);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.condition("Failed")?, "True StartDeadlineExceeded", "{scope}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_grace_period_of_old_pods_is_no_part_of_the_start_deadline() -> Result<(), Error> {
+    for pods_go in [true, false] {
+        let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {startDeadlineSeconds: 15}")?;
+        cluster.graceful_deletion = true;
+        cluster.fail_pod("mnist-worker-0", 1)?;
+        cluster.reconcile_until_stable()?;
+        cluster.advance_clock(29);
+        cluster.reconcile_until_stable()?;
+        if pods_go {
+            cluster.finish_deletions();
+            cluster.reconcile_until_stable()?;
+        }
+        cluster.advance_clock(15);
+        cluster.reconcile_until_stable()?;
+        assert!(!cluster.is_condition_true("Failed")?, "{pods_go}");
+        cluster.advance_clock(1);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.condition("Failed")?, "True StartDeadlineExceeded", "{pods_go}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_refused_pod_is_made_once_the_cluster_lets_it() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::new("workers: 2")?;
     cluster.refused_pods.insert("mnist-worker-1".to_owned(), "no".to_owned());

@@ -32,6 +32,30 @@ fn the_status_has_what_worker_0_reports() -> Result<(), Error> {
     Ok(())
 }
 
+/// Python's `json.dumps` writes the first three; the others are mistakes of the program.
+#[test]
+fn a_report_that_is_no_json_is_progress_nevertheless_when_it_changes() -> Result<(), Error> {
+    for (loss, shown) in [
+        ("NaN", "loss nan"),
+        ("Infinity", "loss inf"),
+        ("-Infinity", "loss -inf"),
+        ("half", "cannot be read"),
+        ("1, \"totalSteps\": -1", "cannot be read"),
+    ] {
+        let mut cluster =
+            SimulatedCluster::running("workers: 1, runPolicy: {progressDeadlineSeconds: 20, onHang: Restart}")?;
+        for step in 1..5 {
+            cluster.advance_clock(19);
+            report(&mut cluster, &format!("{{\"step\": {step}, \"loss\": {loss}}}"))?;
+            let told = cluster.status()?;
+            let summary = told.progress.map(|progress| progress.summary).unwrap_or_default();
+            assert!(summary.contains(shown), "{loss}: {summary}");
+            assert_eq!((told.restart_count, cluster.condition("Ready")?.as_str()), (0, "True TrainingJobRunning"));
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn the_progress_outlives_the_pod_that_reported_it() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::running("workers: 2")?;

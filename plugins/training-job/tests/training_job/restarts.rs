@@ -255,6 +255,28 @@ fn a_job_that_has_trained_long_enough_has_its_budget_back() -> Result<(), Error>
     Ok(())
 }
 
+/// The host stood still, or was busy, when the time was over.
+#[test]
+fn a_budget_comes_back_also_where_nobody_looks_before_the_next_failure() -> Result<(), Error> {
+    for (trained, has_failed) in [(14, true), (15, false)] {
+        let mut cluster =
+            SimulatedCluster::running("workers: 2, runPolicy: {backoffLimit: 1, backoffResetSeconds: 15}")?;
+        cluster.fail_pod("mnist-worker-0", 1)?;
+        cluster.reconcile_until_stable()?;
+        cluster.set_phase_of_all_pods("Running");
+        cluster.reconcile_until_stable()?;
+        cluster.advance_clock(trained);
+        cluster.fail_pod("mnist-worker-1", 1)?;
+        cluster.advance_clock(100);
+        cluster.reconcile_until_stable()?;
+        let told = (cluster.is_condition_true("Failed")?, cluster.status()?.restart_count);
+        assert_eq!(told, (has_failed, 1), "after {trained} s");
+        let restarts = if has_failed { 1.0 } else { 2.0 };
+        assert_eq!(cluster.measured("training_jobs_restarted_total"), restarts, "after {trained} s");
+    }
+    Ok(())
+}
+
 #[test]
 fn later_restarts_wait_for_the_backoff_and_no_longer() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::running("workers: 2")?;
