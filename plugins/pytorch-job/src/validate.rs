@@ -17,6 +17,8 @@ type Validation = Result<(), String>;
 /// # Errors
 /// A sentence about the first mistake.
 pub fn validate(job: &Job<'_>, spec: &PyTorchJobSpec) -> Validation {
+    // Before anything looks at each of them.
+    replicas(job)?;
     name(job)?;
     if spec.pytorch_replica_specs.is_empty() {
         return Err(format!("spec.pytorchReplicaSpecs is empty; give {MASTER}, {WORKER} or both"));
@@ -24,7 +26,6 @@ pub fn validate(job: &Job<'_>, spec: &PyTorchJobSpec) -> Validation {
     for (replica_type, replica_spec) in &spec.pytorch_replica_specs {
         of_type(replica_type, replica_spec)?;
     }
-    replicas(job)?;
     if let Some(policy) = &spec.elastic_policy {
         if policy.nproc_per_node.is_some() && spec.nproc_per_node.is_some() {
             return Err(

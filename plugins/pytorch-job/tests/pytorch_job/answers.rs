@@ -229,6 +229,8 @@ fn what_the_webhook_refuses_is_refused() -> Result<(), Error> {
             "spec.pytorchReplicaSpecs.Chief is no type of replica; give Master or Worker".to_owned()),
         ("mnist", master_and_workers(500),
             "spec.pytorchReplicaSpecs has up to 501 replicas; a job can have at most 500. For more, use a TrainingJob".to_owned()),
+        ("mnist", json!({ "pytorchReplicaSpecs": { "Worker": replicas(2_147_483_647) } }),
+            "spec.pytorchReplicaSpecs has up to 2147483647 replicas; a job can have at most 500. For more, use a TrainingJob".to_owned()),
         ("mnist", with(master_and_workers(1), json!({ "elasticPolicy": { "maxReplicas": 1000 } })),
             "spec.pytorchReplicaSpecs has up to 1001 replicas; a job can have at most 500. For more, use a TrainingJob".to_owned()),
         ("mnist", with(master_and_workers(1), json!({ "nprocPerNode": "2", "elasticPolicy": elastic })),
