@@ -36,6 +36,24 @@ impl From<Error> for Interruption {
 }
 
 impl SimulatedCluster {
+    /// Reconciles until nothing is left to do at this time, and checks that one more reconcile changes nothing.
+    pub fn reconcile_until_stable(&mut self) -> Result<(), Error> {
+        for _ in 0..10 {
+            if self.reconcile()? == ReconcileEnd::HostStopped {
+                self.writes_left = None;
+                continue;
+            }
+            if self.requeue_after != Some(0) {
+                let before = (self.job.clone(), self.children.clone());
+                self.reconcile()?;
+                let is_stable = before == (self.job.clone(), self.children.clone());
+                let changed = || Error::Test("a second call with the same request has another result".to_owned());
+                return is_stable.then_some(()).ok_or_else(changed);
+            }
+        }
+        Err(Error::Test("the job does not become stable".to_owned()))
+    }
+
     /// Reconciles once: calls the plugin until no child differs, then writes the status.
     pub fn reconcile(&mut self) -> Result<ReconcileEnd, Error> {
         match self.run_rounds() {

@@ -170,24 +170,6 @@ impl SimulatedCluster {
         (bytes < MAX_ANSWER).then_some(answer).ok_or_else(too_large)
     }
 
-    /// Reconciles until nothing is left to do at this time, and checks that one more reconcile changes nothing.
-    pub fn reconcile_until_stable(&mut self) -> Result<(), Error> {
-        for _ in 0..10 {
-            if self.reconcile()? == ReconcileEnd::HostStopped {
-                self.writes_left = None;
-                continue;
-            }
-            if self.requeue_after != Some(0) {
-                let before = (self.job.clone(), self.children.clone());
-                self.reconcile()?;
-                let is_stable = before == (self.job.clone(), self.children.clone());
-                let changed = || Error::Test("a second call with the same request has another result".to_owned());
-                return is_stable.then_some(()).ok_or_else(changed);
-            }
-        }
-        Err(Error::Test("the job does not become stable".to_owned()))
-    }
-
     /// The time so many seconds from now, as text.
     pub fn time_after(&self, seconds: i64) -> String {
         let time = k8s_openapi::jiff::Timestamp::from_second(self.now + seconds);
