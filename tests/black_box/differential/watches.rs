@@ -89,7 +89,16 @@ async fn begin(client: &Client, uri: &str) -> Result<Pin<Box<dyn AsyncBufRead + 
 
 fn keep(events: &Mutex<HashMap<String, Events>>, key: &(String, String, usize), line: &str) {
     let Ok(event) = serde_json::from_str::<Value>(line) else { return };
+    if is_of_an_allocator(&event["object"]) {
+        return;
+    }
     let namespace = event["object"]["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
     events.entry(namespace).or_default().entry(key.clone()).or_default().push(event);
+}
+
+/// Whether an object is an Event of the real server's own about the address of a Service. It looks at all of them every three minutes, and
+/// takes one that is created or deleted at that moment for a mistake.
+fn is_of_an_allocator(object: &Value) -> bool {
+    object["kind"] == "Event" && object["reportingComponent"].as_str().is_some_and(|it| it.starts_with("ipallocator-"))
 }

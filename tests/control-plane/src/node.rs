@@ -33,7 +33,7 @@ pub(crate) async fn has_default_account(client: &Client) -> bool {
 
 fn node() -> Result<Node> {
     let resources = json!({
-        "cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "5000", "nvidia.com/gpu": "16",
+        "cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "5000", "nvidia.com/gpu": "48",
     });
     let node = json!({
         "metadata": {
@@ -48,7 +48,7 @@ fn node() -> Result<Node> {
                 "nvidia.com/cuda.driver.major": "570",
                 "nvidia.com/gpu.compute.major": "9",
                 "nvidia.com/gpu.compute.minor": "0",
-                "nvidia.com/gpu.count": "16",
+                "nvidia.com/gpu.count": "48",
                 "nvidia.com/gpu.family": "hopper",
                 "nvidia.com/gpu.memory": "81559",
                 "nvidia.com/gpu.present": "true",

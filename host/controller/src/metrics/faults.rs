@@ -9,8 +9,9 @@ use super::labels::FaultLabels;
 
 /// The reasons whose counters start at zero: all Warning Events in `docs/conditions.md`. A reason of a plugin is never a label,
 /// because plugins could create any number of them.
-const REASONS: [&str; 25] = [
+const REASONS: [&str; 26] = [
     "NameConflict",
+    "MetadataConflict",
     "Forbidden",
     "StatusForbidden",
     "ChildInvalid",
