@@ -80,6 +80,10 @@ release: ## Build the host for production, laid out by host/pilothouse.profdata,
 profile: plugins ## Make host/pilothouse.profdata anew, from a host at work on a real API server
 	@scripts/profile.sh
 
+.PHONY: profile-simulation
+profile-simulation: ## Make tests/simulation/simulate.profdata anew, from simulated histories
+	@scripts/profile-simulation.sh
+
 .PHONY: bench
 bench: plugins ## Run the benchmarks (release build)
 	@cargo build --locked --release -p pilothouse

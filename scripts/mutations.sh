@@ -10,7 +10,8 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 git archive HEAD | tar -x -C "$copy"
 patch --quiet --strip=1 --directory="$copy" --input="$patch"
-(cd "$copy" && CARGO_TARGET_DIR=$target cargo build --locked --quiet --workspace --bin simulate --profile simulation)
+flags=$(scripts/profile-flags.sh tests/simulation/simulate.profdata)
+(cd "$copy" && CARGO_TARGET_DIR=$target RUSTFLAGS=$flags cargo build --locked --quiet --workspace --bin simulate --profile simulation)
 cp "$target/simulation/simulate" "$copy/simulate"
 
 missed=0

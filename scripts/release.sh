@@ -4,8 +4,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-profile=$PWD/host/pilothouse.profdata
-# Cargo does not know that the compiler reads the profile. The mark is another for another profile, and has all built anew.
-mark=$(sha256sum "$profile" | cut -c1-12)
-export RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-use=$profile --cfg profile_$mark"
+RUSTFLAGS=$(scripts/profile-flags.sh host/pilothouse.profdata)
+export RUSTFLAGS
 cargo build --locked --release -p pilothouse --target-dir "${CARGO_TARGET_DIR:-target}/production"

@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-cargo build --locked --quiet --workspace --bin simulate --profile simulation
+RUSTFLAGS=$(scripts/profile-flags.sh tests/simulation/simulate.profdata) \
+  cargo build --locked --quiet --workspace --bin simulate --profile simulation
 simulate=${CARGO_TARGET_DIR:-target}/simulation/simulate
 if [[ -n ${HOURS:-} ]]; then
   # What is found first shall not end the night.

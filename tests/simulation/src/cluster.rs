@@ -180,7 +180,7 @@ impl Cluster {
         }
         let server = self.server();
         let Some(lease) = server.objects(kinds::LEASES).next() else { return };
-        let holder = lease.value.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default();
+        let holder = lease.value["spec"]["holderIdentity"].as_str().unwrap_or_default();
         if holder != host.to_string() {
             self.writes.wrote_without_lease(host, holder, &format!("{} {}", request.method(), request.uri()));
         }

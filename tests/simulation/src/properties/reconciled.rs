@@ -11,6 +11,6 @@ pub(super) fn is_reconciled(kind: &Value) -> bool {
 
 /// The owner that controls a child.
 pub(super) fn controller(child: &Value) -> Option<&Value> {
-    let owners = child.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let owners = child["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     owners.into_iter().find(|owner| owner["controller"] == true)
 }

@@ -91,8 +91,8 @@ impl Writes {
 
     /// A host's plugin answered for an object of which it was shown these children.
     pub fn answered(&self, host: HostId, (object, shown): (&Value, &[Value]), response: &Response) {
-        let uid = text(object, "/metadata/uid").to_owned();
-        let namespace = text(object, "/metadata/namespace");
+        let uid = text(&object["metadata"]["uid"]).to_owned();
+        let namespace = text(&object["metadata"]["namespace"]);
         let shown: BTreeMap<_, _> = shown.iter().map(|child| (ChildName::of(child), child)).collect();
         // Without children they stay as they are: what was wanted before is no longer known, and nothing is unwanted.
         let children = response.children.as_ref().map(|children| wanted(children, namespace, &shown));
@@ -182,7 +182,7 @@ impl Writes {
 fn of_object(write: HostWrite<'_>) -> Option<Violation> {
     let violation = |what: String| Some(Violation { property: Property::ObjectsAreTheirUsers, what });
     let Some(before) = write.before else { return violation(format!("{} creates an object", write.host)) };
-    let name = text(before, "/metadata/name");
+    let name = text(&before["metadata"]["name"]);
     if write.is_delete {
         return violation(format!("{} deletes the object {name}", write.host));
     }
@@ -264,7 +264,7 @@ impl Inner {
     fn note_order(&mut self, name: &ChildName, object: &Value) {
         if is_reconciled(&object["kind"]) {
             if !object["metadata"]["deletionTimestamp"].is_null() {
-                self.deleting.insert(text(object, "/metadata/uid").to_owned());
+                self.deleting.insert(text(&object["metadata"]["uid"]).to_owned());
             }
             return;
         }
@@ -281,9 +281,9 @@ impl Inner {
 
     /// Judges what garbage collection did.
     fn collected(&mut self, before: &Value, after: Option<&Value>) {
-        let uid = text(before, "/metadata/uid").to_owned();
+        let uid = text(&before["metadata"]["uid"]).to_owned();
         let owners = |object: &Value| {
-            let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned();
+            let owners = object["metadata"]["ownerReferences"].as_array().cloned();
             owners.unwrap_or_default().into_iter().filter_map(|owner| Some(owner["uid"].as_str()?.to_owned()))
         };
         let Some(after) = after else {
@@ -308,7 +308,7 @@ impl Inner {
             Some(owner) => Err(format!("{} '{}' controls", owner["kind"], owner["name"])),
             None if self.adoptable.contains(name) => Ok(label(labels::OWNER_UID).unwrap_or_default()),
             None => {
-                let group = text(child, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
+                let group = text(&child["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
                 let identity = labels::identity(&name.kind, group, &name.object());
                 let owner = label(labels::OWNER_UID).filter(|_| annotation(labels::IDENTITY) == identity);
                 owner.ok_or_else(|| "has no owner and is not marked as a child".to_owned())
@@ -361,8 +361,9 @@ fn is_recreated(wanted: &Value, live: &Value) -> bool {
 
 impl ChildName {
     fn of(object: &Value) -> Self {
-        let text = |pointer: &str| text(object, pointer).to_owned();
-        Self { kind: text("/kind"), namespace: text("/metadata/namespace"), name: text("/metadata/name") }
+        let metadata = &object["metadata"];
+        let [kind, namespace, name] = [&object["kind"], &metadata["namespace"], &metadata["name"]].map(text);
+        Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     /// The same in a namespace, if it names none.
@@ -385,6 +386,6 @@ impl fmt::Display for ChildName {
     }
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+fn text(field: &Value) -> &str {
+    field.as_str().unwrap_or_default()
 }
