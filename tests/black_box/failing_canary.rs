@@ -64,11 +64,7 @@ async fn a_bad_version_goes_back_though_the_host_is_killed(env: &mut TestEnv) ->
         Ok(Look::of(!failing.is_empty(), failing))
     })
     .await?;
-    env.host.kill().await?;
-    resume(env).await?;
-    env.host.ready().await?;
-    env.host.kill().await?;
-    resume(env).await?;
+    killed_twice(env).await?;
     gone_back(env).await?;
     at_most_the_share(env, before).await?;
     healthy(env).await
@@ -92,11 +88,7 @@ async fn a_killed_host_takes_back_what_writes_and_then_fails(env: &mut TestEnv) 
         Ok(Look::of(!touched.is_empty(), touched))
     })
     .await?;
-    env.host.kill().await?;
-    resume(env).await?;
-    env.host.ready().await?;
-    env.host.kill().await?;
-    resume(env).await?;
+    killed_twice(env).await?;
     gone_back(env).await?;
     repaired(env, before).await
 }
@@ -121,6 +113,15 @@ async fn a_version_that_writes_and_then_waits_goes_back_after_its_step(env: &mut
         env.namespace.until("AppService", &name, "to be ready again", is_ready).await?;
     }
     Ok(())
+}
+
+/// Kills the host, and once more as soon as it works again.
+async fn killed_twice(env: &mut TestEnv) -> Result<()> {
+    env.host.kill().await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    env.host.kill().await?;
+    resume(env).await
 }
 
 /// A version whose answers are all refused: it returns a kind that its manifest does not name.

@@ -1,5 +1,7 @@
 //! A host that does not have the version that works, as on another node, gets it from where it came, or goes no further.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 use pilothouse_tests::{artifacts, cluster::condition, registry::Registry};
 use serde_json::{Value, json};
@@ -49,11 +51,7 @@ async fn an_empty_cache_is_filled_from_where_the_old_version_came(env: &mut Test
     env.namespace.patch("Plugin", "app-service", json!({"spec": {"rollout": rollout}})).await?;
     install_by_command(env, &artifacts::guest("app-service-next")?, &[]).await?.succeeded()?;
     let chosen = marked(env, SHARE.1).await?;
-    env.host.kill().await?;
-    let _cache = resume_with_an_empty_cache(env).await?;
-    all_scaled(env).await?;
-    ensure!(marked(env, SHARE.1).await? == chosen, "others belong to it for the new host");
-    Ok(())
+    goes_on_elsewhere(env, &chosen).await
 }
 
 /// The tag stands for the new version by then, and the registry keeps the old one under the digest of its manifest.
@@ -74,10 +72,15 @@ async fn an_empty_cache_is_filled_from_the_registry_of_the_old_version(env: &mut
     settled(env).await?;
     push(&registry, &artifacts::guest("app-service-next")?, "web:latest").await?;
     let chosen = marked(env, SHARE.1).await?;
+    goes_on_elsewhere(env, &chosen).await
+}
+
+/// A host on another node gets the old version, answers all objects, and tries the new one on the same objects.
+async fn goes_on_elsewhere(env: &mut TestEnv, chosen: &BTreeSet<String>) -> Result<()> {
     env.host.kill().await?;
     let _cache = resume_with_an_empty_cache(env).await?;
     all_scaled(env).await?;
-    ensure!(marked(env, SHARE.1).await? == chosen, "others belong to it for the new host");
+    ensure!(marked(env, SHARE.1).await? == *chosen, "others belong to it for the new host");
     Ok(())
 }
 

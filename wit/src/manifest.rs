@@ -238,6 +238,12 @@ impl Manifest {
         self.config_schema.as_ref().map_or(Ok(()), |schema| schema.check(config.unwrap_or("null")))
     }
 
+    /// Whether this plugin and another one would own the objects of the same kind, whatever its version. Decorators own none.
+    pub fn owns_kind_of(&self, other: &Self) -> bool {
+        let both_own = self.decorates.is_none() && other.decorates.is_none();
+        both_own && self.reconciles.is_same_kind(&other.reconciles)
+    }
+
     /// What a plugin may not declare about objects that are not its own.
     fn validate_decorates(&self) -> Result<(), ManifestError> {
         let Some(decorates) = &self.decorates else { return Ok(()) };

@@ -33,8 +33,7 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(2);
 /// Uninstall a plugin: delete its Plugin object, the ConfigMaps with its component, its account and its rights.
 ///
 /// Its objects and their children stay as they are; nothing reconciles them any more. What a plugin has made that decorates objects of others
-/// is taken away. What would happen is said first, and has to be
-/// confirmed.
+/// is taken away. What would happen is said first, and has to be confirmed.
 #[derive(Args)]
 pub struct Uninstall {
     /// The name of the plugin.

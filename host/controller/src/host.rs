@@ -349,10 +349,8 @@ impl Host {
 
     /// Whether there is room for a plugin: one that is gone makes room for another one of its kind.
     fn has_room_for(&self, plugin: &ActivePlugin) -> bool {
-        let is_same_kind = |other: &&Arc<ActivePlugin>| {
-            let both_own = plugin.manifest().decorates.is_none() && other.manifest().decorates.is_none();
-            both_own && other.name != plugin.name && other.objects.kind().is_same_kind(plugin.objects.kind())
-        };
+        let is_same_kind =
+            |other: &&Arc<ActivePlugin>| other.name != plugin.name && other.manifest().owns_kind_of(plugin.manifest());
         let all = self.plugins.all();
         for other in all.iter().map(|versions| versions.stable()).filter(is_same_kind) {
             match (plugin.presence, other.presence) {

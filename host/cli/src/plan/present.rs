@@ -47,7 +47,7 @@ impl Present {
 
     /// What it says beside its component, for a host in this namespace.
     pub fn settings(&self, host_namespace: &str) -> PluginSettings {
-        PluginSettings::of_spec(&self.0.spec, host_namespace)
+        PluginSettings::of_plugin(&self.0, host_namespace)
     }
 
     /// Which objects a version with this digest would answer; none if all.

@@ -137,6 +137,13 @@ pub struct RolloutStatus {
     pub message: Option<String>,
 }
 
+impl RolloutStatus {
+    /// Whether the version is still tried, and was not taken back.
+    pub fn goes_on(&self) -> bool {
+        self.phase == RolloutPhase::Progressing
+    }
+}
+
 /// A version that was at work.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

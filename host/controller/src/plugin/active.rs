@@ -155,13 +155,11 @@ impl ActivePlugin {
     /// Stops watching the former child kinds without children left to prune, and returns them.
     pub fn drop_pruned(&mut self) -> BTreeSet<KindRef> {
         let is_left = |child: &Object| {
-            if self.manifest().decorates.is_some() {
-                return self.has_child(child) && !child.is_kept();
-            }
+            let is_decorators = self.manifest().decorates.is_some();
             let of_plugin = child.labels.get(labels::PLUGIN).is_some_and(|plugin| **plugin == *self.name);
             let reconciles = self.objects.kind();
             let of_kind = child.controller.as_ref().is_some_and(|owner| *owner.kind == *reconciles.kind);
-            (of_plugin || of_kind) && self.has_child(child) && !child.is_kept()
+            (is_decorators || of_plugin || of_kind) && self.may_delete(child)
         };
         let is_pruned = |informer: &Informer| match informer.state() {
             WatchState::Synced => informer.store().select(None, is_left).is_empty(),
@@ -198,6 +196,11 @@ impl ActivePlugin {
         }
     }
 
+    /// Whether a child is its own, and goes once it is no longer wanted.
+    fn may_delete(&self, child: &Object) -> bool {
+        self.has_child(child) && !child.is_kept()
+    }
+
     /// Whether it works on an object: a decorator works on those that it selects, until it is gone.
     pub fn selects(&self, object: &Object) -> bool {
         let Some(decorates) = &self.manifest().decorates else { return true };
@@ -213,9 +216,7 @@ impl ActivePlugin {
     pub fn has_decorations_left(&self) -> bool {
         let mut kinds = self.children.values().chain(self.former.values());
         let has_children = |informer: &Arc<Informer>| match informer.state() {
-            WatchState::Synced => {
-                !informer.store().select(None, |child| self.has_child(child) && !child.is_kept()).is_empty()
-            }
+            WatchState::Synced => !informer.store().select(None, |child| self.may_delete(child)).is_empty(),
             WatchState::NotInstalled => false,
             WatchState::Starting | WatchState::Failing(_) => true,
         };

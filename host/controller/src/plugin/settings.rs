@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use kube::ResourceExt;
 use pilothouse_engine::{Limits, Selector};
 
 use super::Grants;
 use crate::{
-    api::{LimitsSpec, PluginSpec, ServiceAccountNamespace},
+    api::{LimitsSpec, Plugin, ServiceAccountNamespace},
     identity::{Account, AccountNamespace},
 };
 
@@ -70,13 +71,9 @@ pub struct PluginSettings {
 }
 
 impl PluginSettings {
-    /// What a `Plugin` of this name says, for a host in this namespace.
-    pub fn of_plugin(name: &str, spec: &PluginSpec, host_namespace: &str) -> Self {
-        Self { said_by: Some(name.into()), ..Self::of_spec(spec, host_namespace) }
-    }
-
-    /// What the spec of a `Plugin` says, for a host in this namespace.
-    pub fn of_spec(spec: &PluginSpec, host_namespace: &str) -> Self {
+    /// What a `Plugin` says, for a host in this namespace.
+    pub fn of_plugin(plugin: &Plugin, host_namespace: &str) -> Self {
+        let spec = &plugin.spec;
         let account = spec.service_account_name.as_deref().map(|name| Account {
             name: name.into(),
             namespace: match spec.service_account_namespace {
@@ -91,7 +88,7 @@ impl PluginSettings {
             limits: spec.limits.as_ref().map(PluginLimits::of_spec).unwrap_or_default(),
             namespaces: spec.namespaces.as_ref().map(Selector::from),
             presence: Presence::AtWork,
-            said_by: None,
+            said_by: Some(plugin.name_any().into()),
         }
     }
 }

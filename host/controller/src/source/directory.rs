@@ -227,8 +227,7 @@ async fn judge(path: PathBuf, version: FileVersion) -> (PathBuf, FileVersion, Op
 
 /// Whether two plugins cannot both be at work.
 fn clash(one: &Manifest, other: &Manifest) -> bool {
-    let both_own = one.decorates.is_none() && other.decorates.is_none();
-    one.name == other.name || (both_own && one.reconciles.is_same_kind(&other.reconciles))
+    one.name == other.name || one.owns_kind_of(other)
 }
 
 /// Loads a file and installs its plugin.

@@ -467,9 +467,6 @@ fn conflict(manifest: &Manifest, other: &SourceId, theirs: &Prepared) -> Option<
     if theirs.name() == manifest.name {
         return Some(NotLoaded::NameTaken { name: theirs.name().to_owned(), source_id });
     }
-    if manifest.decorates.is_some() || theirs.manifest().decorates.is_some() {
-        return None;
-    }
     let (kind, plugin) = (manifest.reconciles.clone(), theirs.name().to_owned());
-    theirs.kind().is_same_kind(&kind).then_some(NotLoaded::KindTaken { kind, plugin, source_id })
+    theirs.manifest().owns_kind_of(manifest).then_some(NotLoaded::KindTaken { kind, plugin, source_id })
 }

@@ -11,16 +11,16 @@ use super::{
     trial::{is_installed, progress_of},
 };
 use crate::{
-    api::{Plugin, RolloutPhase, RolloutStatus},
+    api::{Plugin, RolloutStatus},
     source::loader::SourceId,
 };
 
 impl PluginObjects {
     /// Whether there is a canary that this host may judge.
     pub(super) fn has_canaries(&self) -> bool {
-        let goes_on = |rollout: &RolloutStatus| rollout.phase == RolloutPhase::Progressing;
         self.looker.loader.host().may_write()
-            && (!self.to_try.is_empty() || self.known.values().any(|known| known.rollout.as_ref().is_some_and(goes_on)))
+            && (!self.to_try.is_empty()
+                || self.known.values().any(|known| known.rollout.as_ref().is_some_and(RolloutStatus::goes_on)))
     }
 
     /// Judges the canaries of which anything has changed, and tells at once what has become of them.
@@ -53,7 +53,7 @@ impl PluginObjects {
         if !is_installed(&active, &loaded) {
             return None;
         }
-        let rollout = self.known.get(&name)?.rollout.as_ref().filter(|it| it.phase == RolloutPhase::Progressing);
+        let rollout = self.known.get(&name)?.rollout.as_ref().filter(|it| it.goes_on());
         if rollout.is_none() && !self.to_try.contains_key(&name) {
             return None;
         }

@@ -272,10 +272,8 @@ impl PluginObjects {
             self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         }
         let known = self.known.get(name).filter(|_| due == Due::Tag);
-        let (settings, tag) = (
-            PluginSettings::of_plugin(&plugin.name_any(), &plugin.spec, &self.namespace),
-            known.and_then(|known| known.tag.clone()),
-        );
+        let tag = known.and_then(|known| known.tag.clone());
+        let settings = PluginSettings::of_plugin(&plugin, &self.namespace);
         self.looks.begin(&self.looker, Look { name: name.to_owned(), plugin, settings, tag });
     }
 
@@ -352,7 +350,7 @@ impl PluginObjects {
         if !is_at_work || known.is_none_or(|known| known.verification != plugin.spec.verification) {
             return Load::Failed(failure);
         }
-        let settings = PluginSettings::of_plugin(&plugin.name_any(), &plugin.spec, &self.namespace);
+        let settings = PluginSettings::of_plugin(plugin, &self.namespace);
         if let Err(mismatch) = loader.fits(&id, &settings) {
             return self.not_loaded(&plugin.name_any(), &mismatch.into());
         }
@@ -366,11 +364,8 @@ impl PluginObjects {
     fn restrict(&self, plugin: &Plugin, load: Load) -> Load {
         let Load::Failed(failure) = load else { return load };
         let id = SourceId::Object(plugin.name_any());
-        let message = match self
-            .looker
-            .loader
-            .restrict(&id, PluginSettings::of_plugin(&plugin.name_any(), &plugin.spec, &self.namespace))
-        {
+        let settings = PluginSettings::of_plugin(plugin, &self.namespace);
+        let message = match self.looker.loader.restrict(&id, settings) {
             Ok(()) => failure.message,
             Err(refused) => format!("{}; the version that worked is stopped: {refused}", failure.message),
         };
@@ -500,7 +495,8 @@ fn named_digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
     own.filter_map(digest_text::digits).chain(pins::digests(plugin))
 }
 
-/// Whether two states of a `Plugin` have the same version at work, the same one on trial and the same ones pinned, as another host may have written them.
+/// Whether two states of a `Plugin` have the same version at work, the same one on trial and the same ones pinned, as another host may have
+/// written them.
 fn stands_alike(one: &Plugin, other: &Plugin) -> bool {
     let standing = |plugin: &Plugin| {
         let status = plugin.status.as_ref()?;

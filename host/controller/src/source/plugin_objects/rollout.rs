@@ -92,7 +92,7 @@ pub fn digest_of(rollout: &RolloutStatus) -> &str {
 
 /// Which version answers which object; none if one answers all.
 pub fn division(plugin: &Plugin, stable: &str, rollout: Option<&RolloutStatus>) -> Option<Arc<Division>> {
-    let going_on = rollout.filter(|rollout| rollout.phase == RolloutPhase::Progressing);
+    let going_on = rollout.filter(|rollout| rollout.goes_on());
     let trial = going_on
         .zip(canary(&plugin.spec))
         .map(|(rollout, canary)| Trial { digest: digest_of(rollout).into(), share: share(rollout, canary) });

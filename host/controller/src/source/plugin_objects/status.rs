@@ -10,7 +10,7 @@ use super::{
 use crate::{
     api::{
         AWAITING_APPROVAL, Condition, FormerVersion, KindName, LastError, ObjectCounts, PlanStatus, PluginStatus,
-        ReadinessRule, RolloutPhase, RolloutStatus, StableSource,
+        ReadinessRule, RolloutStatus, StableSource,
     },
     clock::api_time,
     events::Event,
@@ -217,7 +217,7 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
 
 /// The Event that tells that a canary has begun, or is in another step.
 fn step_event(before: Option<&RolloutStatus>, after: Option<&RolloutStatus>) -> Option<Event> {
-    let after = after.filter(|after| after.phase == RolloutPhase::Progressing)?;
+    let after = after.filter(|after| after.goes_on())?;
     let step = |rollout: &RolloutStatus| (rollout.digest.clone(), rollout.step);
     let RolloutStatus { version, step: number, steps, objects, .. } = after;
     let message = format!("version {version} answers {objects} objects in step {number} of {steps}");

@@ -107,7 +107,7 @@ impl PluginObjects {
         let active = host.active_versions(loaded.stable.name()).filter(|active| is_installed(active, &loaded));
         let Some(active) = active else { return };
         let going_on = self.known.get(name).and_then(|known| known.rollout.clone());
-        match going_on.filter(|rollout| rollout.phase == RolloutPhase::Progressing) {
+        match going_on.filter(RolloutStatus::goes_on) {
             Some(rollout) => {
                 self.judge(&Going { plugin: &plugin, canary, loaded: &loaded, active: &active }, rollout).await
             }
