@@ -138,6 +138,11 @@ crds: ## Make crds/ anew from the types
 	@cargo run --locked -p llm-deployment --example llm-deployment-crd
 	@cargo run --locked -p model-deployment --example model-deployment-crd
 
+.PHONY: reference
+reference: ## Make docs/cli.md, the reference of all commands, anew from what they say of themselves
+	@cargo build --locked --quiet --workspace --bin pilothouse
+	@$(BIN)/pilothouse reference >docs/cli.md
+
 .PHONY: manifests
 manifests: crds ## Make crds/, the CRDs in the charts and the plain manifests in deploy/ anew (the last ones need Go, for Helm)
 	@cargo run --locked --quiet --bin manifests

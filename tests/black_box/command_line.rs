@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::{Context, Result, bail, ensure};
 use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
+use tokio::process::Command;
 
 use crate::{
     command::{file, pilothouse},
@@ -21,6 +22,8 @@ pub fn register(suite: &mut Suite) {
         inspect_prints_the_manifest,
         inspect_says_why_a_file_is_no_plugin,
         crd_prints_the_kinds_of_the_host,
+        the_reference_is_what_the_commands_say,
+        shells_and_kubectl_complete_the_arguments,
         rbac_prints_a_role_and_its_binding,
         render_prints_what_the_host_applies,
         render_says_what_is_wrong_with_an_object,
@@ -42,6 +45,7 @@ async fn every_command_explains_itself(_: &mut TestEnv) -> Result<()> {
         &["bench"],
         &["pack"],
         &["push"],
+        &["completions"],
     ] {
         let help = pilothouse(command.iter().chain([&"--help"])).await?.succeeded()?;
         ensure!(help.contains("Usage: pilothouse"), "{command:?}: {help}");
@@ -79,6 +83,58 @@ async fn crd_prints_the_kinds_of_the_host(_: &mut TestEnv) -> Result<()> {
     let kept = std::fs::read_to_string(artifacts::repository().join("crds/plugins.pilothouse.dev.yaml"))?;
     ensure!(printed == kept, "crds/plugins.pilothouse.dev.yaml is not what the types say; run `make crds`");
     Ok(())
+}
+
+/// The page of the repository, which `make reference` makes. As a plugin of kubectl, the program is called so in it.
+async fn the_reference_is_what_the_commands_say(_: &mut TestEnv) -> Result<()> {
+    let printed = pilothouse(["reference"]).await?.succeeded()?;
+    let kept = std::fs::read_to_string(artifacts::repository().join("docs/cli.md"))?;
+    ensure!(printed == kept, "docs/cli.md is not what the commands say; run `make reference`");
+    let folder = tempfile::tempdir()?;
+    let reference = as_kubectl_plugin(folder.path())?.arg("reference").output().await?;
+    let reference = String::from_utf8(reference.stdout)?;
+    ensure!(reference.contains("\nkubectl pilothouse why [OPTIONS]"), "{reference}");
+    Ok(())
+}
+
+/// bash completes with the script that is printed for it, and kubectl with what it finds in the PATH.
+async fn shells_and_kubectl_complete_the_arguments(_: &mut TestEnv) -> Result<()> {
+    for (shell, word) in
+        [("elvish", "edit:"), ("fish", "complete -c"), ("powershell", "Register-"), ("zsh", "#compdef")]
+    {
+        let script = pilothouse(["completions", shell]).await?.succeeded()?;
+        ensure!(script.contains(word) && script.contains("uninstall"), "{shell}: {script}");
+    }
+    let script = file(pilothouse(["completions", "bash"]).await?.succeeded()?.as_bytes())?;
+    let complete = r#"source "$1"; COMP_WORDS=(pilothouse rend); COMP_CWORD=1; _pilothouse pilothouse rend pilothouse
+                      echo "${COMPREPLY[@]}""#;
+    let bash = Command::new("bash").args(["-c", complete, "bash"]).arg(script.path()).output().await?;
+    ensure!(String::from_utf8_lossy(&bash.stdout) == "render\n", "{bash:?}");
+
+    let folder = tempfile::tempdir()?;
+    let mut named = as_kubectl_plugin(folder.path())?;
+    let script = named.args(["completions", "kubectl"]).output().await?;
+    let completer = folder.path().join("kubectl_complete-pilothouse");
+    std::fs::write(&completer, script.stdout)?;
+    let path = std::env::join_paths(
+        std::iter::once(folder.path().to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").context("no PATH")?)),
+    )?;
+    for (words, printed) in
+        [(&["rend"][..], "render\t"), (&["list", "-o", "j"], "json\t"), (&["render", ""], ":0\n"), (&["wh"], "why\t")]
+    {
+        let ended = Command::new("sh").arg(&completer).args(words).env("PATH", &path).output().await?;
+        let lines = String::from_utf8(ended.stdout)?;
+        ensure!(lines.starts_with(printed), "{words:?}: {lines}");
+    }
+    Ok(())
+}
+
+/// The program under the name of a plugin of kubectl.
+fn as_kubectl_plugin(folder: &Path) -> Result<Command> {
+    let program = folder.join("kubectl-pilothouse");
+    std::os::unix::fs::symlink(artifacts::host_binary()?, &program)?;
+    Ok(Command::new(program))
 }
 
 /// `chart::rights` tests what is deployed, and `chart::running` that it is enough.

@@ -7,6 +7,7 @@ mod build;
 mod cache_dir;
 mod cluster;
 mod compile;
+mod completions;
 mod confirm;
 mod crd;
 mod duration;
@@ -22,6 +23,7 @@ mod plan;
 mod plugin_file;
 mod push;
 mod rbac;
+mod reference;
 mod registry;
 mod render;
 mod run;
@@ -68,6 +70,11 @@ enum Command {
     Bench(bench::Bench),
     Pack(pack::Pack),
     Push(push::Push),
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Complete(completions::Complete),
+    #[command(hide = true)]
+    Reference(reference::Reference),
     #[command(hide = true)]
     Compile(compile::Compile),
 }
@@ -92,6 +99,9 @@ fn main() -> ExitCode {
         Command::Bench(command) => command.execute(),
         Command::Pack(command) => command.execute(),
         Command::Push(command) => command.execute(),
+        Command::Completions(command) => command.execute(program()),
+        Command::Complete(command) => command.execute(program()),
+        Command::Reference(command) => command.execute(program()),
         Command::Compile(command) => command.execute(),
     };
     ended(result.map(|()| ExitCode::SUCCESS))
@@ -107,14 +117,18 @@ fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
     }
 }
 
-/// Parses the command line. As `kubectl-pilothouse` in the PATH, this program is a plugin of `kubectl`, and its help says so.
-fn arguments() -> Arguments {
+/// The command line. As `kubectl-pilothouse` in the PATH, this program is a plugin of `kubectl`, and its help says so.
+fn program() -> clap::Command {
     let is_kubectl = std::env::args_os().next().is_some_and(|program| {
         std::path::Path::new(&program).file_stem().is_some_and(|name| name == "kubectl-pilothouse")
     });
     let command = Arguments::command();
-    let command = if is_kubectl { command.bin_name("kubectl pilothouse") } else { command };
-    let parsed = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    if is_kubectl { command.bin_name("kubectl pilothouse") } else { command }
+}
+
+/// Parses the command line.
+fn arguments() -> Arguments {
+    let parsed = program().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
     parsed.unwrap_or_else(|error| refuse(&error))
 }
 
