@@ -13,12 +13,14 @@ use kube::{
 };
 use pilothouse_tests::{
     artifacts,
-    cluster::{Awaited, PATIENCE, api, condition, create_namespace},
+    cluster::{Awaited, PATIENCE, api, condition, create_namespace, install_crd},
+    third_party::PYTORCH_JOB,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
 use crate::{
+    chart::PLUGINS as REFERENCE_PLUGINS,
     command::{Ended, pilothouse},
     deployed::{self, Deployed},
     plan,
@@ -75,8 +77,8 @@ async fn an_installed_plugin_writes_with_its_own_account(env: &mut TestEnv) -> R
 /// With their CRDs alone, and no other right than those that `install` gives.
 async fn every_reference_plugin_is_installed_with_what_it_needs(env: &mut TestEnv) -> Result<()> {
     let _deployed = start(env).await?;
-    let plugins = ["app-service", "training-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
-    for plugin in plugins {
+    install_crd(&env.namespace.client(), &PYTORCH_JOB.fetch().await?).await?;
+    for plugin in REFERENCE_PLUGINS {
         install(env, &artifacts::plugin(plugin)?, &[]).await?.succeeded()?;
         env.host.logged(&format!(r#""the host has all rights that the plugin needs","plugin":"{plugin}""#)).await?;
     }
@@ -89,8 +91,10 @@ async fn every_reference_plugin_is_installed_with_what_it_needs(env: &mut TestEn
         }
         env.namespace.apply(object).await?;
     }
-    for name in ["shop", &served] {
-        env.namespace.until("Deployment", name, "to be there", |_| true).await?;
+    let job = std::fs::read_to_string(artifacts::repository().join("plugins/pytorch-job/samples/mnist.yaml"))?;
+    env.namespace.apply(serde_saphyr::from_str(&job)?).await?;
+    for (kind, name) in [("Deployment", "shop"), ("Deployment", &*served), ("Service", "mnist-master-0")] {
+        env.namespace.until(kind, name, "to be there", |_| true).await?;
     }
     Ok(())
 }

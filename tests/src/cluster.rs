@@ -9,6 +9,7 @@ use kube::{
 };
 use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::{
@@ -19,6 +20,9 @@ use crate::{
 
 /// The time limit for the cluster.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest name of a namespace.
+const LONGEST_LABEL: usize = 63;
 
 /// The user of the hosts, so that the audit log distinguishes their writes from others.
 pub const HOST_USER: &str = "host";
@@ -255,8 +259,7 @@ impl Cluster {
     /// If it cannot be created.
     pub async fn namespace(&self, test: &str) -> Result<Namespace> {
         let client = self.plane.client().await?;
-        let name = test.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-        let name = name[..name.len().min(63)].trim_matches('-').to_owned();
+        let name = namespace_name(test);
         create_namespace(&client, &name).await?;
         let setup = Setup {
             kubeconfig: self.plane.kubeconfig_for(HOST_USER)?,
@@ -273,6 +276,19 @@ impl Cluster {
     pub fn cache(&self) -> PathBuf {
         self.folder.path().join("compiled")
     }
+}
+
+/// The namespace of a test. A name that is too long for one ends in a hash of the whole: two tests whose names begin alike would share a
+/// namespace otherwise, and each would see the objects of the other.
+fn namespace_name(test: &str) -> String {
+    let name = test.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let name = name.trim_matches('-');
+    if name.len() <= LONGEST_LABEL {
+        return name.to_owned();
+    }
+    let hash: String = Sha256::digest(test).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let begin = &name[..LONGEST_LABEL - hash.len() - 1];
+    format!("{}-{hash}", begin.trim_end_matches('-'))
 }
 
 /// Installs a CRD and waits until it is served.
@@ -489,5 +505,22 @@ pub async fn create_or_keep(client: &Client, object: Value) -> Result<()> {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_whose_names_begin_alike_have_namespaces_of_their_own() {
+        let begin = "chart::running::a_name_that_is_longer_than_a_namespace_may_be";
+        let (one, other) = (namespace_name(&format!("{begin}_one")), namespace_name(&format!("{begin}_other")));
+        assert_ne!(one, other);
+        for name in [&one, &other] {
+            assert!(name.len() <= LONGEST_LABEL && !name.ends_with('-'), "{name}");
+            assert!(name.starts_with("chart--running--a-name-that-is-longer-than-a-namespace"), "{name}");
+        }
+        assert_eq!(namespace_name("plan::Short_"), "plan--short");
     }
 }

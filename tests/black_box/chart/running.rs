@@ -5,9 +5,10 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use pilothouse_tests::{
     artifacts,
-    cluster::{api, condition, create_namespace},
+    cluster::{api, condition, create_namespace, install_crd},
     helm::{Helm, Release},
     host::Host,
+    third_party::PYTORCH_JOB,
 };
 use serde_json::{Value, json};
 
@@ -38,6 +39,7 @@ pub fn register(suite: &mut Suite) {
 /// In one namespace of the shared cluster: its nodes run the Pods.
 async fn every_reference_plugin_works_with_its_own_account(env: &mut TestEnv) -> Result<()> {
     let own = env.namespace.name.clone();
+    install_crd(&env.namespace.client(), &PYTORCH_JOB.fetch().await?).await?;
     let watch = format!("watchNamespace={own}");
     let plugins = reference_plugins()?;
     let deployed = install(env, &["--values", &plugins, "--set", &watch]).await?;
@@ -58,9 +60,11 @@ async fn every_reference_plugin_works_with_its_own_account(env: &mut TestEnv) ->
     serves(env, "LLMDeployment", "chat-service").await?;
     env.namespace.until("LLMModel.llm.example.com", "gpt-small", "to be ready", is_ready).await?;
     trains(env).await?;
+    trains_with_pytorch(env).await?;
     for (plugin, children) in [
         ("app-service", &["deployments/ shop", "services/ shop"][..]),
         ("training-job", &["pods/ mnist-worker-0", "configmaps/ mnist-hyperparameters", "services/ mnist"]),
+        ("pytorch-job", &["pods/ vision-master-0", "pods/ vision-worker-1", "services/ vision-worker-0"]),
         ("ai-llm-model", &["deployments/ llmmodel-llama"]),
         ("llm-deployment", &["deployments/ chat-service", "services/ chat-service"]),
         ("model-deployment", &["statefulsets/ chat", "services/ chat"]),
@@ -74,9 +78,16 @@ async fn every_reference_plugin_works_with_its_own_account(env: &mut TestEnv) ->
     // The host itself writes about objects, and what it keeps for itself.
     let hosts = env.writes_of(&deployed.user()).await?;
     let may = |write: &String| {
-        ["/status ", " events/ ", " leases/ pilothouse ", " configmaps/ pilothouse-kinds ", " trainingjobs/ mnist "]
-            .iter()
-            .any(|part| write.contains(part))
+        [
+            "/status ",
+            " events/ ",
+            " leases/ pilothouse ",
+            " configmaps/ pilothouse-kinds ",
+            " trainingjobs/ mnist ",
+            " pytorchjobs/ vision ",
+        ]
+        .iter()
+        .any(|part| write.contains(part))
             || write.starts_with("create leases/ ")
     };
     let others: Vec<_> = hosts.iter().filter(|write| !may(write)).collect();
@@ -96,6 +107,19 @@ async fn trains(env: &TestEnv) -> Result<()> {
     }
     words::has(env, words::JOB, "Succeeded", "TrainingJobSucceeded").await?;
     env.namespace.until_gone("TrainingJob", words::JOB).await
+}
+
+/// The same for a job of the training operator's kind.
+async fn trains_with_pytorch(env: &TestEnv) -> Result<()> {
+    let file = artifacts::repository().join("plugins/pytorch-job/samples/mnist.yaml");
+    let mut job: Value = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
+    job["metadata"]["name"] = json!("vision");
+    job["spec"]["runPolicy"] = json!({"ttlSecondsAfterFinished": 2});
+    env.namespace.apply(job).await?;
+    let all_run = |job: &Value| job["status"]["replicaStatuses"]["Worker"]["active"] == 2;
+    env.namespace.until("PyTorchJob", "vision", "to run with its workers", all_run).await?;
+    words::exit(env, "vision-master-0", 0).await?;
+    env.namespace.until_gone("PyTorchJob", "vision").await
 }
 
 /// From the role of the plugin's account, and from that of the host.
