@@ -58,19 +58,28 @@ impl InstalledKind {
 /// # Errors
 /// The error of the request.
 pub async fn find(client: &Client, kind: &KindRef) -> Result<Option<InstalledKind>, kube::Error> {
+    Ok(list(client, kind).await?.and_then(|list| pick(&list, kind)))
+}
+
+/// Lists the resources of a kind's group and version; none if the API server does not serve that.
+///
+/// # Errors
+/// The error of the request.
+pub async fn list(client: &Client, kind: &KindRef) -> Result<Option<APIResourceList>, kube::Error> {
     let listed = if kind.group().is_empty() {
         client.list_core_api_resources(kind.version()).await
     } else {
         client.list_api_group_resources(&kind.api_version).await
     };
     match listed {
-        Ok(list) => Ok(pick(&list, kind)),
+        Ok(list) => Ok(Some(list)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn pick(list: &APIResourceList, kind: &KindRef) -> Option<InstalledKind> {
+/// Finds a kind in the list of its group and version.
+pub fn pick(list: &APIResourceList, kind: &KindRef) -> Option<InstalledKind> {
     // A name with a slash is a subresource, which may be listed with the same kind: `deployments/status` is a Deployment, too.
     let found = list.resources.iter().find(|resource| resource.kind == kind.kind && !resource.name.contains('/'))?;
     let status = format!("{}/status", found.name);

@@ -8,7 +8,10 @@ use std::{
 use kube::Client;
 use pilothouse_engine::contract::KindRef;
 
-use super::{EventHandler, Informer, WatchConfig, WatchScope, informer::InformerParts, schema_reader::SchemaReader};
+use super::{
+    EventHandler, Informer, WatchConfig, WatchScope, discovery::Discovery, informer::InformerParts,
+    schema_reader::SchemaReader,
+};
 
 /// All informers of the process, each shared by everybody who asks for the same kind and scope.
 pub struct Caches {
@@ -21,7 +24,8 @@ impl Caches {
     /// Creates an empty set of informers, all of which will report to `handler`.
     pub fn new(client: Client, config: WatchConfig, handler: Arc<dyn EventHandler>) -> Self {
         let schemas = Arc::new(SchemaReader::new(client.clone(), config.schemas.clone()));
-        Self { parts: InformerParts { client, schemas, config, handler }, informers: Mutex::default() }
+        let discovery = Arc::new(Discovery::new(client.clone()));
+        Self { parts: InformerParts { client, schemas, discovery, config, handler }, informers: Mutex::default() }
     }
 
     /// The informer of a kind, started if nobody uses it yet. Needs a tokio runtime.

@@ -20,8 +20,8 @@ use pilothouse_engine::contract::KindRef;
 use tokio::{select, task::AbortHandle};
 
 use super::{
-    Change, EventHandler, Store, WatchConfig, WatchScope, backoff::WatchBackoff, schema_cell::SchemaCell,
-    schema_reader::SchemaReader,
+    Change, EventHandler, Store, WatchConfig, WatchScope, backoff::WatchBackoff, discovery::Discovery,
+    schema_cell::SchemaCell, schema_reader::SchemaReader,
 };
 use crate::{
     errors::{chain, watch_error},
@@ -78,6 +78,7 @@ impl Source<'_> {
 pub(super) struct InformerParts {
     pub(super) client: Client,
     pub(super) schemas: Arc<SchemaReader>,
+    pub(super) discovery: Arc<Discovery>,
     pub(super) config: WatchConfig,
     pub(super) handler: Arc<dyn EventHandler>,
 }
@@ -102,9 +103,8 @@ struct Shared {
 
 impl Informer {
     pub(super) fn start(kind: KindRef, scope: WatchScope, parts: InformerParts) -> Arc<Self> {
-        let InformerParts { client, schemas, config, handler } = parts;
         let shared = Arc::new(Shared {
-            config,
+            config: parts.config.clone(),
             kind,
             scope,
             store: Store::default(),
@@ -112,7 +112,7 @@ impl Informer {
             schema: SchemaCell::default(),
             state: Observable::new(WatchState::Starting),
         });
-        let task = tokio::spawn(run(client, shared.clone(), schemas, handler)).abort_handle();
+        let task = tokio::spawn(run(shared.clone(), parts)).abort_handle();
         Arc::new(Self { shared, task: OnceLock::from(task) })
     }
 
@@ -161,9 +161,10 @@ impl Drop for Informer {
     }
 }
 
-async fn run(client: Client, shared: Arc<Shared>, schemas: Arc<SchemaReader>, handler: Arc<dyn EventHandler>) {
+async fn run(shared: Arc<Shared>, parts: InformerParts) {
+    let InformerParts { client, schemas, discovery, handler, .. } = parts;
     loop {
-        let installed = Arc::new(shared.await_installed(&client).await);
+        let installed = Arc::new(shared.await_installed(&discovery).await);
         shared.set_installed(Some(installed.clone()));
         // The schema of a child kind decides what is applied, so the kind is not watched before the schema was read. Kinds of the
         // built-in table need not wait.
@@ -192,10 +193,10 @@ impl Shared {
         *self.installed.write().unwrap_or_else(PoisonError::into_inner) = installed;
     }
 
-    async fn await_installed(&self, client: &Client) -> InstalledKind {
+    async fn await_installed(&self, discovery: &Discovery) -> InstalledKind {
         let mut delay = FIRST_PROBE;
         loop {
-            match kinds::find(client, &self.kind).await {
+            match discovery.find(&self.kind).await {
                 Ok(Some(installed)) => return installed,
                 Ok(None) => {
                     self.set_state(WatchState::NotInstalled);

@@ -22,6 +22,7 @@
 mod backoff;
 mod caches;
 mod config;
+mod discovery;
 mod handler;
 mod informer;
 mod schema_cell;
