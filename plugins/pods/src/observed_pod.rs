@@ -312,6 +312,13 @@ impl ObservedPod {
         self.statuses_of(container).find_map(|status| status.state.terminated.as_ref()).map(Terminated::end)
     }
 
+    /// Why a container has failed that is not running; empty if it has not.
+    pub fn failure_of(&self, container: &str) -> Cause<'_> {
+        let ended = self.statuses_of(container).find_map(|status| status.state.terminated.as_ref());
+        let failed = ended.filter(|ended| ended.exit_code != 0);
+        failed.map(|failed| Cause { reason: &failed.reason, message: &failed.message }).unwrap_or_default()
+    }
+
     /// How a container ended before the kubelet restarted it last.
     pub fn last_end(&self, container: &str) -> Option<ContainerEnd<'_>> {
         self.statuses_of(container).find_map(|status| status.last_state.terminated.as_ref()).map(Terminated::end)

@@ -20,8 +20,13 @@ pub fn reconcile(request: &Request<PyTorchJob>) -> Result<Response, Error> {
     let job = Job::of(&as_training_job, &kind);
     let state = state::observed(request, object.name())?;
     let old_status = state::read(state.as_ref(), object.status.as_ref());
-    let observed =
-        Observed { pods: &request.children()?, config_maps: &[], refused: request.refused(), deletions: request };
+    let observed = Observed {
+        pods: &request.children()?,
+        config_maps: &[],
+        has_workload: false,
+        refused: request.refused(),
+        deletions: request,
+    };
     let response = reconcile_job(&job, &old_status, observed)?;
     let reported = object.status.as_ref().and_then(|status| status.last_reconcile_time.as_deref());
     Answer { request, job: &job, kind: &kind, state: state.as_ref(), reported }.translate(response)

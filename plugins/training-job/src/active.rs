@@ -5,7 +5,7 @@ use crate::api::{Phase, ReplicaType, RestartScope, TrainingJobStatus};
 use crate::backoff::{disruptions, end_of_pause, restart_delay};
 use crate::children::config_maps::ConfigMap;
 use crate::children::pod_group::{Admission, admission, pod_group};
-use crate::children::workload::{self, Quota, Workload};
+use crate::children::workload::{self, Quota};
 use crate::decision::{CreationDelay, Decision, Restart, RestartReason, decide};
 use crate::desired_child::DesiredChild;
 use crate::finish::Finish;
@@ -13,18 +13,17 @@ use crate::finished::expiration;
 use crate::incident::Charge;
 use crate::job::{Job, JobChildren};
 use crate::job_response::{Children, JobResponse};
-use crate::limits::{backoff_reset, counted_restarts, deadline, start_deadline};
+use crate::limits::{backoff_reset, counted_restarts, deadline, elapsed_seconds, start_deadline};
 use crate::observed::Observed;
 use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
 use crate::progress;
-use crate::replica_statuses::{FORCE_DELETE, Observation, summary};
+use crate::replica_statuses::{Observation, summary};
 use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
 use crate::wave::Wave;
-use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_pods::time::Time;
-use pilothouse_sdk::{Condition, Error, Kind, Response};
+use pilothouse_sdk::{Condition, Error, Response};
 use std::collections::BTreeSet;
 
 /// How often a running job is reconciled even if nothing changes, in seconds.
@@ -51,7 +50,8 @@ impl<'a> ActiveJob<'a> {
     /// A lookup fails.
     pub fn respond(&self) -> Result<Response, Error> {
         let replicas = Replicas::observe(self.job, self.observed.pods, self.old_status);
-        self.force_deletions(&replicas);
+        let policy = self.job.termination_policy();
+        self.observed.deletions.force(&policy.forced_now(self.observed.pods, self.old_status, self.now));
         let decision = decide(self.job, &replicas, self.old_status, self.now);
         if let (false, Quota::Lost(why)) = (matches!(decision, Decision::Finish(_)), &self.quota) {
             return self.give_quota_back(&replicas, why);
@@ -66,14 +66,6 @@ impl<'a> ActiveJob<'a> {
         }
     }
 
-    /// Deletes Pods that do not go, once the status says so: whatever goes because of a decision goes after it is known.
-    fn force_deletions(&self, replicas: &Replicas<'_>) {
-        let told = forced_pods(self.old_status);
-        let pods = replicas.all.iter().filter_map(|replica| replica.pod);
-        let forced = pods.filter(|pod| termination::is_forced(self.job, pod, self.now) && told.contains(&pod.name()));
-        self.observed.deletions.force(&forced.map(ObservedPod::name).collect());
-    }
-
     /// What keeps the job from starting, or from starting again. A job that has started and keeps its spec goes on without what it
     /// needed for the start, but its gang scheduler is asked each time.
     fn unmet_precondition(&self, decision: &Decision) -> Result<Option<UnmetPrecondition>, Error> {
@@ -84,29 +76,44 @@ impl<'a> ActiveJob<'a> {
             Decision::Finish(_) => false,
             Decision::Restart(restart) => restart.reason == RestartReason::SpecChanged,
             Decision::SyncPods { .. } if self.old_status.start_time.is_none() => true,
-            Decision::SyncPods { delay: None, .. } if !has_pods => return unmet_admission(self.job),
+            Decision::SyncPods { delay: None, .. } if !has_pods => return unmet_admission(self.job, &self.quota),
             Decision::SyncPods { .. } => false,
         };
         if !starts {
             return Ok(None);
         }
-        Ok(unmet_precondition(self.job)?.filter(|unmet| !(unmet.blocks_only_pods && has_pods)))
+        Ok(unmet_precondition(self.job, &self.quota)?.filter(|unmet| !(unmet.blocks_only_pods && has_pods)))
     }
 
     fn wait(&self, unmet: &UnmetPrecondition) -> Result<Response, Error> {
-        let mut response = self.unsuspended_response();
+        let mut response = self.response_of_waiting_job(unmet);
         if unmet.blocks_only_pods {
             let list = self.children_without_pods(&*self.job.kind.children(self.job))?;
             response.children = Children::Exactly { list, removes_pods: false };
         }
         // What it waits for is not its own affair, and may take its time.
         response.status.starting_since = None;
-        if self.old_status.start_time.is_none() {
-            response.status.phase = Some(Phase::Pending);
-            response.conditions.set_false("Running", unmet.reason, &unmet.message);
-        }
         self.schedule_next_call(&mut response, None);
         Ok(response.wait(unmet.reason, &unmet.message, RECHECK_SECONDS))
+    }
+
+    /// A response for a job that waits before it starts, or with the Pods of its former spec, which may still run or not.
+    fn response_of_waiting_job(&self, unmet: &UnmetPrecondition) -> JobResponse<'a> {
+        let replicas = Replicas::observe_waiting(self.job, self.observed.pods, self.old_status);
+        let had_pods = !self.observed.pods.is_empty() || !self.old_status.worker_statuses.is_empty();
+        // Of a job that never had Pods there is nothing to tell yet.
+        let mut response = if had_pods { self.response_about(&replicas) } else { self.unsuspended_response() };
+        let status = &mut response.status;
+        status.retiring_pods = replicas.still_existing(&self.old_status.retiring_pods);
+        if !runs_fully(self.job, &replicas) {
+            status.running_since = None;
+        }
+        let runs = is_running(self.job, &replicas);
+        status.phase = Some(if runs { Phase::Running } else { Phase::Pending });
+        if !runs {
+            response.conditions.set_false("Running", unmet.reason, &unmet.message);
+        }
+        response
     }
 
     fn finish(&self, replicas: &Replicas<'_>, finish: &Finish) -> Response {
@@ -129,7 +136,8 @@ impl<'a> ActiveJob<'a> {
     /// Records which Pods go. The next call, at once, no longer returns them.
     fn restart(&self, replicas: &Replicas<'_>, restart: Restart) -> Response {
         let mut response = self.response_about(replicas);
-        let restarts_all = restart.pods.len() == replicas.all_uids().len();
+        let going: BTreeSet<&String> = restart.pods.iter().collect();
+        let restarts_all = replicas.all_uids().iter().all(|uid| going.contains(uid));
         let keeps_running = !restarts_all && is_running(self.job, replicas);
         let status = &mut response.status;
         status.phase = Some(if keeps_running { Phase::Running } else { Phase::Pending });
@@ -140,13 +148,20 @@ impl<'a> ActiveJob<'a> {
             status.restart_delay_seconds = restart_delay(self.old_status, self.now);
             status.last_restart_time = Some(self.now.to_rfc3339());
         }
-        if matches!(restart.reason, RestartReason::Disruption | RestartReason::WorkerLost) {
+        if restart.has_disruption {
             status.disruption_count = disruptions(self.old_status, self.now);
+        }
+        if restart.reason == RestartReason::QuotaLost {
+            // As in a suspension: the time in the queue is none in which the job is active.
+            status.elapsed_seconds = elapsed_seconds(self.old_status, self.now);
+            status.start_time = None;
         }
         let is_of_all = matches!(restart.reason, RestartReason::Hang | RestartReason::QuotaLost);
         if self.job.restart_scope() == RestartScope::Job || is_of_all {
             status.running_since = None;
             status.starting_since = Some(self.start(status).to_rfc3339());
+        } else if !runs_fully(self.job, replicas) {
+            status.running_since = None;
         }
         let mut retiring = replicas.still_existing(&self.old_status.retiring_pods);
         let new: Vec<_> = restart.pods.into_iter().filter(|uid| !retiring.contains(uid)).collect();
@@ -161,18 +176,17 @@ impl<'a> ActiveJob<'a> {
     /// Removes all Pods, then the Workload: so nobody gets the quota before it is free. The next call asks for quota anew.
     fn give_quota_back(&self, replicas: &Replicas<'_>, why: &str) -> Result<Response, Error> {
         let retiring = &self.old_status.retiring_pods;
-        if replicas.all_uids().iter().any(|uid| !retiring.contains(uid)) {
+        if self.old_status.start_time.is_some() || replicas.all_uids().iter().any(|uid| !retiring.contains(uid)) {
             let (pods, reason) = (replicas.all_uids(), RestartReason::QuotaLost);
-            return Ok(
-                self.restart(replicas, Restart { pods, charge: Charge::default(), reason, message: why.to_owned() })
-            );
+            let (charge, message) = (Charge::default(), why.to_owned());
+            return Ok(self.restart(replicas, Restart { pods, charge, has_disruption: false, reason, message }));
         }
         let mut response = self.response_about(replicas);
         response.status.retiring_pods = replicas.still_existing(retiring);
         response.status.starting_since = None;
         let mut list = self.children_without_pods(&*self.job.kind.children(self.job))?;
         if !self.observed.pods.is_empty() {
-            list.push(DesiredChild::kept(Workload::API_VERSION, Workload::KIND, &workload::name(self.job)));
+            list.push(workload::kept(self.job));
         }
         response.children = Children::Exactly { list, removes_pods: true };
         self.schedule_next_call(&mut response, None);
@@ -252,7 +266,7 @@ impl<'a> ActiveJob<'a> {
         if let Some(CreationDelay::Backoff(seconds)) = delay {
             response.requeue_within(seconds);
         }
-        if !forced_pods(&response.status).is_subset(&forced_pods(self.old_status)) {
+        if termination::tells_of_new_forced_pods(&response.status, self.old_status) {
             response.requeue_within(0);
         }
         let status = &response.status;
@@ -262,8 +276,7 @@ impl<'a> ActiveJob<'a> {
             backoff_reset(self.job, status),
             progress::deadline(self.job, status, status.progress.as_ref()).filter(|deadline| *deadline > self.now),
         ];
-        let timeout = self.job.termination_timeout_seconds();
-        let deletions = self.observed.pods.iter().filter_map(|pod| termination::next_look(pod, timeout, self.now));
+        let deletions = self.job.termination_policy().next_look(self.observed.pods, self.now);
         let next = limits.into_iter().flatten().map(|limit| limit.since(self.now)).chain(deletions).min();
         if let Some(seconds) = next {
             response.requeue_within(seconds);
@@ -319,8 +332,11 @@ impl<'a> ActiveJob<'a> {
     fn children_without_pods(&self, template: &dyn JobChildren) -> Result<Vec<DesiredChild>, Error> {
         let existing: Vec<_> = self.observed.config_maps.iter().map(ConfigMap::name).collect();
         let mut list = template.others(&existing)?;
-        if !matches!(self.quota, Quota::NotInstalled | Quota::Lost(_)) {
-            list.extend(workload::workload(self.job, template)?.as_ref().map(DesiredChild::created));
+        match self.quota {
+            Quota::NotAsked | Quota::NotInstalled | Quota::Lost(_) => {}
+            // It stays as it is: nobody can change one that has quota, and its priority class may be gone.
+            _ if self.observed.has_workload => list.push(workload::kept(self.job)),
+            _ => list.extend(workload::workload(self.job, template)?.as_ref().map(DesiredChild::created)),
         }
         // The host could not apply a PodGroup whose kind is gone, and the whole job would fail with it.
         if !matches!(admission(self.job)?, Admission::NotInstalled(_)) {
@@ -328,10 +344,4 @@ impl<'a> ActiveJob<'a> {
         }
         Ok(list)
     }
-}
-
-/// The Pods of which a status says that they are deleted without their nodes.
-fn forced_pods(status: &TrainingJobStatus) -> BTreeSet<&str> {
-    let forced = status.replica_statuses().filter(|status| status.reason.as_deref() == Some(FORCE_DELETE));
-    forced.map(|status| status.pod_name.as_str()).collect()
 }

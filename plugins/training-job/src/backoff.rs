@@ -9,7 +9,7 @@ const INITIAL_BACKOFF: u32 = 10;
 /// The longest backoff, in seconds.
 const MAX_BACKOFF: u32 = 300;
 
-/// A job that has run so many seconds without a failure is well: the next restart is not one of a row.
+/// A job that has run so many seconds without a restart is well: the next one is not one of a row.
 const WELL_AFTER: u32 = 600;
 
 /// How many seconds after the begin of a restart its Pods are created: the first one at once, others of a row later and later.
@@ -31,7 +31,10 @@ pub fn disruptions(old_status: &TrainingJobStatus, now: Time) -> u32 {
 }
 
 fn has_been_well(old_status: &TrainingJobStatus, now: Time) -> bool {
-    after(old_status.running_since.as_ref(), Some(WELL_AFTER)).is_some_and(|well| now >= well)
+    // A worker that is replaced alone does not keep the others from running.
+    let restart = after(old_status.last_restart_time.as_ref(), Some(WELL_AFTER));
+    let is_well = |well: Time| now >= well && restart.is_none_or(|restart| now >= restart);
+    after(old_status.running_since.as_ref(), Some(WELL_AFTER)).is_some_and(is_well)
 }
 
 #[cfg(test)]
@@ -46,13 +49,18 @@ mod tests {
         let mut delays = Vec::new();
         for _ in 0..8 {
             status.restart_delay_seconds = now.map(|now| restart_delay(&status, now)).unwrap_or_default();
-            status.last_restart_time = text("2026-01-01T00:19:00Z");
+            status.last_restart_time = text("2026-01-01T00:05:00Z");
             delays.push(status.restart_delay_seconds);
         }
         assert_eq!(delays, [0, 10, 20, 40, 80, 160, 300, 300]);
         for (running_since, expected) in [("2026-01-01T00:10:01Z", 300), ("2026-01-01T00:10:00Z", 0)] {
             status.running_since = text(running_since);
             assert_eq!(now.map(|now| restart_delay(&status, now)), Some(expected), "{running_since}");
+        }
+        // One worker was replaced while enough others ran.
+        for (last_restart, expected) in [("2026-01-01T00:10:01Z", 300), ("2026-01-01T00:10:00Z", 0)] {
+            status.last_restart_time = text(last_restart);
+            assert_eq!(now.map(|now| restart_delay(&status, now)), Some(expected), "{last_restart}");
         }
     }
 }

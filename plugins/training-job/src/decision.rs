@@ -44,6 +44,8 @@ pub struct Restart {
     pub pods: Vec<String>,
     /// What it counts as against the backoff limit.
     pub charge: Charge,
+    /// Whether the cluster has a part in it, which counts against the disruption limit.
+    pub has_disruption: bool,
     /// Why.
     pub reason: RestartReason,
     /// A sentence.
@@ -83,7 +85,7 @@ impl RestartReason {
 
 /// Decides.
 pub fn decide(job: &Job<'_>, replicas: &Replicas<'_>, old_status: &TrainingJobStatus, now: Time) -> Decision {
-    let incident = Incident::of(job, replicas, old_status);
+    let incident = Incident::of(job, replicas, old_status, now);
     let hang = progress::hang(job, old_status, progress::progress(job, replicas, old_status, now).as_ref(), now);
     let hang = hang.filter(|_| job.on_hang() == HangAction::Restart);
     let situation = Situation { job, replicas, incident: &incident, hang: hang.as_deref(), old_status, now };
@@ -97,7 +99,7 @@ pub fn decide(job: &Job<'_>, replicas: &Replicas<'_>, old_status: &TrainingJobSt
     }
     let restart = restart_after_failure(job, replicas, &incident)
         .or_else(|| restart_for_changed_spec(replicas))
-        .or_else(|| restart_for_lost_worker(replicas, &incident))
+        .or_else(|| restart_for_lost_worker(job, replicas, &incident))
         .or_else(|| restart_after_hang(replicas, hang, now));
     match restart {
         Some(restart) => Decision::Restart(restart),
@@ -119,7 +121,7 @@ fn restart_after_failure(job: &Job<'_>, replicas: &Replicas<'_>, incident: &Inci
     let is_alone = incident.failed.iter().all(|replica| is_evaluator(replica));
     let (pods, consequence) = match job.restart_scope() {
         RestartScope::Job if !is_alone => (replicas.all_uids(), "all workers are restarted"),
-        _ => (incident.failed.iter().filter_map(uid).collect(), "they are replaced"),
+        _ => (incident.failed.iter().filter_map(uid).chain(lost_alone(incident)).collect(), "they are replaced"),
     };
     let list = list_with_exit_codes(job, &incident.failed);
     let (reason, message) = match (incident.treatment, incident.lost) {
@@ -129,13 +131,14 @@ fn restart_after_failure(job: &Job<'_>, replicas: &Replicas<'_>, incident: &Inci
         (Treatment::Ignore, None) => (RestartReason::Disruption, format!("disrupted: {list}; {consequence}")),
         _ => (RestartReason::Failure, format!("failed: {list}; {consequence}")),
     };
-    Some(Restart { pods, charge: incident.charge, reason, message })
+    Some(Restart { pods, charge: incident.charge, has_disruption: incident.has_disruption(), reason, message })
 }
 
 fn restart_for_changed_spec(replicas: &Replicas<'_>) -> Option<Restart> {
     replicas.has_pods_of_other_spec.then(|| Restart {
         pods: replicas.all_uids(),
         charge: Charge::default(),
+        has_disruption: false,
         reason: RestartReason::SpecChanged,
         message: "the spec has changed; all Pods are made anew".to_owned(),
     })
@@ -144,18 +147,31 @@ fn restart_for_changed_spec(replicas: &Replicas<'_>) -> Option<Restart> {
 /// A hang is charged as a failure is.
 fn restart_after_hang(replicas: &Replicas<'_>, hang: Option<String>, now: Time) -> Option<Restart> {
     let charge = Charge { restarts: 1, at: Some(now) };
-    Some(Restart { pods: replicas.all_uids(), charge, reason: RestartReason::Hang, message: hang? })
-}
-
-/// Workers that cannot go on without each other are all restarted when the Pod of one of them is gone.
-fn restart_for_lost_worker(replicas: &Replicas<'_>, incident: &Incident<'_, '_>) -> Option<Restart> {
-    let lost = incident.lost?;
     Some(Restart {
         pods: replicas.all_uids(),
-        charge: incident.charge,
-        reason: RestartReason::WorkerLost,
-        message: format!("{} is gone; all workers are restarted", lost.pod_name),
+        charge,
+        has_disruption: false,
+        reason: RestartReason::Hang,
+        message: hang?,
     })
+}
+
+/// Workers that cannot go on without each other are all restarted when the Pod of one of them is gone. Others are replaced.
+fn restart_for_lost_worker(job: &Job<'_>, replicas: &Replicas<'_>, incident: &Incident<'_, '_>) -> Option<Restart> {
+    let (pods, message) = match (incident.lost, incident.lost_alone.as_slice()) {
+        (Some(lost), _) => (replicas.all_uids(), format!("{} is gone; all workers are restarted", lost.pod_name)),
+        (None, []) => return None,
+        (None, alone) => {
+            (lost_alone(incident).collect(), format!("gone: {}; they are replaced", list_with_exit_codes(job, alone)))
+        }
+    };
+    let (charge, reason) = (incident.charge, RestartReason::WorkerLost);
+    Some(Restart { pods, charge, has_disruption: true, reason, message })
+}
+
+/// UIDs of the Pods of replicas that are gone and whose peers go on, as far as they still exist or are known.
+fn lost_alone(incident: &Incident<'_, '_>) -> impl Iterator<Item = String> {
+    incident.lost_alone.iter().filter_map(|replica| replica.last_status?.pod_uid.clone())
 }
 
 fn creation_delay(
@@ -165,7 +181,8 @@ fn creation_delay(
     now: Time,
 ) -> Option<CreationDelay> {
     // New workers would connect to old ones that are shut down a moment later.
-    if job.restart_scope() == RestartScope::Job && replicas.any(ReplicaState::Terminating) {
+    let old_pods_exist = replicas.any(ReplicaState::Terminating) || !replicas.others.is_empty();
+    if job.restart_scope() == RestartScope::Job && old_pods_exist {
         return Some(CreationDelay::UntilOldPodsAreGone);
     }
     let seconds_left = end_of_pause(old_status)?.since(now);

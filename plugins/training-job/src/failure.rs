@@ -43,13 +43,9 @@ pub enum Treatment {
 
 /// What becomes of the failure of a replica.
 pub fn treatment(job: &Job<'_>, replica_type: ReplicaType, pod: &ObservedPod) -> Treatment {
-    let container = container(job);
+    let container = job.container();
     if let Some(rule) = job.failure_rules().iter().find(|rule| fits(rule, pod, container)) {
-        return match rule.action {
-            PodFailureAction::FailJob => Treatment::FailJob,
-            PodFailureAction::Ignore => Treatment::Ignore,
-            PodFailureAction::Count => Treatment::Count,
-        };
+        return of_action(rule.action);
     }
     if is_disrupted(pod) {
         return Treatment::Ignore;
@@ -61,6 +57,23 @@ pub fn treatment(job: &Job<'_>, replica_type: ReplicaType, pod: &ObservedPod) ->
         RestartPolicy::ExitCode => pod.exit_code(container).is_none_or(|code| code >= FIRST_SIGNAL_EXIT_CODE),
     };
     if is_retried { Treatment::Count } else { Treatment::FailJob }
+}
+
+/// What becomes of a replica whose Pod is being deleted, if that is more than to be replaced: a rule names a condition that it has, as
+/// `DisruptionTarget` after a call of the eviction API. A Pod that is deleted has left, so exit codes and reasons alone say nothing.
+pub fn treatment_of_lost(job: &Job<'_>, replica: &Replica<'_>) -> Option<Treatment> {
+    let pod = replica.pod.filter(|_| replica.is_lost)?;
+    let mut rules = job.failure_rules().iter().filter(|rule| !rule.on_pod_conditions.is_empty());
+    let rule = rules.find(|rule| fits(rule, pod, job.container()))?;
+    Some(of_action(rule.action)).filter(|treatment| *treatment != Treatment::Ignore)
+}
+
+fn of_action(action: PodFailureAction) -> Treatment {
+    match action {
+        PodFailureAction::FailJob => Treatment::FailJob,
+        PodFailureAction::Ignore => Treatment::Ignore,
+        PodFailureAction::Count => Treatment::Count,
+    }
 }
 
 /// Whether a failure that is not retried ends the job. Where the chief alone decides, other workers may fail, and an evaluator
@@ -84,20 +97,16 @@ pub fn is_disrupted(pod: &ObservedPod) -> bool {
 /// When a Pod failed or began to go, by the clocks of the cluster: the earliest of its marks.
 pub fn time_of_end(job: &Job<'_>, pod: &ObservedPod) -> Option<Time> {
     let disrupted = Some(DISRUPTION_TARGET).filter(|_| is_disrupted(pod)).and_then(|it| pod.condition_since(it));
-    let ended = pod.end(container(job)).and_then(|end| end.finished_at);
+    let ended = pod.end(job.container()).and_then(|end| end.finished_at);
     let deleted = pod.deletion().and_then(|it| Some(Time::parse(it.ends_at)?.minus(it.grace_period_seconds)));
     [disrupted, ended].into_iter().flatten().filter_map(Time::parse).chain(deleted).min()
-}
-
-/// The name of the container that trains.
-pub fn container(job: &Job<'_>) -> &'static str {
-    job.spec.framework.as_str()
 }
 
 /// Whether a Pod fits everything that a rule gives. A rule that gives nothing fits no Pod.
 fn fits(rule: &PodFailureRule, pod: &ObservedPod, container: &str) -> bool {
     let exit_codes = rule.on_exit_codes.as_ref().map(|codes| has_exit_code(codes, pod.exit_code(container)));
-    let reasons = (!rule.on_reasons.is_empty()).then(|| rule.on_reasons.iter().any(|reason| has_reason(pod, reason)));
+    let reasons =
+        (!rule.on_reasons.is_empty()).then(|| rule.on_reasons.iter().any(|reason| has_reason(pod, reason, container)));
     let conditions = rule.on_pod_conditions.as_slice();
     let conditions = (!conditions.is_empty()).then(|| conditions.iter().any(|condition| has_condition(pod, condition)));
     let parts = [exit_codes, reasons, conditions];
@@ -108,8 +117,8 @@ fn has_exit_code(codes: &OnExitCodes, exit_code: Option<i32>) -> bool {
     exit_code.is_some_and(|code| codes.values.contains(&code) == (codes.operator == ExitCodeOperator::In))
 }
 
-fn has_reason(pod: &ObservedPod, reason: &str) -> bool {
-    pod.reason() == reason || pod.cause().reason == reason
+fn has_reason(pod: &ObservedPod, reason: &str, container: &str) -> bool {
+    [pod.reason(), pod.cause().reason, pod.failure_of(container).reason].contains(&reason)
 }
 
 fn has_condition(pod: &ObservedPod, condition: &OnPodCondition) -> bool {

@@ -5,21 +5,58 @@ use crate::children::config_maps::ConfigMap;
 use crate::desired_child::DesiredChild;
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
+use crate::observed::Observed;
+use crate::termination;
 use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
 use pilothouse_pods::time::Time;
-use pilothouse_sdk::Response;
+use pilothouse_sdk::{Error, Response};
+use std::collections::BTreeMap;
 
 /// The response. The host reads in the status when the job is to be deleted.
-pub fn respond(
-    job: &Job<'_>,
-    old_status: &TrainingJobStatus,
-    pods: &[ObservedPod],
-    config_maps: &[ConfigMap],
-) -> Response {
+///
+/// # Errors
+/// The clock cannot be read.
+pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed<'_>) -> Result<Response, Error> {
+    let (pods, policy) = (observed.pods, job.termination_policy());
     let mut response = JobResponse::new(job, old_status);
-    response.status = TrainingJobStatus { expiration_time: expiration(job, old_status), ..old_status.clone() };
-    response.children = remaining_children(effective_policy(job, old_status), pods, job, config_maps);
-    response.done()
+    response.status = after_end(old_status, pods);
+    response.status.expiration_time = expiration(job, old_status);
+    // Without such Pods, the answer does not depend on the time.
+    if pods.iter().any(ObservedPod::is_deleting) {
+        let now = Time::now()?;
+        observed.deletions.force(&policy.forced_now(pods, old_status, now));
+        response.status.stuck_pods = policy.stuck(pods, now);
+        response.requeue_after = policy.next_look(pods, now);
+    }
+    if termination::tells_of_new_forced_pods(&response.status, old_status) {
+        response.requeue_within(0);
+    }
+    response.children = remaining_children(effective_policy(job, old_status), pods, job, observed.config_maps);
+    Ok(response.done())
+}
+
+/// The status at the end, with what became of the Pods that ran then. How replicas ended stays, also where their Pods are gone.
+fn after_end(old_status: &TrainingJobStatus, pods: &[ObservedPod]) -> TrainingJobStatus {
+    let pods: BTreeMap<&str, &ObservedPod> = pods.iter().map(|pod| (pod.uid(), pod)).collect();
+    let mut status = TrainingJobStatus { stuck_pods: Vec::new(), ..old_status.clone() };
+    for replica in status.replica_statuses_mut() {
+        if !matches!(replica.status.as_str(), "Succeeded" | "Failed") {
+            let pod = replica.pod_uid.as_deref().and_then(|uid| pods.get(uid));
+            let now = pod.map_or("Missing", |pod| if pod.is_deleting() { "Terminating" } else { pod.display_status() });
+            if replica.status != now {
+                (replica.reason, replica.message) = (None, None);
+                now.clone_into(&mut replica.status);
+            }
+        }
+    }
+    let stays = |uid: &str| pods.get(uid).is_some_and(|pod| !pod.is_deleting());
+    let workers = || status.worker_statuses.iter();
+    let count = |wanted: &str| workers().filter(|worker| worker.status == wanted).count();
+    let staying = workers().filter(|worker| worker.pod_uid.as_deref().is_some_and(stays)).count();
+    let numbers = [staying, count("Running"), count("Succeeded"), count("Failed")];
+    let numbers = numbers.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    [status.replicas, status.active, status.succeeded, status.failed] = numbers;
+    status
 }
 
 /// When the job is to be deleted, if it ever is.

@@ -6,6 +6,7 @@ use crate::api::{
 };
 use crate::desired_child::DesiredChild;
 use crate::restart_policy::{pod_restart_policy, restart_scope};
+use crate::termination::TerminationPolicy;
 use pilothouse_sdk::Error;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
@@ -180,6 +181,11 @@ impl<'o> Job<'o> {
         self.success_rule() == SuccessRule::Chief && (is_given || self.spec.parameter_servers > 0)
     }
 
+    /// The name of the container that trains.
+    pub fn container(&self) -> &'static str {
+        self.spec.framework.as_str()
+    }
+
     /// The name of a replica's Pod, which is also its host name.
     pub fn pod_name(&self, replica: ReplicaId) -> String {
         format!("{}-{}-{}", self.name, self.kind.role_name(replica.replica_type), replica.index)
@@ -251,14 +257,13 @@ impl<'o> Job<'o> {
         self.run_policy(|policy| policy.start_deadline_seconds)
     }
 
-    /// How many seconds after its grace period a Pod may still exist.
-    pub fn termination_timeout_seconds(&self) -> Option<u32> {
-        self.run_policy(|policy| policy.termination_timeout_seconds)
-    }
-
-    /// What happens to a Pod that still exists then.
-    pub fn on_termination_timeout(&self) -> TerminationTimeoutAction {
-        self.run_policy(|policy| policy.on_termination_timeout).unwrap_or(TerminationTimeoutAction::Fail)
+    /// How long a Pod that is being deleted may still exist, and what happens then.
+    pub fn termination_policy(&self) -> TerminationPolicy {
+        let on_timeout = self.run_policy(|policy| policy.on_termination_timeout);
+        TerminationPolicy {
+            timeout_seconds: self.run_policy(|policy| policy.termination_timeout_seconds),
+            on_timeout: on_timeout.unwrap_or(TerminationTimeoutAction::Fail),
+        }
     }
 
     /// After how many seconds without progress the training hangs.

@@ -104,25 +104,32 @@ impl<'a> JobResponse<'a> {
     /// The job is ready while all of it runs that it needs, and when it has succeeded.
     fn ready(&self) -> Condition {
         // `Restarting` comes before `Running`: some workers may run while others are restarted.
+        // With `Restarting`, one worker may be replaced while enough others run.
+        const RUN: [&str; 2] = ["Running", "Restarting"];
         let decisive = ["Succeeded", "Failed", "Suspended", "Restarting", "Running"];
         let decisive = decisive.iter().find_map(|condition_type| self.conditions.find_true(condition_type));
         let not_ready =
             |reason: &str, message: String| Condition::new("Ready", ConditionStatus::IsFalse, reason, message);
         match decisive {
             None => not_ready("TrainingJobPending", summary(&self.status)),
-            Some(running) if running.condition_type == "Running" && self.status.running_since.is_none() => {
-                not_ready("WorkersPending", summary(&self.status))
+            Some(running) if RUN.contains(&&*running.condition_type) && self.status.running_since.is_some() => {
+                match &self.hang {
+                    Some(hang) => not_ready(HANG, hang.clone()),
+                    None => {
+                        Condition::new("Ready", ConditionStatus::IsTrue, "TrainingJobRunning", summary(&self.status))
+                    }
+                }
             }
-            Some(running) if running.condition_type == "Running" && self.hang.is_some() => {
-                not_ready(HANG, self.hang.clone().unwrap_or_default())
-            }
+            Some(running) if running.condition_type == "Running" => not_ready("WorkersPending", summary(&self.status)),
             Some(restarting) if restarting.condition_type == "Restarting" => {
                 let obstacle = self.status.obstacle().map(|obstacle| format!("; {obstacle}")).unwrap_or_default();
                 not_ready(&restarting.reason, format!("{}{obstacle}", restarting.message))
             }
             Some(decisive) => {
-                let is_ready = matches!(&*decisive.condition_type, "Succeeded" | "Running");
-                Condition::when("Ready", is_ready, &*decisive.reason, &*decisive.message)
+                let is_ready = decisive.condition_type == "Succeeded";
+                let obstacle = self.status.obstacle().filter(|_| !self.status.stuck_pods.is_empty());
+                let obstacle = obstacle.map(|obstacle| format!("; {obstacle}")).unwrap_or_default();
+                Condition::when("Ready", is_ready, &*decisive.reason, format!("{}{obstacle}", decisive.message))
             }
         }
     }

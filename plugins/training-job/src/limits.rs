@@ -1,6 +1,6 @@
 //! The limits of a job: when they are over, and how a job ends that exceeds one. Pure.
 
-use crate::api::{TerminationTimeoutAction, TrainingJobStatus};
+use crate::api::{RestartScope, TerminationTimeoutAction, TrainingJobStatus};
 use crate::backoff::disruptions;
 use crate::finish::Finish;
 use crate::incident::{Charge, Incident};
@@ -10,9 +10,15 @@ use crate::replicas::Replicas;
 use crate::termination;
 use pilothouse_pods::time::{Time, after};
 
-/// When the job fails for running too long, if it has a limit and has started.
+/// When the job fails for running too long, if it has a limit and has started. As in `batch/v1`, this is counted from the last resumption.
 pub fn deadline(job: &Job<'_>, status: &TrainingJobStatus) -> Option<Time> {
     after(status.start_time.as_ref(), job.active_deadline_seconds())
+}
+
+/// How many seconds the job has been active when it is stopped now, to be started anew later.
+pub fn elapsed_seconds(status: &TrainingJobStatus, now: Time) -> u32 {
+    let start = status.start_time.as_deref().and_then(Time::parse);
+    status.elapsed_seconds.saturating_add(start.map_or(0, |start| now.since(start)))
 }
 
 /// When the job fails for not getting started, if it has a limit and waits for its Pods.
@@ -93,7 +99,7 @@ impl Situation<'_, '_> {
 
     fn disruption_limit(&self) -> Option<Finish> {
         let limit = self.job.disruption_limit();
-        let is_exceeded = self.incident.is_disruption() && disruptions(self.old_status, self.now) > limit;
+        let is_exceeded = self.incident.has_disruption() && disruptions(self.old_status, self.now) > limit;
         let message =
             || format!("workers were lost or disrupted more than {limit} times in a row, the disruptionLimit");
         is_exceeded.then(|| Finish::failed("DisruptionLimitExceeded", message()))
@@ -110,12 +116,13 @@ impl Situation<'_, '_> {
     }
 
     fn termination_timeout(&self) -> Option<Finish> {
-        let limit = self.job.termination_timeout_seconds()?;
-        if self.job.on_termination_timeout() != TerminationTimeoutAction::Fail {
-            return None;
-        }
-        let mut pods = self.replicas.all.iter().filter_map(|replica| replica.pod);
-        let overdue = pods.find(|pod| termination::exceeds_timeout(self.job, pod, self.now))?;
+        let policy = self.job.termination_policy();
+        let limit = policy.timeout_seconds.filter(|_| policy.on_timeout == TerminationTimeoutAction::Fail)?;
+        let of_replicas = self.replicas.all.iter().filter_map(|replica| replica.pod);
+        // Workers that go on without each other do not wait for one that was scaled away.
+        let others = self.replicas.others.iter().copied();
+        let others = others.filter(|_| self.job.restart_scope() == RestartScope::Job);
+        let overdue = of_replicas.chain(others).find(|pod| policy.is_exceeded_by(pod, self.now))?;
         let notice = termination::last_notice(overdue, self.now);
         let message = format!("{notice}; the terminationTimeoutSeconds are {limit}");
         Some(Finish::failed("TerminationTimeoutExceeded", message))

@@ -13,6 +13,8 @@ pub struct Observed<'a> {
     pub pods: &'a [ObservedPod],
     /// Its ConfigMaps.
     pub config_maps: &'a [ConfigMap],
+    /// Whether it has a Workload in Kueue.
+    pub has_workload: bool,
     /// Its children that could not be written.
     pub refused: &'a [RefusedChild],
     /// By which Pods are deleted at once.

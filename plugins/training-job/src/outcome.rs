@@ -1,7 +1,7 @@
 //! Whether a job runs, and whether it has ended by itself with success. Pure.
 
 use crate::api::ReplicaType;
-use crate::failure::{Treatment, container, is_decisive, treatment};
+use crate::failure::{Treatment, is_decisive, treatment};
 use crate::job::{Job, SuccessRule};
 use crate::replicas::{Replica, ReplicaState, Replicas};
 
@@ -72,5 +72,5 @@ fn is_trainer(replica: &Replica<'_>) -> bool {
 }
 
 fn exit_code(job: &Job<'_>, replica: &Replica<'_>) -> Option<i32> {
-    replica.pod.and_then(|pod| pod.exit_code(container(job)))
+    replica.pod.and_then(|pod| pod.exit_code(job.container()))
 }

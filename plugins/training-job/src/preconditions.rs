@@ -2,7 +2,7 @@
 
 use crate::children::config_maps::{self, ConfigMap, MAX_SNAPSHOT_BYTES};
 use crate::children::pod_group::{Admission, admission};
-use crate::children::workload::{self, Quota};
+use crate::children::workload::Quota;
 use crate::job::{Job, PRIORITY_CLASS, QUEUE};
 use pilothouse_pods::claim::{self, CLAIM_NOT_FOUND, ClaimRef};
 use pilothouse_sdk::{Error, lookup};
@@ -26,14 +26,14 @@ pub struct UnmetPrecondition {
 ///
 /// # Errors
 /// A lookup fails.
-pub fn unmet_precondition(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
+pub fn unmet_precondition(job: &Job<'_>, quota: &Quota) -> Result<Option<UnmetPrecondition>, Error> {
     if let Some(unmet) = missing_claim(job)? {
         return Ok(Some(unmet));
     }
     if let Some(unmet) = missing_or_too_large_config_maps(job)? {
         return Ok(Some(unmet));
     }
-    unmet_admission(job)
+    unmet_admission(job, quota)
 }
 
 fn blocks_everything(reason: &'static str, message: String) -> UnmetPrecondition {
@@ -78,8 +78,8 @@ fn missing_or_too_large_config_maps(job: &Job<'_>) -> Result<Option<UnmetPrecond
 ///
 /// # Errors
 /// A lookup fails.
-pub fn unmet_admission(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
-    if let Some(unmet) = unmet_quota(job)? {
+pub fn unmet_admission(job: &Job<'_>, quota: &Quota) -> Result<Option<UnmetPrecondition>, Error> {
+    if let Some(unmet) = unmet_quota(job, quota) {
         return Ok(Some(unmet));
     }
     Ok(match admission(job)? {
@@ -99,9 +99,9 @@ pub fn unmet_admission(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error
     })
 }
 
-fn unmet_quota(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
+fn unmet_quota(job: &Job<'_>, quota: &Quota) -> Option<UnmetPrecondition> {
     let (queue, class) = (job.queue.unwrap_or_default(), job.priority_class.unwrap_or_default());
-    Ok(match workload::quota(job)? {
+    match quota {
         Quota::NotAsked | Quota::Granted(_) => None,
         Quota::NotInstalled => Some(blocks_everything(
             "QueueNotInstalled",
@@ -121,5 +121,5 @@ fn unmet_quota(job: &Job<'_>) -> Result<Option<UnmetPrecondition>, Error> {
             let message = format!("waiting in the queue '{queue}' for quota{why}");
             Some(UnmetPrecondition { reason: "WaitingForQuota", message, blocks_only_pods: true })
         }
-    })
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::active::ActiveJob;
 use crate::api::{TrainingJob, TrainingJobStatus};
-use crate::children::workload;
+use crate::children::workload::{self, Workload};
 use crate::conditions::Conditions;
 use crate::job::Job;
 use crate::job_response::JobResponse;
@@ -22,6 +22,7 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
     let observed = Observed {
         pods: &request.children()?,
         config_maps: &request.children()?,
+        has_workload: !request.children::<Workload>()?.is_empty(),
         refused: request.refused(),
         deletions: request,
     };
@@ -35,16 +36,16 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
 pub fn reconcile_job(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed<'_>) -> Result<Response, Error> {
     // A finished job stays finished, also where its spec is made invalid or suspended later.
     if old_status.is_finished() {
-        return Ok(finished::respond(job, old_status, observed.pods, observed.config_maps));
+        return finished::respond(job, old_status, observed);
     }
     if let Err(error) = job.kind.validate(job) {
         return Ok(refuse(job, old_status, &error));
     }
     if job.is_suspended() {
-        return suspended::respond(job, old_status);
+        return suspended::respond(job, old_status, observed);
     }
     let now = Time::now()?;
-    let quota = workload::quota(job)?;
+    let quota = workload::quota(job, observed.has_workload, !observed.pods.is_empty())?;
     ActiveJob { job, old_status, observed, quota, now }.respond()
 }
 

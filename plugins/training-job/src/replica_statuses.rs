@@ -2,11 +2,9 @@
 //! and conditions.
 
 use crate::api::{ReplicaType, TrainingJobStatus, WorkerStatus};
-use crate::failure::container;
 use crate::job::Job;
 use crate::replicas::{Replica, ReplicaState, Replicas};
-use crate::termination;
-use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
+use pilothouse_pods::observed_pod::{Cause, ObservedPod, PodPhase};
 use pilothouse_pods::time::Time;
 use pilothouse_sdk::RefusedChild;
 
@@ -15,12 +13,6 @@ const MAX_MESSAGE_BYTES: usize = 256;
 
 /// The reason of a replica whose Pod the API server refuses.
 pub const FAILED_CREATE: &str = "FailedCreatePod";
-
-/// The reason of a replica whose old Pod does not go.
-pub const FAILED_DELETE: &str = "FailedDeletePod";
-
-/// The reason of a replica whose old Pod is deleted without its node.
-pub const FORCE_DELETE: &str = "ForceDeletePod";
 
 /// What the statuses of replicas are made from.
 pub struct Observation<'a> {
@@ -42,6 +34,7 @@ impl Observation<'_> {
         status.chief_statuses = self.statuses_of(ReplicaType::Chief);
         status.evaluator_statuses = self.statuses_of(ReplicaType::Evaluator);
         status.launcher_statuses = self.statuses_of(ReplicaType::Launcher);
+        status.stuck_pods = self.job.termination_policy().stuck(self.replicas.others.iter().copied(), self.now);
         status.replicas = count(self.replicas.workers().filter(|worker| worker.has_staying_pod()).count());
         status.active = count(self.replicas.count_workers(ReplicaState::Running));
         status.succeeded = count(self.replicas.count_workers(ReplicaState::Succeeded));
@@ -62,7 +55,7 @@ impl Observation<'_> {
         };
         match (replica.pod, replica.state) {
             (Some(pod), ReplicaState::Terminating) => self.with_stuck_deletion(with_status("Terminating"), pod),
-            (Some(pod), _) => with_pod_details(with_status(pod.display_status()), self.job, pod),
+            (Some(pod), state) => with_pod_details(with_status(display_status(pod, state)), self.job, pod, state),
             // Its Pod is garbage-collected; the last status keeps what was known of it.
             (None, ReplicaState::Succeeded) => replica.last_status.cloned().unwrap_or_else(|| with_status("Succeeded")),
             (None, _) => self.with_refusal(with_status("Missing")),
@@ -70,12 +63,10 @@ impl Observation<'_> {
     }
 
     fn with_stuck_deletion(&self, status: WorkerStatus, pod: &ObservedPod) -> WorkerStatus {
-        let (reason, message) = match termination::is_forced(self.job, pod, self.now) {
-            true => (FORCE_DELETE, Some(termination::forced(pod))),
-            false => (FAILED_DELETE, termination::notice(pod, self.now)),
-        };
-        match message {
-            Some(_) => WorkerStatus { reason: Some(reason.to_owned()), message, ..status },
+        match self.job.termination_policy().notice(pod, self.now) {
+            Some((reason, message)) => {
+                WorkerStatus { reason: Some(reason.to_owned()), message: Some(message), ..status }
+            }
             None => status,
         }
     }
@@ -123,20 +114,38 @@ fn last_lines(text: &str) -> &str {
 
 /// What is told of why a Pod does not run. A container that failed has the end of its log for a message, where the last lines say most; what
 /// the Pod or the kubelet say begins with the cause.
-fn message(pod: &ObservedPod) -> &str {
-    let message = pod.cause().message;
-    let is_log = pod.phase() == PodPhase::Failed && pod.reason().is_empty();
-    if is_log { last_lines(message) } else { cut(message) }
+fn message<'p>(pod: &ObservedPod, state: ReplicaState, cause: Cause<'p>) -> &'p str {
+    let is_log = state == ReplicaState::Failed && pod.reason().is_empty();
+    if is_log { last_lines(cause.message) } else { cut(cause.message) }
 }
 
-fn with_pod_details(status: WorkerStatus, job: &Job<'_>, pod: &ObservedPod) -> WorkerStatus {
+/// Whether the container that trains has ended, and another one beside it has not.
+fn has_ended_beside_another(pod: &ObservedPod, state: ReplicaState) -> bool {
+    let has_ended = matches!(state, ReplicaState::Succeeded | ReplicaState::Failed);
+    has_ended && matches!(pod.phase(), PodPhase::Pending | PodPhase::Running)
+}
+
+/// The state of a Pod in one word.
+fn display_status(pod: &ObservedPod, state: ReplicaState) -> &str {
+    match state {
+        ReplicaState::Succeeded if has_ended_beside_another(pod, state) => "Succeeded",
+        ReplicaState::Failed if has_ended_beside_another(pod, state) => "Failed",
+        _ => pod.display_status(),
+    }
+}
+
+fn with_pod_details(status: WorkerStatus, job: &Job<'_>, pod: &ObservedPod, state: ReplicaState) -> WorkerStatus {
+    let cause = match has_ended_beside_another(pod, state) {
+        true => pod.failure_of(job.container()),
+        false => pod.cause(),
+    };
     let unless_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let last_exit_code = || pod.last_end(container(job)).map(|end| end.exit_code).filter(|code| *code != 0);
+    let last_exit_code = || pod.last_end(job.container()).map(|end| end.exit_code).filter(|code| *code != 0);
     WorkerStatus {
-        reason: unless_empty(cut(pod.cause().reason)),
-        message: unless_empty(message(pod)),
-        exit_code: pod.exit_code(container(job)).or_else(last_exit_code),
-        restarts: Some(pod.restart_count(container(job))).filter(|restarts| *restarts > 0),
+        reason: unless_empty(cut(cause.reason)),
+        message: unless_empty(message(pod, state, cause)),
+        exit_code: pod.exit_code(job.container()).or_else(last_exit_code),
+        restarts: Some(pod.restart_count(job.container())).filter(|restarts| *restarts > 0),
         pod_uid: Some(pod.uid().to_owned()),
         ..status
     }

@@ -19,7 +19,7 @@ pub enum ReplicaState {
     Running,
     /// It has succeeded, whether its Pod still exists or not.
     Succeeded,
-    /// Its Pod has failed.
+    /// Its Pod has failed, or the container that trains in it.
     Failed,
 }
 
@@ -45,6 +45,8 @@ pub struct Replica<'r> {
 pub struct Replicas<'r> {
     /// Workers by number, then those of the other roles.
     pub all: Vec<Replica<'r>>,
+    /// Pods that belong to none of them: of a worker that was scaled away.
+    pub others: Vec<&'r ObservedPod>,
     /// Whether Pods that stay were made from another spec.
     pub has_pods_of_other_spec: bool,
     /// UIDs of all observed Pods.
@@ -64,8 +66,22 @@ impl Replica<'_> {
 }
 
 impl<'r> Replicas<'r> {
-    /// Matches the observed Pods with the replicas of a job and with its last status.
+    /// Matches the observed Pods with the replicas of a job and with its last status. Pods of another spec are about to go.
     pub fn observe(job: &Job<'_>, pods: &'r [ObservedPod], old_status: &'r TrainingJobStatus) -> Self {
+        Self::of(job, pods, old_status, |pod| is_of_other_spec(pod, &job.fingerprint))
+    }
+
+    /// The same while Pods of another spec still stay, for the job waits for what the new one needs.
+    pub fn observe_waiting(job: &Job<'_>, pods: &'r [ObservedPod], old_status: &'r TrainingJobStatus) -> Self {
+        Self::of(job, pods, old_status, |_| false)
+    }
+
+    fn of(
+        job: &Job<'_>,
+        pods: &'r [ObservedPod],
+        old_status: &'r TrainingJobStatus,
+        is_replaced: impl Fn(&ObservedPod) -> bool,
+    ) -> Self {
         let retiring: BTreeSet<&str> = old_status.retiring_pods.iter().map(String::as_str).collect();
         let last_statuses = last_statuses(old_status, &retiring);
         let pods_by_name: BTreeMap<&str, &ObservedPod> = pods.iter().map(|pod| (pod.name(), pod)).collect();
@@ -73,14 +89,20 @@ impl<'r> Replicas<'r> {
             let pod_name = job.pod_name(id);
             let pod = pods_by_name.get(pod_name.as_str()).copied();
             let last_status = last_statuses.get(pod_name.as_str()).copied();
-            let must_go = |pod: &ObservedPod| retiring.contains(pod.uid()) || is_of_other_spec(pod, &job.fingerprint);
-            let state = if pod.is_some_and(must_go) { ReplicaState::Terminating } else { state(pod, last_status) };
+            let must_go = |pod: &ObservedPod| retiring.contains(pod.uid()) || is_replaced(pod);
+            let state = match pod.is_some_and(must_go) {
+                true => ReplicaState::Terminating,
+                false => state(job, id.replica_type, pod, last_status),
+            };
             Replica { id, pod_name, pod, state, is_lost: is_lost(pod, last_status, state), last_status }
         };
-        let all = job.replicas().map(replica).collect();
+        let all: Vec<_> = job.replicas().map(replica).collect();
+        let names: BTreeSet<_> = all.iter().map(|replica| replica.pod_name.as_str()).collect();
+        let others = pods.iter().filter(|pod| !names.contains(pod.name())).collect();
         let mut staying = pods.iter().filter(|pod| !pod.is_deleting() && !retiring.contains(pod.uid()));
         Self {
             all,
+            others,
             has_pods_of_other_spec: staying.any(|pod| is_of_other_spec(pod, &job.fingerprint)),
             uids: pods.iter().map(ObservedPod::uid).collect(),
         }
@@ -135,7 +157,12 @@ fn last_statuses<'r>(
     old_status.replica_statuses().filter(counts).map(|status| (status.pod_name.as_str(), status)).collect()
 }
 
-fn state(pod: Option<&ObservedPod>, last_status: Option<&WorkerStatus>) -> ReplicaState {
+fn state(
+    job: &Job<'_>,
+    replica_type: ReplicaType,
+    pod: Option<&ObservedPod>,
+    last_status: Option<&WorkerStatus>,
+) -> ReplicaState {
     let succeeded = last_status.filter(|last| last.status == "Succeeded");
     match pod {
         // A worker that has succeeded need not run again when its Pod is garbage-collected.
@@ -150,12 +177,27 @@ fn state(pod: Option<&ObservedPod>, last_status: Option<&WorkerStatus>) -> Repli
             }
         }
         Some(pod) => match pod.phase() {
+            // Beside a container that runs on, or never starts, the phase says nothing of a trainer that has ended for good.
+            PodPhase::Pending | PodPhase::Running if has_ended(job, replica_type, pod) => {
+                let has_failed = pod.exit_code(job.container()).is_some();
+                if has_failed { ReplicaState::Failed } else { ReplicaState::Succeeded }
+            }
             PodPhase::Pending => ReplicaState::Pending,
             PodPhase::Running => ReplicaState::Running,
             PodPhase::Succeeded => ReplicaState::Succeeded,
             PodPhase::Failed => ReplicaState::Failed,
         },
     }
+}
+
+/// Whether the container that trains has ended, and the kubelet does not start it again.
+fn has_ended(job: &Job<'_>, replica_type: ReplicaType, pod: &ObservedPod) -> bool {
+    let is_final = |exit_code: i32| match job.pod_restart_policy(replica_type) {
+        "Always" => false,
+        "OnFailure" => exit_code == 0,
+        _ => true,
+    };
+    pod.end(job.container()).is_some_and(|end| is_final(end.exit_code))
 }
 
 fn is_lost(pod: Option<&ObservedPod>, last_status: Option<&WorkerStatus>, state: ReplicaState) -> bool {

@@ -3,6 +3,9 @@
 use crate::api::{Phase, TrainingJobStatus};
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
+use crate::limits::elapsed_seconds;
+use crate::observed::Observed;
+use crate::termination;
 use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Error, Response};
 
@@ -10,9 +13,11 @@ use pilothouse_sdk::{Error, Response};
 ///
 /// # Errors
 /// The clock cannot be read.
-pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus) -> Result<Response, Error> {
+pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed<'_>) -> Result<Response, Error> {
     const REASON: &str = "TrainingJobSuspended";
     let message = "spec.runPolicy.suspend is set";
+    let (now, pods, policy) = (Time::now()?, observed.pods, job.termination_policy());
+    observed.deletions.force(&policy.forced_now(pods, old_status, now));
     let mut response = JobResponse::new(job, old_status);
     // The start time and the statuses of replicas go, since the job starts anew when it is resumed. Restarts still count.
     response.status = TrainingJobStatus {
@@ -21,23 +26,23 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus) -> Result<Response
         restart_count: old_status.restart_count,
         last_failure_time: old_status.last_failure_time.clone(),
         progress: old_status.progress.clone(),
-        elapsed_seconds: elapsed_seconds(old_status)?,
+        elapsed_seconds: elapsed_seconds(old_status, now),
+        // The job may be resumed before all of them are gone, or even are being deleted.
+        retiring_pods: pods.iter().map(|pod| pod.uid().to_owned()).collect(),
+        stuck_pods: policy.stuck(pods, now),
         ..TrainingJobStatus::default()
     };
     response.conditions.set_true("Suspended", REASON, message);
     response.conditions.set_false("Running", REASON, message);
     response.conditions.end("Restarting", REASON, message);
+    response.requeue_after = policy.next_look(pods, now);
+    if termination::tells_of_new_forced_pods(&response.status, old_status) {
+        response.requeue_within(0);
+    }
     if old_status.is_condition_true("Suspended") {
         response.children = Children::Exactly { list: Vec::new(), removes_pods: true };
     } else {
         response.requeue_within(0);
     }
     Ok(response.done())
-}
-
-/// How many seconds the job has been active, with those before earlier suspensions.
-fn elapsed_seconds(old_status: &TrainingJobStatus) -> Result<u32, Error> {
-    let start = old_status.start_time.as_deref().and_then(Time::parse);
-    let active = start.map(|start| Time::now().map(|now| now.since(start))).transpose()?;
-    Ok(old_status.elapsed_seconds.saturating_add(active.unwrap_or_default()))
 }

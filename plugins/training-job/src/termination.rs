@@ -1,10 +1,10 @@
 //! Pods that are being deleted and do not go: their node is lost, or cannot end them. Pure.
 
-use crate::api::TerminationTimeoutAction;
+use crate::api::{StuckPod, TerminationTimeoutAction, TrainingJobStatus};
 use crate::duration::duration;
-use crate::job::Job;
 use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_pods::time::Time;
+use std::collections::BTreeSet;
 
 /// How many seconds after its grace period a Pod is told of, nodes and volumes take their time, and after how many its age is told anew:
 /// with each second in it, the status would be written each second.
@@ -13,19 +13,97 @@ const TOLD_AGES: [u32; 9] = [60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200
 /// From then on, its age is told in whole days.
 const SECONDS_PER_DAY: u32 = 86_400;
 
+/// The reason of a Pod that does not go.
+pub const FAILED_DELETE: &str = "FailedDeletePod";
+
+/// The reason of a Pod that is deleted without its node.
+pub const FORCE_DELETE: &str = "ForceDeletePod";
+
+/// How long a Pod that is being deleted may still exist, and what happens then.
+#[derive(Clone, Copy, Debug)]
+pub struct TerminationPolicy {
+    /// For how many seconds after its grace period; none for any time.
+    pub timeout_seconds: Option<u32>,
+    /// What happens then.
+    pub on_timeout: TerminationTimeoutAction,
+}
+
+impl TerminationPolicy {
+    /// Whether a Pod has been there for longer.
+    pub fn is_exceeded_by(&self, pod: &ObservedPod, now: Time) -> bool {
+        let overdue = seconds_overdue(pod, now).zip(self.timeout_seconds);
+        overdue.is_some_and(|(overdue, timeout)| overdue >= timeout)
+    }
+
+    /// Whether a Pod is deleted without its node.
+    pub fn forces(&self, pod: &ObservedPod, now: Time) -> bool {
+        self.on_timeout == TerminationTimeoutAction::ForceDelete && self.is_exceeded_by(pod, now)
+    }
+
+    /// What is told of a Pod that should have gone long ago: one word, and a sentence.
+    pub fn notice(&self, pod: &ObservedPod, now: Time) -> Option<(&'static str, String)> {
+        match self.forces(pod, now) {
+            true => Some((FORCE_DELETE, forced(pod))),
+            false => Some((FAILED_DELETE, notice(pod, now)?)),
+        }
+    }
+
+    /// What is told of Pods that nobody has a place for in the status.
+    pub fn stuck<'p>(&self, pods: impl IntoIterator<Item = &'p ObservedPod>, now: Time) -> Vec<StuckPod> {
+        let stuck = pods.into_iter().filter_map(|pod| {
+            let (reason, message) = self.notice(pod, now)?;
+            Some(StuckPod { pod_name: pod.name().to_owned(), reason: reason.to_owned(), message })
+        });
+        stuck.collect()
+    }
+
+    /// The Pods to delete without their nodes, once a status says so: whatever goes because of a decision goes after it is known.
+    pub fn forced_now<'p>(
+        &self,
+        pods: &'p [ObservedPod],
+        old_status: &TrainingJobStatus,
+        now: Time,
+    ) -> BTreeSet<&'p str> {
+        let told = forced_pods(old_status);
+        let forced = pods.iter().filter(|pod| self.forces(pod, now) && told.contains(pod.name()));
+        forced.map(ObservedPod::name).collect()
+    }
+
+    /// What is told of the Pods that are deleted without their nodes, and their names; none if there are none.
+    pub fn forced<'p>(&self, pods: &'p [ObservedPod], now: Time) -> Option<(BTreeSet<&'p str>, String)> {
+        let pods: Vec<_> = pods.iter().filter(|pod| self.forces(pod, now)).collect();
+        let more = match pods.len().saturating_sub(1) {
+            0 => String::new(),
+            more => format!(", and so are {more} more"),
+        };
+        let message = format!("{}{more}", forced(pods.first()?));
+        Some((pods.into_iter().map(ObservedPod::name).collect(), message))
+    }
+
+    /// After how many seconds one of the Pods has to be looked at again.
+    pub fn next_look(&self, pods: &[ObservedPod], now: Time) -> Option<u32> {
+        pods.iter().filter_map(|pod| next_look(pod, self.timeout_seconds, now)).min()
+    }
+}
+
+/// The Pods of which a status says that they are deleted without their nodes.
+pub fn forced_pods(status: &TrainingJobStatus) -> BTreeSet<&str> {
+    let forced = status.problems().filter(|problem| problem.reason == FORCE_DELETE);
+    forced.map(|problem| problem.pod_name).collect()
+}
+
+/// Whether a status says for the first time of a Pod that it is deleted without its node: then the next call does it.
+pub fn tells_of_new_forced_pods(new: &TrainingJobStatus, old: &TrainingJobStatus) -> bool {
+    !forced_pods(new).is_subset(&forced_pods(old))
+}
+
 /// How many seconds the grace period of a Pod has been over; none if it is not, or if the Pod is not being deleted.
-pub fn seconds_overdue(pod: &ObservedPod, now: Time) -> Option<u32> {
+fn seconds_overdue(pod: &ObservedPod, now: Time) -> Option<u32> {
     end_of_grace(pod).filter(|end| now >= *end).map(|end| now.since(end))
 }
 
-/// Whether a Pod has been there for longer than the job waits.
-pub fn exceeds_timeout(job: &Job<'_>, pod: &ObservedPod, now: Time) -> bool {
-    let overdue = seconds_overdue(pod, now).zip(job.termination_timeout_seconds());
-    overdue.is_some_and(|(overdue, timeout)| overdue >= timeout)
-}
-
 /// What is told of a Pod that should have gone long ago, without what changes from second to second.
-pub fn notice(pod: &ObservedPod, now: Time) -> Option<String> {
+fn notice(pod: &ObservedPod, now: Time) -> Option<String> {
     let overdue = seconds_overdue(pod, now)?;
     let told = TOLD_AGES.into_iter().rfind(|age| *age <= overdue)?;
     let age = if overdue < SECONDS_PER_DAY { told } else { overdue - overdue % SECONDS_PER_DAY };
@@ -39,17 +117,12 @@ pub fn last_notice(pod: &ObservedPod, now: Time) -> String {
 }
 
 /// What is told of a Pod that is deleted without its node.
-pub fn forced(pod: &ObservedPod) -> String {
+fn forced(pod: &ObservedPod) -> String {
     format!("{}; it is deleted without its node, on which its processes may go on", overdue_words(pod))
 }
 
-/// Whether a Pod is deleted without its node.
-pub fn is_forced(job: &Job<'_>, pod: &ObservedPod, now: Time) -> bool {
-    job.on_termination_timeout() == TerminationTimeoutAction::ForceDelete && exceeds_timeout(job, pod, now)
-}
-
 /// After how many seconds a Pod that is being deleted has to be looked at again: when it is to be told of, and when `timeout` is over.
-pub fn next_look(pod: &ObservedPod, timeout: Option<u32>, now: Time) -> Option<u32> {
+fn next_look(pod: &ObservedPod, timeout: Option<u32>, now: Time) -> Option<u32> {
     let end = end_of_grace(pod)?;
     let days = now.since(end) / SECONDS_PER_DAY;
     let next_day = days.saturating_add(1).saturating_mul(SECONDS_PER_DAY);

@@ -1,7 +1,7 @@
 //! Events and measurements: what changes between the last status and the new one. The host takes both only together with the
 //! new status, so each change is reported once, however often the plugin is called.
 
-use crate::api::{Phase, TrainingJobStatus, WorkerStatus};
+use crate::api::{Phase, PodProblem, TrainingJobStatus, WorkerStatus};
 use crate::conditions::Conditions;
 use crate::job::Job;
 use crate::limits::counted_restarts;
@@ -47,11 +47,8 @@ impl StatusTransition<'_> {
         events.extend(self.new_pod_problems());
         let hung = self.old.condition("Ready").is_some_and(|ready| ready.reason == HANG);
         events.extend(self.hang.filter(|_| !hung).map(|message| Event::warning(HANG, message)));
-        if self.has_new_retiring_pods() {
-            let restarting = self.new_conditions.find_true("Restarting");
-            let message = restarting.map(|condition| condition.message.as_str()).unwrap_or_default();
-            events.push(Event::warning("TrainingJobRestarting", message));
-        }
+        let restarting = self.new_conditions.find_true("Restarting").filter(|_| self.has_new_retiring_pods());
+        events.extend(restarting.map(|condition| Event::warning("TrainingJobRestarting", &*condition.message)));
         events.extend(self.message_if_new("Succeeded").map(|message| Event::normal("TrainingJobSucceeded", message)));
         events.extend(self.message_if_new("Failed").map(|message| Event::warning("TrainingJobFailed", message)));
         events
@@ -128,20 +125,17 @@ impl StatusTransition<'_> {
 
     /// One Event for each new reason why Pods do not run.
     fn new_pod_problems(&self) -> Vec<Event> {
-        let reported: BTreeSet<_> =
-            self.old.replica_statuses().map(|status| (&status.pod_name, &status.reason)).collect();
-        let mut by_reason = BTreeMap::<&str, Vec<&WorkerStatus>>::new();
-        for status in self.new.replica_statuses() {
-            // `Error` says no more than the exit code, which has an Event of its own.
-            let reason = status.reason.as_deref().filter(|reason| *reason != "Error");
-            let is_new = !reported.contains(&(&status.pod_name, &status.reason));
-            if let Some(reason) = reason.filter(|_| is_new) {
-                by_reason.entry(reason).or_default().push(status);
+        let reported: BTreeSet<_> = self.old.problems().map(|problem| (problem.pod_name, problem.reason)).collect();
+        let mut by_reason = BTreeMap::<&str, Vec<PodProblem<'_>>>::new();
+        // `Error` says no more than the exit code, which has an Event of its own.
+        for problem in self.new.problems().filter(|problem| problem.reason != "Error") {
+            if !reported.contains(&(problem.pod_name, problem.reason)) {
+                by_reason.entry(problem.reason).or_default().push(problem);
             }
         }
-        let event = |(reason, statuses): (&str, Vec<&WorkerStatus>)| {
-            let names: Vec<_> = statuses.iter().map(|status| status.pod_name.clone()).collect();
-            let message = statuses.first().and_then(|status| status.message.as_deref());
+        let event = |(reason, problems): (&str, Vec<PodProblem<'_>>)| {
+            let names: Vec<_> = problems.iter().map(|problem| problem.pod_name.to_owned()).collect();
+            let message = problems.first().and_then(|problem| problem.message);
             let message = message.map(|message| format!(": {message}")).unwrap_or_default();
             Some(Event::warning(reason, format!("{}{message}", list_names("Pod", &names)?)))
         };

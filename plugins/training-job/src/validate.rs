@@ -2,8 +2,9 @@
 //! what a schema cannot express. Pure.
 
 use crate::api::{Framework, ReplicaType, SuccessPolicy, TrainingJobSpec};
-use crate::children::tensorflow::{ClusterSpec, MAX_VARIABLE_BYTES};
-use crate::children::{environment::RESERVED, pod, pod_template, volumes};
+use crate::children::environment::{MAX_VARIABLE_BYTES, RESERVED, hyperparameters_bytes};
+use crate::children::tensorflow::ClusterSpec;
+use crate::children::{pod, pod_template, volumes};
 use crate::job::Job;
 use crate::validation_error::{MAX_HOST_NAME_LENGTH, MAX_NAME_LENGTH, ValidationError};
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ pub fn validate(job: &Job<'_>) -> Validation {
     numbers(job.spec)?;
     container(job)?;
     distribution(job.spec)?;
-    cluster(job)?;
+    variables(job)?;
     pod_template::forbidden_field(job).map_or(Ok(()), |field| Err(ValidationError::OwnField(field)))?;
     storage(job)
 }
@@ -102,10 +103,13 @@ fn has_role(framework: Framework, role: ReplicaType) -> bool {
     }
 }
 
-/// The list of replicas is a variable of each, also where a ConfigMap holds it.
-fn cluster(job: &Job<'_>) -> Validation {
+/// The hyperparameters are a variable of each replica, and so is the list of replicas, also where a ConfigMap holds it.
+fn variables(job: &Job<'_>) -> Validation {
+    let length = hyperparameters_bytes(job);
+    let max = MAX_VARIABLE_BYTES;
+    refuse_if(length > max, || ValidationError::HyperparametersTooLarge { length, max })?;
     let length = ClusterSpec::of(job).map_or(0, |cluster| cluster.variable_bytes(job));
-    refuse_if(length > MAX_VARIABLE_BYTES, || ValidationError::ClusterTooLarge { length, max: MAX_VARIABLE_BYTES })
+    refuse_if(length > max, || ValidationError::ClusterTooLarge { length, max })
 }
 
 fn mpi(spec: &TrainingJobSpec) -> Validation {

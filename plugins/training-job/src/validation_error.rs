@@ -59,6 +59,11 @@ pub enum ValidationError {
         "TF_CONFIG would have {length} bytes, and no variable may have more than {max}; give the job a shorter name or fewer workers"
     )]
     ClusterTooLarge { length: usize, max: usize },
+    #[error(
+        "spec.hyperparameters would be a variable of {length} bytes, and no variable may have more than {max}; put big values into a \
+         ConfigMap and mount it with spec.configMaps"
+    )]
+    HyperparametersTooLarge { length: usize, max: usize },
     #[error("two volumes would be mounted at {0}; give one of them another path")]
     DuplicateMountPath(String),
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
+use pilothouse_tests::nodes::set_pod_status;
 use serde_json::{Value, json};
 
 use super::words::{JOB, exit, has, job, metric, named, only_pods, pods, runs, start_running, succeed, text};
@@ -15,6 +16,7 @@ pub fn register(suite: &mut Suite) {
         suite,
         the_policy_says_which_pods_stay,
         a_job_fails_at_its_deadline,
+        a_trainer_that_ended_beside_a_sidecar_has_ended,
         a_job_and_its_children_are_deleted_after_the_time_to_live,
         a_time_to_live_can_change_until_it_is_over,
     );
@@ -63,6 +65,24 @@ async fn a_job_fails_at_its_deadline(env: &mut TestEnv) -> Result<()> {
     ensure!(took >= LIMIT, "it failed after {took} s");
     only_pods(env, &[]).await?;
     ensure!(metric(env, "training_jobs_failed_total").await? == 1.0, "not counted");
+    Ok(())
+}
+
+/// No node takes the Pod, so the test says what its containers do.
+async fn a_trainer_that_ended_beside_a_sidecar_has_ended(env: &mut TestEnv) -> Result<()> {
+    const POD: &str = "mnist-worker-0";
+    env.start(&["training-job"]).await?;
+    let sidecar = json!({"spec": {"containers": [{"name": "proxy", "image": "example.com/proxy:1"}]}});
+    let spec = json!({"workers": 1, "nodeSelector": {"no-node": "has-this"}, "podTemplate": sidecar});
+    env.namespace.apply(job(spec)).await?;
+    env.namespace.until("Pod", POD, "to be made", |_| true).await?;
+    let container = |name: &str, state: Value| json!({"name": name, "image": "a", "imageID": "a", "ready": false, "restartCount": 0, "state": state});
+    let ended = container("pytorch", json!({"terminated": {"exitCode": 0, "reason": "Completed"}}));
+    let runs_on = container("proxy", json!({"running": {}}));
+    let status = json!({"phase": "Running", "conditions": [], "containerStatuses": [ended, runs_on]});
+    set_pod_status(&env.namespace, POD, status).await?;
+    let job = has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
+    ensure!(job["status"]["workerStatuses"][0]["status"] == "Succeeded", "{}", job["status"]);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, exit, has, is_replaced, named, pods, runs, start_running};
+use super::words::{JOB, evict, exit, has, is_replaced, named, pods, runs, start_running};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -46,6 +46,8 @@ enum Failure {
     OutOfMemory,
     /// The kubelet ends it, for this reason.
     ByKubelet(&'static str),
+    /// The eviction API marks it and deletes it.
+    ByEviction,
     /// Whoever looks after the node gives it this condition, and the program exits with 1.
     WithCondition(&'static str),
 }
@@ -84,6 +86,13 @@ async fn a_rule_for_a_reason_or_a_condition_goes_before_policy_and_disruptions(e
             policy: "OnFailure",
             rule: condition_is("DisruptionTarget", "FailJob"),
             failure: Failure::ByKubelet("Terminated"),
+            counted: None,
+        },
+        Story {
+            name: "drain",
+            policy: "OnFailure",
+            rule: condition_is("DisruptionTarget", "FailJob"),
+            failure: Failure::ByEviction,
             counted: None,
         },
         Story {
@@ -139,6 +148,7 @@ impl Failure {
         };
         let status = match self {
             Self::ByKubelet(reason) => return end_by_kubelet(&env.namespace, name, reason, "by its node").await,
+            Self::ByEviction => return evict(env, name).await,
             Self::OutOfMemory => json!({"phase": "Failed", "containerStatuses": ended(137, "OOMKilled")}),
             Self::WithCondition(condition) => {
                 let conditions = json!([{"type": condition, "status": "True"}]);

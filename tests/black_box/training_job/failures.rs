@@ -1,10 +1,14 @@
 //! Failed workers: which failures are retried, with which Pods, and how often.
 
 use anyhow::{Result, ensure};
-use pilothouse_tests::cluster::condition;
+use jiff::Timestamp;
+use pilothouse_tests::{
+    cluster::{PATIENCE, condition},
+    wait::{Look, eventually},
+};
 use serde_json::{Value, json};
 
-use super::words::{JOB, exit, has, has_events, metric, only_pods, pods, runs, start_running, uids};
+use super::words::{JOB, exit, has, has_events, is_replaced, metric, only_pods, pods, runs, start_running, text, uids};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -22,6 +26,7 @@ pub fn register(suite: &mut Suite) {
         no_failure_is_retried,
         the_backoff_limit_ends_the_job,
         a_job_that_trains_has_its_budget_back,
+        a_budget_comes_back_also_while_the_host_is_down,
     );
 }
 
@@ -79,6 +84,10 @@ async fn the_backoff_limit_ends_the_job(env: &mut TestEnv) -> Result<()> {
     let message = condition(&job, "Failed")["message"].to_string();
     ensure!(message.contains("backoffLimit of 1") && message.contains("exit code 2"), "{message}");
     only_pods(env, &[FAILING]).await?;
+    let says_so =
+        |job: &Value| job["status"]["active"] == 0 && job["status"]["workerStatuses"][0]["status"] == "Missing";
+    let job = env.namespace.until("TrainingJob", JOB, "to say that no worker runs any more", says_so).await?;
+    ensure!(job["status"]["workerStatuses"][1]["exitCode"] == 2, "{}", job["status"]);
     ensure!(metric(env, "training_jobs_failed_total").await? == 1.0, "not counted as failed");
     Ok(())
 }
@@ -91,6 +100,30 @@ async fn a_job_that_trains_has_its_budget_back(env: &mut TestEnv) -> Result<()> 
         env.namespace.until("TrainingJob", JOB, "to be restarted", |job| job["status"]["restartCount"] == 1).await?;
         env.namespace.until("TrainingJob", JOB, "to have its budget back", has_its_budget_back).await?;
     }
+    let job = runs(env, JOB).await?;
+    ensure!(condition(&job, "Failed").is_null(), "{}", job["status"]);
+    Ok(())
+}
+
+/// The next failure is a first one again, though nobody looked in between.
+async fn a_budget_comes_back_also_while_the_host_is_down(env: &mut TestEnv) -> Result<()> {
+    const RESET: i64 = 4;
+    start_running(env, policy(json!({"backoffLimit": 1, "backoffResetSeconds": RESET}))).await?;
+    exit(env, FAILING, 2).await?;
+    let is_back = |job: &Value| job["status"]["restartCount"] == 1 && job["status"]["runningSince"].is_string();
+    let job = env.namespace.until("TrainingJob", JOB, "to run after a restart", is_back).await?;
+    env.host.stop().await?;
+    let since: Timestamp = text(&job["status"]["runningSince"])?.parse()?;
+    eventually(PATIENCE, "the budget to come back", async || {
+        let passed = Timestamp::now().as_second() - since.as_second();
+        Ok(Look::of(passed > RESET, passed))
+    })
+    .await?;
+    let before = pods(env).await?[FAILING].clone();
+    exit(env, FAILING, 2).await?;
+    env.namespace.until("Pod", FAILING, "to fail", |pod| pod["status"]["phase"] == "Failed").await?;
+    env.host.resume().await?;
+    is_replaced(env, FAILING, &before).await?;
     let job = runs(env, JOB).await?;
     ensure!(condition(&job, "Failed").is_null(), "{}", job["status"]);
     Ok(())

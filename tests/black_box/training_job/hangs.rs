@@ -12,7 +12,8 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use super::words::{
-    JOB, annotate, events, has, has_events, is_replaced, job, named, only_pods, runs, start_running, waits,
+    JOB, annotate, events, exit, has, has_events, is_replaced, is_running_with_all, job, named, only_pods, runs,
+    start_running, waits,
 };
 use crate::{
     suite::{Suite, tests},
@@ -31,6 +32,9 @@ pub fn register(suite: &mut Suite) {
         a_job_whose_pod_stays_on_a_lost_node_says_where,
         a_pod_that_stays_is_told_and_waited_for,
         a_pod_on_a_lost_node_is_forced_away_if_asked,
+        a_pod_of_a_suspended_job_on_a_lost_node_is_forced_away_if_asked,
+        a_pod_on_a_lost_node_does_not_keep_a_deleted_job_if_asked,
+        the_pause_before_a_restart_is_no_part_of_the_start_deadline,
     );
 }
 
@@ -147,5 +151,46 @@ async fn a_pod_on_a_lost_node_is_forced_away_if_asked(env: &mut TestEnv) -> Resu
     let told = events(env, JOB).await?.into_iter().find(|event| event.reason == "ForceDeletePod");
     let message = told.map(|event| event.message).unwrap_or_default();
     ensure!(message.contains("on node 'node-0' should have been gone at"), "{message}");
+    Ok(())
+}
+
+async fn a_pod_of_a_suspended_job_on_a_lost_node_is_forced_away_if_asked(env: &mut TestEnv) -> Result<()> {
+    runs_with_a_pod_on_a_lost_node(env).await?;
+    env.namespace.patch("TrainingJob", JOB, json!({"spec": {"runPolicy": {"suspend": true}}})).await?;
+    has_events(env, JOB, "ForceDeletePod", 1).await?;
+    only_pods(env, &[]).await?;
+    let job = has(env, JOB, "Suspended", "TrainingJobSuspended").await?;
+    let no_more = |job: &Value| job["status"].get("stuckPods").is_none();
+    env.namespace.until("TrainingJob", JOB, "to have no Pod that stays", no_more).await?;
+    ensure!(condition(&job, "Failed").is_null(), "{}", job["status"]);
+    Ok(())
+}
+
+async fn a_pod_on_a_lost_node_does_not_keep_a_deleted_job_if_asked(env: &mut TestEnv) -> Result<()> {
+    runs_with_a_pod_on_a_lost_node(env).await?;
+    env.namespace.delete("TrainingJob", JOB).await?;
+    env.namespace.until_gone("TrainingJob", JOB).await?;
+    only_pods(env, &[]).await
+}
+
+/// A job that forces Pods away, with a Pod that does not go by itself.
+async fn runs_with_a_pod_on_a_lost_node(env: &mut TestEnv) -> Result<()> {
+    let policy = json!({"terminationTimeoutSeconds": 2, "onTerminationTimeout": "ForceDelete"});
+    start_running(env, json!({"terminationGracePeriodSeconds": 1, "runPolicy": policy})).await?;
+    annotate(env, "mnist-worker-1", LOST, "").await
+}
+
+/// The second restart of a row waits for longer than the job may take to start.
+async fn the_pause_before_a_restart_is_no_part_of_the_start_deadline(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({"runPolicy": {"startDeadlineSeconds": 8}})).await?;
+    for (restarts, delay) in [(1, 0), (2, 10)] {
+        exit(env, "mnist-worker-1", 1).await?;
+        let counted = |job: &Value| job["status"]["restartCount"] == restarts;
+        let job = env.namespace.until("TrainingJob", JOB, "to be restarted", counted).await?;
+        ensure!(job["status"]["restartDelaySeconds"].as_u64().unwrap_or_default() == delay, "{}", job["status"]);
+        let runs_again = |job: &Value| condition(job, "Restarting")["status"] == "False" && is_running_with_all(job);
+        let job = env.namespace.until("TrainingJob", JOB, "to run again", runs_again).await?;
+        ensure!(condition(&job, "Failed").is_null(), "{}", job["status"]);
+    }
     Ok(())
 }

@@ -7,7 +7,7 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, exit, has, has_events, named, only_pods, pods, runs, text, waits};
+use super::words::{JOB, exit, has, has_events, is_replaced, named, only_pods, pods, runs, text, waits};
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
@@ -70,7 +70,9 @@ async fn a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one(env: 
     runs(env, "urgent").await?;
     let waiting = waits(env, JOB, "WaitingForQuota").await?;
     only_pods(env, &["urgent-worker-0", "urgent-worker-1"]).await?;
-    ensure!(waiting["status"]["restartCount"] == 1, "it has cost a restart: {}", waiting["status"]);
+    let status = &waiting["status"];
+    ensure!(status["restartCount"] == 1, "it has cost a restart: {status}");
+    ensure!(status.get("startTime").is_none() && status["active"] == 0, "its deadline goes on: {status}");
     ensure!(condition(&waiting, "Restarting")["reason"] == "QuotaLost", "{}", waiting["status"]);
     let why = text(&condition(&waiting, "Restarting")["message"])?;
     ensure!(why.contains("Preempted"), "{why}");
@@ -80,6 +82,24 @@ async fn a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one(env: 
         exit(env, pod, 0).await?;
     }
     has(env, "urgent", "Succeeded", "TrainingJobSucceeded").await?;
+    let again = runs(env, JOB).await?;
+    ensure!(again["status"]["startTime"].is_string(), "{}", again["status"]);
+
+    // Without its queue it runs without quota, and with other Pods.
+    let before = pods(env).await?["mnist-worker-0"].clone();
+    let leave = json!({"metadata": {"labels": {"kueue.x-k8s.io/queue-name": null}}});
+    env.namespace.patch("TrainingJob", JOB, leave).await?;
+    is_replaced(env, "mnist-worker-0", &before).await?;
+    env.namespace.until_gone("Workload", WORKLOAD).await?;
+    let alone = runs(env, JOB).await?;
+    ensure!(alone["status"]["restartCount"] == 1, "it has cost a restart: {}", alone["status"]);
+
+    // With its queue it waits for quota, and gets it.
+    let before = pods(env).await?["mnist-worker-0"].clone();
+    let enter = json!({"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "research"}}});
+    env.namespace.patch("TrainingJob", JOB, enter).await?;
+    is_replaced(env, "mnist-worker-0", &before).await?;
+    env.namespace.until("Workload", WORKLOAD, "to be there", |_| true).await?;
     runs(env, JOB).await?;
     for pod in ["mnist-worker-0", "mnist-worker-1"] {
         exit(env, pod, 0).await?;

@@ -16,6 +16,7 @@ pub fn register(suite: &mut Suite) {
         wrong_jobs_are_refused_when_they_are_submitted,
         jobs_without_what_is_required_are_refused,
         names_that_are_no_host_names_are_refused,
+        hyperparameters_that_no_variable_can_hold_are_refused,
         a_missing_claim_is_waited_for,
         a_missing_config_map_is_waited_for,
         immutable_fields_of_a_running_job_cannot_change,
@@ -53,6 +54,16 @@ async fn wrong_jobs_are_refused_when_they_are_submitted(env: &mut TestEnv) -> Re
     for (spec, why) in wrong() {
         refused(env, job(spec), why).await?;
     }
+    nothing_is_created(env).await
+}
+
+/// No container would start with them.
+async fn hyperparameters_that_no_variable_can_hold_are_refused(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
+    env.namespace.apply(job(json!({"hyperparameters": {"prompt": "x".repeat(130 << 10)}}))).await?;
+    let job = waits(env, JOB, "Invalid").await?;
+    let message = condition(&job, "Ready")["message"].to_string();
+    ensure!(message.contains("no variable may have more than 131072"), "{message}");
     nothing_is_created(env).await
 }
 

@@ -19,6 +19,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         losses_in_a_row_wait_longer_and_end_the_job,
+        losses_of_a_worker_that_is_replaced_alone_wait_longer_and_end_the_job,
         a_deleted_worker_is_created_again_with_its_name_and_rank,
         workers_that_depend_on_each_other_are_all_recreated,
     );
@@ -77,7 +78,15 @@ async fn no_failure_is_counted(env: &TestEnv) -> Result<()> {
 }
 
 async fn losses_in_a_row_wait_longer_and_end_the_job(env: &mut TestEnv) -> Result<()> {
-    start_running(env, json!({"runPolicy": {"disruptionLimit": 2}})).await?;
+    losses_wait_longer(env, "Job").await
+}
+
+async fn losses_of_a_worker_that_is_replaced_alone_wait_longer_and_end_the_job(env: &mut TestEnv) -> Result<()> {
+    losses_wait_longer(env, "Worker").await
+}
+
+async fn losses_wait_longer(env: &mut TestEnv, scope: &str) -> Result<()> {
+    start_running(env, json!({"runPolicy": {"disruptionLimit": 2, "restartScope": scope}})).await?;
     for (times, delay) in [(1, 0), (2, 10)] {
         lose(env).await?;
         let counted = |job: &Value| job["status"]["disruptionCount"] == times;

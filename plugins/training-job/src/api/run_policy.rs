@@ -45,7 +45,7 @@ pub struct RunPolicy {
     /// What happens to a Pod that exists for longer. Default: `Fail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_termination_timeout: Option<TerminationTimeoutAction>,
-    /// The job fails if it still runs so many seconds after it started or was resumed.
+    /// The job fails if it still runs so many seconds after it started, or started again after a suspension or a time without quota.
     #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 2147483647)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_deadline_seconds: Option<u32>,

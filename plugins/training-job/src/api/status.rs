@@ -11,7 +11,7 @@ pub struct TrainingJobStatus {
     /// The phase of the job. A suspended job is `Pending` and has the condition `Suspended`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// When all Pods had been created. It is set anew when the job is resumed; `elapsedSeconds` has the time before.
+    /// When all Pods had been created. It is set anew when the job is resumed, or gets its quota back; `elapsedSeconds` has the time before.
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<String>,
@@ -38,6 +38,10 @@ pub struct TrainingJobStatus {
     /// The state of the launcher.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub launcher_statuses: Vec<WorkerStatus>,
+    /// Pods that should have been gone long ago and belong to none of these: of a worker that was scaled away, or of a job that is
+    /// suspended or has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stuck_pods: Vec<StuckPod>,
     /// How many workers have a Pod.
     pub replicas: u32,
     /// How many workers run.
@@ -72,7 +76,7 @@ pub struct TrainingJobStatus {
     #[cfg_attr(feature = "crd", schemars(extend("format" = "date-time")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running_since: Option<String>,
-    /// How many seconds the job had been active before it was suspended.
+    /// How many seconds the job had been active before it was suspended, or lost its quota.
     #[serde(skip_serializing_if = "is_zero")]
     pub elapsed_seconds: u32,
     /// How far the training is, as the program itself reports it.
@@ -155,6 +159,32 @@ pub struct WorkerStatus {
     pub pod_uid: Option<String>,
 }
 
+/// A Pod that is being deleted and does not go.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct StuckPod {
+    /// Its name.
+    pub pod_name: String,
+    /// `FailedDeletePod`, or `ForceDeletePod` if it is deleted without its node.
+    pub reason: String,
+    /// The same in a sentence: its node, and since when.
+    pub message: String,
+}
+
+/// What is wrong with a Pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodProblem<'s> {
+    /// Its name.
+    pub pod_name: &'s str,
+    /// One word.
+    pub reason: &'s str,
+    /// A sentence, if there is one.
+    pub message: Option<&'s str>,
+    /// Whether it cannot be made or does not go, so that others wait for it.
+    pub blocks: bool,
+}
+
 /// A condition in the status of an object.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -189,16 +219,37 @@ impl TrainingJobStatus {
     /// What is wrong with the first replica in trouble: its Pod, one word and a sentence. A Pod that cannot be made or does not go
     /// comes first, for others wait for it.
     pub fn obstacle(&self) -> Option<String> {
-        let troubled = || self.replica_statuses().filter(|replica| replica.reason.is_some());
-        let blocks = |replica: &&WorkerStatus| matches!(replica.status.as_str(), "Missing" | "Terminating");
-        let first = troubled().find(blocks).or_else(|| troubled().next())?;
-        let message = first.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
-        Some(format!("{}: {}{message}", first.pod_name, first.reason.as_deref().unwrap_or_default()))
+        let first = self.problems().find(|problem| problem.blocks).or_else(|| self.problems().next())?;
+        let message = first.message.map(|message| format!(": {message}")).unwrap_or_default();
+        Some(format!("{}: {}{message}", first.pod_name, first.reason))
+    }
+
+    /// What is wrong with Pods.
+    pub fn problems(&self) -> impl Iterator<Item = PodProblem<'_>> {
+        let of_replicas = self.replica_statuses().filter_map(|replica| {
+            let (pod_name, message) = (replica.pod_name.as_str(), replica.message.as_deref());
+            let blocks = matches!(replica.status.as_str(), "Missing" | "Terminating");
+            replica.reason.as_deref().map(|reason| PodProblem { pod_name, reason, message, blocks })
+        });
+        let of_stuck = self.stuck_pods.iter().map(|StuckPod { pod_name, reason, message }| PodProblem {
+            pod_name,
+            reason,
+            message: Some(message),
+            blocks: true,
+        });
+        of_replicas.chain(of_stuck)
     }
 
     /// The statuses of all replicas: workers, then all others.
     pub fn replica_statuses(&self) -> impl Iterator<Item = &WorkerStatus> {
         self.worker_statuses.iter().chain(self.other_statuses())
+    }
+
+    /// The statuses of all replicas, to be changed.
+    pub fn replica_statuses_mut(&mut self) -> impl Iterator<Item = &mut WorkerStatus> {
+        let of_workers = self.worker_statuses.iter_mut().chain(&mut self.parameter_server_statuses);
+        let of_tensorflow = of_workers.chain(&mut self.chief_statuses).chain(&mut self.evaluator_statuses);
+        of_tensorflow.chain(&mut self.launcher_statuses)
     }
 
     /// The statuses of all replicas but the workers.

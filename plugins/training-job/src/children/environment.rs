@@ -24,6 +24,12 @@ pub const RESERVED: [&str; 11] = [
     "WORLD_SIZE",
 ];
 
+/// The most bytes of one variable with its name and its end: Linux starts no program that is given more.
+pub const MAX_VARIABLE_BYTES: usize = 128 << 10;
+
+/// The variable with the hyperparameters.
+const HYPERPARAMETERS: &str = "HYPERPARAMETERS";
+
 /// The part of the environment that all replicas of a job share.
 pub struct Environment {
     /// The TensorFlow cluster, if the job has one.
@@ -41,7 +47,7 @@ impl Environment {
         let checkpoint_dir = volumes::checkpoint_dir(job).map(|directory| variable("CHECKPOINT_DIR", directory));
         // The kubelet expands `$(NAME)` in values, and `$$` is a plain `$`.
         let escaped_json = config_maps::hyperparameters_json(job).map(|json| json.replace('$', "$$"));
-        let hyperparameters = escaped_json.map(|json| variable("HYPERPARAMETERS", &json));
+        let hyperparameters = escaped_json.map(|json| variable(HYPERPARAMETERS, &json));
         let of_every_job = checkpoint_dir.into_iter().chain(hyperparameters);
         let of_every_job = of_every_job.filter(|variable| !is_set_by_user(&user_names, variable));
         let common = of_every_job.chain(job.spec.env.iter().map(|variable| user_variable(job, variable))).collect();
@@ -68,6 +74,13 @@ impl Environment {
     pub fn config_map(&self, job: &Job<'_>) -> Option<Value> {
         self.cluster.as_ref().and_then(|cluster| cluster.config_map(job))
     }
+}
+
+/// How many bytes the variable with the hyperparameters has in a replica; none if the user sets it to something else.
+pub fn hyperparameters_bytes(job: &Job<'_>) -> usize {
+    let is_replaced = job.spec.env.iter().any(|variable| variable.name == HYPERPARAMETERS);
+    let json = config_maps::hyperparameters_json(job).filter(|_| !is_replaced);
+    json.map_or(0, |json| HYPERPARAMETERS.len() + "=".len() + json.len() + 1)
 }
 
 /// `envFrom` of a container: ConfigMaps and Secrets whose keys become variables.

@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 /// more; then one ConfigMap holds the list for all Pods.
 const MAX_INLINE_BYTES: usize = 500_000;
 
-/// The most bytes of one variable with its name: Linux starts no program that is given more.
-pub const MAX_VARIABLE_BYTES: usize = 128 << 10;
-
 /// The key of that ConfigMap.
 const CONFIG_MAP_KEY: &str = "cluster.json";
 

@@ -3,6 +3,7 @@
 
 use super::{labels, pod};
 use crate::api::ReplicaType;
+use crate::desired_child::DesiredChild;
 use crate::job::{Job, JobChildren, ReplicaId};
 use pilothouse_pods::hash::{FNV_OFFSET_BASIS, fnv_1a};
 use pilothouse_sdk::{Error, Kind, lookup};
@@ -18,7 +19,15 @@ const ASKS_FOR: &str = "ml.example.com/asks-for";
 #[serde(default)]
 pub struct Workload {
     metadata: Metadata,
+    spec: WorkloadSpec,
     status: WorkloadStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WorkloadSpec {
+    /// Somebody, or Kueue itself, may put a Workload aside.
+    active: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -114,32 +123,47 @@ pub enum Quota {
     Pending(String),
     /// It has it, on nodes of these flavors by role.
     Granted(BTreeMap<String, BTreeSet<String>>),
-    /// It had to give it back, or needs another one now.
+    /// It has to give it back, or needs another one now.
     Lost(String),
 }
 
-/// The quota of a job.
+/// The quota of a job that has a Workload or not, and Pods or not. A job in a queue has no Pods without quota, whatever became of its
+/// Workload or of its labels since they were made.
 ///
 /// # Errors
 /// A lookup fails.
-pub fn quota(job: &Job<'_>) -> Result<Quota, Error> {
+pub fn quota(job: &Job<'_>, has_workload: bool, has_pods: bool) -> Result<Quota, Error> {
     if job.queue.is_none() {
-        return Ok(Quota::NotAsked);
+        let left = || Quota::Lost("the job has left its queue".to_owned());
+        return Ok(if has_workload { left() } else { Quota::NotAsked });
     }
+    Ok(match quota_in_queue(job)? {
+        Quota::Pending(why) if has_pods && why.is_empty() => Quota::Lost("the job has no quota".to_owned()),
+        Quota::Pending(why) if has_pods => Quota::Lost(format!("the job has no quota: {why}")),
+        Quota::NoPriorityClass if has_pods => Quota::Lost("the job has no quota".to_owned()),
+        quota => quota,
+    })
+}
+
+fn quota_in_queue(job: &Job<'_>) -> Result<Quota, Error> {
     let workload = match lookup::get::<Workload>(None, &name(job)) {
         Ok(workload) => workload,
         Err(Error::KindNotInstalled(_)) => return Ok(Quota::NotInstalled),
         Err(error) => return Err(error),
     };
-    if priority(job)?.is_none() {
-        return Ok(Quota::NoPriorityClass);
-    }
-    Ok(workload.map_or_else(|| Quota::Pending(String::new()), |workload| of_workload(job, &workload)))
+    Ok(match workload {
+        Some(workload) => of_workload(job, &workload),
+        None if priority(job)?.is_none() => Quota::NoPriorityClass,
+        None => Quota::Pending(String::new()),
+    })
 }
 
 fn of_workload(job: &Job<'_>, workload: &Workload) -> Quota {
     if workload.metadata.deletion_timestamp.is_some() {
         return Quota::Pending("the quota of before is being given back".to_owned());
+    }
+    if workload.spec.active == Some(false) {
+        return Quota::Pending("its Workload is not active".to_owned());
     }
     if workload.is("Evicted") {
         let message = workload.condition("Evicted").map(|evicted| evicted.message.clone()).unwrap_or_default();
@@ -158,8 +182,13 @@ fn of_workload(job: &Job<'_>, workload: &Workload) -> Quota {
 }
 
 /// The name of a job's Workload. Kueue gives those of its own jobs names with a hash at the end.
-pub fn name(job: &Job<'_>) -> String {
+fn name(job: &Job<'_>) -> String {
     format!("trainingjob-{}", job.name)
+}
+
+/// The Workload of a job, to be kept as it is.
+pub fn kept(job: &Job<'_>) -> DesiredChild {
+    DesiredChild::kept(Workload::API_VERSION, Workload::KIND, &name(job))
 }
 
 /// The desired Workload, if the job has a queue.

@@ -2,7 +2,7 @@
 
 use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
-use training_job::api::Phase;
+use training_job::api::{Phase, TrainingJobStatus};
 
 /// A policy, and which of three workers keep their Pods: the first has succeeded, the second runs, the third is pending.
 #[rustfmt::skip]
@@ -54,6 +54,41 @@ fn a_limit_that_stops_the_job_stops_its_pods() -> Result<(), Error> {
         assert_eq!(cluster.phase()?, Some(Phase::Failed), "{policy} {setting}");
         assert_eq!(cluster.pod_names(), *staying, "{policy} {setting}");
     }
+    Ok(())
+}
+
+/// What the status says of a replica, and of how many have a Pod, run, have succeeded and have failed.
+type Told<'t> = (Vec<&'t str>, [u32; 4]);
+
+#[test]
+fn the_status_of_an_ended_job_says_of_no_pod_that_it_runs_when_it_does_not() -> Result<(), Error> {
+    let told = |status: &TrainingJobStatus| -> (Vec<String>, [u32; 4]) {
+        let words = status.worker_statuses.iter().map(|worker| worker.status.clone()).collect();
+        (words, [status.replicas, status.active, status.succeeded, status.failed])
+    };
+    let is = |status: &TrainingJobStatus, (words, numbers): Told<'_>| {
+        assert_eq!(told(status), (words.into_iter().map(str::to_owned).collect(), numbers));
+    };
+    let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {activeDeadlineSeconds: 100}")?;
+    cluster.graceful_deletion = true;
+    cluster.advance_clock(100);
+    cluster.reconcile_until_stable()?;
+    cluster.delete_pod("mnist-worker-0");
+    cluster.reconcile_until_stable()?;
+    is(&cluster.status()?, (vec!["Missing", "Terminating"], [0, 0, 0, 0]));
+    cluster.finish_deletions();
+    cluster.reconcile_until_stable()?;
+    is(&cluster.status()?, (vec!["Missing", "Missing"], [0, 0, 0, 0]));
+
+    // Pods that are kept run on, and end later.
+    let mut cluster = SimulatedCluster::running("workers: 3, successPolicy: ChiefWorker")?;
+    cluster.end_pod("mnist-worker-0", 0)?;
+    cluster.reconcile_until_stable()?;
+    is(&cluster.status()?, (vec!["Succeeded", "Running", "Running"], [3, 2, 1, 0]));
+    cluster.fail_pod("mnist-worker-1", 1)?;
+    cluster.delete_pod("mnist-worker-0");
+    cluster.reconcile_until_stable()?;
+    is(&cluster.status()?, (vec!["Succeeded", "Failed", "Running"], [2, 1, 1, 1]));
     Ok(())
 }
 

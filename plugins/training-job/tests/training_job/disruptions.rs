@@ -177,6 +177,100 @@ fn disruptions_of_a_job_that_trains_in_between_are_none_of_a_row() -> Result<(),
     Ok(())
 }
 
+/// Jobs whose workers are replaced alone.
+const REPLACED_ALONE: &[&str] = &[
+    "workers: 4, elastic: {minWorkers: 2, maxWorkers: 4}, runPolicy: {disruptionLimit: 3}",
+    "workers: 4, runPolicy: {restartScope: Worker, disruptionLimit: 3}",
+    "framework: tensorflow, workers: 4, parameterServers: 1, runPolicy: {disruptionLimit: 3}",
+];
+
+/// Enough others train all the time: that does not make the losses any fewer.
+#[test]
+fn losses_of_workers_that_are_replaced_alone_wait_longer_and_have_a_limit() -> Result<(), Error> {
+    for spec in REPLACED_ALONE {
+        let mut cluster = SimulatedCluster::running(spec)?;
+        cluster.advance_clock(3600);
+        cluster.reconcile_until_stable()?;
+        let peer = cluster.pod_uid("mnist-worker-1")?.to_owned();
+        let mut delays = Vec::new();
+        while !cluster.is_condition_true("Failed") && delays.len() < 10 {
+            cluster.delete_pod("mnist-worker-3");
+            cluster.reconcile_until_stable()?;
+            delays.push(cluster.status()?.restart_delay_seconds);
+            let waits = !cluster.pod_names().contains(&"mnist-worker-3");
+            assert_eq!(waits, delays.len() > 1, "{spec}: {delays:?}");
+            cluster.advance_clock(100);
+            cluster.reconcile_until_stable()?;
+            cluster.set_phase_of_all_pods("Running");
+            cluster.reconcile_until_stable()?;
+        }
+        assert_eq!(delays, [0, 10, 20, 20], "{spec}");
+        assert_eq!(cluster.condition("Failed"), "True DisruptionLimitExceeded", "{spec}");
+        assert_eq!((cluster.pod_uid("mnist-worker-1").ok(), cluster.status()?.restart_count), (None, 0), "{peer}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_loss_beside_enough_others_is_told_and_leaves_an_elastic_job_ready() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running(REPLACED_ALONE[0])?;
+    cluster.graceful_deletion = true;
+    cluster.evict("mnist-worker-3", "EvictionByEvictionAPI")?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Restarting"), "True WorkerLost");
+    assert_eq!(cluster.condition_message("Restarting"), "gone: mnist-worker-3; they are replaced");
+    assert_eq!((cluster.event_count("TrainingJobRestarting"), cluster.status()?.disruption_count), (1, 1));
+    assert_eq!(
+        (cluster.phase()?, cluster.condition("Ready").as_str()),
+        (Some(Phase::Running), "True TrainingJobRunning")
+    );
+    cluster.finish_deletions();
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 4);
+    cluster.set_phase_of_all_pods("Running");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Restarting"), "False TrainingJobRunning");
+    assert_eq!(cluster.status()?.disruption_count, 1, "once");
+    Ok(())
+}
+
+#[test]
+fn a_loss_beside_a_failure_is_counted_with_it() -> Result<(), Error> {
+    let spec = "workers: 3, runPolicy: {restartPolicy: ExitCode, restartScope: Worker}";
+    let mut cluster = SimulatedCluster::running(spec)?;
+    cluster.delete_pod("mnist-worker-2");
+    cluster.fail_pod("mnist-worker-0", 137)?;
+    cluster.reconcile_until_stable()?;
+    let status = cluster.status()?;
+    assert_eq!((status.restart_count, status.disruption_count, cluster.pod_names().len()), (1, 1, 3));
+    Ok(())
+}
+
+/// The eviction API deletes a Pod after it has set the condition: its phase may never be Failed.
+#[test]
+fn a_rule_for_a_condition_sees_pods_that_are_deleted() -> Result<(), Error> {
+    for scope in ["Job", "Worker"] {
+        for (action, restarts, disruptions) in [("FailJob", None, 0), ("Count", Some(1), 0), ("Ignore", Some(0), 1)] {
+            let rules = format!("[{{action: {action}, onPodConditions: [{{type: DisruptionTarget}}]}}]");
+            let policy = format!("restartScope: {scope}, podFailurePolicy: {{rules: {rules}}}");
+            let mut cluster = SimulatedCluster::running(&format!("workers: 2, runPolicy: {{{policy}}}"))?;
+            cluster.graceful_deletion = true;
+            cluster.evict("mnist-worker-1", "EvictionByEvictionAPI")?;
+            cluster.reconcile_until_stable()?;
+            let status = cluster.status()?;
+            let counted = (!cluster.is_condition_true("Failed")).then_some(status.restart_count);
+            assert_eq!((counted, status.disruption_count), (restarts, disruptions), "{scope} {action}");
+            // What is not marked is deleted by somebody, and no rule names that.
+            let mut cluster = SimulatedCluster::running(&format!("workers: 2, runPolicy: {{{policy}}}"))?;
+            cluster.begin_deletion("mnist-worker-1")?;
+            cluster.reconcile_until_stable()?;
+            let told = (cluster.is_condition_true("Failed"), cluster.status()?.restart_count);
+            assert_eq!(told, (false, 0), "{scope} {action}");
+        }
+    }
+    Ok(())
+}
+
 /// What happens to worker 1, and, five seconds later, to worker 0; and what becomes of the job.
 struct Cause {
     name: &'static str,
@@ -255,6 +349,17 @@ const RULES: &[(&str, Disruption, Option<u32>)] = &[
                 pod,
                 "phase: Failed, containerStatuses: [{name: pytorch, \
                  state: {terminated: {exitCode: 137, reason: OOMKilled}}}]",
+            )
+        },
+        None,
+    ),
+    (
+        "{action: FailJob, onReasons: [OOMKilled]}",
+        |c, pod| {
+            c.set_pod_status(
+                pod,
+                "phase: Running, containerStatuses: [{name: proxy, state: {running: {}}}, \
+                 {name: pytorch, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]",
             )
         },
         None,

@@ -140,6 +140,96 @@ fn a_pod_is_forced_away_only_after_the_status_says_so() -> Result<(), Error> {
     Ok(())
 }
 
+const FORCE: &str = "terminationTimeoutSeconds: 600, onTerminationTimeout: ForceDelete";
+
+/// How a Pod comes to be one that the job has no place for any more. It stays on a lost node.
+type Leave = fn(&mut SimulatedCluster) -> Result<(), Error>;
+
+const OUTSIDE_THE_SPEC: &[(&str, Leave)] = &[
+    ("a worker is scaled away", |cluster| {
+        cluster.job["spec"]["workers"] = json!(1);
+        cluster.reconcile_until_stable()
+    }),
+    ("the job is suspended", |cluster| {
+        cluster.job["spec"]["runPolicy"]["suspend"] = json!(true);
+        cluster.reconcile_until_stable()?;
+        cluster.delete_pod("mnist-worker-0");
+        cluster.reconcile_until_stable()
+    }),
+    ("the job has ended", |cluster| {
+        cluster.job["spec"]["runPolicy"]["cleanPodPolicy"] = json!("All");
+        cluster.end_pod("mnist-worker-0", 0)?;
+        cluster.reconcile_until_stable()
+    }),
+];
+
+fn with_pod_outside_the_spec(policy: &str, leave: Leave) -> Result<SimulatedCluster, Error> {
+    let elastic = "elastic: {minWorkers: 1, maxWorkers: 2}";
+    let mut cluster = SimulatedCluster::running(&format!("workers: 2, {elastic}, runPolicy: {{{policy}}}"))?;
+    cluster.graceful_deletion = true;
+    cluster.child_mut("Pod", "mnist-worker-1")?["spec"]["nodeName"] = json!("node-7");
+    leave(&mut cluster)?;
+    Ok(cluster)
+}
+
+#[test]
+fn a_pod_outside_the_spec_that_does_not_go_is_told() -> Result<(), Error> {
+    for (name, leave) in OUTSIDE_THE_SPEC {
+        // The job waits for none of them, so it does not fail.
+        let mut cluster = with_pod_outside_the_spec("terminationTimeoutSeconds: 600", *leave)?;
+        let before = cluster.phase()?;
+        assert!(cluster.requeue_after.is_some_and(|seconds| seconds <= 90), "{name}: {:?}", cluster.requeue_after);
+        cluster.advance_clock(90);
+        cluster.reconcile_until_stable()?;
+        let told = cluster.status()?.stuck_pods;
+        assert_eq!(told.iter().map(|pod| &*pod.pod_name).collect::<Vec<_>>(), ["mnist-worker-1"], "{name}");
+        for text in [told[0].message.clone(), cluster.condition_message("Ready")] {
+            assert!(text.contains("on node 'node-7'") && text.contains("more than 1m ago"), "{name}: {text}");
+        }
+        assert_eq!(cluster.event_count("FailedDeletePod"), 1, "{name}");
+        cluster.advance_clock(3600);
+        cluster.reconcile_until_stable()?;
+        assert_eq!((cluster.phase()?, cluster.event_count("FailedDeletePod")), (before, 1), "{name}");
+        cluster.finish_deletions();
+        cluster.reconcile_until_stable()?;
+        assert!(cluster.status()?.stuck_pods.is_empty(), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pod_outside_the_spec_is_forced_away_if_asked() -> Result<(), Error> {
+    for (name, leave) in OUTSIDE_THE_SPEC {
+        let mut cluster = with_pod_outside_the_spec(FORCE, *leave)?;
+        cluster.advance_clock(629);
+        cluster.reconcile_until_stable()?;
+        assert!(cluster.pod_names().contains(&"mnist-worker-1"), "{name}");
+        cluster.advance_clock(1);
+        assert!(cluster.call_plugin()?.forced_deletions.is_empty(), "{name}: the status does not say so yet");
+        cluster.reconcile_until_stable()?;
+        assert!(!cluster.pod_names().contains(&"mnist-worker-1"), "{name}");
+        assert_eq!(cluster.event_count("ForceDeletePod"), 1, "{name}");
+        assert!(cluster.status()?.stuck_pods.is_empty(), "{name}");
+    }
+    Ok(())
+}
+
+/// No worker of the new spec starts before the last of the old one is gone, also where the new spec has no place for it.
+#[test]
+fn a_job_that_shrinks_waits_for_all_its_old_pods_and_not_for_ever() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {terminationTimeoutSeconds: 600}")?;
+    cluster.graceful_deletion = true;
+    cluster.job["spec"]["workers"] = json!(1);
+    cluster.reconcile_until_stable()?;
+    cluster.delete_pod("mnist-worker-0");
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names(), ["mnist-worker-1"]);
+    cluster.advance_clock(630);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.condition("Failed"), "True TerminationTimeoutExceeded");
+    Ok(())
+}
+
 #[test]
 fn a_job_that_is_only_partly_made_says_so_and_lets_its_pods_go_in_time() -> Result<(), Error> {
     const WORDS: &str = "pods \"mnist-worker-2\" is forbidden: exceeded quota: gpus";
@@ -257,6 +347,7 @@ fn a_gang_is_admitted_anew_before_it_starts_again() -> Result<(), Error> {
     cluster.reconcile_until_stable()?;
     let waits = (cluster.condition("Ready"), cluster.pod_names().len());
     assert_eq!(waits, ("False WaitingForPodGroup".to_owned(), 0), "and the queue may take its time");
+    assert_eq!(cluster.status()?.worker_statuses[0].status, "Missing");
     cluster.child_mut("PodGroup", "mnist")?["status"] = json!({ "phase": "Inqueue" });
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.pod_names().len(), 2);

@@ -3,7 +3,7 @@
 
 use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
-use training_job::api::Phase;
+use training_job::api::{Phase, TrainingJobStatus};
 
 /// A TensorFlow job, the phases of its Pods, and the condition that it reaches. The chief is worker 0.
 struct TensorflowCase {
@@ -181,9 +181,10 @@ fn a_finished_job_keeps_its_status() -> Result<(), Error> {
         }
         cluster.delete_pod("mnist-worker-0");
         cluster.reconcile_until_stable()?;
+        let with_one_pod = TrainingJobStatus { replicas: 1, ..status };
         assert_eq!(
             (cluster.status()?, cluster.pod_names()),
-            (status, vec!["mnist-worker-1"]),
+            (with_one_pod, vec!["mnist-worker-1"]),
             "no Pod is created again"
         );
     }
@@ -201,5 +202,46 @@ fn a_running_job_is_reconciled_every_half_minute() -> Result<(), Error> {
     cluster.set_phase_of_all_pods("Succeeded");
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.requeue_after, None);
+    Ok(())
+}
+
+/// The restart policy of a job whose workers restart alone, how the container that trains has ended beside a plain sidecar, and the condition
+/// that the job reaches; none where the kubelet starts the container again.
+const BESIDE_A_SIDECAR: &[(&str, i32, Option<&str>)] = &[
+    ("Never", 0, Some("Succeeded")),
+    ("Never", 3, Some("Failed")),
+    ("ExitCode", 137, Some("Restarting")),
+    ("OnFailure", 0, Some("Succeeded")),
+    ("OnFailure", 3, None),
+    ("Always", 0, None),
+];
+
+#[test]
+fn a_trainer_that_ended_beside_a_sidecar_has_ended() -> Result<(), Error> {
+    for (phase, sidecar) in [("Running", "running: {}"), ("Pending", "waiting: {reason: ContainerCreating}")] {
+        for (policy, code, condition) in BESIDE_A_SIDECAR {
+            let name = format!("{phase} {policy} {code}");
+            let policy = format!("restartPolicy: {policy}, restartScope: Worker");
+            let mut cluster = SimulatedCluster::running(&format!("workers: 1, runPolicy: {{{policy}}}"))?;
+            let end = format!("terminated: {{exitCode: {code}, reason: OOMKilled, message: log}}");
+            let containers = format!("[{{name: pytorch, state: {{{end}}}}}, {{name: proxy, state: {{{sidecar}}}}}]");
+            cluster.set_pod_status("mnist-worker-0", &format!("phase: {phase}, containerStatuses: {containers}"))?;
+            cluster.reconcile()?;
+            for reached in ["Succeeded", "Failed", "Restarting"] {
+                assert_eq!(cluster.is_condition_true(reached), *condition == Some(reached), "{name}: {reached}");
+            }
+            let worker = &cluster.status()?.worker_statuses[0];
+            let status = match condition {
+                None => phase,
+                Some("Succeeded") => "Succeeded",
+                Some(_) => "Failed",
+            };
+            assert_eq!(worker.status, status, "{name}");
+            let told = (worker.exit_code, worker.reason.as_deref(), worker.message.as_deref());
+            if status == "Failed" {
+                assert_eq!(told, (Some(*code), Some("OOMKilled"), Some("log")), "{name}");
+            }
+        }
+    }
     Ok(())
 }

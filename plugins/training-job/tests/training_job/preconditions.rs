@@ -115,6 +115,22 @@ fn a_changed_spec_with_an_unmet_precondition_keeps_the_running_pods() -> Result<
 }
 
 #[test]
+fn the_status_of_a_job_that_waits_says_what_its_pods_do() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    cluster.job["spec"]["dataVolume"] = json!({ "claimName": "data" });
+    cluster.reconcile_until_stable()?;
+    for (pod, phase, active) in [("mnist-worker-0", Phase::Running, 1), ("mnist-worker-1", Phase::Pending, 0)] {
+        cluster.fail_pod(pod, 1)?;
+        cluster.reconcile_until_stable()?;
+        let status = cluster.status()?;
+        assert_eq!((cluster.condition("Ready").as_str(), status.phase), ("False ClaimNotFound", Some(phase)), "{pod}");
+        assert_eq!((status.active, status.failed), (active, 2 - active), "{pod}");
+    }
+    assert_eq!(cluster.condition("Running"), "False ClaimNotFound");
+    Ok(())
+}
+
+#[test]
 fn the_deadline_counts_while_a_changed_spec_waits() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {activeDeadlineSeconds: 100}")?;
     cluster.job["spec"]["dataVolume"] = json!({ "claimName": "data" });

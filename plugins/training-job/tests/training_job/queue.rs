@@ -111,6 +111,38 @@ fn a_job_that_loses_its_quota_gives_it_back_when_its_pods_are_gone_and_asks_anew
 }
 
 #[test]
+fn the_deadline_does_not_run_while_a_job_waits_for_quota_again() -> Result<(), Error> {
+    let limit = "runPolicy: {activeDeadlineSeconds: 100, backoffLimit: 9}";
+    for in_a_pause in [false, true] {
+        let mut cluster = running(&format!("workers: 2, {limit}"))?;
+        cluster.advance_clock(60);
+        // The second failure of a row makes it wait without any Pod.
+        for _ in 0..if in_a_pause { 2 } else { 0 } {
+            cluster.fail_pod("mnist-worker-0", 1)?;
+            cluster.reconcile_until_stable()?;
+        }
+        assert_eq!(cluster.pod_names().len(), if in_a_pause { 0 } else { 2 });
+        set_condition(&mut cluster, "Evicted", "Preempted by another")?;
+        cluster.reconcile_until_stable()?;
+        cluster.advance_clock(10_000);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.condition("Ready"), "False WaitingForQuota", "in a pause: {in_a_pause}");
+        assert_eq!((cluster.status()?.start_time, cluster.status()?.elapsed_seconds), (None, 60));
+        set_condition(&mut cluster, "Admitted", "there is room")?;
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.status()?.start_time, Some(cluster.time_after(0)), "the deadline counts anew");
+        cluster.advance_clock(99);
+        cluster.reconcile_until_stable()?;
+        assert!(!cluster.is_condition_true("Failed"), "in a pause: {in_a_pause}");
+        cluster.advance_clock(1);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.condition("Failed"), "True DeadlineExceeded", "in a pause: {in_a_pause}");
+        assert_eq!(cluster.measured("training_job_duration_seconds"), 160.0, "without the time in the queue");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_failure_keeps_the_quota() -> Result<(), Error> {
     let mut cluster = running("workers: 2")?;
     let before = cluster.child("Workload", WORKLOAD)?["metadata"]["uid"].clone();
@@ -118,6 +150,97 @@ fn a_failure_keeps_the_quota() -> Result<(), Error> {
     cluster.reconcile_until_stable()?;
     assert_eq!((cluster.pod_names().len(), cluster.status()?.restart_count), (2, 1));
     assert_eq!(cluster.child("Workload", WORKLOAD)?["metadata"]["uid"], before);
+    Ok(())
+}
+
+/// What is done to the Workload or the labels of a job that runs.
+type Change = fn(&mut SimulatedCluster) -> Result<(), Error>;
+
+const WITHOUT_QUOTA: &[(&str, Change)] = &[
+    ("its queue is taken off", |cluster| {
+        cluster.job["metadata"]["labels"] = json!({});
+        Ok(())
+    }),
+    ("somebody deletes its Workload", |cluster| {
+        cluster.children.retain(|key, _| key.kind != "Workload");
+        Ok(())
+    }),
+    ("its Workload is put aside", |cluster| {
+        cluster.child_mut("Workload", WORKLOAD)?["spec"]["active"] = json!(false);
+        Ok(())
+    }),
+];
+
+#[test]
+fn no_pod_of_a_job_in_a_queue_runs_without_quota() -> Result<(), Error> {
+    for spec in ["workers: 2", "workers: 2, elastic: {minWorkers: 1, maxWorkers: 4}"] {
+        for (name, change) in WITHOUT_QUOTA {
+            let mut cluster = running(spec)?;
+            cluster.graceful_deletion = true;
+            let before = cluster.pod_uid("mnist-worker-0")?.to_owned();
+            change(&mut cluster)?;
+            let workloads = cluster.child_names("Workload").len();
+            cluster.reconcile_until_stable()?;
+            assert_eq!(cluster.condition("Restarting"), "True QuotaLost", "{name}");
+            assert_eq!(cluster.child_names("Workload").len(), workloads, "{name}: its Pods still need the quota");
+            cluster.delete_pod("mnist-worker-1");
+            cluster.reconcile_until_stable()?;
+            assert_eq!(cluster.pod_names(), ["mnist-worker-0"], "{name}: none starts before the last is gone");
+            cluster.finish_deletions();
+            for _ in 0..3 {
+                cluster.reconcile_until_stable()?;
+            }
+            if *name == "its queue is taken off" {
+                assert_eq!((cluster.pod_names().len(), cluster.child_names("Workload").len()), (2, 0), "{name}");
+                assert_ne!(cluster.pod_uid("mnist-worker-0")?, before, "{name}");
+            } else {
+                assert_eq!(cluster.pod_names(), Vec::<&str>::new(), "{name}");
+                assert_eq!(cluster.condition("Ready"), "False WaitingForQuota", "{name}");
+                assert_eq!(cluster.child_names("Workload"), [WORKLOAD], "{name}");
+            }
+            assert_eq!(cluster.status()?.restart_count, 0, "{name}");
+        }
+    }
+    Ok(())
+}
+
+/// As Kueue does with a Job.
+#[test]
+fn a_job_that_is_put_into_a_queue_while_it_runs_waits_there() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    cluster.kueue_is_installed = true;
+    cluster.job["metadata"]["labels"] = json!({ "kueue.x-k8s.io/queue-name": "research" });
+    for _ in 0..3 {
+        cluster.reconcile_until_stable()?;
+    }
+    assert_eq!((cluster.pod_names().len(), cluster.child_names("Workload")), (0, vec![WORKLOAD]));
+    assert_eq!(cluster.condition("Ready"), "False WaitingForQuota");
+    let status = cluster.status()?;
+    let told = (status.active, status.phase, status.worker_statuses[0].status.as_str());
+    assert_eq!(told, (0, Some(Phase::Pending), "Missing"), "no Pod of it runs");
+    Ok(())
+}
+
+#[test]
+fn a_priority_class_that_goes_does_not_take_the_quota_with_it() -> Result<(), Error> {
+    let mut cluster = queued("workers: 2")?;
+    cluster.children.clear();
+    cluster.job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = json!("urgent");
+    cluster.other_objects.push(json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "WorkloadPriorityClass", "metadata": { "name": "urgent" },
+        "value": 1000,
+    }));
+    cluster.reconcile_until_stable()?;
+    set_condition(&mut cluster, "Admitted", "there is room")?;
+    cluster.run_all_pods()?;
+    cluster.other_objects.clear();
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.pod_names().len(), cluster.child_names("Workload")), (2, vec![WORKLOAD]));
+    set_condition(&mut cluster, "Evicted", "Preempted by another")?;
+    for _ in 0..3 {
+        cluster.reconcile_until_stable()?;
+    }
+    assert_eq!((cluster.pod_names().len(), cluster.condition("Ready").as_str()), (0, "False PriorityClassNotFound"));
     Ok(())
 }
 

@@ -63,6 +63,28 @@ fn an_invalid_job_is_refused_with_the_mistake_and_gets_no_children() -> Result<(
     Ok(())
 }
 
+/// Linux starts no program with a longer variable: the container would never run.
+#[test]
+fn hyperparameters_that_no_variable_can_hold_are_refused() -> Result<(), Error> {
+    const NAME_AND_END: usize = "HYPERPARAMETERS=".len() + 1;
+    let json_of = |length: usize| json!({ "a": "x".repeat(length - r#"{"a":""}"#.len()) });
+    for (length, fits) in [((128 << 10) - NAME_AND_END, true), ((128 << 10) - NAME_AND_END + 1, false)] {
+        let mut cluster = SimulatedCluster::new("workers: 1")?;
+        cluster.job["spec"]["hyperparameters"] = json_of(length);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.verdict == Verdict::Done, fits, "{length}");
+        if !fits {
+            let sentence = "spec.hyperparameters would be a variable of 131073 bytes, and no variable may have more than 131072; \
+                            put big values into a ConfigMap and mount it with spec.configMaps";
+            assert_eq!(cluster.verdict, Verdict::Invalid(sentence.to_owned()));
+            cluster.job["spec"]["env"] = json!([{ "name": "HYPERPARAMETERS", "value": "in the file" }]);
+            cluster.reconcile_until_stable()?;
+            assert_eq!(cluster.verdict, Verdict::Done, "the user has another variable, and the file has room");
+        }
+    }
+    Ok(())
+}
+
 /// A name, and the sentence.
 #[rustfmt::skip]
 const INVALID_NAMES: &[(&str, &str)] = &[

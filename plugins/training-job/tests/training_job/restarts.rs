@@ -211,6 +211,28 @@ fn an_incident_is_charged_once_and_not_once_per_member() -> Result<(), Error> {
     Ok(())
 }
 
+/// A day ahead, a failure is in the future, and all that follows would seem to belong to it.
+#[test]
+fn a_node_with_a_wrong_clock_does_not_turn_the_backoff_limit_off() -> Result<(), Error> {
+    for skew in [86_400, -86_400] {
+        let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {backoffLimit: 3, restartScope: Worker}")?;
+        let mut incidents = 0;
+        while !cluster.is_condition_true("Failed") && incidents < 10 {
+            incidents += 1;
+            cluster.advance_clock(700);
+            // Worker 0 is on the node with the wrong clock.
+            let (worker, skew) = if incidents % 2 == 1 { ("mnist-worker-0", skew) } else { ("mnist-worker-1", 0) };
+            cluster.now += skew;
+            cluster.restart_container(worker, 1)?;
+            cluster.now -= skew;
+            cluster.reconcile_until_stable()?;
+            assert!(cluster.status()?.last_failure_time <= Some(cluster.time_after(0)), "{skew}");
+        }
+        assert_eq!((incidents, cluster.condition("Failed").as_str()), (4, "True BackoffLimitExceeded"), "{skew}");
+    }
+    Ok(())
+}
+
 #[test]
 fn restarts_that_the_host_has_not_seen_are_charged() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {restartScope: Worker}")?;

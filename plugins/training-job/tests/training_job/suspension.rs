@@ -63,6 +63,25 @@ fn a_resumed_job_waits_until_its_old_pods_are_gone() -> Result<(), Error> {
     Ok(())
 }
 
+/// The API server refused the deletion of a Pod, or the host did not get to it before the job was resumed.
+#[test]
+fn a_resumed_job_takes_no_old_pod_for_a_new_one() -> Result<(), Error> {
+    for spec in ["workers: 2", "workers: 2, elastic: {minWorkers: 1, maxWorkers: 2}"] {
+        let mut cluster = SimulatedCluster::running(spec)?;
+        let old = cluster.pod_uid("mnist-worker-1")?.to_owned();
+        cluster.job["spec"]["runPolicy"] = json!({ "suspend": true });
+        cluster.reconcile()?;
+        assert!(cluster.is_condition_true("Suspended"), "the status says so, and all Pods are still there");
+        cluster.delete_pod("mnist-worker-0");
+        cluster.job["spec"]["runPolicy"] = json!({});
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.pod_names().len(), 2, "{spec}");
+        assert_ne!(cluster.pod_uid("mnist-worker-1")?, old, "{spec}");
+        assert_eq!(cluster.event_count("TrainingJobRestarting"), 0, "{spec}");
+    }
+    Ok(())
+}
+
 #[test]
 fn restarts_before_a_suspension_still_count() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {backoffLimit: 1}")?;
