@@ -45,6 +45,8 @@ pub fn register(suite: &mut Suite) {
         objects_with_a_label_are_a_wave,
         two_new_versions_in_a_row,
         a_canary_whose_objects_are_deleted,
+        an_object_that_is_pinned_or_suspended_is_no_share,
+        other_steps_move_no_object,
         another_leader_goes_on_with_it,
         a_rollout_that_makes_no_sense_is_refused,
     );
@@ -156,6 +158,52 @@ async fn a_canary_whose_objects_are_deleted(env: &mut TestEnv) -> Result<()> {
     env.namespace.until("Plugin", "web", "to take over where there is nothing to try it on", is_over).await.map(drop)
 }
 
+/// The new version would not be asked about it, and would be tried on nothing.
+async fn an_object_that_is_pinned_or_suspended_is_no_share(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": 1, "seconds": LONG}])).await?;
+    store(env, "web", &[&next()?]).await?;
+    let first = marked(env, 1).await?.pop_first().context("no object")?;
+    let pin = json!([{"namespace": env.namespace.name, "name": first, "digest": sha256(&plugin()?)}]);
+    env.namespace.patch("Plugin", "web", json!({"spec": {"rollout": {"pins": pin}}})).await?;
+    let is_another = |found: &BTreeSet<String>| found.len() == 1 && !found.contains(&first);
+    let second = eventually(PATIENCE, "another object in its place", async || {
+        let found = all_marked(env).await?;
+        Ok(if is_another(&found) { Look::Found(found) } else { Look::NotYet(format!("{found:?}")) })
+    })
+    .await?;
+    store(env, "web", &[&plugin()?]).await?;
+    marked(env, 0).await?;
+    let suspended = json!({"metadata": {"annotations": {"pilothouse.dev/suspended": "true"}}});
+    env.namespace.patch("AppService", &first, suspended).await?;
+    env.namespace.patch("Plugin", "web", json!({"spec": {"rollout": {"pins": null}}})).await?;
+    store(env, "web", &[&next()?]).await?;
+    let object = in_step(env, 1).await?;
+    ensure!(marked(env, 1).await? == second, "the order of the objects is another one: {object}");
+    Ok(())
+}
+
+/// What is written in the place of a step that has begun comes with none of its objects.
+async fn other_steps_move_no_object(env: &mut TestEnv) -> Result<()> {
+    let wave = |name: &str| json!({"selector": {"matchLabels": {"wave": name}}, "seconds": LONG});
+    begin(env, json!([wave("one"), wave("two")])).await?;
+    for (name, wave) in [("web-0", "one"), ("web-1", "two"), ("web-2", "two")] {
+        env.namespace.patch("AppService", name, json!({"metadata": {"labels": {"wave": wave}}})).await?;
+    }
+    store(env, "web", &[&next()?]).await?;
+    ensure!(marked(env, 1).await? == set(["web-0"]), "another wave is the first");
+    let steps = json!({"spec": {"rollout": {"steps": [wave("two"), wave("one")]}}});
+    env.namespace.patch("Plugin", "web", steps).await?;
+    let is_seen = |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
+    env.namespace.until("Plugin", "web", "to be looked at", is_seen).await?;
+    for name in names() {
+        env.namespace.patch("AppService", &name, json!({"spec": {"replicas": 5}})).await?;
+        let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 5;
+        env.namespace.until("Deployment", &name, "to be scaled", scaled).await?;
+    }
+    ensure!(all_marked(env).await? == set(["web-0"]), "others belong to it: {:?}", all_marked(env).await?);
+    Ok(())
+}
+
 async fn another_leader_goes_on_with_it(env: &mut TestEnv) -> Result<()> {
     begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
     let mut second = lead_with_standby(env).await?;
@@ -250,12 +298,16 @@ pub fn is_marked(deployment: &Value) -> bool {
 /// Waits until this many Deployments have the marks of the second version, and says which.
 pub async fn marked(env: &TestEnv, count: usize) -> Result<BTreeSet<String>> {
     eventually(PATIENCE, &format!("{count} objects to be answered by the new version"), async || {
-        let deployments = env.namespace.list("Deployment").await?;
-        let marked = deployments.iter().filter(|it| is_marked(it)).map(|it| text(&it["metadata"]["name"]).to_owned());
-        let marked: BTreeSet<_> = marked.collect();
+        let marked = all_marked(env).await?;
         Ok(if marked.len() == count { Look::Found(marked) } else { Look::NotYet(format!("{marked:?}")) })
     })
     .await
+}
+
+async fn all_marked(env: &TestEnv) -> Result<BTreeSet<String>> {
+    let deployments = env.namespace.list("Deployment").await?;
+    let marked = deployments.iter().filter(|it| is_marked(it));
+    Ok(marked.map(|it| text(&it["metadata"]["name"]).to_owned()).collect())
 }
 
 /// Lets the host lead, and starts another one that stands by.

@@ -365,13 +365,13 @@ fn map_in(env: &TestEnv, name: &str, data: Value) -> Value {
 }
 
 /// An answer with these children.
-fn children(children: impl IntoIterator<Item = Value>) -> Value {
+pub fn children(children: impl IntoIterator<Item = Value>) -> Value {
     let children: Vec<_> = children.into_iter().map(|child| json!({"object": child})).collect();
     json!({"children": children})
 }
 
 /// The test's namespace with this in its metadata, as a decorator returns it.
-fn on_namespace(env: &TestEnv, mut metadata: Value) -> Value {
+pub fn on_namespace(env: &TestEnv, mut metadata: Value) -> Value {
     metadata["name"] = json!(env.namespace.name);
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 }

@@ -58,6 +58,7 @@ mod permissions;
 mod pins;
 mod pitfalls;
 mod plan;
+mod plan_decorators;
 mod plugin_accounts;
 mod plugin_objects;
 mod pruning;
@@ -81,6 +82,7 @@ mod training_job;
 mod verdicts;
 mod versions;
 mod waves;
+mod why;
 
 use std::process::ExitCode;
 
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
     swaps::register(&mut suite);
     pitfalls::register(&mut suite);
     plan::register(&mut suite);
+    plan_decorators::register(&mut suite);
     canary::register(&mut suite);
     failing_canary::register(&mut suite);
     stable_source::register(&mut suite);
@@ -131,6 +134,7 @@ fn main() -> ExitCode {
     made_by::register(&mut suite);
     versions::register(&mut suite);
     waves::register(&mut suite);
+    why::register(&mut suite);
     kind_identity::register(&mut suite);
     cluster_scope::register(&mut suite);
     fault_reporting::register(&mut suite);

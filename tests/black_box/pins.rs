@@ -141,7 +141,9 @@ async fn only_who_may_update_the_plugin_can_pin(env: &mut TestEnv) -> Result<()>
 async fn a_plan_counts_what_is_pinned(env: &mut TestEnv) -> Result<()> {
     begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
     let old = sha256(&plugin()?);
-    set_pins(env, json!([pin(env, "web-0", "digest", &old), pin(env, "web-1", "version", "0.1.0")])).await?;
+    // Nobody knows the last one yet, and the version that is asked has this number.
+    let pins = [("web-0", "digest", &*old), ("web-1", "version", "0.1.0"), ("web-2", "version", "0.2.0")];
+    set_pins(env, json!(pins.map(|(name, by, version)| pin(env, name, by, version)))).await?;
     let arguments = ["-o", "json", "--plugin", "web", "--host-namespace", &env.namespace.name];
     let ended = plan_as(env, &artifacts::guest("app-service-next")?, &arguments).await?;
     let report: Value = serde_json::from_str(&ended.output).with_context(|| format!("no report: {ended:?}"))?;

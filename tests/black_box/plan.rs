@@ -46,10 +46,13 @@ pub fn register(suite: &mut Suite) {
         a_plan_over_many_objects_writes_nothing,
         a_child_that_waits_for_another_is_in_the_eventual_plan,
         the_values_of_secrets_are_not_shown,
+        the_values_of_secrets_are_not_logged,
         deletes_that_would_be_held_back_are_told,
         children_of_a_kind_that_is_no_longer_declared_are_deleted,
         objects_that_are_not_reconciled_are_counted,
         an_object_in_error_is_told_with_its_reason,
+        a_finalizer_is_a_change_also_of_an_object_in_error,
+        what_a_version_says_cannot_change_the_terminal,
         what_cannot_be_read_is_an_error,
         a_dry_run_tells_what_the_api_server_refuses,
         a_wrong_argument_is_no_change,
@@ -202,6 +205,31 @@ async fn the_values_of_secrets_are_not_shown(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
+/// A change of the answer and a drift are logged with the fields, as a plan has them.
+async fn the_values_of_secrets_are_not_logged(env: &mut TestEnv) -> Result<()> {
+    let secret = |value: &str| {
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"token": value}});
+        answering("web", json!({"children": [{"object": secret}]}))
+    };
+    let has = |value: &'static str| move |secret: &Value| secret["data"]["token"] == value;
+    env.host.set_log_level(Some("debug"));
+    env.namespace.apply(secret("first-value")).await?;
+    env.start(&["scripted"]).await?;
+    env.namespace.until("Secret", "key", "to be there", has("Zmlyc3QtdmFsdWU=")).await?;
+    env.namespace.apply(secret("second-value")).await?;
+    env.namespace.until("Secret", "key", "to have the other value", has("c2Vjb25kLXZhbHVl")).await?;
+    env.namespace.patch("Secret", "key", json!({"data": {"token": "ZHJpZnRlZA=="}})).await?;
+    env.namespace.until("Secret", "key", "to be repaired", has("c2Vjb25kLXZhbHVl")).await?;
+    let log = env.host.log();
+    ensure!(log.contains("/data/token"), "the field is not told: {log}");
+    for value in ["Zmlyc3QtdmFsdWU", "c2Vjb25kLXZhbHVl", "ZHJpZnRlZA"] {
+        let told: Vec<_> = log.lines().filter(|line| line.contains(value)).collect();
+        ensure!(told.is_empty(), "{value} is told: {told:#?}");
+    }
+    Ok(())
+}
+
 /// More than half of twelve children, of an object that nobody has changed.
 async fn deletes_that_would_be_held_back_are_told(env: &mut TestEnv) -> Result<()> {
     env.start(&["misbehaver"]).await?;
@@ -282,6 +310,32 @@ async fn an_object_in_error_is_told_with_its_reason(env: &mut TestEnv) -> Result
     env.stalled("Scripted", "web", "Invalid").await?;
     let present = plan(env, "scripted", &[]).await?;
     ensure!(present.code == 0 && report(&present)?["counts"]["inErrorToday"] == 1, "{present:?}");
+    Ok(())
+}
+
+async fn a_finalizer_is_a_change_also_of_an_object_in_error(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("web", json!({"verdict": {"invalid": "no good colour"}}))).await?;
+    env.stalled("Scripted", "web", "Invalid").await?;
+    env.host.stop().await?;
+    let ended = plan(env, "scripted-finalizing", &[]).await?;
+    let object = report(&ended)?["objects"][0].clone();
+    ensure!(object["isInErrorToday"] == true && object["addsFinalizer"] == true, "{object}");
+    ensure!(ended.code == CHANGES, "the host would write it: {ended:?}");
+    Ok(())
+}
+
+/// Whoever asks about a version does so because nobody knows yet what it does.
+async fn what_a_version_says_cannot_change_the_terminal(env: &mut TestEnv) -> Result<()> {
+    let escape = "\u{1b}[2J\u{7}";
+    env.namespace.apply(answering("bad", json!({"verdict": {"invalid": escape}}))).await?;
+    let map = config_map("map", json!({"text": escape}));
+    env.namespace.apply(answering("web", json!({"children": [{"object": map}]}))).await?;
+    let ended = plan_as(env, &artifacts::guest("scripted")?, &[]).await?;
+    ensure!(ended.code == 1 && ended.output.contains("Invalid: "), "{ended:?}");
+    ensure!(ended.output.contains("[2J"), "it does not say what is said: {ended:?}");
+    let is_control = |letter: char| letter.is_control() && letter != '\n';
+    ensure!(!ended.output.contains(is_control), "{ended:?}");
     Ok(())
 }
 

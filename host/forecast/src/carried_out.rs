@@ -11,14 +11,16 @@ use jiff::Timestamp;
 use pilothouse_controller::{
     object::{Object, ObjectRef},
     pipeline::{
+        apply::decoration_of,
+        check::Decoration,
         observe::{LiveChild, Observed},
-        plan::{DeleteCause, Write},
+        plan::{DeleteCause, Write, diff::Difference},
     },
     plugin::ActivePlugin,
 };
 use pilothouse_engine::contract::KindRef;
 use pilothouse_offline::{Answer, Round, cached, controllers};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::merge::merge;
 
@@ -47,9 +49,19 @@ pub(crate) fn carried_out(plugin: &ActivePlugin, round: &Round, answer: &Answer,
         is_changed = true;
     }
     next.children.sort_by(|one, other| (&one.kind, &one.object.name).cmp(&(&other.kind, &other.object.name)));
-    let object = with_status(round, now)?;
-    let status = |object: &Object| controllers::without_times(&Value::Object(object.status()));
-    is_changed |= status(&object) != status(&round.observed.object);
+    let object = match &answer.desired.decoration {
+        Some(wanted) => {
+            let decorated = with_decoration(plugin, &round.observed.object, wanted)?;
+            is_changed |= decorated.text != round.observed.object.text;
+            decorated
+        }
+        None => {
+            let object = with_status(round, now)?;
+            let status = |object: &Object| controllers::without_times(&Value::Object(object.status()));
+            is_changed |= status(&object) != status(&round.observed.object);
+            object
+        }
+    };
     next.projection = plugin.projections.of_object(&object);
     next.object = Arc::new(object);
     is_changed.then_some(next)
@@ -82,6 +94,24 @@ fn with_status(round: &Round, now: Timestamp) -> Option<Object> {
     let observed = &round.observed;
     let mut text: Value = serde_json::from_str(&observed.object.text).ok()?;
     text["status"] = Value::Object(round.reported_status(now));
+    cached(&text).ok()
+}
+
+/// The object with the labels and annotations that its decorator wants. Its status is not a decorator's.
+fn with_decoration(plugin: &ActivePlugin, object: &Object, wanted: &Decoration) -> Option<Object> {
+    let differences = decoration_of(plugin, object, wanted).ok().filter(|differences| !differences.is_empty());
+    let Some(differences) = differences else { return Some(object.clone()) };
+    let mut text: Value = serde_json::from_str(&object.text).ok()?;
+    for Difference { path, desired, .. } in differences {
+        let mut names = path.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+        let (field, key) = (names.nth(1)?, names.next()?);
+        let metadata = text.get_mut("metadata")?.as_object_mut()?;
+        let entries = metadata.entry(field).or_insert_with(|| json!({})).as_object_mut()?;
+        match desired {
+            Value::Null => entries.remove(&key),
+            desired => entries.insert(key, desired),
+        };
+    }
     cached(&text).ok()
 }
 

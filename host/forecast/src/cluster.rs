@@ -111,10 +111,17 @@ impl Cluster {
         self.is_recorded
     }
 
-    /// The names of all objects that it works on, in their order.
+    /// The names of all objects that it works on, in their order; for a decorator also those from which it would take away what it has made.
     pub fn names(&self) -> Vec<ObjectRef> {
-        let selected = self.plugin.objects.store().select(None, |object| self.plugin.selects(object));
-        let mut names: Vec<_> = selected.iter().map(|object| object.name.clone()).collect();
+        let plugin = &self.plugin;
+        let has_children = |object: &Object| {
+            let mut watched = plugin.children.values().chain(plugin.former.values());
+            watched.any(|informer| informer.store().owned_by(&object.uid).iter().any(|child| plugin.has_child(child)))
+        };
+        let is_concerned =
+            |object: &Arc<Object>| plugin.selects(object) || plugin.is_decorated(object) || has_children(object);
+        let all = plugin.objects.store().select(None, |_| true);
+        let mut names: Vec<_> = all.into_iter().filter(is_concerned).map(|object| object.name.clone()).collect();
         names.sort();
         names
     }

@@ -7,7 +7,7 @@ use pilothouse_controller::{
     identity::Identities,
     object::ObjectRef,
     pipeline::{
-        apply::{Applied, Applier, Failure, apply},
+        apply::{Applied, Applier, Failure, apply, decorate},
         observe::observe,
         plan::{Recreation, Write},
     },
@@ -16,7 +16,7 @@ use pilothouse_engine::contract::KindRef;
 
 use crate::{
     Cluster, Forecast, ForecastObject, Outcome,
-    outcome::{Action, ChildChange, Refused, Trouble},
+    outcome::{Action, ChildChange, FirstWrites, Refused, Trouble},
 };
 
 impl Cluster {
@@ -32,12 +32,23 @@ impl Cluster {
     }
 
     async fn try_out_one(&self, host_client: &Client, identities: &Identities, object: &mut ForecastObject) {
-        let Some(plan) = object.first.take().filter(|plan| !plan.is_empty()) else { return };
+        let Some(FirstWrites { decoration, plan }) = object.first.take() else { return };
+        if plan.is_empty() && decoration.is_none() {
+            return;
+        }
         // Gone meanwhile.
         let Ok(observed) = observe(&self.plugin, &object.name) else { return };
         let account = self.account(&object.name);
         let client = identities.client(account.as_ref());
         let applier = Applier { host_client, client: &client, plugin: &self.plugin, object: &observed.object };
+        if let Some(wanted) = &decoration
+            && let Err(failure) = decorate(&applier, wanted).await
+            && let Outcome::Answered { trouble, .. } = &mut object.outcome
+        {
+            let Refused { reason, message } = refused(&failure);
+            trouble.get_or_insert(Trouble { reason, message, is_present: false });
+            return;
+        }
         let updates: Vec<_> = plan.writes.iter().filter_map(Update::of).collect();
         let applied = apply(&applier, plan).await;
         note(&mut object.outcome, &applied, &updates);

@@ -9,15 +9,17 @@ use std::{
 use pilothouse_controller::{
     object::{Object, ObjectRef},
     pipeline::{
+        apply::decoration_of,
         call::MAX_PERMISSION_ROUNDS,
-        conditions::READY,
+        check::Decoration,
+        conditions::{READY, within_limit},
         lifecycle::{
             expiry::{self, Lifetime},
             finalizer::{self, FinalizerStep},
             managed::not_ours,
         },
         observe::{ObserveError, Observed, observe},
-        plan::{Plan, Write, WriteCause, deletion_guard::DeletionDecision},
+        plan::{Delete, Write, WriteCause, deletion_guard::DeletionDecision, diff::Difference, withdrawal},
     },
 };
 use pilothouse_engine::contract::Verdict;
@@ -27,7 +29,7 @@ use serde_json::Value;
 use crate::{
     Cluster, Forecast, ForecastObject, Outcome,
     carried_out::carried_out,
-    outcome::{Action, ChildChange, Trouble},
+    outcome::{Action, ChildChange, FirstWrites, Trouble},
 };
 
 /// The most steps of one object. Children in an order take one each.
@@ -76,8 +78,10 @@ impl Cluster {
     pub async fn forecast(&self, depth: Depth, bounds: Bounds, progress: impl Fn(usize)) -> Forecast {
         let (begun, all) = (Instant::now(), self.names());
         let names = bounds.of(all.clone());
-        // Nobody waits for those that are not asked about.
+        // Nobody waits for those that are not asked about, nor for those that a decorator does not work on.
+        let others = self.plugin.objects.store().names();
         all.iter()
+            .chain(&others)
             .filter(|name| names.binary_search(name).is_err())
             .for_each(|name| self.plugin.new_version.mark_seen(name));
         let (mut objects, mut early) = (Vec::with_capacity(names.len()), Vec::new());
@@ -106,7 +110,12 @@ impl Cluster {
     /// What would become of an object; none if it is too early to say. An object that is gone meanwhile counts as being deleted.
     async fn outcome(&self, name: &ObjectRef, depth: Depth) -> Option<ForecastObject> {
         let object = |outcome, first| Some(ForecastObject { name: name.clone(), outcome, first });
-        let trouble = |trouble| Outcome::Answered { steps: Vec::new(), adds_finalizer: false, trouble: Some(trouble) };
+        let trouble = |trouble| Outcome::Answered {
+            steps: Vec::new(),
+            decoration: Vec::new(),
+            adds_finalizer: false,
+            trouble: Some(trouble),
+        };
         let observed = match observe(&self.plugin, name) {
             Ok(observed) => observed,
             Err(ObserveError::Gone) => return object(Outcome::Deleting, None),
@@ -120,6 +129,10 @@ impl Cluster {
         };
         if let Some(outcome) = self.untouched(&observed.object) {
             return object(outcome, None);
+        }
+        if !self.plugin.selects(&observed.object) {
+            let (outcome, first) = self.withdrawn(&observed);
+            return object(outcome, first);
         }
         self.answered(observed, depth).await.and_then(|(outcome, first)| object(outcome, first))
     }
@@ -137,10 +150,21 @@ impl Cluster {
         (object.deleting || is_over).then_some(Outcome::Deleting)
     }
 
-    async fn answered(&self, mut observed: Observed, depth: Depth) -> Option<(Outcome, Option<Plan>)> {
+    /// What becomes of an object that its decorator does not work on, or no longer.
+    fn withdrawn(&self, observed: &Observed) -> (Outcome, Option<FirstWrites>) {
+        let (plan, wanted) = (withdrawal(observed), Decoration::default());
+        // Nobody else's keys are wanted, so none can be in the way.
+        let decoration = decoration_of(&self.plugin, &observed.object, &wanted).unwrap_or_default();
+        let deleted: Vec<_> = plan.deletes.iter().map(|delete| deleted(delete, None)).collect();
+        let steps = if deleted.is_empty() { Vec::new() } else { vec![deleted] };
+        let outcome = Outcome::Answered { steps, decoration, adds_finalizer: false, trouble: None };
+        (outcome, Some(FirstWrites { decoration: Some(wanted), plan }))
+    }
+
+    async fn answered(&self, mut observed: Observed, depth: Depth) -> Option<(Outcome, Option<FirstWrites>)> {
         let present = observed.object.clone();
         let mut adds_finalizer = finalizer::next_step(&present, self.plugin.manifest()) == FinalizerStep::Add;
-        let (mut steps, mut first) = (Vec::new(), None);
+        let (mut steps, mut first, mut decoration) = (Vec::new(), None, Vec::new());
         let trouble = loop {
             let round = match self.ask(&observed).await {
                 Asked::Round(round) => round,
@@ -151,10 +175,17 @@ impl Cluster {
                 Ok(answer) => answer,
                 Err(why) => break Some(of_no_answer(why)),
             };
+            // Labels and annotations come first, and where they cannot be, no child is written either.
+            let decorated =
+                answer.desired.decoration.as_ref().map(|it| decoration_of(&self.plugin, &observed.object, it));
+            match decorated.transpose() {
+                Ok(differences) => then_differs(&mut decoration, differences.unwrap_or_default()),
+                Err(failure) => break Some(new_trouble(failure.reason.as_str(), &failure.message)),
+            }
             let changes = changes(answer);
             if first.is_none() {
                 adds_finalizer |= adds_order(answer, &present);
-                first = Some(carried_out_plan(answer));
+                first = Some(first_writes(answer));
             }
             let is_held_back = answer.held_back().is_some();
             let trouble = of_verdict(&answer.desired.verdict);
@@ -177,7 +208,7 @@ impl Cluster {
             }
         };
         let trouble = trouble.map(|trouble| Trouble { is_present: says(&present, &trouble), ..trouble });
-        Some((Outcome::Answered { steps, adds_finalizer, trouble }, first))
+        Some((Outcome::Answered { steps, decoration, adds_finalizer, trouble }, first))
     }
 
     /// Asks the version about an object. What its account may look up is asked when a call needs it, as in the host.
@@ -222,17 +253,21 @@ fn changes(answer: &Answer) -> Vec<ChildChange> {
         digest: Some(write.child.digest.clone()),
         refused: None,
     });
-    let deleted = answer.plan.deletes.iter().map(|delete| ChildChange {
+    let deleted = answer.plan.deletes.iter().map(|delete| deleted(delete, answer.held_back()));
+    written.chain(deleted).collect()
+}
+
+fn deleted(delete: &Delete, held_back: Option<&str>) -> ChildChange {
+    ChildChange {
         kind: delete.kind.clone(),
         name: delete.live.name.clone(),
-        action: match answer.held_back() {
+        action: match held_back {
             Some(why) => Action::HoldBack(format!("the plugin {why}")),
             None => Action::Delete(delete.cause.to_string()),
         },
         digest: None,
         refused: None,
-    });
-    written.chain(deleted).collect()
+    }
 }
 
 fn action(write: &Write) -> Action {
@@ -242,13 +277,24 @@ fn action(write: &Write) -> Action {
     }
 }
 
-/// The plan as the host would carry it out.
-fn carried_out_plan(answer: &Answer) -> Plan {
+/// The writes as the host would carry them out.
+fn first_writes(answer: &Answer) -> FirstWrites {
     let mut plan = answer.plan.clone();
     if answer.held_back().is_some() {
         plan.deletes.clear();
     }
-    plan
+    FirstWrites { decoration: answer.desired.decoration.clone(), plan }
+}
+
+/// Adds what differs in a later step: what there is today and what there is in the end count.
+fn then_differs(all: &mut Vec<Difference>, later: Vec<Difference>) {
+    for difference in later {
+        match all.iter_mut().find(|known| known.path == difference.path) {
+            Some(known) => known.desired = difference.desired,
+            None => all.push(difference),
+        }
+    }
+    all.retain(|difference| difference.live != difference.desired);
 }
 
 /// Whether the children go in an order, for which the host adds a finalizer of its own.
@@ -279,7 +325,7 @@ fn says(object: &Object, trouble: &Trouble) -> bool {
     let status = object.status();
     let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
     let mut ready = conditions.filter(|condition| condition["type"] == READY && condition["status"] != "True");
-    ready.any(|condition| condition["message"] == trouble.message.as_str())
+    ready.any(|condition| condition["message"] == within_limit(&trouble.message))
 }
 
 fn is_same_but_status(one: &Observed, other: &Observed) -> bool {

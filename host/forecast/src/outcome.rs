@@ -3,6 +3,7 @@
 use pilothouse_controller::{
     object::ObjectRef,
     pipeline::{
+        check::Decoration,
         lifecycle::managed::NotOurs,
         plan::{Plan, diff::Difference},
     },
@@ -27,7 +28,16 @@ pub struct ForecastObject {
     /// What would become of it.
     pub outcome: Outcome,
     /// What the host would do first, for a dry run.
-    pub(crate) first: Option<Plan>,
+    pub(crate) first: Option<FirstWrites>,
+}
+
+/// What the host would write first.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstWrites {
+    /// On the object itself; none if its plugin owns it.
+    pub decoration: Option<Decoration>,
+    /// What it would do with the children.
+    pub plan: Plan,
 }
 
 /// What would become of an object.
@@ -43,6 +53,8 @@ pub enum Outcome {
     Answered {
         /// What the host would do, step by step; empty if nothing. Without looking further than one step, there is one at most.
         steps: Vec<Vec<ChildChange>>,
+        /// The labels and annotations that a decorator would change on the object itself.
+        decoration: Vec<Difference>,
         /// Whether the host would add a finalizer to the object.
         adds_finalizer: bool,
         /// What is wrong in the end.
@@ -62,8 +74,12 @@ impl Outcome {
 
     /// Whether the host would write anything but a status.
     pub fn is_change(&self) -> bool {
-        let adds_finalizer = matches!(self, Self::Answered { adds_finalizer: true, .. });
-        adds_finalizer || self.changes().next().is_some()
+        self.changes_object() || self.changes().next().is_some()
+    }
+
+    /// Whether it would write the object itself.
+    fn changes_object(&self) -> bool {
+        matches!(self, Self::Answered { adds_finalizer, decoration, .. } if *adds_finalizer || !decoration.is_empty())
     }
 
     /// What is wrong.

@@ -16,7 +16,7 @@ use pilothouse_controller::{
     client::{self, fence::Fence},
     metrics::Metrics,
     plugin::PluginSettings,
-    source::plugin_objects::PlannedVersion,
+    source::plugin_objects::{Candidate, PlannedVersion},
 };
 use pilothouse_engine::{Manifest, Plugin, Reconciler};
 use pilothouse_forecast::{self as forecast, Bounds, Depth, Forecast, Place, Report, report::Effect};
@@ -101,7 +101,8 @@ impl Plan {
         let settings = self.settings(&manifest, present.as_ref(), &place)?;
         let version = Arc::new(offline::load_within(&self.plugin, &self.cache_dir, &settings.limits).await?);
         let progress = Progress::of_terminal();
-        let division = present.as_ref().and_then(|present| present.division(version.digest()));
+        let candidate = Candidate { digest: version.digest(), version: &version.manifest().version };
+        let division = present.as_ref().and_then(|present| present.division(&candidate));
         let planned = PlannedVersion { version: version.clone(), settings, division };
         let cluster = forecast::Cluster::read(reader, planned, &place).await;
         let cluster = cluster.context("failed to read the cluster")?;

@@ -7,7 +7,7 @@ use kube::{Client, ResourceExt};
 use pilothouse_controller::{
     api::{Plugin, find_plugin, list_plugins},
     plugin::{Division, PluginSettings},
-    source::plugin_objects::division_by_pins,
+    source::plugin_objects::{Candidate, division_by_pins},
 };
 use pilothouse_engine::{Manifest, contract::KindRef};
 use pilothouse_forecast::report::PresentVersion;
@@ -16,7 +16,8 @@ use pilothouse_forecast::report::PresentVersion;
 pub struct Present(Plugin);
 
 impl Present {
-    /// Finds it: the one that is named, or the one that reconciles the kind of the manifest; none if the cluster has none.
+    /// Finds it: the one that is named, or the one that reconciles the kind of the manifest, or decorates it under its name; none if the
+    /// cluster has none.
     ///
     /// # Errors
     /// If the one that is named is not there or reconciles another kind, or the API server does not answer.
@@ -33,9 +34,7 @@ impl Present {
         }
         match list_plugins(client.clone()).await {
             Ok(plugins) => {
-                let is_meant =
-                    |plugin: &Plugin| reconciled(plugin).is_some_and(|kind| kind.is_same_kind(&manifest.reconciles));
-                Ok(plugins.into_iter().find(is_meant).map(Self))
+                Ok(plugins.into_iter().find(|plugin| is_of(plugin, manifest)).map(Self))
             }
             // A host that takes its plugins from a directory needs no such kind.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
@@ -50,9 +49,9 @@ impl Present {
         PluginSettings::of_plugin(&self.0, host_namespace)
     }
 
-    /// Which objects a version with this digest would answer; none if all.
-    pub fn division(&self, digest: &str) -> Option<Arc<Division>> {
-        division_by_pins(&self.0, digest)
+    /// Which objects a version would answer; none if all.
+    pub fn division(&self, version: &Candidate<'_>) -> Option<Arc<Division>> {
+        division_by_pins(&self.0, version)
     }
 
     /// The version at work.
@@ -60,6 +59,18 @@ impl Present {
         let status = self.0.status.clone().unwrap_or_default();
         PresentVersion { name: self.0.name_any(), version: status.version, digest: status.digest }
     }
+}
+
+/// Whether it is the one at whose work a version would be. A kind has one plugin that owns it, and any number of decorators: of them, the
+/// one of the same name.
+fn is_of(plugin: &Plugin, manifest: &Manifest) -> bool {
+    let has_kind = reconciled(plugin).is_some_and(|kind| kind.is_same_kind(&manifest.reconciles));
+    let decorates = plugin.status.as_ref().is_some_and(|status| status.decorates);
+    let is_meant = match manifest.decorates {
+        Some(_) => decorates && plugin.name_any() == manifest.name,
+        None => !decorates,
+    };
+    has_kind && is_meant
 }
 
 fn reconciled(plugin: &Plugin) -> Option<KindRef> {

@@ -9,7 +9,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use pilothouse_forecast::report::{Action, ChildCounts, ChildReport, Counts, Field, ObjectReport, Report, State};
 use serde_json::Value;
 
-use crate::yaml;
+use crate::{table::printable, yaml};
 
 /// Prints a plan.
 ///
@@ -53,7 +53,7 @@ fn print_object(out: &mut String, object: &ObjectReport, paint: Paint) -> anyhow
     let name = object.full_name();
     let why = || {
         let (reason, message) = (object.reason.as_deref().unwrap_or_default(), object.message.as_deref());
-        format!("{reason}: {}", message.unwrap_or_default())
+        printable(&format!("{reason}: {}", message.unwrap_or_default())).into_owned()
     };
     match object.state {
         // Nothing to read about.
@@ -66,6 +66,9 @@ fn print_object(out: &mut String, object: &ObjectReport, paint: Paint) -> anyhow
     }
     if object.adds_finalizer {
         writeln!(out, "  {} a finalizer", paint.with(AnsiColor::Green, "+"))?;
+    }
+    for field in &object.fields {
+        print_field(out, "  ", field, paint)?;
     }
     for (number, step) in object.steps.iter().enumerate() {
         if number > 0 {
@@ -100,28 +103,29 @@ fn print_child(out: &mut String, child: &ChildReport, namespace: &str, paint: Pa
     };
     writeln!(out, "  {} {} {}{elsewhere}{cause}", paint.with(color, sign), child.kind, child.name)?;
     for field in &child.fields {
-        print_field(out, field, paint)?;
+        print_field(out, "      ", field, paint)?;
     }
     if let Some(body) = &child.body {
         for line in yaml::print(&without_marks(body))?.lines() {
-            writeln!(out, "      {}", paint.with(AnsiColor::Green, line))?;
+            writeln!(out, "      {}", paint.with(AnsiColor::Green, &printable(line)))?;
         }
     }
     if let Some(refused) = &child.refused {
         let words = format!("{}: {}", refused.reason, refused.message);
+        let words = printable(&words);
         writeln!(out, "      {} {words}", paint.with(AnsiColor::Red, "refused:"))?;
     }
     Ok(())
 }
 
-fn print_field(out: &mut String, field: &Field, paint: Paint) -> std::fmt::Result {
-    let old = |value: &Value| paint.with(AnsiColor::Red, &value.to_string());
-    let new = |value: &Value| paint.with(AnsiColor::Green, &value.to_string());
-    let path = &field.path;
+fn print_field(out: &mut String, indent: &str, field: &Field, paint: Paint) -> std::fmt::Result {
+    let old = |value: &Value| paint.with(AnsiColor::Red, &printable(&value.to_string()));
+    let new = |value: &Value| paint.with(AnsiColor::Green, &printable(&value.to_string()));
+    let path = printable(&field.path);
     match (&field.from, &field.to) {
-        (Value::Null, to) => writeln!(out, "      + {path}: {}", new(to)),
-        (from, Value::Null) => writeln!(out, "      - {path}: {}", old(from)),
-        (from, to) => writeln!(out, "      ~ {path}: {} -> {}", old(from), new(to)),
+        (Value::Null, to) => writeln!(out, "{indent}+ {path}: {}", new(to)),
+        (from, Value::Null) => writeln!(out, "{indent}- {path}: {}", old(from)),
+        (from, to) => writeln!(out, "{indent}~ {path}: {} -> {}", old(from), new(to)),
     }
 }
 
@@ -153,7 +157,8 @@ fn print_summary(out: &mut String, report: &Report) -> std::fmt::Result {
         }
         None => writeln!(out, ":")?,
     }
-    let Counts { changed, unchanged, left_alone, pinned, deleting, in_error, in_error_today, children } = counts;
+    let Counts { changed, unchanged, left_alone, pinned, deleting, in_error, in_error_today, children, written: _ } =
+        counts;
     let today = if *in_error_today > 0 { format!(" ({in_error_today} of them as today)") } else { String::new() };
     writeln!(
         out,

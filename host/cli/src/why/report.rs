@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 use pilothouse_controller::{
-    api::{Condition, Plugin},
+    api::{Condition, PlanState, Plugin},
     labels,
     object::describe,
     readiness::ReadinessRules,
@@ -21,6 +21,9 @@ use crate::{
 
 /// How many Events are shown, the latest ones.
 const EVENTS: usize = 8;
+
+/// The reason of a `Plugin` of which a version is not there that a pin names.
+const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
 
 /// What is said about an object.
 #[derive(Debug, Serialize)]
@@ -117,8 +120,12 @@ impl Report {
         println!("{}: {} old, generation {}{observed}", self.object, self.age, self.generation);
         println!("plugin: {}", table::printable(&self.plugin));
         if let Some(AnsweredBy { version, digest, because }) = &self.answered_by {
-            let version = version.as_deref().unwrap_or_default();
-            println!("answered by: {} ({:.12}), {because}", table::printable(version), table::printable(digest));
+            match version {
+                Some(version) => {
+                    println!("answered by: {} ({:.12}), {because}", table::printable(version), table::printable(digest))
+                }
+                None => println!("answered by: {digest:.19}, {because}", digest = table::printable(digest)),
+            }
         }
         println!();
         let conditions = self.conditions.iter();
@@ -200,6 +207,34 @@ fn event_report(event: &Event, now: Timestamp) -> EventReport {
     }
 }
 
+/// What is said of versions of a plugin that do not work, or not on this object.
+fn of_versions(plugin: &Plugin, answering: Option<&AnsweringVersion>) -> Vec<String> {
+    let (name, status) = (plugin.name_any(), plugin.status.as_ref());
+    let mut said = Vec::new();
+    let plan = status.and_then(|status| status.plan.as_ref()).filter(|plan| plan.state != PlanState::Approved);
+    if let Some(plan) = plan {
+        let version = &plan.version;
+        said.push(format!(
+            "Version {version} of its Plugin waits for approval: `pilothouse approve {name}` shows what it would do."
+        ));
+    }
+    let rollout = status.and_then(|status| status.rollout.as_ref()).filter(|rollout| !rollout.goes_on());
+    if let Some(rollout) = rollout {
+        let why = rollout.message.as_deref().unwrap_or_default();
+        said.push(format!("Version {} of its Plugin was taken back: {why}.", rollout.version));
+    }
+    let missing = |condition: &&Condition| condition.reason == PINNED_VERSION_MISSING && condition.status == "True";
+    if answering.is_some_and(|it| it.because == AnswersBecause::Pin && it.version.is_none())
+        && let Some(missing) = status.and_then(|status| status.conditions.iter().find(missing))
+    {
+        said.push(format!(
+            "It stays as it is while the version is not there that it is pinned to: {}",
+            missing.message
+        ));
+    }
+    said
+}
+
 /// What explains a state that nobody works on, and what to do.
 fn next(state: &ClusterState) -> Vec<String> {
     let mut next = Vec::new();
@@ -214,7 +249,7 @@ fn next(state: &ClusterState) -> Vec<String> {
             state.kind
         )),
         Some(plugin) if plugin.spec.suspended => next.push(format!("Its Plugin '{}' is suspended.", plugin.name_any())),
-        Some(_) => {}
+        Some(plugin) => next.extend(of_versions(plugin, state.answering.as_ref())),
     }
     for (kind, why) in &state.unknown {
         next.push(format!("Children of kind {} are not shown: {why}", kind.kind));

@@ -124,6 +124,10 @@ pub struct RolloutStatus {
     /// The objects that belong to it because of percent or a number: those whose hash is not greater than this, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<String>,
+    /// The selectors of the steps that have begun, as they were then: a later change of the steps moves no object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub selectors: Option<Vec<LabelSelector>>,
     /// How many objects it answers.
     pub objects: usize,
     /// How many of them are failing.

@@ -24,6 +24,9 @@ pub struct Counts {
     pub in_error_today: usize,
     /// What would become of children.
     pub children: ChildCounts,
+    /// Objects that the host would write itself: a finalizer, or what a decorator sets. Also those in error.
+    #[serde(skip)]
+    pub written: usize,
 }
 
 /// How many children would be created, and so on.
@@ -58,6 +61,7 @@ impl Counts {
                 State::InError => &mut counts.in_error,
             } += 1;
             counts.in_error_today += usize::from(object.is_in_error_today);
+            counts.written += usize::from(object.adds_finalizer || !object.fields.is_empty());
             for change in object.steps.iter().flatten() {
                 let children = &mut counts.children;
                 *match change.action {
@@ -79,7 +83,7 @@ impl Counts {
         if self.in_error > self.in_error_today || *refused > 0 {
             return Effect::Trouble;
         }
-        let changes = self.changed + created + changed + recreated + deleted + held_back;
+        let changes = self.changed + self.written + created + changed + recreated + deleted + held_back;
         if changes > 0 { Effect::Changes } else { Effect::Nothing }
     }
 }

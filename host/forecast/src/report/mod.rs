@@ -1,7 +1,6 @@
 //! A forecast as it is told: plain words and values, without those of Secrets. Pure.
 
 mod counts;
-mod masked;
 mod object;
 mod summary;
 
@@ -62,7 +61,7 @@ impl Report {
     /// The report of a forecast.
     pub fn of(version: &dyn Reconciler, present: Option<PresentVersion>, forecast: &Forecast) -> Self {
         let manifest = version.manifest();
-        let objects: Vec<_> = forecast.objects.iter().map(ObjectReport::of).collect();
+        let objects: Vec<_> = forecast.objects.iter().map(|object| ObjectReport::of(&forecast.kind, object)).collect();
         Self {
             version: Version {
                 name: manifest.name.clone(),

@@ -1,11 +1,10 @@
 //! What becomes of one object and of its children, in plain words and values. Pure.
 
-use pilothouse_controller::pipeline::plan::diff::Difference;
+use pilothouse_controller::pipeline::plan::{diff::Difference, masked};
 use pilothouse_engine::contract::KindRef;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::masked;
 use crate::{
     ChildChange, ForecastObject,
     outcome::{self, Outcome, Trouble},
@@ -34,6 +33,9 @@ pub struct ObjectReport {
     /// Whether the host would add a finalizer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub adds_finalizer: bool,
+    /// The labels and annotations that a decorator would change on it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
     /// What would become of its children, step by step.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Vec<ChildReport>>,
@@ -42,7 +44,7 @@ pub struct ObjectReport {
 /// What becomes of an object, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
-    /// A child, or a finalizer, would change.
+    /// A child, a finalizer, or a label or annotation of a decorator would change.
     Changed,
     /// Nothing would.
     Unchanged,
@@ -133,7 +135,7 @@ impl ObjectReport {
     }
 
     /// What a forecast says of an object.
-    pub fn of(object: &ForecastObject) -> Self {
+    pub fn of(kind: &KindRef, object: &ForecastObject) -> Self {
         let outcome = &object.outcome;
         let (state, reason, message) = match outcome {
             Outcome::LeftAlone(why) => (State::LeftAlone, Some(format!("{why:?}")), Some(why.to_string())),
@@ -145,12 +147,13 @@ impl ObjectReport {
             Outcome::Answered { .. } if outcome.is_change() => (State::Changed, None, None),
             Outcome::Answered { .. } => (State::Unchanged, None, None),
         };
-        let (steps, adds_finalizer) = match outcome {
-            Outcome::Answered { steps, adds_finalizer, .. } => {
+        let (steps, adds_finalizer, fields) = match outcome {
+            Outcome::Answered { steps, adds_finalizer, decoration, .. } => {
                 let step = |step: &Vec<ChildChange>| step.iter().map(ChildReport::of).collect();
-                (steps.iter().map(step).collect(), *adds_finalizer)
+                let fields = decoration.iter().map(|difference| Field::of(kind, difference)).collect();
+                (steps.iter().map(step).collect(), *adds_finalizer, fields)
             }
-            Outcome::LeftAlone(_) | Outcome::Pinned | Outcome::Deleting => (Vec::new(), false),
+            Outcome::LeftAlone(_) | Outcome::Pinned | Outcome::Deleting => (Vec::new(), false, Vec::new()),
         };
         Self {
             namespace: object.name.namespace.to_string(),
@@ -160,6 +163,7 @@ impl ObjectReport {
             message,
             is_in_error_today: outcome.trouble().is_some_and(|trouble| trouble.is_present),
             adds_finalizer,
+            fields,
             steps,
         }
     }

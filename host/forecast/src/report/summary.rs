@@ -12,7 +12,8 @@ const LINE: usize = 240;
 
 /// The summary of a report about some of the objects, of which so many more exist.
 pub fn summary(report: &Report, not_asked: usize) -> PlanSummary {
-    let Counts { changed, unchanged, left_alone, pinned, deleting, in_error, in_error_today, children } = report.counts;
+    let Counts { changed, unchanged, left_alone, pinned, deleting, in_error, in_error_today, children, written: _ } =
+        report.counts;
     let ChildCounts { created, changed: changed_children, recreated, deleted, held_back, refused: _ } = children;
     let is_new_error = |object: &&ObjectReport| object.state == State::InError && !object.is_in_error_today;
     let (errors, others): (Vec<_>, Vec<_>) = report.objects.iter().partition(is_new_error);
@@ -51,6 +52,7 @@ fn object_lines(object: &ObjectReport) -> Vec<String> {
     };
     let mut lines = vec![first];
     lines.extend(object.adds_finalizer.then(|| "  + a finalizer".to_owned()));
+    lines.extend(object.fields.iter().map(|field| format!("  ~ {}", field.path)));
     for (number, step) in object.steps.iter().enumerate() {
         lines.extend((number > 0).then(|| "  then".to_owned()));
         lines.extend(step.iter().map(child_line));
@@ -96,6 +98,7 @@ mod tests {
             message: Some("no good\ncolour".to_owned()),
             is_in_error_today: false,
             adds_finalizer: false,
+            fields: Vec::new(),
             steps,
         }
     }

@@ -15,7 +15,8 @@ use super::{
 use crate::{
     labels,
     object::{Object, describe},
-    pipeline::check::Decoration,
+    pipeline::{check::Decoration, plan::diff::Difference},
+    plugin::ActivePlugin,
 };
 
 /// Makes the object have what its decorator wants on it, and no longer what that wanted before. Returns whether that took a write.
@@ -45,6 +46,36 @@ pub async fn decorate(applier: &Applier<'_>, wanted: &Decoration) -> Result<bool
         }
         Err(error) => Err(Failure::of(&error, "write the labels and annotations of", &what)),
     }
+}
+
+/// The fields of the object's metadata that [`decorate`] would change. Makes no request.
+///
+/// # Errors
+/// [`Failure`]: somebody else has set one of the keys to something else.
+pub fn decoration_of(plugin: &ActivePlugin, object: &Object, wanted: &Decoration) -> Result<Vec<Difference>, Failure> {
+    let Some(patch) = patch(&plugin.name, object, wanted) else { return Ok(Vec::new()) };
+    let patch = patch.map_err(|taken| {
+        let what = describe(plugin.objects.kind(), &object.name);
+        Failure::new(FailureReason::MetadataConflict, taken.of(&what))
+    })?;
+    let (annotations, own) = (object.annotations(), labels::decoration(&plugin.name));
+    let before = annotations.get(own.as_str()).map(|keys| &**keys).unwrap_or_default();
+    let mut differences = Vec::new();
+    for (word, field, live) in [("label", "labels", &object.labels), ("annotation", "annotations", &annotations)] {
+        let desired = patch["metadata"][field].as_object().into_iter().flatten();
+        let desired: BTreeMap<&str, &Value> = desired.map(|(key, value)| (key.as_str(), value)).collect();
+        let given_up = before.split(' ').filter_map(|key| key.strip_prefix(word)?.strip_prefix(':'));
+        let mark = (word == "annotation").then_some(own.as_str());
+        for key in desired.keys().copied().chain(given_up).chain(mark).collect::<BTreeSet<_>>() {
+            let there = live.get(key).map_or(Value::Null, |value| json!(value));
+            let wanted = desired.get(key).copied().cloned().unwrap_or_default();
+            if there != wanted {
+                let path = format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"));
+                differences.push(Difference { path, desired: wanted, live: there });
+            }
+        }
+    }
+    Ok(differences)
 }
 
 /// A key that somebody else has set to something else.

@@ -38,7 +38,7 @@ use futures::{StreamExt, stream};
 pub use self::{
     applied::{Applied, Written},
     applier::{Applier, applying, merging},
-    decoration::decorate,
+    decoration::{decorate, decoration_of},
     failure::{Failure, FailureClass, FailureReason, is_about_field},
     refused::RefusedWrites,
     refused_children::RefusedChildren,

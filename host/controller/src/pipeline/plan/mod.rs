@@ -21,6 +21,7 @@ pub mod diff;
 mod forced;
 mod handover;
 mod list_repair;
+pub mod masked;
 mod normalised;
 mod order;
 mod recreation;

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 
 use super::{
     PluginObjects,
+    candidate::Candidate,
     planning::{EndedPlan, PlannedVersion, Subject, computed, is_due},
     rollout,
 };
@@ -38,10 +39,11 @@ impl PluginObjects {
         if !known.plan.as_ref().is_some_and(|plan| subject.is_of(plan) && is_due(plan, Timestamp::now())) {
             return;
         }
+        let candidate = Candidate { digest: held.digest(), version: held.version() };
         let planned = PlannedVersion {
             version: held.reconciler(),
             settings: held.settings().clone(),
-            division: rollout::division_by_pins(plugin, held.digest()),
+            division: rollout::division_by_pins(plugin, &candidate),
         };
         self.plans.begin(name, subject, planned);
     }

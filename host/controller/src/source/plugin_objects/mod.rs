@@ -28,6 +28,7 @@ mod approval;
 mod at_work;
 mod blocked;
 mod canaries;
+mod candidate;
 mod changes;
 mod content;
 mod digest_text;
@@ -59,6 +60,7 @@ use serde_json::json;
 
 pub use self::{
     answering::{AnsweringVersion, AnswersBecause, answering},
+    candidate::Candidate,
     planning::{PlanError, PlannedVersion, Planner},
     rollout::division_by_pins,
 };

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::digest_text;
+use super::{candidate::Candidate, digest_text};
 use crate::{
     api::{Pin, Plugin, PluginStatus},
     object::ObjectRef,
@@ -17,7 +17,19 @@ pub fn digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
 /// The objects that are pinned, each with the digest of its version. Where nobody knows it, with a text that is no digest, so that no
 /// version answers the object.
 pub fn targets(plugin: &Plugin) -> BTreeMap<ObjectRef, Arc<str>> {
-    let target = |pin: &Pin| digest_of(plugin, pin).map_or_else(|| name_of(pin).into(), Arc::from);
+    targets_by(plugin, |_| None)
+}
+
+/// The same if this version were there, too.
+pub fn targets_with(plugin: &Plugin, there: &Candidate<'_>) -> BTreeMap<ObjectRef, Arc<str>> {
+    targets_by(plugin, |pin| (pin.version.as_deref() == Some(there.version)).then_some(there.digest))
+}
+
+fn targets_by<'a>(plugin: &Plugin, otherwise: impl Fn(&Pin) -> Option<&'a str>) -> BTreeMap<ObjectRef, Arc<str>> {
+    let target = |pin: &Pin| match digest_of(plugin, pin).or_else(|| otherwise(pin)) {
+        Some(digest) => digest.into(),
+        None => name_of(pin).into(),
+    };
     pins(plugin).map(|pin| (ObjectRef::new(&pin.namespace, &pin.name), target(pin))).collect()
 }
 

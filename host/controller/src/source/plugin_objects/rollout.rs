@@ -7,11 +7,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pilothouse_engine::Selector;
 
-use super::{digest_text, pins};
+use super::{candidate::Candidate, digest_text, pins};
 use crate::{
     api::{
-        ObjectCounts, PlanPolicy, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep,
-        RolloutStrategy, Source,
+        LabelSelector, ObjectCounts, PlanPolicy, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus,
+        RolloutStep, RolloutStrategy, Source,
     },
     clock::api_time,
     object::Object,
@@ -100,28 +100,26 @@ pub fn division(plugin: &Plugin, stable: &str, rollout: Option<&RolloutStatus>) 
     (division.trial.is_some() || !division.pins.is_empty()).then(|| Arc::new(division))
 }
 
-/// Which objects a version of this digest would answer if no other one did but those of the pins; none for all.
-pub fn division_by_pins(plugin: &Plugin, digest: &str) -> Option<Arc<Division>> {
-    division(plugin, digest, None)
+/// Which objects a version would answer if no other one did but those of the pins; none for all. Its digest is what its number means that
+/// nobody knows yet: the host knows it as soon as the version is there.
+pub fn division_by_pins(plugin: &Plugin, version: &Candidate<'_>) -> Option<Arc<Division>> {
+    let pins = pins::targets_with(plugin, version);
+    (!pins.is_empty()).then(|| Arc::new(Division { stable: version.digest.into(), trial: None, pins }))
 }
 
 fn share(rollout: &RolloutStatus, canary: &RolloutSpec) -> Share {
-    let reached = usize::try_from(rollout.step).unwrap_or(usize::MAX);
-    let selectors = canary.steps.iter().take(reached).filter_map(|step| step.selector.as_ref());
     Share {
         created_until: rollout.created_until.clone(),
         up_to: rollout.up_to.as_deref().and_then(|up_to| u64::from_str_radix(up_to, 16).ok()),
-        selectors: selectors.map(Selector::from).collect(),
+        selectors: begun_waves(rollout, canary).iter().map(Selector::from).collect(),
     }
 }
 
-/// A version that is to be tried.
-#[derive(Clone, Debug)]
-pub struct Candidate<'a> {
-    /// Its digest, hexadecimal digits.
-    pub digest: &'a str,
-    /// Its version.
-    pub version: &'a str,
+/// The selectors of the steps that have begun. A host before this one did not write them down.
+fn begun_waves(rollout: &RolloutStatus, canary: &RolloutSpec) -> Vec<LabelSelector> {
+    let reached = usize::try_from(rollout.step).unwrap_or(usize::MAX);
+    let of_spec = || canary.steps.iter().take(reached).filter_map(|step| step.selector.clone()).collect();
+    rollout.selectors.clone().unwrap_or_else(of_spec)
 }
 
 /// The first step of a canary; none if there is nothing to try it on.
@@ -142,6 +140,7 @@ pub fn begun(
         // Another object may yet be created in a second that is not over.
         created_until: newest.min(api_time(now.saturating_sub(UNSETTLED).unwrap_or(now))),
         up_to: None,
+        selectors: Some(Vec::new()),
         objects: 0,
         failing: 0,
         failing_before: 0,
@@ -161,7 +160,11 @@ pub fn widened(
     let step = rollout.step.saturating_add(1);
     let mut next = RolloutStatus { step, steps: steps(canary), since: api_time(now), message: None, ..rollout.clone() };
     let digest = digest_of(rollout);
-    let number = step_of(canary, step).and_then(|step| number(step, objects.len()));
+    let begins = step_of(canary, step);
+    let mut waves = begun_waves(rollout, canary);
+    waves.extend(begins.and_then(|step| step.selector.clone()));
+    next.selectors = Some(waves);
+    let number = begins.and_then(|step| number(step, objects.len()));
     if let Some(number) = number {
         let eligible = objects.iter().filter(|object| is_created_until(object, &rollout.created_until));
         let mut places: Vec<_> = eligible.map(|object| place(digest, object)).collect();
@@ -275,7 +278,7 @@ pub fn taken_back(rollout: &RolloutStatus, failed: usize, counts: ObjectCounts, 
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
+    use std::{collections::BTreeMap, error::Error};
 
     use jiff::SignedDuration;
     use serde_json::json;
@@ -296,6 +299,7 @@ mod tests {
             since: "1970-01-01T00:00:00Z".to_owned(),
             created_until: "1970-01-01T00:00:00Z".to_owned(),
             up_to: Some("00000000000000ff".to_owned()),
+            selectors: None,
             objects: 0,
             failing: 0,
             failing_before: 1,
@@ -341,6 +345,26 @@ mod tests {
         let canary = canary(&json!([{"percent": 10, "seconds": 60}, {"objects": 1, "seconds": 60}]), 0)?;
         let next = widened(&canary, &going_on(1), &[], Timestamp::UNIX_EPOCH);
         assert_eq!((next.step, next.up_to.as_deref()), (2, Some("00000000000000ff")));
+        Ok(())
+    }
+
+    #[test]
+    fn another_selector_is_one_of_steps_that_are_to_come() -> Result<(), Box<dyn Error>> {
+        let wave = |name: &str| json!({"selector": {"matchLabels": {"wave": name}}, "seconds": 60});
+        let steps = |waves: [&str; 2]| canary(&json!(waves.map(wave)), 0);
+        let matched = |rollout: &RolloutStatus, canary: &RolloutSpec| {
+            let selectors = share(rollout, canary).selectors;
+            let is_matched = |wave: &&str| {
+                let labels = BTreeMap::from([("wave".into(), (*wave).into())]);
+                selectors.iter().any(|selector| selector.matches(&labels))
+            };
+            ["a", "b", "c", "d"].into_iter().filter(is_matched).collect::<Vec<_>>()
+        };
+        let (edited, begun) = (steps(["c", "d"])?, RolloutStatus { selectors: Some(Vec::new()), ..going_on(0) });
+        let first = widened(&steps(["a", "b"])?, &begun, &[], Timestamp::UNIX_EPOCH);
+        assert_eq!(matched(&first, &edited), ["a"]);
+        assert_eq!(matched(&widened(&edited, &first, &[], Timestamp::UNIX_EPOCH), &edited), ["a", "d"]);
+        assert_eq!(matched(&going_on(1), &edited), ["c"], "as a host before this one left it");
         Ok(())
     }
 }

@@ -9,16 +9,18 @@ use kube::ResourceExt;
 use super::{
     PluginObjects, Said,
     at_work::counts,
+    candidate::Candidate,
     content::Component,
     known::Known,
     look::FoundVersions,
     pins,
-    rollout::{self, Candidate, Course, Next, Seen},
+    rollout::{self, Course, Next, Seen},
     status::{Failure, Load},
 };
 use crate::{
     api::{Plugin, RolloutPhase, RolloutSpec, RolloutStatus},
     object::Object,
+    pipeline::lifecycle::managed::not_ours,
     plugin::Versions,
     source::loader::{LoadedVersions, NotLoaded, Prepared, SourceId},
 };
@@ -127,7 +129,7 @@ impl PluginObjects {
             others: going.loaded.all().cloned().collect(),
             no_stable: None,
         };
-        match rollout::begun(going.canary, &candidate, &going.objects(), Timestamp::now()) {
+        match rollout::begun(going.canary, &candidate, &going.asked_about(), Timestamp::now()) {
             Some(rollout) => self.widen(going, versions, rollout).await,
             None => self.take_over(going, versions),
         }
@@ -146,11 +148,11 @@ impl PluginObjects {
             others: going.loaded.all().cloned().collect(),
             no_stable: None,
         };
-        let (now, objects) = (Timestamp::now(), going.objects());
+        let now = Timestamp::now();
         match rollout::next(going.canary, &rollout, seen, now) {
             Next::Stay => self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded),
             Next::Widen => {
-                let next = rollout::widened(going.canary, &rollout, &objects, now);
+                let next = rollout::widened(going.canary, &rollout, &going.asked_about(), now);
                 self.widen(going, versions, next).await;
             }
             Next::BeginAnew => self.begin(going, &prepared.clone()).await,
@@ -247,6 +249,19 @@ struct Going<'a> {
 impl Going<'_> {
     fn objects(&self) -> Vec<Arc<Object>> {
         self.active.stable().objects.store().select(None, |_| true)
+    }
+
+    /// The objects of which a new version gets a share. What it would not be asked about says nothing about it: a share of such objects alone
+    /// would be none, and would never be over.
+    fn asked_about(&self) -> Vec<Arc<Object>> {
+        let (stable, pins) = (self.active.stable(), pins::targets(self.plugin));
+        let is_asked_about = |object: &Object| {
+            let is_served = stable.serves(&object.name.namespace);
+            !object.deleting
+                && !pins.contains_key(&object.name)
+                && not_ours(object, stable.manifest(), is_served).is_none()
+        };
+        stable.objects.store().select(None, is_asked_about)
     }
 }
 

@@ -1,13 +1,18 @@
-//! Hides the values of Secrets in what is printed. Pure.
+//! Hides the values of Secrets in what is printed or logged. Pure.
 
 use pilothouse_engine::contract::KindRef;
 use serde_json::{Value, json};
+
+use super::diff::Difference;
 
 /// What is printed in the place of a value.
 const HIDDEN: &str = "(hidden)";
 
 /// The fields of a Secret that hold its values.
 const FIELDS: [&str; 2] = ["data", "stringData"];
+
+/// A copy of the whole Secret, as `kubectl apply` leaves it.
+const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A body without the values of a Secret. The keys stay.
 pub fn body(kind: &KindRef, body: &Value) -> Value {
@@ -18,10 +23,7 @@ pub fn body(kind: &KindRef, body: &Value) -> Value {
                 hide(value);
             }
         }
-        // A copy of the whole Secret, as `kubectl apply` leaves it.
-        if let Some(annotations) = body.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-        }
+        body.pointer_mut("/metadata/annotations").map(hide_copy);
     }
     body
 }
@@ -31,10 +33,33 @@ pub fn value(kind: &KindRef, path: &str, value: &Value) -> Value {
     let mut value = value.clone();
     let below = |field: &str| path.strip_prefix('/').and_then(|path| path.strip_prefix(field));
     let is_hidden = |field: &&str| below(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    if is_secret(kind) && FIELDS.iter().any(is_hidden) {
+    if is_secret(kind) && (FIELDS.iter().any(is_hidden) || path == pointer_to_copy()) {
         hide(&mut value);
     }
+    if is_secret(kind) && path == "/metadata/annotations" {
+        hide_copy(&mut value);
+    }
     value
+}
+
+/// Differences without what a Secret holds.
+pub fn differences(kind: &KindRef, differences: &[Difference]) -> Vec<Difference> {
+    let masked = |Difference { path, desired, live }: &Difference| Difference {
+        path: path.clone(),
+        desired: value(kind, path, desired),
+        live: value(kind, path, live),
+    };
+    differences.iter().map(masked).collect()
+}
+
+fn pointer_to_copy() -> String {
+    format!("/metadata/annotations/{}", COPY.replace('/', "~1"))
+}
+
+fn hide_copy(annotations: &mut Value) {
+    if let Some(copy) = annotations.get_mut(COPY) {
+        hide(copy);
+    }
 }
 
 fn hide(value: &mut Value) {
@@ -68,9 +93,15 @@ mod tests {
             ("/data/a", json!({"a": HIDDEN})),
             ("/dataset", json!({"a": "x"})),
             ("/metadata/labels", json!({"a": "x"})),
+            ("/metadata/annotations", json!({"a": "x"})),
+            ("/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration", json!({"a": HIDDEN})),
         ] {
             assert_eq!(value(&secret, path, &json!({"a": "x"})), shown, "{path}");
         }
         assert_eq!(value(&secret, "/data/a", &Value::Null), Value::Null, "that there was none is no secret");
+        let copy = json!({COPY: "x", "b": "x"});
+        assert_eq!(value(&secret, "/metadata/annotations", &copy), json!({COPY: HIDDEN, "b": "x"}));
+        let with_copy = json!({"metadata": {"annotations": copy}});
+        assert_eq!(body(&secret, &with_copy)["metadata"]["annotations"][COPY], HIDDEN);
     }
 }

@@ -1,0 +1,110 @@
+//! `pilothouse why`: which version answers an object, which one made its children, and what holds it up.
+
+use std::ffi::OsString;
+
+use anyhow::{Result, ensure};
+use pilothouse_tests::cluster::condition;
+use serde_json::{Value, json};
+
+use crate::{
+    canary::{LONG, begin, in_step, marked, names},
+    command::pilothouse,
+    plugin_objects::{next, plugin, plugin_object, sha256, start, store, text, works},
+    suite::{Suite, tests},
+    test_env::{TestEnv, is_ready},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        a_version_that_waits_for_approval_is_told_on_its_objects,
+        each_object_of_a_canary_says_its_version,
+        a_pin_to_what_nobody_knows_is_told,
+        a_suspended_and_a_deleted_object_say_so,
+    );
+}
+
+async fn a_version_that_waits_for_approval_is_told_on_its_objects(env: &mut TestEnv) -> Result<()> {
+    at_work(env, json!({"plan": "Require", "approved": sha256(&plugin()?)})).await?;
+    store(env, "web", &[&next()?]).await?;
+    let waits = |object: &Value| object["status"]["plan"]["state"] == "AwaitingApproval";
+    env.namespace.until("Plugin", "web", "to await approval", waits).await?;
+    env.namespace.until("AppService", "shop", "to have a status", |it| it["status"].is_object()).await?;
+    let digest = sha256(&plugin()?);
+    let answered = format!("answered by: 0.1.0 ({}), which is at work", &digest["sha256:".len()..][..12]);
+    let waits = "Version 0.2.0 of its Plugin waits for approval: `pilothouse approve web`";
+    says(env, "shop", &[&answered, waits, "Deployment 'shop'", "MADE BY"]).await
+}
+
+async fn each_object_of_a_canary_says_its_version(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": 1, "seconds": LONG}])).await?;
+    store(env, "web", &[&next()?]).await?;
+    in_step(env, 1).await?;
+    let chosen = marked(env, 1).await?;
+    for name in names().take(3).chain(chosen.iter().cloned()) {
+        let (version, because) = match chosen.contains(&name) {
+            true => ("0.2.0", "to whose canary it belongs"),
+            false => ("0.1.0", "which is at work"),
+        };
+        let why = json(env, &name).await?;
+        let answered = &why["answeredBy"];
+        ensure!(answered["version"] == version && answered["because"] == because, "{name}: {why}");
+        let children = why["children"].as_array().into_iter().flatten();
+        let of_deployment = children.filter(|child| text(&child["child"]).starts_with("Deployment"));
+        let made_by: Vec<_> = of_deployment.map(|child| text(&child["madeBy"])).collect();
+        ensure!(made_by == [version], "{name}: {why}");
+    }
+    Ok(())
+}
+
+async fn a_pin_to_what_nobody_knows_is_told(env: &mut TestEnv) -> Result<()> {
+    at_work(env, json!({})).await?;
+    let pins = json!([{"namespace": env.namespace.name, "name": "shop", "version": "9.9.9"}]);
+    env.namespace.patch("Plugin", "web", json!({"spec": {"rollout": {"pins": pins}}})).await?;
+    let misses = |object: &Value| condition(object, "Degraded")["reason"] == "PinnedVersionMissing";
+    env.namespace.until("Plugin", "web", "to miss a version", misses).await?;
+    let pinned = ["answered by: version 9.9.9, to which it is pinned", "while the version is not there"];
+    says(env, "shop", &pinned).await
+}
+
+async fn a_suspended_and_a_deleted_object_say_so(env: &mut TestEnv) -> Result<()> {
+    at_work(env, json!({})).await?;
+    let suspended =
+        json!({"annotations": {"pilothouse.dev/suspended": "true"}, "finalizers": ["tests.pilothouse.dev/held"]});
+    env.namespace.patch("AppService", "shop", json!({"metadata": suspended})).await?;
+    says(env, "shop", &["It is suspended: remove its annotation pilothouse.dev/suspended"]).await?;
+    env.namespace.delete("AppService", "shop").await?;
+    says(env, "shop", &["It is being deleted since", "tests.pilothouse.dev/held"]).await?;
+    env.namespace.patch("AppService", "shop", json!({"metadata": {"finalizers": null}})).await.map(drop)
+}
+
+/// The first version at work, with an object.
+async fn at_work(env: &mut TestEnv, rollout: Value) -> Result<()> {
+    start(env).await?;
+    store(env, "web", &[&plugin()?]).await?;
+    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
+    env.namespace.apply(plugin_object("web", spec)).await?;
+    works(env, "shop").await?;
+    let known = |object: &Value| is_ready(object) && object["status"]["stableDigest"].is_string();
+    env.namespace.until("Plugin", "web", "to be at work", known).await.map(drop)
+}
+
+async fn says(env: &TestEnv, name: &str, words: &[&str]) -> Result<()> {
+    let printed = why(env, name, "table").await?;
+    for word in words {
+        ensure!(printed.contains(word), "it does not say {word:?}: {printed}");
+    }
+    Ok(())
+}
+
+async fn json(env: &TestEnv, name: &str) -> Result<Value> {
+    Ok(serde_json::from_str(&why(env, name, "json").await?)?)
+}
+
+async fn why(env: &TestEnv, name: &str, output: &str) -> Result<String> {
+    let object = format!("appservice/{name}");
+    let arguments = ["why", &object, "-o", output, "-n", &env.namespace.name, "--kubeconfig"];
+    let mut arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    arguments.push(env.namespace.setup().kubeconfig.into());
+    pilothouse(arguments).await?.succeeded()
+}
