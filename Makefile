@@ -13,7 +13,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
 
 STATE ?= .pilothouse
 
-# How `bench-plugins` and `bench-lookups` build the host and themselves.
+# How `bench-plugins`, `bench-plan` and `bench-lookups` build the host and themselves.
 PROFILE ?= release
 
 # What `docker-build`, `docker-push`, `deploy` and `publish` are about: llm-operator, which has its plugins in its image, or pilothouse, the host
@@ -94,6 +94,11 @@ bench-plugins: plugins ## Measure plugins as objects: installation, update, rest
 	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
 	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench plugins
 
+.PHONY: bench-plan
+bench-plan: plugins ## Measure a plan over 500 objects, and fail where it takes more than 10 s (PROFILE=release)
+	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
+	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench plan
+
 .PHONY: bench-lookups
 bench-lookups: plugins ## Measure a host whose plugin looks up all of 10,000 Pods (PROFILE=release)
 	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
@@ -152,11 +157,11 @@ install: ## Install the kinds of the repository in the cluster of kubectl
 	@kubectl apply --server-side -f crds/
 
 .PHONY: run
-run: ## Run a host with the reference plugins here, on the cluster of kubectl
+run: ## Run a host with the reference plugins here, on the cluster of kubectl (ARGS: more arguments of `pilothouse run`)
 	@scripts/prepare.sh
 	@cargo build --locked --workspace --bin pilothouse
 	@plugins/build.sh >&2
-	@$(BIN)/pilothouse run --plugins target/plugins
+	@$(BIN)/pilothouse run --plugins '$(or $(CARGO_TARGET_DIR),target)/plugins' $(ARGS)
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG of PRODUCT (llm-operator, or pilothouse)

@@ -23,7 +23,7 @@ const FOLDERS: [(&str, &str); 11] = [
 ];
 
 /// The prefixes of requirements and the last number of each.
-const REQUIREMENTS: [(&str, usize); 4] = [("A", 40), ("B", 13), ("H", 13), ("H-", 32)];
+const REQUIREMENTS: [(&str, usize); 6] = [("A", 40), ("B", 13), ("C", 11), ("G", 10), ("H", 13), ("H-", 32)];
 
 /// The pages that name tests, each with how many at least.
 const PAGES: [(&str, usize); 3] =

@@ -22,6 +22,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         the_images_are_made_of_pinned_bases,
+        the_host_needs_no_library_that_its_image_lacks,
         an_image_is_built_and_pushed,
         products_are_deployed_with_an_image,
         a_release_is_signed_by_its_digest,
@@ -55,6 +56,20 @@ async fn the_images_are_made_of_pinned_bases(_: &mut TestEnv) -> Result<()> {
     for folder in ["target", ".git"] {
         ensure!(ignored.lines().any(|line| line == folder), "{folder} goes into the build");
     }
+    Ok(())
+}
+
+/// Those of `distroless/cc`: https://github.com/GoogleContainerTools/distroless/blob/main/cc/README.md.
+async fn the_host_needs_no_library_that_its_image_lacks(_: &mut TestEnv) -> Result<()> {
+    let needed = said(Command::new("ldd").arg(artifacts::host_binary()?)).await?;
+    let of_image =
+        ["linux-vdso.so.1", "ld-linux-", "libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2"];
+    let mut count = 0;
+    for line in needed.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        count += 1;
+        ensure!(of_image.iter().any(|library| line.contains(library)), "the image has no {line}");
+    }
+    ensure!(count > 2, "nothing is known of it: {needed}");
     Ok(())
 }
 
@@ -169,7 +184,7 @@ fn stand_in(folder: &Path, name: &str, text: &str) -> Result<()> {
 }
 
 /// What a command prints. It has to succeed.
-async fn said(command: &mut Command) -> Result<String> {
+pub async fn said(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().await?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     ensure!(output.status.success(), "{command:?} fails: {}\n{}", text(&output.stdout), text(&output.stderr));

@@ -1,6 +1,7 @@
 //! The charts in `deploy/helm-charts`, with the real Helm on a real API server: what they render to, what they give rights to, and that the
 //! hosts and plugins that they deploy work with that and nothing more.
 
+mod commands;
 mod expressions;
 mod image;
 mod rendered;
@@ -27,6 +28,7 @@ pub fn register(suite: &mut Suite) {
     running::register(suite);
     expressions::register(suite);
     image::register(suite);
+    commands::register(suite);
 }
 
 /// The values that install the reference plugins.
