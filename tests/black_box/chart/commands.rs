@@ -85,7 +85,7 @@ async fn make_run_has_a_host_work_on_the_cluster_of_kubectl(env: &mut TestEnv) -
     let said = || std::fs::read_to_string(&log).unwrap_or_default();
     env.namespace.apply(app("shop")).await?;
     let there = Awaited { kind: "Deployment", name: "shop", what: "to be there" };
-    env.namespace.until_within(BUILD, &there, |_| true).await.with_context(&said)?;
+    env.namespace.until_within(BUILD, &there, |_| true).await.with_context(said)?;
     for plugin in PLUGINS {
         let loaded = format!(r#""plugin":"{plugin}""#);
         eventually(PATIENCE, &format!("it to have {plugin}"), async || Ok(Look::of(said().contains(&loaded), said())))
@@ -93,7 +93,7 @@ async fn make_run_has_a_host_work_on_the_cluster_of_kubectl(env: &mut TestEnv) -
     }
     // make passes it on to the host, and waits for its end.
     signal::send(running.id().context("make has ended")?, Signal::Terminate)?;
-    timeout(PATIENCE, running.wait()).await.with_context(&said)??;
+    timeout(PATIENCE, running.wait()).await.with_context(said)??;
     eventually(PATIENCE, "the host to end", async || Ok(Look::of(said().contains("pilothouse ends"), said()))).await
 }
 

@@ -23,7 +23,9 @@ pub fn body(kind: &KindRef, body: &Value) -> Value {
                 hide(value);
             }
         }
-        body.pointer_mut("/metadata/annotations").map(hide_copy);
+        if let Some(annotations) = body.pointer_mut("/metadata/annotations") {
+            hide_copy(annotations);
+        }
     }
     body
 }
