@@ -9,6 +9,7 @@ use crate::progress::{self, Judged, State};
 use crate::replicas::{self, Before, Kept};
 use crate::sla::{Targets, needed_replicas};
 use crate::sla_conditions;
+use crate::sla_error::SlaError;
 use crate::workload;
 use llm_serving::conditions::{KIND_NOT_INSTALLED, of_missing_kinds};
 use llm_serving::config::Config;
@@ -18,11 +19,13 @@ use llm_serving::parallelism::Spread;
 use llm_serving::respond::{Observed, Parts, RECHECK_SECONDS, counted, refused, respond, unchanged};
 use llm_serving::server::Server;
 use llm_serving::server_spec::{Identity, ServerSpec};
+use llm_serving::spec_error::SpecError;
 use llm_serving::surroundings::{self, MissingKind};
 use llm_serving::validate::checked;
 use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label};
 use pilothouse_pods::transition::Announced;
 use pilothouse_sdk::{Error, Request, Response};
+use thiserror::Error as ThisError;
 
 /// The conditions whose changes are Events, besides those of every server.
 const ANNOUNCED: [Announced<'_>; 3] = {
@@ -46,8 +49,17 @@ pub fn reconcile(request: &Request<ModelDeployment>) -> Result<Response, Error> 
             let scaling = replicas::with_zero_of_others(scaling, before(&request.object));
             Served { scaled: Scaled { request, server: &server, targets, names, scaling }, placement }.respond()
         }
-        Err(message) => without_server(request, message),
+        Err(mistake) => without_server(request, &mistake),
     }
+}
+
+/// The first mistake of an object, which only its user can correct.
+#[derive(Debug, ThisError)]
+enum Mistake {
+    #[error(transparent)]
+    Sla(#[from] SlaError),
+    #[error(transparent)]
+    Server(#[from] SpecError),
 }
 
 /// What an object asks for, if it has no mistake.
@@ -59,25 +71,25 @@ struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
-    /// What it asks for, or a sentence about the first mistake.
-    fn of(object: &'a ModelDeployment, config: &'a Config) -> Result<Self, String> {
-        let targets = Targets::of(object.spec.sla.as_ref()).map_err(|error| error.to_string())?;
-        let server = checked(server_spec(object), config).map_err(|error| error.to_string())?;
+    /// What it asks for, or the first mistake.
+    fn of(object: &'a ModelDeployment, config: &'a Config) -> Result<Self, Mistake> {
+        let targets = Targets::of(object.spec.sla.as_ref())?;
+        let server = checked(server_spec(object), config)?;
         let names = MetricNames::of(&server, &targets);
         let engine = object.spec.model_fields.engine.as_deref().unwrap_or("vllm");
-        let scaling = scaling(&object.spec, &names, engine).map_err(|error| error.to_string())?;
+        let scaling = scaling(&object.spec, &names, engine)?;
         Ok(Self { server, targets, names, scaling })
     }
 }
 
 /// The response to an object with a mistake.
-fn without_server(request: &Request<ModelDeployment>, message: String) -> Result<Response, Error> {
+fn without_server(request: &Request<ModelDeployment>, mistake: &Mistake) -> Result<Response, Error> {
     let workload = identity(&request.object).workload;
     let live = placement::running(request, &workload)?.workload;
     let targets = surroundings::Targets::of(request, &workload);
     let old = reported(&request.object);
     let serving = counted(old.serving, &live, targets);
-    Ok(refused(message, &live, ReportedStatus { serving, observed_latency: None, ..old }))
+    Ok(refused(mistake.to_string(), &live, ReportedStatus { serving, observed_latency: None, ..old }))
 }
 
 /// What was reported last.

@@ -164,7 +164,9 @@ fn patched(patch: &Value, live: &Object, (kind, is_strict): (&Kind, bool)) -> Re
         value["metadata"]["managedFields"] = managed;
     }
     match patch.as_array() {
-        Some(steps) => patches::apply_steps(&mut value, steps).map_err(ApiError::unprocessable)?,
+        Some(steps) => {
+            patches::apply_steps(&mut value, steps).map_err(|error| ApiError::unprocessable(error.to_string()))?
+        }
         None if patch.is_object() => patches::merge(&mut value, patch),
         None => return Err(ApiError::bad_request("Invalid JSON Patch")),
     }

@@ -1,6 +1,20 @@
 //! JSON merge patches and JSON patches, applied to any value.
 
 use serde_json::{Map, Value};
+use thiserror::Error;
+
+/// Why a step of a JSON patch cannot be carried out, in the words of a real server.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum PatchError {
+    #[error("a step has no {0}")]
+    Incomplete(&'static str),
+    #[error("{step} operation does not apply: doc is missing path: {path}: missing value")]
+    Missing { step: &'static str, path: String },
+    #[error("testing value {0} failed: test failed")]
+    Differs(String),
+    #[error("Unexpected kind: {0}")]
+    Unknown(String),
+}
 
 /// Merges a patch into a value: null removes, objects are merged, everything else replaces.
 pub(super) fn merge(target: &mut Value, patch: &Value) {
@@ -24,13 +38,13 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
 /// Carries out the steps of a JSON patch.
 ///
 /// # Errors
-/// A message about the first step that cannot be carried out.
-pub(super) fn apply_steps(target: &mut Value, steps: &[Value]) -> Result<(), String> {
+/// What is wrong with the first step that cannot be carried out.
+pub(super) fn apply_steps(target: &mut Value, steps: &[Value]) -> Result<(), PatchError> {
     steps.iter().try_for_each(|step| apply_step(target, step))
 }
 
-fn apply_step(target: &mut Value, step: &Value) -> Result<(), String> {
-    let text = |name: &str| step[name].as_str().ok_or_else(|| format!("a step has no {name}"));
+fn apply_step(target: &mut Value, step: &Value) -> Result<(), PatchError> {
+    let text = |name| step[name].as_str().ok_or(PatchError::Incomplete(name));
     let path = text("path")?;
     match text("op")? {
         "add" => add(target, path, step["value"].clone()),
@@ -57,14 +71,14 @@ fn apply_step(target: &mut Value, step: &Value) -> Result<(), String> {
         }
         "test" => {
             let found = target.pointer(path).unwrap_or(&Value::Null);
-            if *found == step["value"] { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
+            if *found == step["value"] { Ok(()) } else { Err(PatchError::Differs(path.to_owned())) }
         }
-        other => Err(format!("Unexpected kind: {other}")),
+        other => Err(PatchError::Unknown(other.to_owned())),
     }
 }
 
-fn missing(step: &str, path: &str) -> String {
-    format!("{step} operation does not apply: doc is missing path: {path}: missing value")
+fn missing(step: &'static str, path: &str) -> PatchError {
+    PatchError::Missing { step, path: path.to_owned() }
 }
 
 fn parent<'v>(target: &'v mut Value, path: &str) -> Option<(&'v mut Value, String)> {
@@ -73,7 +87,7 @@ fn parent<'v>(target: &'v mut Value, path: &str) -> Option<(&'v mut Value, Strin
     target.pointer_mut(parent).map(|parent| (parent, name))
 }
 
-fn add(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn add(target: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
     if path.is_empty() {
         *target = value;
         return Ok(());
@@ -93,7 +107,7 @@ fn add(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
     }
 }
 
-fn remove(target: &mut Value, path: &str) -> Result<Value, String> {
+fn remove(target: &mut Value, path: &str) -> Result<Value, PatchError> {
     match parent(target, path) {
         Some((Value::Object(object), name)) => object.remove(&name).ok_or_else(|| missing("remove", path)),
         Some((Value::Array(elements), name)) => {
