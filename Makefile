@@ -104,6 +104,13 @@ bench-lookups: plugins ## Measure a host whose plugin looks up all of 10,000 Pod
 	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
 	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench lookups
 
+.PHONY: bench-languages
+bench-languages: ## Measure the same plugin in Rust, C, TypeScript, Go and Python, side by side (PROFILE=release)
+	@scripts/prepare.sh
+	@scripts/languages.sh
+	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
+	@scripts/bench-languages.sh '$(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/pilothouse'
+
 .PHONY: compare
 compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)
 	@scripts/compare.sh

@@ -51,6 +51,7 @@ mod mass_deletion;
 mod measurements;
 mod metrics;
 mod misbehaviour;
+mod mistakes;
 mod narrow_lookups;
 mod outages;
 mod ownership;
@@ -143,6 +144,7 @@ fn main() -> ExitCode {
     refused_writes::register(&mut suite);
     failed_writes::register(&mut suite);
     misbehaviour::register(&mut suite);
+    mistakes::register(&mut suite);
     answer_validation::register(&mut suite);
     bad_plugins::register(&mut suite);
     permissions::register(&mut suite);

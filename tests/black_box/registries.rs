@@ -36,6 +36,7 @@ pub fn register(suite: &mut Suite) {
         of_two_plugins_for_one_kind_the_older_is_at_work,
         only_what_a_named_key_has_signed_is_loaded,
         a_plugin_is_pushed_by_a_command,
+        a_plugin_in_a_registry_is_inspected_as_its_file_is,
     );
 }
 
@@ -287,6 +288,29 @@ async fn a_plugin_is_pushed_by_a_command(_: &mut TestEnv) -> Result<()> {
     push_with(&registry, no_plugin.path(), "web:3", None).await?.failed_with(&["not a whole WebAssembly file"])?;
     let nobody = ["push", &*plugin.to_string_lossy(), "127.0.0.1:1/web:1", "--plain-http"];
     pilothouse(nobody).await?.failed_with(&["failed to push to '127.0.0.1:1/web:1'", "refused"])
+}
+
+async fn a_plugin_in_a_registry_is_inspected_as_its_file_is(_: &mut TestEnv) -> Result<()> {
+    let registry = Registry::start(false).await?;
+    let plugin = artifacts::plugin("app-service")?;
+    let pinned = push(&registry, &plugin, "web:1").await?;
+    let inspect = async |what: &str| -> Result<Value> {
+        let printed = pilothouse(["inspect", what, "-o", "json", "--plain-http"]).await?.succeeded()?;
+        serde_json::from_str(&printed).with_context(|| printed.clone())
+    };
+    let file = inspect(&plugin.to_string_lossy()).await?;
+    ensure!(file["digest"] == sha256(&std::fs::read(&plugin)?) && file["image"] == Value::Null, "{file}");
+    ensure!(file["manifest"]["name"] == "app-service" && file["exports"] != json!([]), "{file}");
+    for image in [registry.image("web:1"), pinned.trim().to_owned()] {
+        let mut pulled = inspect(&image).await?;
+        let name = pulled["image"].take();
+        ensure!(text(&name).ends_with(pinned.trim().rsplit('@').next().unwrap_or_default()), "{name} is not {pinned}");
+        ensure!(pulled == file, "{pulled} is not {file}");
+    }
+    let printed = pilothouse(["inspect", &registry.image("web:1"), "--plain-http"]).await?.succeeded()?;
+    ensure!(printed.contains("\n# imports pilothouse:plugin/"), "{printed}");
+    let missing = pilothouse(["inspect", &registry.image("web:2"), "--plain-http"]).await?;
+    missing.failed_with(&["failed to pull", "web:2"])
 }
 
 /// Waits until the `Plugin` web says that its source is not loaded for this reason.

@@ -14,13 +14,21 @@ pub struct PluginFile {
 }
 
 impl PluginFile {
+    /// The content of a plugin file that is named so.
+    ///
+    /// # Errors
+    /// If the bytes are no plugin. The error has the name and says what to do.
+    pub fn of(bytes: Vec<u8>, name: impl std::fmt::Display) -> anyhow::Result<Self> {
+        let manifest = Manifest::read(&bytes).with_context(|| format!("'{name}'"))?;
+        Ok(Self { manifest, bytes })
+    }
+
     /// Reads a plugin file.
     ///
     /// # Errors
     /// If the file is not a plugin. The error names the file and says what to do.
     pub fn read(file: &Path) -> anyhow::Result<Self> {
         let bytes = std::fs::read(file).with_context(|| format!("failed to read '{}'", file.display()))?;
-        let manifest = Manifest::read(&bytes).with_context(|| format!("'{}'", file.display()))?;
-        Ok(Self { manifest, bytes })
+        Self::of(bytes, file.display())
     }
 }

@@ -141,7 +141,10 @@ pub struct NoLookups;
 
 impl Lookups for NoLookups {
     fn answer(&self, query: &Query, _: usize) -> Result<Answer, LookupError> {
-        Err(LookupError::Denied(format!("the manifest declares no lookup of {}", query.kind)))
+        Err(LookupError::Denied(format!(
+            "the manifest declares no lookup of {}; add it to the `lookups` there",
+            query.kind
+        )))
     }
 }
 

@@ -11,7 +11,8 @@
 //! # Caveats
 //!
 //! Without a cluster, the scope of a kind is that of a table, and children have no defaults. What the controllers of Kubernetes
-//! would add to live children is simulated for the kinds that plugins return most (`controllers.rs`).
+//! would add to live children is simulated for the kinds that plugins return most (`controllers.rs`), and what it would refuse is known for them
+//! (`types.rs`).
 
 pub mod cases;
 pub mod controllers;
@@ -19,6 +20,7 @@ mod lookups;
 mod round;
 mod scopes;
 mod served;
+mod types;
 
 pub use round::{Answer, Inputs, NoAnswer, Round, Situation, reconcile, round};
 pub use served::{InvalidObject, cached, kind_of};

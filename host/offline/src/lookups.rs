@@ -49,7 +49,9 @@ impl GivenLookups {
     fn find(&self, query: &Query) -> Result<Vec<&Value>, LookupError> {
         let kind = &query.kind;
         let Some(declared) = self.declared.iter().find(|declared| declared.kind == *kind) else {
-            return Err(LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")));
+            return Err(LookupError::Denied(format!(
+                "the plugin's manifest declares no lookup of {kind}; add it to the `lookups` there"
+            )));
         };
         let namespace = if is_namespaced(kind) { self.namespace(query, declared)? } else { None };
         // The cache of a cluster would not have the others.

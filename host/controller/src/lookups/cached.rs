@@ -84,10 +84,11 @@ impl CachedLookups {
     /// The kind that a lookup is about, if the plugin may look it up and it is known what is there.
     fn kind(&self, query: &Query) -> Result<&LookedUpKind, LookupError> {
         let kind = &query.kind;
-        let known = self
-            .kinds
-            .get(kind)
-            .ok_or_else(|| LookupError::Denied(format!("the plugin's manifest declares no lookup of {kind}")))?;
+        let known = self.kinds.get(kind).ok_or_else(|| {
+            LookupError::Denied(format!(
+                "the plugin's manifest declares no lookup of {kind}; add it to the `lookups` there"
+            ))
+        })?;
         check_state(kind, &known.informer)?;
         Ok(known)
     }

@@ -2,7 +2,7 @@
 //! with its children in the opposite order: a plugin that answers otherwise is no function of its request.
 
 use jiff::{SignedDuration, Timestamp};
-use pilothouse_engine::Reconciler;
+use pilothouse_engine::{Reconciler, contract::Handling};
 use serde_json::{Map, Value};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     sections::sections,
     update::Rewrite,
 };
-use crate::{Inputs, InvalidObject, Round, lookups::undeclared, reconcile, round::reconcile_reversed};
+use crate::{Inputs, InvalidObject, Round, lookups::undeclared, reconcile, round::reconcile_reversed, types::refused};
 
 /// The most rounds of a step. The host gives up long before.
 const MAX_ROUNDS: usize = 50;
@@ -60,6 +60,9 @@ pub enum Failure {
         "the host would hold the deletes back: the plugin {0}; an answer that removes that many on purpose says so"
     )]
     HeldBack(String),
+    /// The API server would refuse children. Each is a sentence.
+    #[error("the API server would refuse {}", .0.join("\nthe API server would refuse "))]
+    Refused(Vec<String>),
     /// There is nothing to compare with.
     #[error("there is no `expect`; `pilothouse test --update` writes what the plugin answers now")]
     NothingExpected,
@@ -76,7 +79,7 @@ impl Failure {
             | Self::Impure(differences)
             | Self::Unordered(differences)
             | Self::Restless(differences) => differences,
-            Self::HeldBack(_) | Self::NothingExpected | Self::Invalid(_) => &[],
+            Self::HeldBack(_) | Self::Refused(_) | Self::NothingExpected | Self::Invalid(_) => &[],
         }
     }
 
@@ -213,6 +216,10 @@ async fn checked_round(plugin: &dyn Reconciler, inputs: &Inputs) -> Result<(Roun
             return Err(Failure::Unordered(reversed));
         }
     }
+    let refused = refused_children(&round);
+    if !refused.is_empty() {
+        return Err(Failure::Refused(refused));
+    }
     let mut notes: Vec<_> =
         round.recorded.denied.iter().map(|denied| format!("a lookup is denied: {}", denied.why)).collect();
     if round.recorded.clock_read {
@@ -223,6 +230,18 @@ async fn checked_round(plugin: &dyn Reconciler, inputs: &Inputs) -> Result<(Roun
         }
     }
     Ok((round, Answered { sections: sections_of(first), notes }))
+}
+
+/// What the API server would refuse of the children, each with its child.
+fn refused_children(round: &Round) -> Vec<String> {
+    let children = round.answer.iter().flat_map(|answer| answer.children.iter().flatten());
+    // Of a child that stays as it is, nothing is sent.
+    let sent = children.filter(|child| child.handling != Handling::Keep);
+    sent.flat_map(|child| {
+        let name = format!("{} '{}'", child.kind.kind, child.name.name);
+        refused(&child.kind, &child.body).into_iter().map(move |why| format!("{name}: {why}"))
+    })
+    .collect()
 }
 
 fn later(now: Timestamp) -> Timestamp {

@@ -27,10 +27,10 @@ pub(super) fn complete_all(owner: &Owner<'_>, children: &[&Child]) -> Result<Vec
         return Err(Refusal::TooMany(children.len()));
     }
     let mut completed: Vec<DesiredChild> = Vec::with_capacity(children.len());
-    for child in children {
+    for (index, child) in children.iter().enumerate() {
         let after = order::places(owner, child, completed.len())?;
         let order = order::place(&after, &completed);
-        completed.push(DesiredChild { after, order, ..complete(owner, child, order)? });
+        completed.push(DesiredChild { after, order, ..complete(owner, child, index, order)? });
     }
     let mut seen = BTreeSet::new();
     match completed.iter().find(|child| !seen.insert((&child.kind, &child.name))) {
@@ -39,9 +39,9 @@ pub(super) fn complete_all(owner: &Owner<'_>, children: &[&Child]) -> Result<Vec
     }
 }
 
-fn complete(owner: &Owner<'_>, child: &Child, order: u32) -> Result<DesiredChild, Refusal> {
+fn complete(owner: &Owner<'_>, child: &Child, index: usize, order: u32) -> Result<DesiredChild, Refusal> {
     let Child { object, handling, after: _, on_immutable, on_removal, unmanaged_fields } = child;
-    let mut body = parse_object("a child", object)?;
+    let mut body = parse_object(format_args!("child number {index}"), object)?;
     let kind = declared_kind(owner, &body)?;
     let name = text(&body, &["metadata", "name"]).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| malformed(format!("a {kind}"), "it has no metadata.name"))?;

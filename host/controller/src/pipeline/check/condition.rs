@@ -30,7 +30,9 @@ pub(super) fn check_conditions(conditions: &[Condition]) -> Result<(), Refusal> 
 fn check_condition(condition: &Condition) -> Result<(), Refusal> {
     let Condition { condition_type, reason, .. } = condition;
     if matches!(condition_type.as_str(), RECONCILING | THROTTLED) {
-        return Err(Refusal::Condition(format!("'{condition_type}' belongs to the host")));
+        return Err(Refusal::Condition(format!(
+            "'{condition_type}' belongs to the host; return a verdict instead, or a condition of another type"
+        )));
     }
     if !is_word(condition_type, MAX_TYPE_BYTES) || !is_word(reason, MAX_REASON_BYTES) {
         return Err(Refusal::Condition(format!(

@@ -1,16 +1,18 @@
 //! Parses the JSON that plugins return and removes nulls and the host's own fields. Pure.
 
+use std::fmt::Display;
+
 use serde_json::{Map, Value};
 
 use super::refusal::Refusal;
 use crate::schema::Cursor;
 
 /// Parses a JSON object. `what` names it in the refusal.
-pub(super) fn parse_object(what: &str, text: &str) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn parse_object(what: impl Display, text: &str) -> Result<Map<String, Value>, Refusal> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Refusal::Malformed { what: what.to_owned(), why: "it is not a JSON object".to_owned() }),
-        Err(error) => Err(Refusal::Malformed { what: what.to_owned(), why: error.to_string() }),
+        Ok(_) => Err(Refusal::Malformed { what: what.to_string(), why: "it is not a JSON object".to_owned() }),
+        Err(error) => Err(Refusal::Malformed { what: what.to_string(), why: error.to_string() }),
     }
 }
 

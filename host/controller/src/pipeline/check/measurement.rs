@@ -26,7 +26,9 @@ fn check_measurement(manifest: &Manifest, measurement: &Measurement) -> Result<(
     let refuse = |what| Err(Refusal::Measurement(what));
     let Measurement { name, value, labels } = measurement;
     let Some(declared) = manifest.measurements.iter().find(|declared| declared.name == *name) else {
-        return refuse(format!("a measurement `{name}`, which its manifest does not declare"));
+        return refuse(format!(
+            "a measurement `{name}`, which its manifest does not declare; add it to the manifest's `measurements`"
+        ));
     };
     let mut keys: Vec<_> = labels.iter().map(|label| &label.key).collect();
     let mut expected: Vec<_> = declared.labels.iter().collect();

@@ -18,13 +18,18 @@ pub enum Refusal {
         why: String,
     },
     /// A kind that the manifest does not declare.
-    #[error("the plugin returned a child of kind {0}, which its manifest does not declare")]
+    #[error(
+        "the plugin returned a child of kind {0}, which its manifest does not declare; add it to the manifest's `children`"
+    )]
     UndeclaredKind(KindRef),
     /// A kind that the cluster does not have.
-    #[error("the plugin returned a child of kind {0}, which is not installed in this cluster")]
+    #[error("the plugin returned a child of kind {0}, which is not installed in this cluster; apply its CRD")]
     KindNotInstalled(KindRef),
     /// A child outside of the object's namespace.
-    #[error("the plugin returned {child} in namespace '{namespace}', but children live in their object's namespace")]
+    #[error(
+        "the plugin returned {child} in namespace '{namespace}', but children live in their object's namespace; leave \
+         metadata.namespace out"
+    )]
     ForeignNamespace {
         /// The child.
         child: String,
@@ -42,13 +47,18 @@ pub enum Refusal {
         namespace: String,
     },
     /// A cluster-scoped child of a namespaced object. Kubernetes does not allow such an owner reference.
-    #[error("the plugin returned {0}, which is cluster-scoped and cannot be owned by an object in a namespace")]
+    #[error(
+        "the plugin returned {0}, which is cluster-scoped and cannot be owned by an object in a namespace; only a plugin of a \
+         cluster-scoped kind has such children"
+    )]
     ClusterScoped(String),
     /// The same child twice.
-    #[error("the plugin returned {0} twice")]
+    #[error("the plugin returned {0} twice; give each child a name of its own")]
     Duplicate(String),
     /// Too many children.
-    #[error("the plugin returned {0} children; an object has at most {MAX_CHILDREN}")]
+    #[error(
+        "the plugin returned {0} children; an object has at most {MAX_CHILDREN}, so spread them over several objects"
+    )]
     TooMany(usize),
     /// A measurement that the manifest does not declare, or an invalid one.
     #[error("the plugin returned {0}")]

@@ -101,12 +101,15 @@ pub fn call_failed(outcome: &Outcome) -> ReconcileResult {
         // Callers pass failed outcomes only. The variant is covered so that none can be forgotten.
         Outcome::Response(_) => fault("PluginContractViolated", "the plugin broke the contract"),
         Outcome::Trap(why) => fault("PluginTrapped", &format!("the plugin trapped: {why}")),
-        Outcome::Deadline(limit) => {
-            fault("PluginDeadlineExceeded", &format!("the plugin did not answer within {limit:?}"))
-        }
+        Outcome::Deadline(limit) => fault(
+            "PluginDeadlineExceeded",
+            &format!(
+                "the plugin did not answer within {limit:?}; look for a loop that does not end, or raise spec.limits of its Plugin"
+            ),
+        ),
         Outcome::MemoryLimit(limit) => fault(
             "PluginMemoryLimitExceeded",
-            &format!("the plugin needs more memory than its limit of {} MiB", limit >> 20),
+            &format!("the plugin needs more memory than its limit of {} MiB; keep less in memory at once", limit >> 20),
         ),
         Outcome::HostMemory(limit) => fault(
             "HostMemoryUsed",
@@ -118,7 +121,10 @@ pub fn call_failed(outcome: &Outcome) -> ReconcileResult {
         ),
         Outcome::OutputLimit(limit) => fault(
             "PluginOutputLimitExceeded",
-            &format!("the plugin returned more than its limit of {} KiB", limit >> 10),
+            &format!(
+                "the plugin returned more than its limit of {} KiB; return less, or raise spec.limits of its Plugin",
+                limit >> 10
+            ),
         ),
         Outcome::Contract(why) => fault("PluginContractViolated", &format!("the plugin broke the contract: {why}")),
     }

@@ -1,0 +1,210 @@
+//! Mistakes of authors, in a table: what `pilothouse test` says of each before anything is in a cluster, and what the object says there. Each
+//! message names the mistake and what to do. What becomes of the rest of the host is tested by `misbehaviour` and `answer_validation`.
+
+use std::{fmt::Write, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{artifacts, cluster::condition};
+use serde_json::{Value, json};
+
+use crate::{
+    bad_components as components,
+    command::{Ended, file, pilothouse},
+    suite::{Suite, tests},
+    swaps::of_contract,
+    test_env::{TestEnv, answering, config_map, deployment, misbehaver, returning, scripted},
+};
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        pilothouse_test_names_each_mistake_and_what_to_do,
+        an_object_names_the_mistake_of_its_plugin_and_what_to_do,
+        pilothouse_test_says_why_a_file_is_no_plugin,
+    );
+}
+
+/// What a plugin does wrong for an object, and the words about it.
+struct Mistake {
+    object: Value,
+    /// Of `pilothouse test`.
+    words: &'static [&'static str],
+    /// What the object says in the cluster.
+    in_cluster: InCluster,
+}
+
+enum InCluster {
+    /// The object has this reason, and the same words.
+    Same(&'static str),
+    /// The API server refuses the child in its own words.
+    Refused(&'static str),
+    /// Only the case can tell.
+    Unseen,
+}
+
+use InCluster::{Refused, Same, Unseen};
+
+/// What the guest `misbehaver` does wrong.
+fn acts() -> Vec<Mistake> {
+    let mistakes = [
+        (
+            "invalid-json",
+            &["child number 0", "not valid: key must be a string at line 1"][..],
+            Same("PluginContractViolated"),
+        ),
+        ("bad-status", &["a status that is not valid: it is not a JSON object"], Same("PluginContractViolated")),
+        ("no-name", &["a v1 ConfigMap that is not valid: it has no metadata.name"], Same("PluginContractViolated")),
+        ("undeclared-kind", &["kind v1 Secret", "add it to the manifest's `children`"], Same("ChildKindNotDeclared")),
+        (
+            "other-namespace",
+            &["in namespace 'elsewhere'", "leave metadata.namespace out"],
+            Same("ChildScopeNotAllowed"),
+        ),
+        (
+            "cluster-child",
+            &["is cluster-scoped", "only a plugin of a cluster-scoped kind"],
+            Same("ChildScopeNotAllowed"),
+        ),
+        ("duplicate", &["twice", "a name of its own"], Same("DuplicateChild")),
+        ("many-children", &["at most 2500, so spread them over several objects"], Same("TooManyChildren")),
+        ("host-condition", &["'Reconciling' belongs to the host", "return a verdict"], Same("PluginContractViolated")),
+        ("empty-reason", &["type 'Ready' and reason '' must be CamelCase words"], Same("PluginContractViolated")),
+        (
+            "undeclared-measurement",
+            &["`other_total`", "add it to the manifest's `measurements`"],
+            Same("PluginContractViolated"),
+        ),
+        ("wrong-label", &["with the labels [\"act\"]; its manifest declares []"], Same("PluginContractViolated")),
+        ("lookup-denied", &["declares no lookup of v1 Secret; add it to the `lookups` there"], Same("LookupDenied")),
+        ("clock", &["the answer changes with time alone: a day later, children[ConfigMap/clock].data.now"], Unseen),
+        ("trap", &["the plugin trapped: panicked at", "excess.rs:", "it was asked to"], Same("PluginTrapped")),
+        ("recurse", &["the plugin trapped: wasm trap: call stack exhausted"], Same("PluginTrapped")),
+        ("loop", &["did not answer within 1s; look for a loop that does not end"], Same("PluginDeadlineExceeded")),
+        ("allocate", &["its limit of 128 MiB; keep less in memory at once"], Same("PluginMemoryLimitExceeded")),
+        ("huge", &["its limit of 1024 KiB; return less, or raise spec.limits"], Same("PluginOutputLimitExceeded")),
+    ];
+    let mistake = |(act, words, in_cluster)| {
+        let mut object = misbehaver(act, act);
+        match act {
+            "other-namespace" => object["spec"]["namespace"] = "elsewhere".into(),
+            // More than an object may have, but not more than a call may return.
+            "many-children" => object["spec"]["number"] = 2_600.into(),
+            _ => {}
+        }
+        Mistake { object, words, in_cluster }
+    };
+    mistakes.map(mistake).into()
+}
+
+/// Children that are wrong, which the guest `scripted` returns.
+fn children() -> Vec<Mistake> {
+    let returns =
+        |name, child, words, in_cluster| Mistake { object: scripted(name, returning([child])), words, in_cluster };
+    let mut labels = config_map("labels", json!({}));
+    labels["metadata"]["labels"] = json!({"app": "not a value"});
+    let mut typo = deployment("typo", json!({"name": "main", "image": "example.com/web:1"}));
+    typo["spec"]["replica"] = 2.into();
+    let event = json!({"children": [], "events": [{"reason": "two words", "message": "something"}]});
+    vec![
+        returns("labels", labels, &["ConfigMap 'labels'", "metadata.labels"], Same("PluginContractViolated")),
+        returns(
+            "typo",
+            typo,
+            &[
+                "the API server would refuse Deployment 'typo': spec.replica is no field of apps/v1 Deployment; is there a typo",
+            ],
+            Refused("spec.replica"),
+        ),
+        returns(
+            "number",
+            config_map("number", json!({"port": 80})),
+            &["ConfigMap 'number': data.port has another type: invalid type: integer `80`, expected a string"],
+            Refused("data.port"),
+        ),
+        Mistake {
+            object: answering("event", event),
+            words: &["an Event that is not allowed", "'two words'"],
+            in_cluster: Same("PluginContractViolated"),
+        },
+    ]
+}
+
+/// Twenty and some.
+async fn pilothouse_test_names_each_mistake_and_what_to_do(env: &mut TestEnv) -> Result<()> {
+    for (guest, mistakes) in [("misbehaver", acts()), ("scripted", children())] {
+        let mut cases = String::new();
+        for Mistake { object, .. } in &mistakes {
+            writeln!(cases, "---\nname: {}\nobject: {object}\nexpect: {{verdict: done}}", object["metadata"]["name"])?;
+        }
+        let ended = test(env, &artifacts::guest(guest)?, &cases).await?;
+        let results: Value = serde_json::from_str(&ended.output).with_context(|| format!("{ended:?}"))?;
+        for Mistake { object, words, .. } in mistakes {
+            let name = &object["metadata"]["name"];
+            let result = results["cases"].as_array().into_iter().flatten().find(|result| result["name"] == *name);
+            let result = result.with_context(|| format!("{name} was not run: {results}"))?;
+            let said = texts(result).join("\n");
+            let missing: Vec<_> = words.iter().filter(|word| !said.contains(**word)).collect();
+            ensure!(missing.is_empty(), "{name}: {missing:?} is not said: {said}");
+        }
+    }
+    Ok(())
+}
+
+async fn an_object_names_the_mistake_of_its_plugin_and_what_to_do(env: &mut TestEnv) -> Result<()> {
+    env.start(&["misbehaver", "scripted"]).await?;
+    let mistakes: Vec<_> = acts().into_iter().chain(children()).collect();
+    for Mistake { object, .. } in &mistakes {
+        env.namespace.apply(object.clone()).await?;
+    }
+    for Mistake { object, words, in_cluster } in mistakes {
+        let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+        let (kind, name) = (kind.as_str().context("no kind")?, name.as_str().context("no name")?);
+        let (reason, words) = match in_cluster {
+            Same(reason) => (reason, words.to_vec()),
+            Refused(word) => ("ChildInvalid", vec![word]),
+            Unseen => continue,
+        };
+        let holds = |object: &Value| condition(object, "Ready")["reason"] == reason;
+        let live = env.namespace.until(kind, name, &format!("to say {reason}"), holds).await?;
+        let said = condition(&live, "Ready")["message"].as_str().unwrap_or_default();
+        let missing: Vec<_> = words.iter().filter(|word| !said.contains(**word)).collect();
+        ensure!(missing.is_empty(), "{name}: {missing:?} is not said: {said}");
+    }
+    Ok(())
+}
+
+/// What cannot be called at all.
+async fn pilothouse_test_says_why_a_file_is_no_plugin(env: &mut TestEnv) -> Result<()> {
+    let good = std::fs::read(artifacts::guest("scripted")?)?;
+    let case = "object: {apiVersion: v1, kind: A, metadata: {name: a}}\n";
+    for (component, words) in [
+        (components::with_import(&good, "wasi:sockets/tcp@0.2.0"), &["wasi:sockets/tcp@0.2.0"][..]),
+        (of_contract(&good, "0.3.0")?, &["built for contract 0.3.0"]),
+        (components::core_module(), &["pilothouse pack"]),
+        (components::bare(), &["without a manifest"]),
+        (b"no plugin".to_vec(), &["not a whole WebAssembly file"]),
+    ] {
+        let plugin = file(&component)?;
+        test(env, plugin.path(), case).await?.failed_with(words)?;
+    }
+    Ok(())
+}
+
+/// All texts in a value.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(elements) => elements.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// `pilothouse test`, for programs.
+async fn test(env: &TestEnv, plugin: &Path, cases: &str) -> Result<Ended> {
+    let folder = tempfile::tempdir()?;
+    let (cases_file, cache) = (folder.path().join("cases.yaml"), env.cluster.cache());
+    std::fs::write(&cases_file, cases)?;
+    let paths = [Path::new("test"), &cases_file, Path::new("--plugin"), plugin, Path::new("--cache-dir"), &cache];
+    pilothouse(paths.into_iter().chain(["-o", "json"].map(Path::new))).await
+}
