@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed<'_>) -> Result<Response, Error> {
     let (pods, policy) = (observed.pods, job.termination_policy());
     let mut response = JobResponse::new(job, old_status);
-    response.status = after_end(old_status, pods);
+    response.status = with_present_pods(old_status, pods);
     response.status.expiration_time = expiration(job, old_status);
     // Without such Pods, the answer does not depend on the time.
     if pods.iter().any(ObservedPod::is_deleting) {
@@ -35,8 +35,9 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed
     Ok(response.done())
 }
 
-/// The status at the end, with what became of the Pods that ran then. How replicas ended stays, also where their Pods are gone.
-fn after_end(old_status: &TrainingJobStatus, pods: &[ObservedPod]) -> TrainingJobStatus {
+/// A status with what became since of the Pods that ran then, whatever became of the spec. How replicas ended stays, also where their Pods
+/// are gone.
+pub fn with_present_pods(old_status: &TrainingJobStatus, pods: &[ObservedPod]) -> TrainingJobStatus {
     let pods: BTreeMap<&str, &ObservedPod> = pods.iter().map(|pod| (pod.uid(), pod)).collect();
     let mut status = TrainingJobStatus { stuck_pods: Vec::new(), ..old_status.clone() };
     for replica in status.replica_statuses_mut() {

@@ -9,6 +9,7 @@ use crate::job_response::JobResponse;
 use crate::observed::Observed;
 use crate::training_job_kind::TrainingJobKind;
 use crate::{finished, suspended};
+use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Error, Request, Response};
 
@@ -39,7 +40,7 @@ pub fn reconcile_job(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Ob
         return finished::respond(job, old_status, observed);
     }
     if let Err(error) = job.kind.validate(job) {
-        return Ok(refuse(job, old_status, &error));
+        return Ok(refuse(job, old_status, observed.pods, &error));
     }
     if job.is_suspended() {
         return suspended::respond(job, old_status, observed);
@@ -50,8 +51,8 @@ pub fn reconcile_job(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Ob
 }
 
 /// The response for an invalid spec. Pods that run are left alone until the spec is corrected.
-fn refuse(job: &Job<'_>, old_status: &TrainingJobStatus, error: &str) -> Response {
-    let status = JobResponse::new(job, old_status).status;
+fn refuse(job: &Job<'_>, old_status: &TrainingJobStatus, pods: &[ObservedPod], error: &str) -> Response {
+    let status = finished::with_present_pods(&JobResponse::new(job, old_status).status, pods);
     let response = Response::invalid(error).status(status);
     // Not the conditions of `JobResponse::new`: a job that was never valid does not get the condition `Created`.
     Conditions::from_status(old_status).into_iter().fold(response, Response::condition)

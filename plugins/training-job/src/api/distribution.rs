@@ -117,7 +117,7 @@ pub struct GangScheduling {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
     /// How many Pods must start together. Default: all of them, or `minWorkers` of an elastic job.
-    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 200)))]
+    #[cfg_attr(feature = "crd", schemars(range(min = 1, max = 1102)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_member: Option<u32>,
     /// The queue of the PodGroup (Volcano).

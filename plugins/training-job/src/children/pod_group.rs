@@ -122,7 +122,7 @@ fn min_member(job: &Job<'_>, gang: &GangScheduling) -> u32 {
     // A launcher is created once the workers run, so they must not wait for it.
     let all_at_first = job.replica_count() - job.count(ReplicaType::Launcher);
     let default = elastic.map_or(all_at_first, |elastic| elastic.min_workers);
-    gang.min_member.unwrap_or(default).min(job.replica_count())
+    gang.min_member.unwrap_or(default).min(all_at_first)
 }
 
 /// The resources that so many replicas need together: the workers first, then those of the other roles. A resource of which roles

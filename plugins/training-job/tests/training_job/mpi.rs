@@ -147,5 +147,9 @@ fn a_gang_of_the_workers_does_not_wait_for_their_launcher() -> Result<(), Error>
     cluster.scheduler_plugins_is_installed = true;
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.child("PodGroup", "mnist")?["spec"]["minMember"], 3);
+    // The launcher comes when the workers run, so a gang with it would never be complete.
+    cluster.job["spec"]["gangScheduling"]["minMember"] = json!(4);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.child("PodGroup", "mnist")?["spec"]["minMember"], 3);
     Ok(())
 }

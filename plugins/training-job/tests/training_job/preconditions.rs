@@ -142,6 +142,24 @@ fn the_deadline_counts_while_a_changed_spec_waits() -> Result<(), Error> {
     Ok(())
 }
 
+/// Names of ConfigMaps may be as long as those of their copies.
+#[test]
+fn config_maps_with_long_names_are_copied() -> Result<(), Error> {
+    let names = [format!("{}-a", "x".repeat(240)), format!("{}-b", "x".repeat(240))];
+    let mut cluster = SimulatedCluster::new("workers: 1")?;
+    let mounts = names.each_ref().map(|name| json!({ "name": name, "mountPath": format!("/{}", &name[241..]) }));
+    cluster.job["spec"]["configMaps"] = json!(mounts);
+    cluster.other_objects.extend(names.each_ref().map(|name| object_in_ml("ConfigMap", name)));
+    cluster.reconcile_until_stable()?;
+    let copies = cluster.child_names("ConfigMap");
+    assert_eq!((copies.len(), copies.iter().all(|name| name.len() <= 253)), (2, true), "{copies:?}");
+    let volumes = &cluster.child("Pod", "mnist-worker-0")?["spec"]["volumes"];
+    let mounted: Vec<_> =
+        volumes.as_array().into_iter().flatten().filter_map(|it| it["configMap"]["name"].as_str()).collect();
+    assert!(mounted.len() == 2 && mounted.iter().all(|name| copies.contains(name)), "{mounted:?} {copies:?}");
+    Ok(())
+}
+
 #[test]
 fn config_maps_are_copied_at_the_start_and_later_edits_change_nothing() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::new(

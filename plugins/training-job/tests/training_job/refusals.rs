@@ -196,3 +196,15 @@ fn a_refused_job_starts_once_it_is_corrected() -> Result<(), Error> {
     assert_eq!((cluster.pod_names().len(), cluster.event_count("TrainingJobCreated")), (1, 1));
     Ok(())
 }
+
+#[test]
+fn the_status_of_a_job_that_was_made_invalid_says_what_its_pods_do() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 2")?;
+    cluster.job["spec"]["workers"] = json!(0);
+    cluster.delete_pod("mnist-worker-0");
+    cluster.reconcile_until_stable()?;
+    let status = cluster.status()?;
+    let words: Vec<_> = status.worker_statuses.iter().map(|worker| worker.status.as_str()).collect();
+    assert_eq!((words, status.active, status.replicas), (vec!["Missing", "Running"], 1, 1));
+    Ok(())
+}
