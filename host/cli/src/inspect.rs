@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use pilothouse_artifact::{Image, Pulled};
-use pilothouse_controller::api::find_plugin;
+use pilothouse_controller::{api::find_plugin, source::plugin_objects::MAX_BYTES};
 use pilothouse_engine::{Interfaces, digest};
 use serde_json::{Value, json};
 
@@ -13,9 +13,6 @@ use crate::{
     registry::RegistryArguments,
     yaml,
 };
-
-/// A component in a registry has at most as many bytes as the host takes.
-const MAX_BYTES: u64 = 64 << 20;
 
 /// Print a plugin: the manifest of a file or of an image in a registry, below comments with its digest and what it imports, or the
 /// Plugin object of an installed one. Runs nothing of the plugin.

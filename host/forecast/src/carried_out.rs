@@ -17,6 +17,7 @@ use pilothouse_controller::{
         plan::{DeleteCause, Write, diff::Difference},
     },
     plugin::ActivePlugin,
+    schema::pointer_keys,
 };
 use pilothouse_engine::contract::KindRef;
 use pilothouse_offline::{Answer, Round, cached, controllers};
@@ -103,7 +104,7 @@ fn with_decoration(plugin: &ActivePlugin, object: &Object, wanted: &Decoration) 
     let Some(differences) = differences else { return Some(object.clone()) };
     let mut text: Value = serde_json::from_str(&object.text).ok()?;
     for Difference { path, desired, .. } in differences {
-        let mut names = path.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+        let mut names = pointer_keys(&path);
         let (field, key) = (names.nth(1)?, names.next()?);
         let metadata = text.get_mut("metadata")?.as_object_mut()?;
         let entries = metadata.entry(field).or_insert_with(|| json!({})).as_object_mut()?;

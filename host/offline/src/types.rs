@@ -15,6 +15,7 @@ use k8s_openapi::{
     },
     serde::de::DeserializeOwned,
 };
+use pilothouse_controller::schema;
 use pilothouse_engine::contract::KindRef;
 use serde_json::Value;
 
@@ -113,13 +114,13 @@ fn shown(path: &serde_ignored::Path<'_>) -> String {
 
 fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
-    let segments = path.iter().map(|segment| match segment {
-        Segment::Seq { index } => format!("/{index}"),
-        Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-        Segment::Enum { variant } => format!("/{variant}"),
-        Segment::Unknown => "/?".to_owned(),
+    let keys = path.iter().map(|segment| match segment {
+        Segment::Seq { index } => index.to_string(),
+        Segment::Map { key } => key.clone(),
+        Segment::Enum { variant } => variant.clone(),
+        Segment::Unknown => "?".to_owned(),
     });
-    segments.collect()
+    schema::pointer(&keys.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

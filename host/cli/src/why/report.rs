@@ -8,7 +8,7 @@ use pilothouse_controller::{
     labels,
     object::describe,
     readiness::ReadinessRules,
-    source::plugin_objects::{AnsweringVersion, AnswersBecause},
+    source::plugin_objects::{AnsweringVersion, AnswersBecause, PINNED_VERSION_MISSING},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -21,9 +21,6 @@ use crate::{
 
 /// How many Events are shown, the latest ones.
 const EVENTS: usize = 8;
-
-/// The reason of a `Plugin` of which a version is not there that a pin names.
-const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
 
 /// What is said about an object.
 #[derive(Debug, Serialize)]

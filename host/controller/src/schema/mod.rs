@@ -317,13 +317,13 @@ impl<'s> Cursor<'s> {
 }
 
 /// The keys of a JSON pointer (RFC 6901), without the escapes.
-pub(crate) fn pointer_keys(pointer: &str) -> impl Iterator<Item = String> {
+pub fn pointer_keys(pointer: &str) -> impl Iterator<Item = String> {
     let unescaped = |key: &str| key.replace("~1", "/").replace("~0", "~");
     pointer.split('/').skip(1).map(move |key| if key.contains('~') { unescaped(key) } else { key.to_owned() })
 }
 
 /// The JSON pointer (RFC 6901) with these keys.
-pub(crate) fn pointer<K: AsRef<str>>(path: &[K]) -> String {
+pub fn pointer<K: AsRef<str>>(path: &[K]) -> String {
     path.iter().map(|key| format!("/{}", key.as_ref().replace('~', "~0").replace('/', "~1"))).collect()
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pilothouse_controller::pipeline::plan::Plan;
+use pilothouse_controller::{pipeline::plan::Plan, schema::pointer_keys};
 use pilothouse_engine::contract::KindRef;
 use serde_json::{Map, Value, json};
 
@@ -179,9 +179,8 @@ fn without(object: &Value, field: &str) -> BTreeMap<String, Value> {
 
 /// Sets a field, and makes the maps above it.
 fn set(object: &mut Value, pointer: &str, value: Value) {
-    let keys = pointer.split('/').skip(1).map(|key| key.replace("~1", "/").replace("~0", "~"));
     let mut place = object;
-    for key in keys {
+    for key in pointer_keys(pointer) {
         place = match place {
             Value::Array(elements) => match key.parse::<usize>().ok().and_then(|index| elements.get_mut(index)) {
                 Some(element) => element,

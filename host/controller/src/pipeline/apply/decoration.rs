@@ -17,6 +17,7 @@ use crate::{
     object::{Object, describe},
     pipeline::{check::Decoration, plan::diff::Difference},
     plugin::ActivePlugin,
+    schema::pointer,
 };
 
 /// Makes the object have what its decorator wants on it, and no longer what that wanted before. Returns whether that took a write.
@@ -70,7 +71,7 @@ pub fn decoration_of(plugin: &ActivePlugin, object: &Object, wanted: &Decoration
             let there = live.get(key).map_or(Value::Null, |value| json!(value));
             let wanted = desired.get(key).copied().cloned().unwrap_or_default();
             if there != wanted {
-                let path = format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"));
+                let path = pointer(&["metadata", field, key]);
                 differences.push(Difference { path, desired: wanted, live: there });
             }
         }

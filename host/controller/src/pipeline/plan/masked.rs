@@ -1,9 +1,12 @@
 //! Hides the values of Secrets in what is printed or logged. Pure.
 
+use std::borrow::Cow;
+
 use pilothouse_engine::contract::KindRef;
 use serde_json::{Value, json};
 
 use super::diff::Difference;
+use crate::schema::pointer;
 
 /// What is printed in the place of a value.
 const HIDDEN: &str = "(hidden)";
@@ -45,17 +48,20 @@ pub fn value(kind: &KindRef, path: &str, value: &Value) -> Value {
 }
 
 /// Differences without what a Secret holds.
-pub fn differences(kind: &KindRef, differences: &[Difference]) -> Vec<Difference> {
+pub fn differences<'d>(kind: &KindRef, differences: &'d [Difference]) -> Cow<'d, [Difference]> {
+    if !is_secret(kind) {
+        return differences.into();
+    }
     let masked = |Difference { path, desired, live }: &Difference| Difference {
         path: path.clone(),
         desired: value(kind, path, desired),
         live: value(kind, path, live),
     };
-    differences.iter().map(masked).collect()
+    differences.iter().map(masked).collect::<Vec<_>>().into()
 }
 
 fn pointer_to_copy() -> String {
-    format!("/metadata/annotations/{}", COPY.replace('/', "~1"))
+    pointer(&["metadata", "annotations", COPY])
 }
 
 fn hide_copy(annotations: &mut Value) {

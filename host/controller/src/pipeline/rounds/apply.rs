@@ -121,10 +121,8 @@ fn remember_in_sync(answer: &mut LastAnswer, keys: MetadataKeys, observed: &Obse
 fn log_writes(plan: &Plan) {
     for write in &plan.writes {
         let child = describe(&write.child.kind, &write.child.name);
-        let (fields, cause) = (
-            plan::diff::in_words(&plan::masked::differences(&write.child.kind, write.cause.differences())),
-            write.cause.to_string(),
-        );
+        let shown = plan::masked::differences(&write.child.kind, write.cause.differences());
+        let (fields, cause) = (plan::diff::in_words(&shown), write.cause.to_string());
         tracing::info!(child, cause, fields, "{}", write.cause.finding(&write.child.kind.kind));
     }
 }

@@ -61,8 +61,10 @@ use serde_json::json;
 pub use self::{
     answering::{AnsweringVersion, AnswersBecause, answering},
     candidate::Candidate,
+    content::MAX_BYTES,
     planning::{PlanError, PlannedVersion, Planner},
     rollout::division_by_pins,
+    status::PINNED_VERSION_MISSING,
 };
 use self::{
     at_work::at_work,

@@ -27,7 +27,7 @@ const SUSPENDED: &str = "Suspended";
 const CANARY: &str = "Canary";
 
 /// The reason of a plugin with objects that no version answers.
-const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
+pub const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
 
 /// How many components are told that were at work.
 const VERSIONS: usize = 32;

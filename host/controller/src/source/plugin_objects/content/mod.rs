@@ -14,7 +14,11 @@ use std::{collections::BTreeSet, time::Duration};
 use kube::Client;
 use pilothouse_engine::digest;
 
-pub use self::{component::Component, error::ContentError, kept::KeptComponents};
+pub use self::{
+    component::{Component, MAX_BYTES},
+    error::ContentError,
+    kept::KeptComponents,
+};
 use self::{
     component::{Fetched, Origin},
     host_namespace::HostNamespace,
