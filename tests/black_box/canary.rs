@@ -257,6 +257,8 @@ pub async fn begin(env: &mut TestEnv, steps: Value) -> Result<()> {
     }
     let counted = |object: &Value| is_ready(object) && object["status"]["stableDigest"].is_string();
     env.namespace.until("Plugin", "web", "to be at work", counted).await?;
+    // What is written from now on is not of the version that all objects begin with.
+    env.metrics_at_rest().await?;
     settled(env).await
 }
 
