@@ -217,7 +217,7 @@ pub struct Seen {
 pub enum Next {
     /// It goes on as it is.
     Stay,
-    /// Other objects come to it: those that it had are gone.
+    /// It begins anew with the objects that there are now: it had none.
     BeginAnew,
     /// More objects come to it.
     Widen,
@@ -230,6 +230,10 @@ pub enum Next {
 /// What follows for a canary whose objects are like this.
 pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, now: Timestamp) -> Next {
     let ObjectCounts { total, ready, failing } = seen.counts;
+    // Neither time nor a count says anything about a version that was tried on nothing.
+    if total == 0 || rollout.objects == 0 {
+        return Next::BeginAnew;
+    }
     let is_too_many = |failed: usize| {
         let allowed = usize::try_from(canary.max_failed_percent.unwrap_or_default()).unwrap_or_default();
         failed.saturating_mul(100) > total.saturating_mul(allowed)
@@ -237,11 +241,6 @@ pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, now: Time
     let failed = failing.saturating_sub(rollout.failing_before);
     if is_too_many(failed) {
         return Next::GoBack(failed);
-    }
-    let step = step_of(canary, rollout.step);
-    let is_selected = step.is_some_and(|step| step.selector.is_some());
-    if total == 0 && !is_selected {
-        return Next::BeginAnew;
     }
     if !is_step_over(canary, rollout, now) || !seen.all_reconciled {
         return Next::Stay;
@@ -253,6 +252,20 @@ pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, now: Time
         true => Next::Widen,
         false => Next::TakeOver,
     }
+}
+
+/// Whether a canary that had no object is another one if it begins anew: it would have some, or its steps select others. As long as it is
+/// not, it waits.
+pub fn begins_otherwise(
+    plugin: &Plugin,
+    before: &RolloutStatus,
+    anew: &RolloutStatus,
+    objects: &[Arc<Object>],
+) -> bool {
+    let digest = digest_of(anew);
+    let division = division(plugin, stable_of(plugin).unwrap_or_default(), Some(anew));
+    let is_tried = |object: &Arc<Object>| division.as_ref().is_some_and(|it| it.digest_for(object) == digest);
+    (before.step, &before.selectors) != (anew.step, &anew.selectors) || objects.iter().any(is_tried)
 }
 
 /// The canary with what its objects are like now.
@@ -300,7 +313,7 @@ mod tests {
             created_until: "1970-01-01T00:00:00Z".to_owned(),
             up_to: Some("00000000000000ff".to_owned()),
             selectors: None,
-            objects: 0,
+            objects: 10,
             failing: 0,
             failing_before: 1,
             not_ready_before: 1,
@@ -313,6 +326,9 @@ mod tests {
         let steps = json!([{"percent": 10, "seconds": 60}, {"objects": 50, "seconds": 60}]);
         let seen =
             |total, ready, failing| Seen { counts: ObjectCounts { total, ready, failing }, all_reconciled: true };
+        let no_object_yet = RolloutStatus { objects: 0, ..going_on(1) };
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(60);
+        assert_eq!(next(&canary(&steps, 0)?, &no_object_yet, seen(1, 0, 1), now), Next::BeginAnew);
         for (what, step, allowed, seen, seconds, expected) in [
             ("nothing is known yet", 1, 0, seen(10, 9, 1), 59, Next::Stay),
             ("one more is failing", 1, 0, seen(10, 8, 2), 1, Next::GoBack(1)),

@@ -219,9 +219,21 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
 fn step_event(before: Option<&RolloutStatus>, after: Option<&RolloutStatus>) -> Option<Event> {
     let after = after.filter(|after| after.goes_on())?;
     let step = |rollout: &RolloutStatus| (rollout.digest.clone(), rollout.step);
-    let RolloutStatus { version, step: number, steps, objects, .. } = after;
-    let message = format!("version {version} answers {objects} objects in step {number} of {steps}");
-    (before.map(step) != Some(step(after))).then(|| Event::normal("CanaryStep", &message))
+    (before.map(step) != Some(step(after))).then(|| Event::normal("CanaryStep", &tried(after)))
+}
+
+/// What a new version is tried on.
+fn tried(rollout: &RolloutStatus) -> String {
+    let RolloutStatus { version, step, steps, objects, failing, .. } = rollout;
+    match objects {
+        0 => format!(
+            "version {version} is in step {step} of {steps} and waits for an object that it can be tried on: none has the labels of its \
+             steps. Label an object, change the steps, or use the strategy Immediate"
+        ),
+        _ => format!(
+            "version {version} is in step {step} of {steps}: it answers {objects} objects, of which {failing} are failing"
+        ),
+    }
 }
 
 /// A condition without its times.
@@ -265,11 +277,9 @@ fn loaded(standing: &Standing) -> impl Iterator<Item = Word> {
 
 /// What is told of a version that does not answer all objects yet.
 fn rolling_out(standing: &Standing) -> Option<Word> {
-    let RolloutStatus { version, step, steps, objects, failing, .. } = standing.rollout.as_ref()?;
+    let rollout = standing.rollout.as_ref()?;
     let is_ready = standing.at_work.as_ref().is_some_and(|it| it.obstacles.is_empty());
-    let message = format!(
-        "version {version} is in step {step} of {steps}: it answers {objects} objects, of which {failing} are failing"
-    );
+    let message = tried(rollout);
     // Otherwise the condition says already what is missing.
     is_ready.then(|| word(RECONCILING, "True", CANARY, &message))
 }

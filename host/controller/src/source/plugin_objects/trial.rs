@@ -18,7 +18,7 @@ use super::{
     status::{Failure, Load},
 };
 use crate::{
-    api::{Plugin, RolloutPhase, RolloutSpec, RolloutStatus},
+    api::{ObjectCounts, Plugin, RolloutPhase, RolloutSpec, RolloutStatus},
     object::Object,
     pipeline::lifecycle::managed::not_ours,
     plugin::Versions,
@@ -116,22 +116,26 @@ impl PluginObjects {
             None => {
                 let Some(prepared) = self.to_try.get(name).cloned() else { return };
                 let going = Going { plugin: &plugin, canary, loaded: &loaded, active: &active };
-                self.begin(&going, &prepared).await;
+                self.begin(&going, &prepared, None).await;
             }
         }
     }
 
-    /// The first step of a new version.
-    async fn begin(&mut self, going: &Going<'_>, prepared: &Arc<Prepared>) {
+    /// The first step of a new version. `before`: the canary that had no object, if it begins anew.
+    async fn begin(&mut self, going: &Going<'_>, prepared: &Arc<Prepared>, before: Option<&RolloutStatus>) {
         let candidate = Candidate { digest: prepared.digest(), version: prepared.version() };
         let versions = FoundVersions {
             prepared: prepared.clone(),
             others: going.loaded.all().cloned().collect(),
             no_stable: None,
         };
-        match rollout::begun(going.canary, &candidate, &going.asked_about(), Timestamp::now()) {
-            Some(rollout) => self.widen(going, versions, rollout).await,
-            None => self.take_over(going, versions),
+        let objects = going.asked_about();
+        match (rollout::begun(going.canary, &candidate, &objects, Timestamp::now()), before) {
+            (None, _) => self.take_over(going, versions),
+            (Some(anew), Some(before)) if !rollout::begins_otherwise(going.plugin, before, &anew, &objects) => {
+                self.note(going.plugin, rollout::counted(before, ObjectCounts::default()), Load::Loaded);
+            }
+            (Some(rollout), _) => self.widen(going, versions, rollout).await,
         }
     }
 
@@ -155,7 +159,7 @@ impl PluginObjects {
                 let next = rollout::widened(going.canary, &rollout, &going.asked_about(), now);
                 self.widen(going, versions, next).await;
             }
-            Next::BeginAnew => self.begin(going, &prepared.clone()).await,
+            Next::BeginAnew => self.begin(going, &prepared.clone(), Some(&rollout)).await,
             Next::TakeOver => self.take_over(going, versions),
             Next::GoBack(failed) => self.go_back(going, versions, rollout::taken_back(&rollout, failed, counts, now)),
         }
