@@ -18,7 +18,7 @@ use crate::{
     command::{Ended, pilothouse, repacked},
     plugin_objects::{degraded, next, plugin, plugin_object, resume, sha256, stalled, start, store, text, works},
     suite::{Suite, tests},
-    test_env::{TestEnv, is_ready},
+    test_env::{TestEnv, answering, config_map, is_ready},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -34,6 +34,7 @@ pub fn register(suite: &mut Suite) {
         a_registry_that_hangs_delays_nobody_else,
         a_host_starts_without_the_sources_of_what_is_named_by_its_digest,
         of_two_plugins_for_one_kind_the_older_is_at_work,
+        an_older_decorator_whose_source_hangs_keeps_no_owner_from_work,
         only_what_a_named_key_has_signed_is_loaded,
         a_plugin_is_pushed_by_a_command,
         a_plugin_in_a_registry_is_inspected_as_its_file_is,
@@ -236,6 +237,42 @@ async fn of_two_plugins_for_one_kind_the_older_is_at_work(env: &mut TestEnv) -> 
     }
     ensure!(!env.host.log().contains("0.2.0"), "the younger one was at work after the restart");
     Ok(())
+}
+
+/// A host that starts waits for an older owner of a kind, and an owner for no decorator: both may work.
+async fn an_older_decorator_whose_source_hangs_keeps_no_owner_from_work(env: &mut TestEnv) -> Result<()> {
+    let crds = ["crds/plugins.pilothouse.dev.yaml", "tests/guests/scripted/crd.yaml"];
+    env.move_to_api_server_with(&crds).await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    // What has to be granted by name has nothing to do with it.
+    let owner = repacked(&artifacts::guest("scripted")?, |manifest| {
+        manifest["children"] = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
+        manifest["lookups"] = json!([]);
+    })
+    .await?;
+    // Creation times have whole seconds; names decide then.
+    for (name, file) in
+        [("decorator-scripted", artifacts::guest("decorator-scripted")?), ("scripted", owner.path().into())]
+    {
+        store(env, name, &[&std::fs::read(file)?]).await?;
+        env.namespace.apply(plugin_object(name, json!({"source": {"configMap": {"name": name}}}))).await?;
+        env.namespace.until("Plugin", name, "to be ready", is_ready).await?;
+    }
+    env.host.stop().await?;
+    let hanging = TcpListener::bind("127.0.0.1:0").await?;
+    let oci = json!({"image": format!("{}/web:1", hanging.local_addr()?), "plainHttp": true});
+    env.namespace.apply(plugin_object("decorator-scripted", json!({"source": {"oci": oci}}))).await?;
+    resume(env).await?;
+    env.namespace.apply(returning_map("shop")).await?;
+    env.namespace.until("ConfigMap", "shop", "to be there", |_| true).await?;
+    ensure!(!env.host.log().contains("is reconciled by plugin"), "it has waited for the decorator");
+    Ok(())
+}
+
+/// An object whose plugin returns a ConfigMap of its name.
+fn returning_map(name: &str) -> Value {
+    answering(name, json!({"children": [{"object": config_map(name, json!({"a": "b"}))}]}))
 }
 
 async fn only_what_a_named_key_has_signed_is_loaded(env: &mut TestEnv) -> Result<()> {

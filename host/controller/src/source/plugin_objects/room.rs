@@ -72,10 +72,11 @@ impl PluginObjects {
         Ok(younger)
     }
 
-    /// An older `Plugin` that had this kind before this host started, and has not been looked at yet.
+    /// An older `Plugin` that owned this kind before this host started, and has not been looked at yet. A decorator owns none.
     fn elder_to_come(&self, plugin: &Plugin, kind: &KindRef) -> Option<String> {
         let had = |other: &&Arc<Plugin>| {
-            let before = other.status.as_ref().and_then(|status| status.reconciles.as_ref());
+            let status = other.status.as_ref().filter(|status| !status.decorates);
+            let before = status.and_then(|status| status.reconciles.as_ref());
             before.is_some_and(|before| KindRef::new(&before.api_version, &before.kind).is_same_kind(kind))
         };
         let is_to_come = |other: &&Arc<Plugin>| {
