@@ -29,6 +29,7 @@ pub fn register(suite: &mut Suite) {
         an_environment_variable_that_is_there_twice_is_reported,
         a_text_in_the_place_of_a_number_is_reported,
         a_number_in_the_place_of_a_text_is_reported,
+        a_value_of_a_secret_that_is_refused_is_not_quoted,
         a_field_that_the_kind_does_not_have_is_reported,
         a_role_binding_cannot_change_its_role,
         a_role_binding_is_recreated_for_another_role,
@@ -66,6 +67,31 @@ async fn a_text_in_the_place_of_a_number_is_reported(env: &mut TestEnv) -> Resul
     returns(env, child(replicas)).await?;
     refused(env, "ChildInvalid", ".spec.replicas: expected numeric").await?;
     is_retried_rarely(env, "deployments").await
+}
+
+/// The API server quotes a value whose type is wrong.
+async fn a_value_of_a_secret_that_is_refused_is_not_quoted(env: &mut TestEnv) -> Result<()> {
+    env.host.set_log_level(Some("debug"));
+    env.start(&["scripted"]).await?;
+    for (data, why) in [
+        (json!({"token": 424_242_424}), "data.token is no text"),
+        (json!({"token": "hunter-two!"}), "data.token is not in base64"),
+        (json!("hunter-two!"), "data is no map"),
+    ] {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "child"}, "data": data});
+        returns(env, child(secret)).await?;
+        stalled(env, "ChildInvalid", why).await?;
+        let object = env.namespace.get("Scripted", "object").await?.context("no object")?;
+        let events = json!(env.namespace.list("Event").await?).to_string();
+        let (status, log) = (object["status"].to_string(), env.host.log());
+        for quoted in ["424242424", "hunter-two"] {
+            for (place, text) in [("status", &status), ("Event", &events), ("log", &log)] {
+                let line = text.lines().find(|line| line.contains(quoted)).unwrap_or_default();
+                ensure!(line.is_empty(), "{data}: the {place} quotes it: {line}");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Of a kind of the API server and of one with a CRD: nothing is dropped without a word.

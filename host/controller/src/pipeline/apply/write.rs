@@ -22,7 +22,7 @@ use crate::{
     labels,
     object::{Object, describe},
     pipeline::{
-        check::DesiredChild,
+        check::{DesiredChild, wrong_values},
         plan::{Recreation, Write, WriteCause},
     },
     schema::{Schema, duplicates},
@@ -264,7 +264,24 @@ async fn apply(
     guarded: GuardedBody<'_>,
 ) -> Result<Box<RawValue>, kube::Error> {
     let parameters = applying(&applier.plugin.field_manager);
-    target.patch_raw(&child.name.name, &parameters, &Patch::Apply(guarded)).await
+    let answer = target.patch_raw(&child.name.name, &parameters, &Patch::Apply(guarded)).await;
+    answer.map_err(|error| without_values(child, error))
+}
+
+/// An error whose words quote no value of a Secret. The API server quotes what is not of the right type.
+fn without_values(child: &DesiredChild, error: kube::Error) -> kube::Error {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 400 | 500) => {
+            let wrong = wrong_values(&child.kind, &child.body);
+            if wrong.is_empty() {
+                return kube::Error::Api(status);
+            }
+            let message =
+                format!("{}; the API server's words are not told, for they quote the value", wrong.join(", "));
+            kube::Error::Api(Box::new(Status { message, details: None, ..*status }))
+        }
+        other => other,
+    }
 }
 
 /// The meaning of a refused update (422). If the same body could be created, an immutable field would change.

@@ -44,6 +44,7 @@ pub use self::{
     desired::{Desired, DesiredChild, DesiredChildren},
     owner::{KnownKinds, Owner},
     refusal::{MAX_CHILDREN, Refusal},
+    secret::wrong_values,
 };
 use crate::schema::Cursor;
 
