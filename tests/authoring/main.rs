@@ -1,15 +1,12 @@
 //! From an empty directory to a plugin that passes its cases, in each language, with the binary that users have. No cluster is needed.
 
 mod examples;
-mod languages;
-mod project;
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Failed, Trial};
-
-use self::{languages::Language, project::Project};
+use pilothouse_tests::{languages::Language, project::Project};
 
 /// A test of one language.
 type OfLanguage = fn(Language) -> Result<()>;

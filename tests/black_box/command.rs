@@ -7,8 +7,8 @@ use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// The time limit for a command.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit for a command. Installing a large plugin includes that it is compiled, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The result of a command.
 #[derive(Debug)]

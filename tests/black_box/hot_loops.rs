@@ -1,7 +1,10 @@
 //! Hot loops: objects that are reconciled again and again are throttled and reported with the most frequent source of events, and
 //! recover. Also the delays that plugins request.
 
-use std::time::Duration;
+use std::{
+    cell::Cell,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
@@ -13,11 +16,14 @@ use serde_json::{Value, json};
 
 use crate::{
     suite::{Suite, tests, timed},
-    test_env::{TestEnv, answering, config_map, deployment, misbehaver},
+    test_env::{TestEnv, answering, config_map, deployment, is_ready, misbehaver, returning, scripted},
 };
 
 /// The most repairs until the object is reported as throttled: a burst of 60, and some slow ones.
 const REPAIRS: usize = 80;
+
+/// The children of one object that come at once.
+const CHILDREN: usize = 200;
 
 /// The longest time from one reconcile of a hot object to the next.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
@@ -30,6 +36,7 @@ pub fn register(suite: &mut Suite) {
         a_plugin_that_always_requeues_immediately_is_throttled,
         a_plugin_with_different_children_in_every_answer_is_named_as_the_cause,
         a_plugin_that_does_not_read_the_clock_is_not_called_again_after_its_delay,
+        many_children_at_once_are_no_hot_loop,
     );
 }
 
@@ -44,7 +51,10 @@ async fn a_fight_over_a_child_is_throttled_and_reported_until_it_ends(env: &mut 
             }
         }
     };
-    let reported = env.namespace.until("AppService", "web", "to be throttled", is_throttled);
+    // On a busy machine the other controller is slow, and so is the fight.
+    let (began, patience, what) = (Instant::now(), 4 * PATIENCE, "to be throttled");
+    let awaited = Awaited { kind: "AppService", name: "web", what };
+    let reported = env.namespace.until_within(patience, &awaited, is_throttled);
     let object = tokio::select! {
         ended = fight => { let ended: Result<Value> = ended; ended? }
         reported = reported => reported?,
@@ -52,7 +62,9 @@ async fn a_fight_over_a_child_is_throttled_and_reported_until_it_ends(env: &mut 
     let message = condition(&object, "Throttled")["message"].as_str().context("no message")?;
     ensure!(message.contains("Deployment 'web'"), "the source is not named: {message}");
     let repairs = env.host_writes().await?.iter().filter(|write| write.starts_with("patch deployments/ ")).count();
-    ensure!(repairs < REPAIRS, "{repairs} repairs before it was slowed down");
+    // An object may be repaired once in a second for ever.
+    let allowed = REPAIRS + began.elapsed().as_secs() as usize;
+    ensure!(repairs < allowed, "{repairs} repairs before it was slowed down, where {allowed} are allowed");
 
     let calm = |object: &Value| condition(object, "Throttled").is_null();
     // The last changes may have started one more of the longest pauses.
@@ -61,8 +73,8 @@ async fn a_fight_over_a_child_is_throttled_and_reported_until_it_ends(env: &mut 
         Ok(Look::of(calm(&object), &object["status"]))
     })
     .await?;
-    let deployment = env.namespace.get("Deployment", "web").await?.context("the Deployment is gone")?;
-    ensure!(deployment["spec"]["replicas"] == 3, "the last change was lost: {deployment}");
+    let repaired = |deployment: &Value| deployment["spec"]["replicas"] == 3;
+    env.namespace.until("Deployment", "web", "to be repaired after the last change", repaired).await?;
     env.at_rest("web").await
 }
 
@@ -123,6 +135,31 @@ async fn a_plugin_that_does_not_read_the_clock_is_not_called_again_after_its_del
     env.namespace.until("Misbehaver", "other", "to be ready", ready).await?;
     let others = 10.0;
     ensure!(env.calls("misbehaver").await? <= calls + others, "the plugin was asked again and again");
+    Ok(())
+}
+
+/// Each of the Pods is scheduled and comes to run, which are several events.
+async fn many_children_at_once_are_no_hot_loop(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let pods = (0..CHILDREN).map(|number| {
+        let container = json!({"name": "main", "image": "example.com/main:1"});
+        let metadata = json!({"name": format!("pod-{number}")});
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}})
+    });
+    env.namespace.apply(scripted("crowd", returning(pods))).await?;
+    let was_throttled = Cell::new(false);
+    let holds = |object: &Value| {
+        was_throttled.set(was_throttled.get() || !condition(object, "Throttled").is_null());
+        is_ready(object)
+    };
+    let awaited = Awaited { kind: "Scripted", name: "crowd", what: "to be ready with all Pods" };
+    env.namespace.until_within(4 * PATIENCE, &awaited, holds).await?;
+    let pods = env.namespace.list("Pod").await?;
+    let running = pods.iter().filter(|pod| pod["status"]["phase"] == "Running").count();
+    ensure!(running == CHILDREN, "ready with {running} of {CHILDREN} Pods");
+    ensure!(!was_throttled.get(), "it was throttled");
+    let object = env.namespace.get("Scripted", "crowd").await?.context("the object is gone")?;
+    ensure!(condition(&object, "Throttled").is_null(), "it is throttled: {object}");
     Ok(())
 }
 

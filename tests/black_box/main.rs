@@ -41,6 +41,7 @@ mod host_memory;
 mod hot_loops;
 mod http;
 mod kind_identity;
+mod languages;
 mod leadership;
 mod left_over_fields;
 mod llm;
@@ -124,6 +125,7 @@ fn main() -> ExitCode {
     decorators::register(&mut suite);
     decorator_withdrawal::register(&mut suite);
     registries::register(&mut suite);
+    languages::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
     pytorch_job::register(&mut suite);

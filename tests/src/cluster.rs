@@ -32,11 +32,12 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 59] = [
+const KINDS: [(&str, &str, &str); 60] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("ai.example.com/v1", "LLMModel", "llmmodels"),
+    ("example.com/v1", "Website", "websites"),
     ("llm.example.com/v1alpha1", "LLMModel", "llmmodels"),
     ("llm.example.com/v1alpha1", "LLMDeployment", "llmdeployments"),
     ("llm.example.com/v1alpha1", "ModelDeployment", "modeldeployments"),

@@ -19,6 +19,7 @@ pub mod host;
 pub mod http;
 pub mod keda_webhook;
 pub mod kueue;
+pub mod languages;
 pub mod lint;
 pub mod lws;
 pub mod manifests;
@@ -28,6 +29,8 @@ pub mod nodes;
 #[cfg(test)]
 mod pages;
 pub mod pod;
+pub mod process_group;
+pub mod project;
 pub mod proxy;
 pub mod registry;
 #[cfg(test)]

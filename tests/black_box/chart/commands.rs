@@ -8,6 +8,7 @@ use pilothouse_control_plane::signal::{self, Signal};
 use pilothouse_tests::{
     artifacts,
     cluster::{Awaited, PATIENCE},
+    process_group::ProcessGroup,
     wait::{Look, eventually},
 };
 use tokio::{process::Command, time::timeout};
@@ -80,8 +81,8 @@ async fn make_run_has_a_host_work_on_the_cluster_of_kubectl(env: &mut TestEnv) -
     let mut make = Command::new("make");
     make.args(["run", &format!("ARGS={own}")]).current_dir(artifacts::repository());
     make.env("KUBECONFIG", env.cluster.plane.kubeconfig_path()).stdin(Stdio::null());
-    make.stdout(Stdio::null()).stderr(std::fs::File::create(&log)?).kill_on_drop(true);
-    let mut running = make.spawn().context("failed to start make")?;
+    make.stdout(Stdio::null()).stderr(std::fs::File::create(&log)?);
+    let mut running = ProcessGroup::start(&mut make)?;
     let said = || std::fs::read_to_string(&log).unwrap_or_default();
     env.namespace.apply(app("shop")).await?;
     let there = Awaited { kind: "Deployment", name: "shop", what: "to be there" };
@@ -92,7 +93,7 @@ async fn make_run_has_a_host_work_on_the_cluster_of_kubectl(env: &mut TestEnv) -
             .await?;
     }
     // make passes it on to the host, and waits for its end.
-    signal::send(running.id().context("make has ended")?, Signal::Terminate)?;
+    signal::send(running.id(), Signal::Terminate)?;
     timeout(PATIENCE, running.wait()).await.with_context(said)??;
     eventually(PATIENCE, "the host to end", async || Ok(Look::of(said().contains("pilothouse ends"), said()))).await
 }

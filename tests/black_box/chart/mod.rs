@@ -4,6 +4,7 @@
 mod commands;
 mod expressions;
 mod image;
+mod pods;
 mod rendered;
 mod rights;
 mod running;
@@ -19,11 +20,15 @@ use crate::suite::Suite;
 pub const PLUGINS: [&str; 7] =
     ["app-service", "training-job", "pytorch-job", "ai-llm-model", "llm-model", "llm-deployment", "model-deployment"];
 
+/// The charts.
+const CHARTS: [&str; 2] = ["pilothouse", "llm-operator"];
+
 /// Turns on all that is off by default.
 const ALL: [&str; 2] = ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"];
 
 pub fn register(suite: &mut Suite) {
     rendered::register(suite);
+    pods::register(suite);
     rights::register(suite);
     running::register(suite);
     expressions::register(suite);

@@ -13,15 +13,13 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{ALL, reference_plugins};
+use super::{ALL, CHARTS, reference_plugins};
 use crate::{
     deployed::apply,
     plugin_objects::text,
     suite::{Suite, tests},
     test_env::TestEnv,
 };
-
-const CHARTS: [&str; 2] = ["pilothouse", "llm-operator"];
 
 pub fn register(suite: &mut Suite) {
     tests!(
@@ -120,6 +118,8 @@ async fn the_api_server_takes_everything(env: &mut TestEnv) -> Result<()> {
         ("pilothouse", &[][..]),
         ("pilothouse", &with_plugins),
         ("pilothouse", &narrow),
+        ("pilothouse", &["--set", "antiAffinity=Required"]),
+        ("pilothouse", &["--set-json", r#"networkPolicy={"metricsFrom": [{"podSelector": {}}], "extraEgress": [{}]}"#]),
         ("llm-operator", &[]),
         ("llm-operator", &["--set", "watchNamespace=watched,pluginsConfigMap=plugins"]),
     ] {
@@ -154,10 +154,18 @@ async fn the_pods_keep_to_the_restricted_policy(env: &mut TestEnv) -> Result<()>
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": chart, "namespace": own}, "spec": spec,
         });
         apply(env, &pod, &PatchParams::apply("tests").dry_run()).await?;
-        let mut loose = pod;
-        loose["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
-        let refused = apply(env, &loose, &PatchParams::apply("tests").dry_run()).await;
-        ensure!(refused.is_err(), "the policy is not enforced here");
+        let container = "/spec/containers/0/securityContext";
+        for (path, value) in [
+            (format!("{container}/allowPrivilegeEscalation"), json!(true)),
+            (format!("{container}/capabilities/drop"), json!([])),
+            ("/spec/securityContext/runAsNonRoot".to_owned(), json!(false)),
+            ("/spec/securityContext/seccompProfile/type".to_owned(), json!("Unconfined")),
+        ] {
+            let mut loose = pod.clone();
+            *loose.pointer_mut(&path).with_context(|| format!("{chart} has no {path}"))? = value;
+            let refused = apply(env, &loose, &PatchParams::apply("tests").dry_run()).await;
+            ensure!(refused.is_err(), "the policy does not mind {path}");
+        }
     }
     Ok(())
 }

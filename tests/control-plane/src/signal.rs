@@ -27,6 +27,18 @@ pub enum Signal {
 /// # Errors
 /// There is no such process.
 pub fn send(pid: u32, signal: Signal) -> Result<()> {
+    send_to(&pid.to_string(), signal)
+}
+
+/// Sends `signal` to all processes of a group, which has the id of the process that began it.
+///
+/// # Errors
+/// There is no process in it.
+pub fn send_to_group(group: u32, signal: Signal) -> Result<()> {
+    send_to(&format!("-{group}"), signal)
+}
+
+fn send_to(target: &str, signal: Signal) -> Result<()> {
     let name = match signal {
         Signal::Terminate => "TERM",
         Signal::Kill => "KILL",
@@ -34,14 +46,14 @@ pub fn send(pid: u32, signal: Signal) -> Result<()> {
         Signal::Continue => "CONT",
     };
     let status = Command::new("sh")
-        .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid.to_string()])
+        .args(["-c", "kill -s \"$1\" -- \"$2\"", "sh", name, target])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
         .context("cannot run sh")?;
     if !status.success() {
-        bail!("cannot send SIG{name} to process {pid}");
+        bail!("cannot send SIG{name} to {target}");
     }
     Ok(())
 }

@@ -1,18 +1,23 @@
 //! A project in a folder of its own, and the commands of its author, each with its time. It knows no language's tools.
 
 use std::{
+    fs::OpenOptions,
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, Output},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
-use pilothouse_tests::artifacts::{host_binary, repository};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::languages::Language;
+use crate::{
+    artifacts::{host_binary, repository},
+    languages::Language,
+};
 
+/// A project.
 pub struct Project {
     language: Language,
     folder: TempDir,
@@ -22,6 +27,9 @@ pub struct Project {
 
 impl Project {
     /// Makes a new one, in a folder outside of the repository.
+    ///
+    /// # Errors
+    /// If the command fails.
     pub fn new(language: Language) -> Result<Self> {
         let mut project = Self { language, folder: tempfile::tempdir()?, has_tools: true, times: Vec::new() };
         let (sdk, root) = (repository().join("plugins/sdk"), project.root());
@@ -32,12 +40,18 @@ impl Project {
     }
 
     /// Gives it what a user would install into it.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
     pub fn equip(self) -> Result<Self> {
         self.language.equip(&self.root())?;
         Ok(self)
     }
 
     /// The same sources in another folder.
+    ///
+    /// # Errors
+    /// If they cannot be copied.
     pub fn copy(&self) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let copied = Command::new("cp").arg("-a").arg(self.root()).arg(folder.path()).status()?;
@@ -48,6 +62,9 @@ impl Project {
     }
 
     /// What `pilothouse build` says of the plugin.
+    ///
+    /// # Errors
+    /// If it is not built, with what the command prints.
     pub fn build(&mut self) -> Result<Value> {
         let mut command = self.command("build")?;
         let printed = self.run("build", command.args(["-o", "json"]).arg(self.root()))?;
@@ -55,23 +72,51 @@ impl Project {
     }
 
     /// What `pilothouse test` prints.
+    ///
+    /// # Errors
+    /// If a case fails.
     pub fn test(&mut self) -> Result<String> {
         let mut command = self.command("test")?;
         self.run("test", command.arg(self.root()))
     }
 
     /// Puts a file in the place of one of its own.
+    ///
+    /// # Errors
+    /// If it cannot be copied.
     pub fn replace(&self, from: &Path, to: &str) -> Result<()> {
         std::fs::copy(from, self.root().join(to)).with_context(|| from.display().to_string())?;
         Ok(())
     }
 
     /// Adds a mistake to its sources.
+    ///
+    /// # Errors
+    /// If they cannot be written.
     pub fn break_sources(&mut self) -> Result<&mut Self> {
-        let file = self.root().join(self.language.source());
-        let text = std::fs::read_to_string(&file)?;
-        std::fs::write(&file, format!("{text}\n{}\n", self.language.mistake()))?;
+        self.append(self.language.source(), self.language.mistake())?;
         Ok(self)
+    }
+
+    /// Adds text to the end of a file, which need not be there.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn append(&self, file: &str, text: &str) -> Result<()> {
+        let mut file = OpenOptions::new().append(true).create(true).open(self.root().join(file))?;
+        Ok(writeln!(file, "\n{text}")?)
+    }
+
+    /// Puts the example of its language (`plugins/examples`) in the place of its own sources, with the cases of all languages.
+    ///
+    /// # Errors
+    /// If a file cannot be copied.
+    pub fn become_example(&self) -> Result<()> {
+        let examples = repository().join("plugins/examples");
+        let source = self.language.source();
+        self.replace(&examples.join(self.language.name()).join(source), source)?;
+        self.replace(&examples.join("plugin.yaml"), "plugin.yaml")?;
+        self.replace(&examples.join("cases/website.yaml"), "cases/first.yaml")
     }
 
     /// From now on the PATH is empty.
@@ -86,7 +131,8 @@ impl Project {
         times.join(", ")
     }
 
-    fn root(&self) -> PathBuf {
+    /// Its folder.
+    pub fn root(&self) -> PathBuf {
         self.folder.path().join("web-site")
     }
 

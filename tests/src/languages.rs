@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::artifacts::{repository, target};
 use anyhow::Result;
-use pilothouse_tests::artifacts::{repository, target};
 
 /// Makes what is installed in one place seen in another.
 fn link(installed: Option<PathBuf>, place: &Path) -> std::io::Result<()> {
@@ -13,14 +13,20 @@ fn link(installed: Option<PathBuf>, place: &Path) -> std::io::Result<()> {
 /// A language that plugins are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
+    /// Rust.
     Rust,
+    /// Go.
     Go,
+    /// C.
     C,
+    /// Python.
     Python,
+    /// TypeScript.
     TypeScript,
 }
 
 impl Language {
+    /// All of them.
     pub const ALL: [Self; 5] = [Self::Rust, Self::Go, Self::C, Self::Python, Self::TypeScript];
 
     /// As in `pilothouse new --lang`.
@@ -121,6 +127,9 @@ impl Language {
     }
 
     /// Gives a new project what a user would install into it.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
     pub fn equip(self, project: &Path) -> Result<()> {
         match self {
             // The versions that this repository is tested with, without a look at the registry.
