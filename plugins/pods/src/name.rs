@@ -6,6 +6,9 @@ use crate::hash::{FNV_OFFSET_BASIS, fnv_1a};
 /// The longest name of a Service, and the longest value of a label.
 pub const MAX_LABEL: usize = 63;
 
+/// The longest name of most objects, such as a ConfigMap.
+const MAX_OBJECT: usize = 253;
+
 /// The longest name of a StatefulSet: its Pods carry labels made of its name and ten more characters.
 pub const MAX_STATEFUL_SET: usize = 52;
 
@@ -42,9 +45,14 @@ pub fn label_value(text: &str) -> String {
     with_hash(whole.trim_start_matches(|c: char| !ends_well(c)), text, MAX_LABEL)
 }
 
-/// The beginning of a name of ASCII characters, and the hash of the original.
+/// The name of a child whose kind takes long names. It is made of names of objects, so it has no other characters than these may have.
+pub fn object_name(name: &str) -> String {
+    if name.len() <= MAX_OBJECT { name.to_owned() } else { with_hash(name, name, MAX_OBJECT) }
+}
+
+/// The beginning of a name, and the hash of the original.
 fn with_hash(name: &str, original: &str, max: usize) -> String {
-    let end = name.len().min(max.saturating_sub(HASH_LENGTH));
+    let end = name.floor_char_boundary(max.saturating_sub(HASH_LENGTH));
     let beginning = name[..end].trim_end_matches(['-', '.', '_']);
     let hash = fnv_1a(FNV_OFFSET_BASIS, original.as_bytes());
     let short = (hash >> 32) ^ (hash & 0xffff_ffff);

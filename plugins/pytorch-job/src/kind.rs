@@ -44,8 +44,8 @@ impl JobKind for PyTorchJobKind<'_> {
         format!("{:016x}", fnv_1a(FNV_OFFSET_BASIS, spec.to_string().as_bytes()))
     }
 
-    fn validate(&self, job: &Job<'_>) -> Result<(), String> {
-        validate(job, self.spec)
+    fn validate(&self, job: &Job<'_>) -> Result<(), Box<dyn std::error::Error>> {
+        Ok(validate(job, self.spec)?)
     }
 
     fn labels(&self, job: &Job<'_>) -> Value {

@@ -20,6 +20,7 @@ mod status;
 
 mod translation;
 mod validate;
+mod validation_error;
 
 pub use api::PyTorchJob;
 pub use reconcile::reconcile;

@@ -61,8 +61,8 @@ pub trait JobKind: Debug {
     /// Finds the first mistake in a job.
     ///
     /// # Errors
-    /// A sentence about it.
-    fn validate(&self, job: &Job<'_>) -> Result<(), String>;
+    /// The mistake, of a type of the kind's own, as one sentence.
+    fn validate(&self, job: &Job<'_>) -> Result<(), Box<dyn std::error::Error>>;
 
     /// The labels of children that belong to the job as a whole.
     fn labels(&self, job: &Job<'_>) -> Value;

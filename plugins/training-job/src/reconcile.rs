@@ -40,7 +40,7 @@ pub fn reconcile_job(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Ob
         return finished::respond(job, old_status, observed);
     }
     if let Err(error) = job.kind.validate(job) {
-        return Ok(refuse(job, old_status, observed.pods, &error));
+        return Ok(refuse(job, old_status, observed.pods, &error.to_string()));
     }
     if job.is_suspended() {
         return suspended::respond(job, old_status, observed);

@@ -27,8 +27,8 @@ impl JobKind for TrainingJobKind {
         fingerprint(spec)
     }
 
-    fn validate(&self, job: &Job<'_>) -> Result<(), String> {
-        validate(job).map_err(|error| error.to_string())
+    fn validate(&self, job: &Job<'_>) -> Result<(), Box<dyn std::error::Error>> {
+        Ok(validate(job)?)
     }
 
     fn labels(&self, job: &Job<'_>) -> Value {

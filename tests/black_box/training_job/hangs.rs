@@ -33,6 +33,7 @@ pub fn register(suite: &mut Suite) {
         a_pod_that_stays_is_told_and_waited_for,
         a_pod_on_a_lost_node_is_forced_away_if_asked,
         a_pod_of_a_suspended_job_on_a_lost_node_is_forced_away_if_asked,
+        a_pod_that_was_scaled_away_on_a_lost_node_is_forced_away_if_asked,
         a_pod_on_a_lost_node_does_not_keep_a_deleted_job_if_asked,
         the_pause_before_a_restart_is_no_part_of_the_start_deadline,
     );
@@ -164,6 +165,22 @@ async fn a_pod_of_a_suspended_job_on_a_lost_node_is_forced_away_if_asked(env: &m
     env.namespace.until("TrainingJob", JOB, "to have no Pod that stays", no_more).await?;
     ensure!(condition(&job, "Failed").is_null(), "{}", job["status"]);
     Ok(())
+}
+
+async fn a_pod_that_was_scaled_away_on_a_lost_node_is_forced_away_if_asked(env: &mut TestEnv) -> Result<()> {
+    const LOST_POD: &str = "mnist-worker-1";
+    runs_with_a_pod_on_a_lost_node(env).await?;
+    env.namespace.patch("TrainingJob", JOB, json!({"spec": {"workers": 1}})).await?;
+    has_events(env, JOB, "ForceDeletePod", 1).await?;
+    let told = events(env, JOB).await?.into_iter().find(|event| event.reason == "ForceDeletePod");
+    let message = told.map(|event| event.message).unwrap_or_default();
+    ensure!(message.contains(LOST_POD) && message.contains("on node 'node-0'"), "{message}");
+    env.namespace.until_gone("Pod", LOST_POD).await?;
+    let runs_without = |job: &Value| job["status"].get("stuckPods").is_none() && is_running_with_all(job);
+    let job = env.namespace.until("TrainingJob", JOB, "to run without the Pod that stayed", runs_without).await?;
+    ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
+    ensure!(condition(&job, "Failed").is_null(), "{}", job["status"]);
+    only_pods(env, &["mnist-worker-0"]).await
 }
 
 async fn a_pod_on_a_lost_node_does_not_keep_a_deleted_job_if_asked(env: &mut TestEnv) -> Result<()> {

@@ -27,10 +27,25 @@ const KEYS: &str =
     r#"mount -t overlay overlay -o lowerdir="$0/usr:/usr" /usr && ssh-keygen -q -t ed25519 -N '' -f "$1""#;
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, a_real_launcher_starts_processes_on_the_workers_of_its_job);
+    heavy!(
+        suite,
+        a_real_launcher_starts_processes_on_the_workers_of_its_job,
+        a_real_launcher_waits_for_workers_that_take_their_time,
+    );
 }
 
 async fn a_real_launcher_starts_processes_on_the_workers_of_its_job(env: &mut TestEnv) -> Result<()> {
+    processes_meet(env, json!([])).await
+}
+
+/// A Pod runs as soon as its container does: until `sshd` listens, a slow machine or the entry point of an image may need a while.
+async fn a_real_launcher_waits_for_workers_that_take_their_time(env: &mut TestEnv) -> Result<()> {
+    let late = ["sh", "-c", "sleep 15 && exec /usr/sbin/sshd -De -o StrictModes=no"];
+    processes_meet(env, json!([{"name": "worker", "command": late}])).await
+}
+
+/// Runs a job with these roles, whose processes find each other.
+async fn processes_meet(env: &mut TestEnv, roles: Value) -> Result<()> {
     let Some(image) = artifacts::openmpi() else {
         eprintln!("skipped: there is no Open MPI in target/openmpi; scripts/openmpi.sh gets one");
         return Ok(());
@@ -42,7 +57,7 @@ async fn a_real_launcher_starts_processes_on_the_workers_of_its_job(env: &mut Te
     env.namespace.apply(keys(&image).await?).await?;
     let processes = WORKERS.to_string();
     let spec = json!({
-        "framework": "mpi", "workers": WORKERS, "mpi": {"sshSecretName": "mpi-ssh"},
+        "framework": "mpi", "workers": WORKERS, "mpi": {"sshSecretName": "mpi-ssh"}, "roles": roles,
         "command": ["mpirun", "-np", processes, "/usr/bin/python3", PROGRAM],
         // Open MPI takes no loopback interface unless it is told to, and the Pods of this machine have no other one.
         "env": [{"name": "OMPI_MCA_btl_tcp_if_include", "value": "lo"}],

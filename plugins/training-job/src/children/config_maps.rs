@@ -4,7 +4,7 @@
 use super::labels;
 use crate::desired_child::DesiredChild;
 use crate::job::Job;
-use pilothouse_pods::hash::{FNV_OFFSET_BASIS, fnv_1a};
+use pilothouse_pods::name::object_name;
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,9 +12,6 @@ use std::collections::BTreeMap;
 
 /// The most bytes that all snapshots of a job may hold together. Every response carries them to the host.
 pub const MAX_SNAPSHOT_BYTES: usize = 256 << 10;
-
-/// The longest name of an object.
-const MAX_NAME_LENGTH: usize = 253;
 
 /// A ConfigMap: the fields that a snapshot copies.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -80,13 +77,7 @@ pub fn hyperparameters(job: &Job<'_>) -> Option<Value> {
 
 /// The name of the snapshot of a ConfigMap. One that would be too long ends with a hash of the whole.
 pub fn snapshot_name(job: &Job<'_>, name: &str) -> String {
-    let whole = job.child_name(&format!("snapshot-{name}"));
-    if whole.len() <= MAX_NAME_LENGTH {
-        return whole;
-    }
-    let hash = format!("{:016x}", fnv_1a(FNV_OFFSET_BASIS, whole.as_bytes()));
-    let begin = &whole[..whole.floor_char_boundary(MAX_NAME_LENGTH - hash.len() - 1)];
-    format!("{}-{hash}", begin.trim_end_matches(['-', '.']))
+    object_name(&job.child_name(&format!("snapshot-{name}")))
 }
 
 /// The ConfigMaps that the spec of a job refers to, in the order of their names.

@@ -28,9 +28,9 @@ const AS_ROOT: [&str; 4] = [
     "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
 ];
 
-/// Pods of a job start at different times: `ssh` tries each host so many times, with a second in between. And it knows no key of a host
-/// beforehand: a Pod makes its own.
-const SSH_OPTIONS: &str = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";
+/// A Pod runs before its `sshd` listens, and an entry point that makes keys on a slow node takes a while: `ssh` tries each host so many
+/// times, with a second in between. And it knows no key of a host beforehand: a Pod makes its own.
+const SSH_OPTIONS: &str = "-o ConnectionAttempts=120 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";
 
 /// The kubelet lets everybody write to the folder of a Secret, though it is mounted for reading only, and `sshd` would take no key from it.
 const SSHD_OPTION: &str = "StrictModes=no";

@@ -25,10 +25,10 @@ const IMPLEMENTATIONS: &[(&str, &str, &[&str])] = &[
         "OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile",
         "OMPI_MCA_orte_keep_fqdn_hostnames=true",
         "OMPI_MCA_orte_set_default_slots=1",
-        "OMPI_MCA_plm_rsh_args=-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
+        "OMPI_MCA_plm_rsh_args=-o ConnectionAttempts=120 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
         "PRTE_MCA_prte_default_hostfile=/etc/mpi/hostfile",
         "PRTE_MCA_prte_keep_fqdn_hostnames=true",
-        "PRTE_MCA_plm_ssh_args=-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
+        "PRTE_MCA_plm_ssh_args=-o ConnectionAttempts=120 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
         "OMPI_ALLOW_RUN_AS_ROOT=1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
         "PRTE_ALLOW_RUN_AS_ROOT=1",
@@ -39,7 +39,7 @@ const IMPLEMENTATIONS: &[(&str, &str, &[&str])] = &[
         "PYTHONUNBUFFERED=1",
         "I_MPI_HYDRA_HOST_FILE=/etc/mpi/hostfile",
         "I_MPI_PERHOST=8",
-        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=-p 2222 -o ConnectionAttempts=10 -o StrictHostKeyChecking=no \
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=-p 2222 -o ConnectionAttempts=120 -o StrictHostKeyChecking=no \
          -o UserKnownHostsFile=/dev/null",
         "NVIDIA_VISIBLE_DEVICES=",
     ]),
@@ -47,7 +47,7 @@ const IMPLEMENTATIONS: &[(&str, &str, &[&str])] = &[
      "mnist-worker-1.mnist:4", &[
         "PYTHONUNBUFFERED=1",
         "HYDRA_HOST_FILE=/etc/mpi/hostfile",
-        "HYDRA_LAUNCH_EXTRA_ARGS=-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
+        "HYDRA_LAUNCH_EXTRA_ARGS=-o ConnectionAttempts=120 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
     ]),
 ];
 
