@@ -1,7 +1,7 @@
 //! The commands of the seeds and of the Makefile, with the kubectl of this machine, on an API server of the test's own: the seeds' files are
 //! applied, an operator is looked at and edited, and `make run` has a host work here. Without a kubectl they are left out, and say so.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{env, ffi::OsString, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use pilothouse_control_plane::signal::{self, Signal};
@@ -80,6 +80,9 @@ async fn make_run_has_a_host_work_on_the_cluster_of_kubectl(env: &mut TestEnv) -
     let own = "--health-address=127.0.0.1:0 --metrics-address=127.0.0.1:0 --log-format=json";
     let mut make = Command::new("make");
     make.args(["run", &format!("ARGS={own}")]).current_dir(artifacts::repository());
+    for name in set_by_cargo() {
+        make.env_remove(name);
+    }
     make.env("KUBECONFIG", env.cluster.plane.kubeconfig_path()).stdin(Stdio::null());
     make.stdout(Stdio::null()).stderr(std::fs::File::create(&log)?);
     let mut running = ProcessGroup::start(&mut make)?;
@@ -96,6 +99,13 @@ async fn make_run_has_a_host_work_on_the_cluster_of_kubectl(env: &mut TestEnv) -
     signal::send(running.id(), Signal::Terminate)?;
     timeout(PATIENCE, running.wait()).await.with_context(said)??;
     eventually(PATIENCE, "the host to end", async || Ok(Look::of(said().contains("pilothouse ends"), said()))).await
+}
+
+/// What cargo says of the test's own package. The build script of ring takes a change of these for a reason to build again, and with it all
+/// that stands on it.
+fn set_by_cargo() -> impl Iterator<Item = OsString> {
+    let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    env::vars_os().map(|(name, _)| name).filter(move |name| name.to_str().is_some_and(of_package))
 }
 
 /// Those of the chart, with what it needs (C7, C10), of the CRDs and of the Makefile that the seed's steps (C11) name.
