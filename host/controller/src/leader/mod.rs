@@ -277,7 +277,14 @@ impl Election {
     /// Releases the Lease, so that another host takes it at once. If that fails, the others wait until it expires.
     async fn release(&self) {
         let (lease, timeout) = (self.lease(), self.settings.renew_deadline / 2);
-        match tokio::time::timeout(timeout, self.write_release()).await {
+        let released = async {
+            match self.write_release().await {
+                // A renewal that was under way when the work ended came in between. There is no second one.
+                Err(kube::Error::Api(status)) if status.code == 409 => self.write_release().await,
+                released => released,
+            }
+        };
+        match tokio::time::timeout(timeout, released).await {
             Ok(Ok(())) => tracing::info!(lease, "the Lease is given back"),
             Ok(Err(error)) => tracing::warn!(lease, "failed to give the Lease back: {}", chain(&error)),
             Err(_) => tracing::warn!(lease, "failed to give the Lease back within {timeout:?}"),
@@ -307,7 +314,69 @@ impl Election {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Mutex, PoisonError},
+    };
+
+    use http::{Method, Request, Response, StatusCode};
+    use kube::client::Body;
+
     use super::*;
+
+    /// An election of "me", who holds the Lease. The writes of the Lease have these codes, and which ones there were is kept.
+    fn held(codes: Vec<u16>) -> (Election, Arc<Mutex<Vec<u16>>>) {
+        let lease = serde_json::json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}});
+        let (answers, codes) = (Arc::<Mutex<Vec<u16>>>::default(), Mutex::new(codes.into_iter()));
+        let given = answers.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let is_read = request.method() == Method::GET;
+            let next = || codes.lock().unwrap_or_else(PoisonError::into_inner).next().unwrap_or(500);
+            let code = if is_read { 200 } else { next() };
+            if !is_read {
+                given.lock().unwrap_or_else(PoisonError::into_inner).push(code);
+            }
+            let body = if code == 200 { lease.to_string() } else { format!(r#"{{"code": {code}}}"#) };
+            let mut answer = Response::new(Body::from(body.into_bytes()));
+            *answer.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        let settings = Settings {
+            name: "l".to_owned(),
+            namespace: "ns".to_owned(),
+            identity: "me".to_owned(),
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        };
+        let election = Election {
+            api: Api::namespaced(Client::new(service, "default"), "ns"),
+            settings,
+            fence: Fence::closed(),
+            metrics: Metrics::new(),
+            clock: Clock::system(),
+            random: Random::seeded(1),
+            observed: None,
+            last_logged: String::new(),
+        };
+        (election, answers)
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_a_last_renewal_has_changed_is_given_back_all_the_same() {
+        for (codes, expected) in [
+            (vec![409, 200], vec![409, 200]),
+            (vec![200], vec![200]),
+            // Somebody else is at it.
+            (vec![409, 409, 200], vec![409, 409]),
+            (vec![500, 200], vec![500]),
+        ] {
+            let (election, answers) = held(codes);
+            election.release().await;
+            let given = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            assert_eq!(given, expected);
+        }
+    }
 
     #[test]
     fn durations_that_do_not_fit_each_other_are_refused() {
