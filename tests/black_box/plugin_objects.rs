@@ -333,15 +333,16 @@ async fn a_deleted_plugin_leaves_its_objects_and_its_place_to_another(env: &mut 
     start(env).await?;
     install(env).await?;
     works(env, "shop").await?;
-    store(env, "second", &[&next()?]).await?;
-    env.namespace.apply(plugin_object("second", json!({"source": {"configMap": {"name": "second"}}}))).await?;
+    // Of two that were created within a second, the name says which one is older.
+    store(env, "web-next", &[&next()?]).await?;
+    env.namespace.apply(plugin_object("web-next", json!({"source": {"configMap": {"name": "web-next"}}}))).await?;
     let taken = |object: &Value| condition(object, "Stalled")["reason"] == "NameTaken";
-    let object = env.namespace.until("Plugin", "second", "to be in the way of none", taken).await?;
+    let object = env.namespace.until("Plugin", "web-next", "to be in the way of none", taken).await?;
     let message = text(&condition(&object, "Stalled")["message"]);
     ensure!(message.contains("the Plugin 'web'"), "it does not say what is in its way: {message}");
     let before = env.namespace.get("Deployment", "shop").await?.context("no Deployment")?;
     env.namespace.delete("Plugin", "web").await?;
-    env.namespace.until("Plugin", "second", "to be ready", is_ready).await?;
+    env.namespace.until("Plugin", "web-next", "to be ready", is_ready).await?;
     let is_next = |child: &Value| child["metadata"]["annotations"]["apps.example.com/revision"] == "2";
     let after = env.namespace.until("Deployment", "shop", "to have the marks of the other version", is_next).await?;
     ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "it is another one");
@@ -532,9 +533,10 @@ async fn a_plugin_is_installed_and_replaced_by_a_command(env: &mut TestEnv) -> R
 
 async fn a_command_says_why_a_plugin_does_not_come_to_work(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
-    install(env).await?;
+    // The command's Plugin has the name app-service: of two that were created within a second, the name says which one is older.
+    install_as(env, "already-there").await?;
     let taken = install_by_command(env, &artifacts::guest("app-service-next")?, &[]).await?;
-    taken.failed_with(&["does not come to work", "the Plugin 'web'"])?;
+    taken.failed_with(&["does not come to work", "the Plugin 'already-there'"])?;
     env.host.stop().await?;
     let nobody = install_by_command(env, &artifacts::guest("misbehaver")?, &["--timeout", "1s"]).await?;
     nobody.failed_with(&["not at work after 1s", "--plugin-objects"])
@@ -568,9 +570,14 @@ pub async fn resume(env: &mut TestEnv) -> Result<()> {
 
 /// The `Plugin` web with the plugin app-service in a ConfigMap of its name.
 async fn install(env: &TestEnv) -> Result<()> {
-    store(env, "web", &[&plugin()?]).await?;
-    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
-    env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
+    install_as(env, "web").await
+}
+
+/// A `Plugin` with the plugin app-service in a ConfigMap of its name.
+async fn install_as(env: &TestEnv, name: &str) -> Result<()> {
+    store(env, name, &[&plugin()?]).await?;
+    env.namespace.apply(plugin_object(name, json!({"source": {"configMap": {"name": name}}}))).await?;
+    env.namespace.until("Plugin", name, "to be ready", is_ready).await.map(drop)
 }
 
 /// Creates an object of the plugin, and waits for its Deployment.
@@ -629,6 +636,17 @@ pub fn plugin() -> Result<Vec<u8>> {
 
 pub fn next() -> Result<Vec<u8>> {
     Ok(std::fs::read(artifacts::guest("app-service-next")?)?)
+}
+
+/// The guest `scripted` as this version, which asks for nothing that has to be granted by name.
+pub async fn scripted_version(version: &str) -> Result<Vec<u8>> {
+    let packed = repacked(&artifacts::guest("scripted")?, |manifest| {
+        manifest["version"] = version.into();
+        manifest["children"] = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
+        manifest["lookups"] = json!([]);
+    })
+    .await?;
+    Ok(std::fs::read(packed.path())?)
 }
 
 pub fn sha256(bytes: &[u8]) -> String {

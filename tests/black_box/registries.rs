@@ -16,9 +16,11 @@ use tokio::{io::AsyncReadExt, net::TcpListener};
 
 use crate::{
     command::{Ended, pilothouse, repacked},
-    plugin_objects::{degraded, next, plugin, plugin_object, resume, sha256, stalled, start, store, text, works},
+    plugin_objects::{
+        degraded, next, plugin, plugin_object, resume, scripted_version, sha256, stalled, start, store, text, works,
+    },
     suite::{Suite, tests},
-    test_env::{TestEnv, answering, config_map, is_ready},
+    test_env::{TestEnv, config_map, is_ready, returning, scripted},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -32,6 +34,7 @@ pub fn register(suite: &mut Suite) {
         a_registry_with_users_is_asked_with_the_pull_secret,
         what_a_registry_does_not_give_is_reported_in_words_that_help,
         a_registry_that_hangs_delays_nobody_else,
+        what_is_still_being_looked_at_is_not_observed,
         a_host_starts_without_the_sources_of_what_is_named_by_its_digest,
         of_two_plugins_for_one_kind_the_older_is_at_work,
         an_older_decorator_whose_source_hangs_keeps_no_owner_from_work,
@@ -177,6 +180,27 @@ async fn a_registry_that_hangs_delays_nobody_else(env: &mut TestEnv) -> Result<(
     Ok(())
 }
 
+/// A status about a generation that nobody has looked at yet would have `install` say that a version is at work which is not.
+async fn what_is_still_being_looked_at_is_not_observed(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    store(env, "web", &[&plugin()?]).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    works(env, "shop").await?;
+    let hanging = TcpListener::bind("127.0.0.1:0").await?;
+    let oci = json!({"image": format!("{}/web:1", hanging.local_addr()?), "plainHttp": true});
+    env.namespace.patch("Plugin", "web", json!({"spec": {"source": {"configMap": null, "oci": oci}}})).await?;
+    let (mut asked, _) = hanging.accept().await?;
+    asked.read_u8().await.context("nothing is asked")?;
+    // Something else to tell of.
+    works(env, "second").await?;
+    let told = |object: &Value| object["status"]["objects"]["total"] == 2;
+    let object = env.namespace.until("Plugin", "web", "to tell of the second object", told).await?;
+    ensure!(object["metadata"]["generation"] == 2, "{object}");
+    ensure!(object["status"]["observedGeneration"] == 1, "{}", object["status"]);
+    ensure!(condition(&object, "Ready")["observedGeneration"] == 1, "{}", object["status"]);
+    Ok(())
+}
+
 async fn a_host_starts_without_the_sources_of_what_is_named_by_its_digest(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
     let mut registry = Registry::start(false).await?;
@@ -245,17 +269,10 @@ async fn an_older_decorator_whose_source_hangs_keeps_no_owner_from_work(env: &mu
     env.move_to_api_server_with(&crds).await?;
     resume(env).await?;
     env.host.ready().await?;
-    // What has to be granted by name has nothing to do with it.
-    let owner = repacked(&artifacts::guest("scripted")?, |manifest| {
-        manifest["children"] = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
-        manifest["lookups"] = json!([]);
-    })
-    .await?;
+    let decorator = std::fs::read(artifacts::guest("decorator-scripted")?)?;
     // Creation times have whole seconds; names decide then.
-    for (name, file) in
-        [("decorator-scripted", artifacts::guest("decorator-scripted")?), ("scripted", owner.path().into())]
-    {
-        store(env, name, &[&std::fs::read(file)?]).await?;
+    for (name, component) in [("decorator-scripted", decorator), ("scripted", scripted_version("0.1.0").await?)] {
+        store(env, name, &[&component]).await?;
         env.namespace.apply(plugin_object(name, json!({"source": {"configMap": {"name": name}}}))).await?;
         env.namespace.until("Plugin", name, "to be ready", is_ready).await?;
     }
@@ -264,15 +281,10 @@ async fn an_older_decorator_whose_source_hangs_keeps_no_owner_from_work(env: &mu
     let oci = json!({"image": format!("{}/web:1", hanging.local_addr()?), "plainHttp": true});
     env.namespace.apply(plugin_object("decorator-scripted", json!({"source": {"oci": oci}}))).await?;
     resume(env).await?;
-    env.namespace.apply(returning_map("shop")).await?;
+    env.namespace.apply(scripted("shop", returning([config_map("shop", json!({"a": "b"}))]))).await?;
     env.namespace.until("ConfigMap", "shop", "to be there", |_| true).await?;
     ensure!(!env.host.log().contains("is reconciled by plugin"), "it has waited for the decorator");
     Ok(())
-}
-
-/// An object whose plugin returns a ConfigMap of its name.
-fn returning_map(name: &str) -> Value {
-    answering(name, json!({"children": [{"object": config_map(name, json!({"a": "b"}))}]}))
 }
 
 async fn only_what_a_named_key_has_signed_is_loaded(env: &mut TestEnv) -> Result<()> {

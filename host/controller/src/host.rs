@@ -165,6 +165,8 @@ pub struct Host {
     starting: Mutex<StartingPlugins>,
     /// How many sources are still loading the plugins that exist already.
     loading: Observable<usize>,
+    /// How often a version of a plugin has begun to work.
+    begun: Observable<u64>,
 }
 
 impl Host {
@@ -201,6 +203,7 @@ impl Host {
             identities,
             starting: Mutex::default(),
             loading: Observable::new(0),
+            begun: Observable::new(0),
         })
     }
 
@@ -258,6 +261,7 @@ impl Host {
             let versions = host.plugins.start(prepared.stable, prepared.others);
             host.trigger.plugin_started(&versions);
             starting.finish(&key);
+            host.begun.update(|times| *times += 1);
         });
         starting.begin(name, presence, task.abort_handle());
     }
@@ -417,6 +421,12 @@ impl Host {
     /// Records Events.
     pub fn events(&self) -> &Recorder {
         self.pipeline.events()
+    }
+
+    /// Waits until a version of some plugin has begun to work since this many of them had, and returns how many have by then.
+    pub async fn begun_since(&self, times: u64) -> u64 {
+        self.begun.wait_for(|begun| *begun != times).await;
+        self.begun.get()
     }
 
     /// The version of a plugin that is at work.

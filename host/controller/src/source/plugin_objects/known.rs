@@ -23,6 +23,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 pub struct Known {
     /// What became of its source.
     pub load: Load,
+    /// The generation of the `Plugin` that was looked at.
+    pub generation: i64,
     /// The digest of the manifest that its tag stood for at that time; none if it has no tag, or if that is not known.
     pub tag: Option<String>,
     /// How far a version is that does not answer all objects yet, or that was taken back.
@@ -61,7 +63,7 @@ impl Known {
         let plan = before.and_then(|before| before.plan.clone());
         let origin = before.and_then(|before| before.origin.clone());
         let pins = BTreeMap::new();
-        Self { load, tag: None, rollout, plan, origin, pins, verification, looked_at: now, failures }
+        Self { load, generation: 0, tag: None, rollout, plan, origin, pins, verification, looked_at: now, failures }
     }
 
     /// It is asked for something else, or its source has changed: what failed before says nothing any more.

@@ -83,7 +83,7 @@ use crate::{
     errors::chain,
     host::Loading,
     labels,
-    plugin::PluginSettings,
+    plugin::{ActivePlugin, PluginSettings},
     withdrawal::withdraw_decorators,
 };
 
@@ -144,6 +144,7 @@ impl PluginObjects {
     /// Follows them for ever.
     pub async fn follow(mut self) {
         let (mut changes, mut moments) = (changes(&self.client, &self.namespace), glance::moments());
+        let (host, mut begun) = (self.looker.loader.host().clone(), 0);
         loop {
             let has_canaries = self.has_canaries();
             tokio::select! {
@@ -153,6 +154,10 @@ impl PluginObjects {
                 },
                 ended = self.plans.next() => self.finish_plan(ended).await,
                 _ = moments.tick(), if has_canaries => self.glance().await,
+                times = host.begun_since(begun) => {
+                    begun = times;
+                    self.report_begun().await;
+                }
                 EndedLook { name, looked, is_followed } = self.looks.next() => {
                     self.finish(&name, looked).await;
                     if is_followed {
@@ -329,6 +334,7 @@ impl PluginObjects {
         let load = self.restrict(&plugin, load);
         let is_loaded = load == Load::Loaded;
         let mut known = Known::new(load, now, self.known.get(name));
+        known.generation = looked.plugin.metadata.generation.unwrap_or_default();
         known.tag = looked.tag;
         known.pins = pins::targets(&plugin);
         (known.rollout, known.plan, known.origin) = (rollout, plan, origin.or(known.origin));
@@ -416,6 +422,19 @@ impl PluginObjects {
         self.follow_pins(name);
     }
 
+    /// Writes the status of those whose version at work is another one than it says.
+    async fn report_begun(&mut self) {
+        let is_news = |(name, plugin): &(&String, &Arc<Plugin>)| {
+            let shown =
+                plugin.status.as_ref().and_then(|status| status.digest.as_deref()).and_then(digest_text::digits);
+            shown != self.active(name).as_ref().map(|active| active.reconciler.digest())
+        };
+        let names: Vec<_> = self.plugins.iter().filter(is_news).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            self.report(&name).await;
+        }
+    }
+
     /// Looks again if the number of a pin stands for another version now than at the last look.
     fn follow_pins(&mut self, name: &str) {
         let (Some(plugin), Some(known)) = (self.plugins.get(name), self.known.get(name)) else { return };
@@ -429,13 +448,16 @@ impl PluginObjects {
         let name = plugin.name_any();
         let at_work = self.at_work(&name);
         let stable = self.looker.loader.loaded(&SourceId::Object(name.clone())).map(|it| it.digest().to_owned());
-        let origin = self.known.get(&name).and_then(|known| known.origin.as_ref());
+        let known = self.known.get(&name);
+        let origin = known.and_then(|known| known.origin.as_ref());
         let is_of_stable = |origin: &&StableSource| digest_text::digits(&origin.digest) == stable.as_deref();
         let stable_source = origin.filter(is_of_stable).cloned();
         let missing = self.missing_versions(plugin);
-        let standing = Standing { name, load, at_work, stable, stable_source, rollout, plan, missing };
         let before = plugin.status.clone().unwrap_or_default();
-        status(&standing, plugin.metadata.generation.unwrap_or_default(), &before, Timestamp::now())
+        // Nothing is known of a later one, which is still being looked at.
+        let generation = known.map_or(before.observed_generation, |known| known.generation);
+        let standing = Standing { name, load, at_work, stable, stable_source, rollout, plan, missing };
+        status(&standing, generation, &before, Timestamp::now())
     }
 
     /// Writes a status, and tells of what is new in it. Returns whether that worked; if not, the next look at the `Plugin`, a few seconds
@@ -467,10 +489,15 @@ impl PluginObjects {
         api.patch_status(&plugin.name_any(), &parameters, &Patch::Apply(body)).await.map(drop)
     }
 
-    /// The version of a `Plugin` at work.
+    /// What is told of the version of a `Plugin` at work.
     fn at_work(&self, name: &str) -> Option<AtWork> {
+        self.active(name).map(|active| at_work(&active))
+    }
+
+    /// The version of a `Plugin` at work.
+    fn active(&self, name: &str) -> Option<Arc<ActivePlugin>> {
         let loaded = self.looker.loader.loaded(&SourceId::Object(name.to_owned()))?;
-        self.looker.loader.host().active_plugin(loaded.name()).map(|active| at_work(&active))
+        self.looker.loader.host().active_plugin(loaded.name())
     }
 }
 
