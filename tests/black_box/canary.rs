@@ -62,8 +62,7 @@ async fn a_new_version_answers_its_share_and_then_all(env: &mut TestEnv) -> Resu
     ensure!(condition(&first, "Reconciling")["reason"] == "Canary", "it is not told: {first}");
     let second = in_step(env, 2).await?;
     ensure!(second["status"]["rollout"]["objects"] == OBJECTS / 2, "{}", second["status"]);
-    let is_over = |object: &Value| object["status"]["version"] == "0.2.0" && object["status"]["rollout"].is_null();
-    env.namespace.until("Plugin", "web", "to have the new version for all", is_over).await?;
+    taken_over(env).await?;
     marked(env, OBJECTS).await.map(drop)
 }
 
@@ -140,8 +139,7 @@ async fn steps_that_select_nothing_wait_for_an_object(env: &mut TestEnv) -> Resu
     marked(env, 0).await?;
     env.namespace.patch("AppService", "web-0", json!({"metadata": {"labels": {"wave": "one"}}})).await?;
     marked(env, OBJECTS).await?;
-    let is_over = |object: &Value| object["status"]["version"] == "0.2.0" && object["status"]["rollout"].is_null();
-    env.namespace.until("Plugin", "web", "to have the new version for all", is_over).await.map(drop)
+    taken_over(env).await
 }
 
 /// The objects of the first one get the old version back, and the second one begins with its own.
@@ -316,6 +314,12 @@ pub async fn in_step(env: &TestEnv, step: u32) -> Result<Value> {
         object["status"]["rollout"]["phase"] == "Progressing" && object["status"]["rollout"]["step"] == step
     };
     env.namespace.until("Plugin", "web", &format!("to be in step {step}"), is_there).await
+}
+
+/// Waits until the second version answers all objects.
+async fn taken_over(env: &TestEnv) -> Result<()> {
+    let is_over = |object: &Value| object["status"]["version"] == "0.2.0" && object["status"]["rollout"].is_null();
+    env.namespace.until("Plugin", "web", "to have the new version for all", is_over).await.map(drop)
 }
 
 pub fn is_marked(deployment: &Value) -> bool {

@@ -7,8 +7,11 @@ use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// The time limit for a command. Installing a large plugin includes that it is compiled, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// The time limit for a command.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The time limit for one that waits until a plugin is compiled: a large one takes minutes on a busy machine.
+pub const COMPILATION: Duration = Duration::from_secs(600);
 
 /// The result of a command.
 #[derive(Debug)]
@@ -23,13 +26,21 @@ pub struct Ended {
 
 /// Runs `pilothouse` with arguments, without an environment that could change what it does.
 pub async fn pilothouse<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Ended> {
+    pilothouse_within(PATIENCE, arguments).await
+}
+
+/// The same with another time limit.
+pub async fn pilothouse_within<A: AsRef<OsStr>>(
+    patience: Duration,
+    arguments: impl IntoIterator<Item = A>,
+) -> Result<Ended> {
     let mut command = Command::new(artifacts::host_binary()?);
     for variable in ["KUBECONFIG", "LOG_LEVEL", "LOG_FORMAT", "WATCH_NAMESPACE", "POD_NAMESPACE", "PILOTHOUSE_PLUGINS"]
     {
         command.env_remove(variable);
     }
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.context("the command did not end")??;
+    let output = tokio::time::timeout(patience, command.output()).await.context("the command did not end")??;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("the command did not write UTF-8");
     let code = output.status.code().context("a signal ended the command")?;
     Ok(Ended { code, output: text(output.stdout)?, errors: text(output.stderr)? })

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::{
     chart::PLUGINS as REFERENCE_PLUGINS,
-    command::{Ended, pilothouse},
+    command::{COMPILATION, Ended, pilothouse, pilothouse_within},
     deployed::{self, Deployed},
     plan,
     plugin_objects::{plugin_object, store, text},
@@ -506,14 +506,19 @@ fn roles(env: &TestEnv) -> Api<DynamicObject> {
 pub async fn install(env: &TestEnv, plugin: &Path, more: &[&str]) -> Result<Ended> {
     let host = format!("{}/{HOST}", env.namespace.name);
     let plugin = plugin.to_str().context("a path that is not text")?;
-    command(env, &[&["install", plugin, "--service-account", &host][..], more].concat()).await
+    let arguments = [&["install", plugin, "--service-account", &host][..], more].concat();
+    pilothouse_within(COMPILATION, as_administrator(env, &arguments)).await
 }
 
 /// Runs a command as the cluster's administrator.
 pub async fn command(env: &TestEnv, arguments: &[&str]) -> Result<Ended> {
+    pilothouse(as_administrator(env, arguments)).await
+}
+
+fn as_administrator(env: &TestEnv, arguments: &[&str]) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
     arguments.extend(["--kubeconfig".into(), env.namespace.setup().kubeconfig.into()]);
-    pilothouse(arguments).await
+    arguments
 }
 
 /// Creates the namespace of another tenant.

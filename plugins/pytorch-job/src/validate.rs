@@ -1,7 +1,8 @@
 //! Finds mistakes that the CRD lets through: what the training operator's webhook refuses, and what no Pod can be made from. Pure.
 
 use crate::api::{MASTER, PyTorchJobSpec, ReplicaSpec, WORKER};
-use crate::validation_error::{MAX_NAME_LENGTH, MAX_REPLICAS, ValidationError};
+use crate::validation_error::{MAX_REPLICAS, ValidationError};
+use pilothouse_pods::name::MAX_LABEL;
 use training_job::Job;
 use training_job::api::ReplicaType;
 
@@ -39,8 +40,9 @@ fn name(job: &Job<'_>) -> Validation {
         return Err(ValidationError::InvalidName(name.to_owned()));
     }
     let longest = job.replicas().map(|replica| job.pod_name(replica).len()).max().unwrap_or_default();
-    if longest > MAX_NAME_LENGTH {
-        let max = MAX_NAME_LENGTH.saturating_sub(longest - name.len());
+    // Each Pod has a Service of its name.
+    if longest > MAX_LABEL {
+        let max = MAX_LABEL.saturating_sub(longest - name.len());
         return Err(ValidationError::NameTooLong { length: name.len(), max });
     }
     Ok(())
@@ -58,20 +60,20 @@ fn replicas(job: &Job<'_>) -> Validation {
 }
 
 fn of_type(replica_type: &str, spec: &ReplicaSpec) -> Validation {
-    let of_type = || replica_type.to_owned();
+    let named = || replica_type.to_owned();
     let is_master = replica_type.eq_ignore_ascii_case(MASTER);
     if !is_master && !replica_type.eq_ignore_ascii_case(WORKER) {
-        return Err(ValidationError::UnknownReplicaType(of_type()));
+        return Err(ValidationError::UnknownReplicaType(named()));
     }
     if is_master && spec.replicas.unwrap_or(1) != 1 {
-        return Err(ValidationError::SeveralMasters(of_type()));
+        return Err(ValidationError::SeveralMasters(named()));
     }
     let is_without_image = |container: &serde_json::Value| container["image"].as_str().is_none_or(str::is_empty);
     if let Some(number) = spec.containers().iter().position(is_without_image) {
-        return Err(ValidationError::MissingImage { replica_type: of_type(), number });
+        return Err(ValidationError::MissingImage { replica_type: named(), number });
     }
     if spec.container().is_none() {
-        return Err(ValidationError::NoContainer(of_type()));
+        return Err(ValidationError::NoContainer(named()));
     }
     Ok(())
 }

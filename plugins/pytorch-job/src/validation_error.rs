@@ -3,9 +3,6 @@
 use crate::api::{CONTAINER, MASTER, WORKER};
 use thiserror::Error;
 
-/// The longest name of a Pod that is its host name, and of a Service.
-pub const MAX_NAME_LENGTH: usize = 63;
-
 /// The most replicas of a job: the Pods and Services of all of them, and what is known of each, must fit into one answer.
 pub const MAX_REPLICAS: u32 = 500;
 

@@ -30,6 +30,7 @@ pub fn register(suite: &mut Suite) {
 
 async fn a_host_is_given_time_to_start_and_to_end(_: &mut TestEnv) -> Result<()> {
     let patient = ["--set", "probes.startupSeconds=301,probes.livenessSeconds=95,terminationGracePeriodSeconds=90"];
+    let help = pilothouse(["run", "--help"]).await?.succeeded()?;
     for (chart, values, startup, liveness, grace) in
         [("pilothouse", &[][..], 60, 60, 45), ("llm-operator", &[], 60, 60, 45), ("pilothouse", &patient, 301, 95, 90)]
     {
@@ -48,7 +49,6 @@ async fn a_host_is_given_time_to_start_and_to_end(_: &mut TestEnv) -> Result<()>
         }
         let given = pod["spec"]["terminationGracePeriodSeconds"].as_i64().context("no grace")?;
         ensure!(given == grace && given > DRAIN, "{chart}: it has {given} s to end");
-        let help = pilothouse(["run", "--help"]).await?.succeeded()?;
         for (name, argument) in [("metrics", "--metrics-address"), ("health", "--health-address")] {
             let port = port_of(container, name)?;
             let shown = help.split(argument).nth(1).with_context(|| format!("no {argument}"))?;
