@@ -35,6 +35,7 @@ pub fn register(suite: &mut Suite) {
         what_a_registry_does_not_give_is_reported_in_words_that_help,
         a_registry_that_hangs_delays_nobody_else,
         what_is_still_being_looked_at_is_not_observed,
+        what_asks_for_nothing_else_is_observed_at_once,
         a_host_starts_without_the_sources_of_what_is_named_by_its_digest,
         of_two_plugins_for_one_kind_the_older_is_at_work,
         an_older_decorator_whose_source_hangs_keeps_no_owner_from_work,
@@ -199,6 +200,20 @@ async fn what_is_still_being_looked_at_is_not_observed(env: &mut TestEnv) -> Res
     ensure!(object["status"]["observedGeneration"] == 1, "{}", object["status"]);
     ensure!(condition(&object, "Ready")["observedGeneration"] == 1, "{}", object["status"]);
     Ok(())
+}
+
+/// Nothing is looked at anew, and who waits for the generation, as `install` does, is not left to wait.
+async fn what_asks_for_nothing_else_is_observed_at_once(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    store(env, "web", &[&plugin()?]).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    let changed = env.namespace.patch("Plugin", "web", json!({"spec": {"suspended": false}})).await?;
+    ensure!(changed["metadata"]["generation"] == 2, "{changed}");
+    let is_observed = |object: &Value| {
+        object["status"]["observedGeneration"] == 2 && condition(object, "Ready")["observedGeneration"] == 2
+    };
+    env.namespace.until("Plugin", "web", "to be observed", is_observed).await.map(drop)
 }
 
 async fn a_host_starts_without_the_sources_of_what_is_named_by_its_digest(env: &mut TestEnv) -> Result<()> {

@@ -6,9 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kube::ResourceExt;
+
 use super::status::Load;
 use crate::{
-    api::{PlanStatus, RolloutStatus, StableSource, VerificationSpec},
+    api::{PlanStatus, Plugin, RolloutStatus, StableSource, VerificationSpec},
     object::ObjectRef,
 };
 
@@ -21,10 +23,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 /// What was found when a plugin was looked at last.
 #[derive(Clone, Debug)]
 pub struct Known {
+    /// The `Plugin` as it was then.
+    pub plugin: Arc<Plugin>,
     /// What became of its source.
     pub load: Load,
-    /// The generation of the `Plugin` that was looked at.
-    pub generation: i64,
     /// The digest of the manifest that its tag stood for at that time; none if it has no tag, or if that is not known.
     pub tag: Option<String>,
     /// How far a version is that does not answer all objects yet, or that was taken back.
@@ -52,8 +54,8 @@ pub enum Due {
 }
 
 impl Known {
-    /// What was found at a time, after what was found before.
-    pub fn new(load: Load, now: Instant, before: Option<&Self>) -> Self {
+    /// What was found of a `Plugin` at a time, after what was found before.
+    pub fn new(plugin: Arc<Plugin>, load: Load, now: Instant, before: Option<&Self>) -> Self {
         let failures = match load.may_pass() {
             true => before.map_or(0, |before| before.failures).saturating_add(1),
             false => 0,
@@ -63,7 +65,14 @@ impl Known {
         let plan = before.and_then(|before| before.plan.clone());
         let origin = before.and_then(|before| before.origin.clone());
         let pins = BTreeMap::new();
-        Self { load, generation: 0, tag: None, rollout, plan, origin, pins, verification, looked_at: now, failures }
+        Self { plugin, load, tag: None, rollout, plan, origin, pins, verification, looked_at: now, failures }
+    }
+
+    /// The latest generation of a `Plugin` of which this is true: its own if it asks for what it asked for then, and else that of then, for
+    /// the later one is still being looked at.
+    pub fn observed_generation(&self, plugin: &Plugin) -> i64 {
+        let observed = if asks_for_the_same(&self.plugin, plugin) { plugin } else { &self.plugin };
+        observed.metadata.generation.unwrap_or_default()
     }
 
     /// It is asked for something else, or its source has changed: what failed before says nothing any more.
@@ -92,38 +101,69 @@ impl Known {
     }
 }
 
+/// Whether two states of a `Plugin` ask for the same.
+pub fn asks_for_the_same(one: &Plugin, other: &Plugin) -> bool {
+    one.spec == other.spec && one.uid() == other.uid()
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::{super::status::Failure, *};
+
+    type Checked = Result<(), serde_json::Error>;
+
+    fn plugin(generation: i64, spec: &Value) -> Result<Arc<Plugin>, serde_json::Error> {
+        let metadata = json!({"name": "web", "generation": generation});
+        let object =
+            json!({"apiVersion": "pilothouse.dev/v1alpha1", "kind": "Plugin", "metadata": metadata, "spec": spec});
+        serde_json::from_value(object).map(Arc::new)
+    }
+
+    #[test]
+    fn a_generation_is_observed_once_what_it_asks_for_has_been_looked_at() -> Checked {
+        let first = json!({"source": {"directory": "web.wasm"}});
+        let known = Known::new(plugin(1, &first)?, Load::Loaded, Instant::now(), None);
+        let same = json!({"source": {"directory": "web.wasm"}, "suspended": false});
+        let other = json!({"source": {"directory": "next.wasm"}});
+        for (spec, expected) in [(&first, 2), (&same, 2), (&other, 1)] {
+            assert_eq!(known.observed_generation(&*plugin(2, spec)?), expected, "{spec}");
+        }
+        Ok(())
+    }
 
     fn failed(is_passing: bool) -> Load {
         Load::Failed(Failure { reason: "Reason", message: String::new(), is_passing })
     }
 
     #[test]
-    fn what_may_pass_is_left_alone_for_longer_and_longer() {
-        let now = Instant::now();
-        let mut known = Known::new(failed(true), now, None);
+    fn what_may_pass_is_left_alone_for_longer_and_longer() -> Checked {
+        let (now, plugin) = (Instant::now(), plugin(1, &json!({"source": {}}))?);
+        let known = |load, before: Option<&Known>| Known::new(plugin.clone(), load, now, before);
+        let mut latest = known(failed(true), None);
         for seconds in [4, 8, 16, 32, 64, 64] {
-            let after = |seconds| known.is_due(now + Duration::from_secs(seconds), None);
+            let after = |seconds| latest.is_due(now + Duration::from_secs(seconds), None);
             assert_eq!((after(seconds - 1), after(seconds)), (None, Some(Due::Source)), "{seconds}");
-            known = Known::new(failed(true), now, Some(&known));
+            latest = known(failed(true), Some(&latest));
         }
-        let passed = Known::new(Load::Loaded, now, Some(&known));
-        let again = Known::new(failed(true), now, Some(&passed));
+        let passed = known(Load::Loaded, Some(&latest));
+        let again = known(failed(true), Some(&passed));
         assert_eq!(again.is_due(now + FIRST_PAUSE, None), Some(Due::Source));
+        Ok(())
     }
 
     #[test]
-    fn a_tag_is_looked_up_whatever_became_of_what_it_stood_for() {
-        let (now, period) = (Instant::now(), Duration::from_secs(60));
+    fn a_tag_is_looked_up_whatever_became_of_what_it_stood_for() -> Checked {
+        let (now, period, plugin) = (Instant::now(), Duration::from_secs(60), plugin(1, &json!({"source": {}}))?);
         for load in [Load::Loaded, Load::Suspended, failed(false)] {
             for (tag, expected) in [(Some("sha256:a".to_owned()), Due::Tag), (None, Due::Source)] {
-                let known = Known { tag, ..Known::new(load.clone(), now, None) };
+                let known = Known { tag, ..Known::new(plugin.clone(), load.clone(), now, None) };
                 assert_eq!(known.is_due(now + period, Some(period)), Some(expected), "{load:?}");
                 assert_eq!(known.is_due(now + period / 2, Some(period)), None, "{load:?}");
                 assert_eq!(known.is_due(now + period, None), None, "{load:?}");
             }
         }
+        Ok(())
     }
 }

@@ -72,7 +72,7 @@ use self::{
     changes::{Change, changes},
     content::{ContentError, Contents, KeptComponents},
     glance::Glance,
-    known::{Due, Known},
+    known::{Due, Known, asks_for_the_same},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
     planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
@@ -333,8 +333,7 @@ impl PluginObjects {
         };
         let load = self.restrict(&plugin, load);
         let is_loaded = load == Load::Loaded;
-        let mut known = Known::new(load, now, self.known.get(name));
-        known.generation = looked.plugin.metadata.generation.unwrap_or_default();
+        let mut known = Known::new(looked.plugin, load, now, self.known.get(name));
         known.tag = looked.tag;
         known.pins = pins::targets(&plugin);
         (known.rollout, known.plan, known.origin) = (rollout, plan, origin.or(known.origin));
@@ -454,8 +453,7 @@ impl PluginObjects {
         let stable_source = origin.filter(is_of_stable).cloned();
         let missing = self.missing_versions(plugin);
         let before = plugin.status.clone().unwrap_or_default();
-        // Nothing is known of a later one, which is still being looked at.
-        let generation = known.map_or(before.observed_generation, |known| known.generation);
+        let generation = known.map_or(before.observed_generation, |known| known.observed_generation(plugin));
         let standing = Standing { name, load, at_work, stable, stable_source, rollout, plan, missing };
         status(&standing, generation, &before, Timestamp::now())
     }
@@ -535,11 +533,6 @@ fn stands_alike(one: &Plugin, other: &Plugin) -> bool {
         Some((status.stable_digest.clone(), trial, pins::targets(plugin)))
     };
     standing(one) == standing(other)
-}
-
-/// Whether two states of a `Plugin` ask for the same.
-fn asks_for_the_same(one: &Plugin, other: &Plugin) -> bool {
-    one.spec == other.spec && one.uid() == other.uid()
 }
 
 /// Whether one `Plugin` is older than another, so that it has what both want. As for objects of the Gateway API: by their creation, then

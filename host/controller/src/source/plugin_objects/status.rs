@@ -20,6 +20,9 @@ use crate::{
 /// Condition: the component that the source has now is loaded.
 const LOADED: &str = "Loaded";
 
+/// The reason of a plugin whose version does not work yet.
+const STARTING: &str = "Starting";
+
 /// The reason of a plugin that is suspended.
 const SUSPENDED: &str = "Suspended";
 
@@ -270,24 +273,21 @@ fn loaded(standing: &Standing) -> impl Iterator<Item = Word> {
     let waiting = waiting(&standing.name, standing.plan.as_ref()).filter(|_| standing.stable.is_none());
     let [ready, more] = match waiting {
         Some(message) => not_ready(AWAITING_APPROVAL, &message),
-        None => at_work(standing.at_work.as_ref()),
+        None => at_work(standing),
     };
     [Some(word(LOADED, "True", "Loaded", "")), ready, more].into_iter().flatten()
 }
 
 /// What is told of a version that does not answer all objects yet.
 fn rolling_out(standing: &Standing) -> Option<Word> {
-    let rollout = standing.rollout.as_ref()?;
-    let is_ready = standing.at_work.as_ref().is_some_and(|it| it.obstacles.is_empty());
-    let message = tried(rollout);
+    let message = tried(standing.rollout.as_ref()?);
     // Otherwise the condition says already what is missing.
-    is_ready.then(|| word(RECONCILING, "True", CANARY, &message))
+    is_ready(standing).then(|| word(RECONCILING, "True", CANARY, &message))
 }
 
 /// What is told of a version that waits for approval while another one works.
 fn held(standing: &Standing) -> Option<Word> {
-    let is_ready = standing.at_work.as_ref().is_some_and(|it| it.obstacles.is_empty());
-    let message = waiting(&standing.name, standing.plan.as_ref()).filter(|_| is_ready)?;
+    let message = waiting(&standing.name, standing.plan.as_ref()).filter(|_| is_ready(standing))?;
     Some(word(RECONCILING, "True", AWAITING_APPROVAL, &message))
 }
 
@@ -317,15 +317,29 @@ fn not_ready(reason: &'static str, message: &str) -> [Option<Word>; 2] {
     [Some(word(READY, "False", reason, message)), Some(word(RECONCILING, "True", reason, message))]
 }
 
-/// `Ready`, and what goes with it.
-fn at_work(at_work: Option<&AtWork>) -> [Option<Word>; 2] {
-    match at_work {
-        None => not_ready("Starting", "its caches are being filled"),
+/// `Ready`, and what goes with it. It is true of what is asked for, and not of the version before, which goes on until the next one works.
+fn at_work(standing: &Standing) -> [Option<Word>; 2] {
+    match &standing.at_work {
+        None => not_ready(STARTING, "its caches are being filled"),
+        Some(it) if !is_stable(standing, it) => {
+            let message = format!("its caches are being filled; version {} goes on until then", it.version);
+            not_ready(STARTING, &message)
+        }
         Some(it) => match it.obstacles.first() {
             Some(obstacle) => not_ready("KindUnavailable", obstacle),
             None => [Some(word(READY, "True", "AtWork", "")), None],
         },
     }
+}
+
+/// Whether what is asked for is at work, with all that it needs.
+fn is_ready(standing: &Standing) -> bool {
+    standing.at_work.as_ref().is_some_and(|it| is_stable(standing, it) && it.obstacles.is_empty())
+}
+
+/// Whether the version at work is the one that is to answer all objects.
+fn is_stable(standing: &Standing, at_work: &AtWork) -> bool {
+    standing.stable.as_ref().is_none_or(|stable| *stable == at_work.digest)
 }
 
 #[cfg(test)]
@@ -401,6 +415,24 @@ mod tests {
         ] {
             assert_eq!(words_of(load.clone(), at_work), expected, "{load:?}");
         }
+    }
+
+    #[test]
+    fn a_version_that_starts_beside_another_is_not_ready() {
+        let standing = |stable: &str| Standing {
+            stable: Some(stable.to_owned()),
+            ..standing(Load::Loaded, Some(at_work(&["what the one before lacks"])))
+        };
+        let ready = |stable: &str| {
+            let status = status(&standing(stable), 1, &PluginStatus::default(), Timestamp::UNIX_EPOCH);
+            status.conditions.into_iter().find(|it| it.condition_type == READY).map(|it| (it.reason, it.message))
+        };
+        let starting = "its caches are being filled; version 1.0.0 goes on until then";
+        assert_eq!(ready("fedcba9876543210"), Some((STARTING.to_owned(), starting.to_owned())));
+        assert_eq!(
+            ready("0123456789abcdef"),
+            Some(("KindUnavailable".to_owned(), "what the one before lacks".to_owned()))
+        );
     }
 
     #[test]
