@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn a_generation_is_observed_once_what_it_asks_for_has_been_looked_at() -> Checked {
-        let first = json!({"source": {"directory": "web.wasm"}});
+        let first = json!({"source": {"configMap": {"name": "web"}}});
         let known = Known::new(plugin(1, &first)?, Load::Loaded, Instant::now(), None);
-        let same = json!({"source": {"directory": "web.wasm"}, "suspended": false});
-        let other = json!({"source": {"directory": "next.wasm"}});
+        let same = json!({"source": {"configMap": {"name": "web"}}, "suspended": false});
+        let other = json!({"source": {"configMap": {"name": "next"}}});
         for (spec, expected) in [(&first, 2), (&same, 2), (&other, 1)] {
             assert_eq!(known.observed_generation(&*plugin(2, spec)?), expected, "{spec}");
         }
