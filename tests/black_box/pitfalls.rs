@@ -14,8 +14,9 @@ use crate::{
 /// The number of objects whose calls do not end.
 const HANGING: usize = 20;
 
-/// The longest delay that a hanging plugin may cause for another plugin's object.
-const LATER: Duration = Duration::from_millis(50);
+/// The longest delay that a hanging plugin may cause for another plugin's object: half of the time that one of its calls may take, so that
+/// nobody waits for one, on a busy machine either.
+const LATER: Duration = Duration::from_millis(500);
 
 /// The longest time from the start of the fixed version until it has reconciled all objects.
 const FIXED: Duration = Duration::from_secs(1);
