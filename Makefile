@@ -111,6 +111,13 @@ bench-languages: ## Measure the same plugin in Rust, C, TypeScript, Go and Pytho
 	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
 	@scripts/bench-languages.sh '$(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/pilothouse'
 
+.PHONY: bench-dev
+bench-dev: ## Measure `pilothouse dev` from a saved source to the changed child, in each language (PROFILE=release)
+	@scripts/prepare.sh
+	@scripts/languages.sh
+	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
+	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench dev
+
 .PHONY: compare
 compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)
 	@scripts/compare.sh

@@ -28,6 +28,7 @@ mod decorator_withdrawal;
 mod decorators;
 mod deletion;
 mod deployed;
+mod dev;
 mod differential;
 mod drift;
 mod drift_lists;
@@ -126,6 +127,7 @@ fn main() -> ExitCode {
     decorator_withdrawal::register(&mut suite);
     registries::register(&mut suite);
     languages::register(&mut suite);
+    dev::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
     pytorch_job::register(&mut suite);

@@ -111,6 +111,15 @@ impl Language {
         }
     }
 
+    /// The name of the container in the source of a new project.
+    pub fn container(self) -> &'static str {
+        match self {
+            Self::Rust | Self::Go | Self::Python => r#""name": "app""#,
+            Self::C => r#"\"name\": \"app\""#,
+            Self::TypeScript => r#"name: "app""#,
+        }
+    }
+
     /// The folder for what its tools keep.
     pub fn folder(self) -> PathBuf {
         target().join("authoring").join(self.name())

@@ -10,6 +10,7 @@ mod cases;
 pub mod cgroup;
 pub mod cluster;
 pub mod copies;
+pub mod dev_loop;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]

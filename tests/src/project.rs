@@ -98,6 +98,31 @@ impl Project {
         Ok(self)
     }
 
+    /// Saves a file with another text in it.
+    ///
+    /// # Errors
+    /// If it does not have the text.
+    pub fn edit(&self, file: &str, from: &str, to: &str) -> Result<()> {
+        let path = self.root().join(file);
+        let text = std::fs::read_to_string(&path)?;
+        ensure!(text.contains(from), "'{}' has no {from:?}", path.display());
+        Ok(std::fs::write(path, text.replace(from, to))?)
+    }
+
+    /// Saves its source so that it names the container of its Deployments in another way.
+    ///
+    /// # Errors
+    /// If that is not called so now.
+    pub fn rename_container(&self, from: &str, to: &str) -> Result<()> {
+        let field = |name: &str| self.language.container().replace("app", name);
+        self.edit(self.language.source(), &field(from), &field(to))
+    }
+
+    /// Where the tools of its language keep what they make.
+    pub fn tools_folder(&self) -> PathBuf {
+        self.language.folder()
+    }
+
     /// Adds text to the end of a file, which need not be there.
     ///
     /// # Errors
@@ -138,7 +163,7 @@ impl Project {
 
     fn command(&self, subcommand: &str) -> Result<Command> {
         let mut command = Command::new(host_binary()?);
-        command.arg(subcommand).current_dir(self.folder.path()).env("CARGO_TARGET_DIR", self.language.folder());
+        command.arg(subcommand).current_dir(self.folder.path()).env("CARGO_TARGET_DIR", self.tools_folder());
         if !self.has_tools {
             command.env("PATH", Path::new(""));
         }

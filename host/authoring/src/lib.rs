@@ -5,6 +5,7 @@ mod build;
 mod kind;
 mod language;
 mod project;
+mod sources;
 mod template;
 mod tool;
 
@@ -12,3 +13,4 @@ pub use build::{BuildError, Built, build};
 pub use kind::{CustomKind, KindError};
 pub use language::Language;
 pub use project::{NewError, Project, Sdk};
+pub use sources::is_source;

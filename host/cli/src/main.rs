@@ -10,16 +10,19 @@ mod compile;
 mod completions;
 mod confirm;
 mod crd;
+mod dev;
 mod duration;
 mod election;
 mod inspect;
 mod install;
 mod list;
+mod local_engine;
 mod logging;
 mod new;
 mod offline;
 mod pack;
 mod plan;
+mod plugin_configs;
 mod plugin_file;
 mod push;
 mod rbac;
@@ -27,6 +30,7 @@ mod reference;
 mod registry;
 mod render;
 mod run;
+mod stop_signal;
 mod table;
 mod test;
 mod uninstall;
@@ -66,6 +70,7 @@ enum Command {
     Plan(Box<plan::Plan>),
     New(new::New),
     Build(build::Build),
+    Dev(Box<dev::Dev>),
     Test(test::Test),
     Bench(bench::Bench),
     Pack(pack::Pack),
@@ -95,6 +100,7 @@ fn main() -> ExitCode {
         Command::Plan(command) => return ended(command.execute()),
         Command::New(command) => command.execute(),
         Command::Build(command) => command.execute(),
+        Command::Dev(command) => command.execute(),
         Command::Test(command) => command.execute(),
         Command::Bench(command) => command.execute(),
         Command::Pack(command) => command.execute(),

@@ -1,10 +1,10 @@
 //! `pilothouse run`: runs the host. Only assembles it; the work is in the controller and engine crates.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
-use futures::{FutureExt, future::BoxFuture};
+use futures::FutureExt;
 use pilothouse_controller::{
     client,
     host::{Host, HostConfig},
@@ -12,12 +12,11 @@ use pilothouse_controller::{
     server::{self, Addresses, LogLevel},
     source::{directory::Directory, loader::Loader, plugin_objects::PluginObjects},
 };
-use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits, call_memory_of_container};
 use pilothouse_forecast::HostPlanner;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    cache_dir::CacheDir, cluster::Cluster, duration::duration, election::ElectionArguments, logging::Logging, yaml,
+    cache_dir::CacheDir, cluster::Cluster, duration::duration, election::ElectionArguments, local_engine,
+    logging::Logging, plugin_configs::PluginConfigs, stop_signal,
 };
 
 /// Run the host: load the plugins of a directory and reconcile their objects until SIGTERM or SIGINT.
@@ -29,9 +28,8 @@ pub struct Run {
     /// Load the plugins that Plugin objects of the cluster name (pilothouse.dev/v1alpha1), and follow them while the host runs.
     #[arg(long, env = "PILOTHOUSE_PLUGIN_OBJECTS")]
     plugin_objects: bool,
-    /// Configuration of a plugin, handed to it with every request: a YAML or JSON file. Can be given for several plugins.
-    #[arg(long = "config", value_name = "NAME=FILE", value_parser = plugin_config)]
-    configs: Vec<PluginConfig>,
+    #[command(flatten)]
+    configs: PluginConfigs,
     #[command(flatten)]
     cluster: Cluster,
     /// The only namespace to watch. Default: all.
@@ -89,7 +87,7 @@ impl Run {
         let fence = self.election.fence();
         let metrics = Metrics::new();
         let client = client::client(&config, metrics.requests(), fence.clone())?;
-        let engine = self.engine()?;
+        let engine = local_engine::open(&self.cache_dir, self.call_memory)?;
         let host = Host::new(
             client.clone(),
             metrics,
@@ -101,7 +99,7 @@ impl Run {
                 resync: self.resync,
                 watch_renewal: self.watch_renewal,
                 needs_plugin: !self.plugin_objects,
-                plugin_configs: self.plugin_configs()?,
+                plugin_configs: self.configs.read()?,
                 ..HostConfig::default()
             },
         );
@@ -120,7 +118,7 @@ impl Run {
             api_server = %config.cluster_url, plugins, plugin_objects = self.plugin_objects, health = %addresses.health,
             metrics = %addresses.metrics, "pilothouse {} starts", env!("CARGO_PKG_VERSION")
         );
-        let stop = stop()?;
+        let stop = stop_signal::listen()?;
         let work = async {
             match election {
                 Some(election) => election.lead(stop, |stop| host.run(stop)).await,
@@ -136,28 +134,6 @@ impl Run {
         tracing::info!("pilothouse ends");
         Ok(())
     }
-
-    /// Reads the configurations of the plugins.
-    fn plugin_configs(&self) -> anyhow::Result<BTreeMap<String, Arc<str>>> {
-        let mut configs = BTreeMap::new();
-        for PluginConfig { plugin, file } in &self.configs {
-            let config = yaml::read_one(file)?.to_string();
-            ensure!(
-                configs.insert(plugin.clone(), config.into()).is_none(),
-                "plugin '{plugin}' has two configurations; give --config {plugin}=FILE once"
-            );
-        }
-        Ok(configs)
-    }
-
-    fn engine(&self) -> anyhow::Result<Engine> {
-        let program = std::env::current_exe().context("failed to find this program's own file, to compile plugins")?;
-        let compiler = Compiler::ChildProcess { program, arguments: vec!["compile".to_owned()] };
-        let call_memory = self.call_memory.map_or_else(call_memory_of_container, |mebibytes| mebibytes << 20);
-        tracing::info!("all calls of plugins together may have {} MiB of memory", call_memory >> 20);
-        let config = EngineConfig { cache: self.cache_dir.path()?, compiler, limits: Limits::default(), call_memory };
-        Ok(Engine::new(config)?)
-    }
 }
 
 /// The result of a task; never anything if there is none.
@@ -166,30 +142,4 @@ async fn or_never<T>(task: Option<impl Future<Output = T>>) -> T {
         Some(task) => task.await,
         None => std::future::pending().await,
     }
-}
-
-/// An argument `NAME=FILE` with the configuration of a plugin.
-#[derive(Clone, Debug)]
-struct PluginConfig {
-    plugin: String,
-    file: PathBuf,
-}
-
-fn plugin_config(text: &str) -> Result<PluginConfig, &'static str> {
-    let named = text.split_once('=').filter(|(plugin, file)| !plugin.is_empty() && !file.is_empty());
-    let (plugin, file) = named.ok_or("it is not NAME=FILE: a plugin's name and the file with its configuration")?;
-    Ok(PluginConfig { plugin: plugin.to_owned(), file: file.into() })
-}
-
-/// Resolves when the process receives SIGTERM or SIGINT.
-fn stop() -> anyhow::Result<BoxFuture<'static, ()>> {
-    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
-    let stop = async move {
-        tokio::select! {
-            _ = terminate.recv() => tracing::info!("SIGTERM: ending what is under way"),
-            _ = interrupt.recv() => tracing::info!("SIGINT: ending what is under way"),
-        }
-    };
-    Ok(stop.boxed())
 }

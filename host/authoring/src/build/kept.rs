@@ -8,8 +8,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-/// Folders that hold no sources.
-const NO_SOURCES: &[&str] = &["build", "node_modules", "__pycache__", "target"];
+use crate::is_source;
 
 /// The component that was made last, and what it was made of.
 pub(super) struct Kept {
@@ -81,8 +80,7 @@ fn find(folder: &Path, below: &Path, found: &mut Vec<PathBuf>) -> io::Result<()>
     for entry in std::fs::read_dir(folder.join(below))? {
         let name = entry?.file_name();
         let path = below.join(&name);
-        let is_hidden = name.to_string_lossy().starts_with('.') || NO_SOURCES.iter().any(|other| name == *other);
-        if is_hidden {
+        if !is_source(Path::new(&name)) {
             continue;
         }
         if folder.join(&path).is_dir() {

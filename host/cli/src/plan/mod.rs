@@ -1,7 +1,7 @@
 //! `pilothouse plan`: says what a version of a plugin would do to the objects of a cluster before it is at work. Changes nothing.
 
-mod present;
-mod text;
+pub(crate) mod present;
+pub(crate) mod text;
 
 use std::{
     io::{IsTerminal, Write},

@@ -32,16 +32,10 @@ impl Present {
             }
             return Ok(Some(Self(found)));
         }
-        match list_plugins(client.clone()).await {
-            Ok(plugins) => {
-                Ok(plugins.into_iter().find(|plugin| is_of(plugin, manifest)).map(Self))
-            }
-            // A host that takes its plugins from a directory needs no such kind.
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error).context(
-                "failed to list the Plugins; where the host takes its plugins from a directory, say --without-plugin-object",
-            ),
-        }
+        let plugins = all(client).await.context(
+            "failed to list the Plugins; where the host takes its plugins from a directory, say --without-plugin-object",
+        )?;
+        Ok(plugins.into_iter().find(|plugin| is_of(plugin, manifest)).map(Self))
     }
 
     /// What it says beside its component, for a host in this namespace.
@@ -58,6 +52,24 @@ impl Present {
     pub fn version(&self) -> PresentVersion {
         let status = self.0.status.clone().unwrap_or_default();
         PresentVersion { name: self.0.name_any(), version: status.version, digest: status.digest }
+    }
+}
+
+/// The name of the `Plugin` at work that would answer the objects of this manifest, too; none if there is none.
+///
+/// # Errors
+/// If the API server does not answer.
+pub async fn in_the_way(client: &Client, manifest: &Manifest) -> anyhow::Result<Option<String>> {
+    let plugins = all(client).await.context("failed to list the Plugins")?;
+    let mut at_work = plugins.into_iter().filter(|plugin| !plugin.spec.suspended);
+    Ok(at_work.find(|plugin| is_of(plugin, manifest)).map(|plugin| plugin.name_any()))
+}
+
+/// All `Plugin`s. A host that takes its plugins from a directory needs no such kind.
+async fn all(client: &Client) -> kube::Result<Vec<Plugin>> {
+    match list_plugins(client.clone()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        listed => listed,
     }
 }
 

@@ -33,6 +33,15 @@ pub(super) fn find(paths: &[PathBuf], plugin: Option<&Path>) -> anyhow::Result<V
     Ok(found)
 }
 
+/// The case files of a project, in the order of their names; none if it has no folder for them, or an empty one.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(crate) fn of_project(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let cases = folder.join(CASES);
+    if cases.is_dir() { yaml_files(&cases) } else { Ok(Vec::new()) }
+}
+
 fn case_files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
@@ -40,16 +49,25 @@ fn case_files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     ensure!(path.exists(), "there is no file and no folder '{}'", path.display());
     let cases = path.join(CASES);
     let folder = if cases.is_dir() { cases } else { path.to_owned() };
-    let entries = std::fs::read_dir(&folder).with_context(|| format!("failed to list '{}'", folder.display()))?;
-    let mut files: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
-    files.retain(|file| file.extension().is_some_and(|end| end == "yaml" || end == "yml"));
-    files.sort();
+    let files = yaml_files(&folder)?;
     ensure!(!files.is_empty(), "there are no case files (*.yaml) in '{}'", folder.display());
     Ok(files)
 }
 
+/// The YAML files of a folder, in the order of their names.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(crate) fn yaml_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("failed to list '{}'", folder.display()))?;
+    let mut files: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    files.retain(|file| file.extension().is_some_and(|end| end == "yaml" || end == "yml"));
+    files.sort();
+    Ok(files)
+}
+
 /// The plugin in the folder `build` of the nearest folder that has one.
-fn built_plugin(path: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn built_plugin(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = path.canonicalize().with_context(|| format!("failed to read '{}'", path.display()))?;
     for folder in absolute.ancestors() {
         let Ok(entries) = std::fs::read_dir(folder.join(BUILD)) else { continue };

@@ -1,6 +1,6 @@
 //! `pilothouse test`: runs the test cases of a plugin, without a cluster.
 
-mod files;
+pub(crate) mod files;
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
-use pilothouse_engine::Plugin;
+use pilothouse_engine::{Plugin, Reconciler};
 use pilothouse_offline::cases::{self, Rewrite, report, rewrite};
 
 use self::files::CaseFiles;
@@ -123,7 +123,11 @@ impl Test {
     }
 }
 
-async fn run_cases(plugin: &Plugin, file: &Path) -> anyhow::Result<Vec<report::Result>> {
+/// Runs the cases of a file.
+///
+/// # Errors
+/// If the file holds no cases.
+pub(crate) async fn run_cases(plugin: &dyn Reconciler, file: &Path) -> anyhow::Result<Vec<report::Result>> {
     let mut results = Vec::new();
     for case in cases::read(file)? {
         let started = Instant::now();

@@ -173,10 +173,13 @@ fn retry_action(reason: FailureReason) -> Action {
     }
 }
 
+/// The reason of an object with deletes that the guard against mass deletion holds back.
+pub const DELETES_HELD_BACK: &str = "DeletesHeldBack";
+
 /// The guard against mass deletion holds deletes back. Everything else was applied.
 pub fn deletes_held_back(desired: Desired, why: &str, how_to_confirm: &str) -> ReconcileResult {
     let message = format!("the plugin {why}; they are left alone. If that is right, confirm it: {how_to_confirm}");
-    let held = fault("DeletesHeldBack", &message);
+    let held = fault(DELETES_HELD_BACK, &message);
     let is_retry = matches!(desired.verdict, Verdict::Retry(_));
     let action = if is_retry {
         held.action

@@ -1,6 +1,6 @@
-//! A real local Kubernetes control plane for tests, benchmarks and the demo: etcd, kube-apiserver,
+//! A real local Kubernetes control plane for `pilothouse dev --local`, tests, benchmarks and the demo: etcd, kube-apiserver,
 //! kube-controller-manager, kube-scheduler, and kwok in place of the nodes. No containers, no root, Linux only.
-//! It is a test tool: nothing of the operator host depends on it, and it never guards anything worth stealing
+//! It is for one's own machine: a running host never asks for it, and it never guards anything worth stealing
 //! (etcd listens without a password on the loopback interface).
 //!
 //! What a Pod does on the simulated node is told by its annotations: [`EXIT`], [`HOLD`], [`PENDING`], and,

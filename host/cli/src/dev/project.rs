@@ -1,0 +1,223 @@
+//! One project: a round from its sources to its version at work, and what it shows of that. If a step fails, the version before goes on.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use pilothouse_authoring::{Built, build};
+use pilothouse_controller::{
+    metrics::Format,
+    plugin::PluginSettings,
+    source::{
+        loader::{LoadedVersions, Prepared, SourceId},
+        plugin_objects::PlannedVersion,
+    },
+};
+use pilothouse_engine::{Reconciler, digest};
+use pilothouse_forecast::{self as forecast, Bounds, Depth, ReadError, Report, report::Effect};
+use pilothouse_offline::cases::report;
+use tokio::time::{Instant, timeout};
+
+use super::{
+    Target,
+    at_work::{Calls, CallsTold},
+    definitions::Definitions,
+    held_back::HeldBack,
+};
+use crate::{
+    plan::{self, present},
+    table::printable,
+    test,
+};
+
+/// How many objects are shown what a new version would change of, and how long it may take to find out.
+const BOUNDS: Bounds = Bounds { objects: 50, time: Duration::from_secs(5) };
+
+/// How long it may take to read what a version needs to see, before it is put to work without a word about what it changes.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a version may take to begin its work, before it is told what it waits for.
+const BEGINS_WITHIN: Duration = Duration::from_secs(10);
+
+/// A project.
+pub(super) struct Project {
+    folder: PathBuf,
+    label: String,
+    definitions: Definitions,
+    /// The name of the plugin that was installed last.
+    plugin: Option<String>,
+    calls: CallsTold,
+    held_back: HeldBack,
+}
+
+impl Project {
+    /// A project that was not built yet.
+    pub(super) fn new(folder: PathBuf) -> Self {
+        let label = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Self {
+            folder,
+            label,
+            definitions: Definitions::default(),
+            plugin: None,
+            calls: CallsTold::default(),
+            held_back: HeldBack::default(),
+        }
+    }
+
+    /// Its folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Builds it and puts it to work; `since` is when it was saved. Shows how that goes, and the error if it fails.
+    pub(super) async fn round(&mut self, target: &Target, since: Instant) {
+        if let Err(error) = self.try_round(target, since).await {
+            let goes_on = match target.loader.loaded(&self.source()) {
+                Some(before) => format!("; version {} goes on", name(&before)),
+                None => String::new(),
+            };
+            self.tell(&format!("error: {error:#}{goes_on}"));
+        }
+    }
+
+    /// Shows what its version at work has done since the last time.
+    pub(super) fn look(&mut self, target: &Target) {
+        let Some(plugin) = &self.plugin else { return };
+        let news = self.calls.news(Calls::of(plugin, &target.host().metrics().exposition(Format::Classic)));
+        let version = target.host().active_plugin(plugin);
+        let held = version.and_then(|version| self.held_back.look(&version));
+        for text in news.into_iter().chain(held) {
+            self.tell(&text);
+        }
+    }
+
+    /// The author means what is held back.
+    pub(super) async fn confirm(&mut self, target: &Target) {
+        for text in self.held_back.confirm(target).await {
+            self.tell(&text);
+        }
+    }
+
+    async fn try_round(&mut self, target: &Target, since: Instant) -> anyhow::Result<()> {
+        let Built { wasm, manifest, .. } = self.build().await?;
+        for name in self.definitions.apply(&target.client, &self.folder).await? {
+            self.tell(&format!("applied CustomResourceDefinition {name}"));
+        }
+        let before = target.loader.loaded(&self.source());
+        if let Some(before) = before.filter(|before| before.digest() == digest(&wasm)) {
+            // A test case may be what was saved.
+            return self.run_cases(&*before.reconciler()).await;
+        }
+        if let Some(other) = present::in_the_way(&target.client, &manifest).await? {
+            bail!(
+                "{} is reconciled by the Plugin '{other}' of the cluster; suspend that one, or work on another cluster",
+                manifest.reconciles
+            );
+        }
+        let prepared = target.loader.prepare(wasm, PluginSettings::default()).await?;
+        self.run_cases(&*prepared.reconciler()).await?;
+        self.show_changes(target, &prepared).await?;
+        self.install(target, prepared, since).await
+    }
+
+    async fn build(&self) -> anyhow::Result<Built> {
+        self.tell("building");
+        let folder = self.folder.clone();
+        let built = tokio::task::spawn_blocking(move || build(&folder)).await.context("the build was broken off")?;
+        Ok(built?)
+    }
+
+    /// Shows the cases that fail, and how many there are.
+    async fn run_cases(&self, plugin: &dyn Reconciler) -> anyhow::Result<()> {
+        let mut results = Vec::new();
+        for file in test::files::of_project(&self.folder)? {
+            match test::run_cases(plugin, &file).await {
+                Ok(of_file) => results.extend(of_file),
+                // The others are worth to be seen, too.
+                Err(error) => self.tell(&format!("error: {error:#}")),
+            }
+        }
+        for failed in results.iter().filter(|result| !result.is_passed()) {
+            self.tell(failed.text().trim_end());
+        }
+        let failed = report::failed(&results);
+        self.tell(&format!("{} cases: {} passed, {failed} failed", results.len(), results.len() - failed));
+        Ok(())
+    }
+
+    /// Shows what the version would change of the objects that are there.
+    async fn show_changes(&self, target: &Target, prepared: &Prepared) -> anyhow::Result<()> {
+        let (version, settings) = (prepared.reconciler(), prepared.settings().clone());
+        let planned = PlannedVersion { version: version.clone(), settings, division: None };
+        let cluster = match timeout(READ_WITHIN, forecast::Cluster::of_host(target.host(), planned)).await {
+            Ok(Ok(cluster)) => cluster,
+            // So there are no objects.
+            Ok(Err(ReadError::NotInstalled(_))) => return Ok(()),
+            Ok(Err(error)) => bail!("failed to look what the new version changes: {error}"),
+            Err(_) => {
+                self.tell(&format!("its objects are not read after {READ_WITHIN:?}; it is not shown what changes"));
+                return Ok(());
+            }
+        };
+        let forecast = cluster.forecast(Depth::First, BOUNDS, |_| ()).await;
+        let report = Report::of(&*version, None, &forecast);
+        if report.counts.effect() != Effect::Nothing {
+            plan::text::print(&report)?;
+        }
+        let left = cluster.names().len().saturating_sub(forecast.objects.len());
+        if left > 0 {
+            self.tell(&format!("{left} more objects were not looked at"));
+        }
+        Ok(())
+    }
+
+    /// Puts the version to work, and waits until it is.
+    async fn install(&mut self, target: &Target, prepared: Prepared, since: Instant) -> anyhow::Result<()> {
+        let (title, plugin, digest) = (name(&prepared), prepared.name().to_owned(), prepared.digest().to_owned());
+        target.loader.install(&self.source(), LoadedVersions::one(prepared))?;
+        if self.plugin.as_ref() != Some(&plugin) {
+            self.calls = CallsTold::default();
+        }
+        self.plugin = Some(plugin.clone());
+        match timeout(BEGINS_WITHIN, until_at_work(target, &plugin, &digest)).await {
+            Ok(()) => {
+                self.tell(&format!("{title} is at work, {:.1} s after it was saved", since.elapsed().as_secs_f64()))
+            }
+            Err(_) => {
+                let waits = target.host().not_ready().join("; ");
+                self.tell(&format!("{title} is not at work yet: {waits}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where its plugin comes from.
+    fn source(&self) -> SourceId {
+        SourceId::File(self.folder.clone())
+    }
+
+    fn tell(&self, text: &str) {
+        for line in text.lines() {
+            // Those of compilers are indented with tabs.
+            println!("{}: {}", self.label, printable(&line.replace('\t', "    ")));
+        }
+    }
+}
+
+async fn until_at_work(target: &Target, plugin: &str, digest: &str) {
+    let (host, mut begun) = (target.host(), 0);
+    loop {
+        begun = host.begun_since(begun).await;
+        if host.active_plugin(plugin).is_some_and(|active| active.reconciler.digest() == digest) {
+            return;
+        }
+    }
+}
+
+/// A version for people.
+fn name(prepared: &Prepared) -> String {
+    let digest = prepared.digest();
+    format!("{} ({})", prepared.version(), &digest[..digest.floor_char_boundary(12)])
+}
