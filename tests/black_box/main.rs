@@ -8,6 +8,7 @@ mod bad_components;
 mod bad_plugins;
 mod bad_registry;
 mod canary;
+mod capture;
 mod changes;
 mod chart;
 mod child_handling;
@@ -170,6 +171,7 @@ fn main() -> ExitCode {
     llm::register(&mut suite);
     command_line::register(&mut suite);
     render::register(&mut suite);
+    capture::register(&mut suite);
     configuration::register(&mut suite);
     suite.run()
 }

@@ -5,6 +5,7 @@ mod approve;
 mod bench;
 mod build;
 mod cache_dir;
+mod capture;
 mod cluster;
 mod compile;
 mod completions;
@@ -18,6 +19,7 @@ mod install;
 mod list;
 mod local_engine;
 mod logging;
+mod named;
 mod new;
 mod offline;
 mod pack;
@@ -72,6 +74,7 @@ enum Command {
     Build(build::Build),
     Dev(Box<dev::Dev>),
     Test(test::Test),
+    Capture(capture::Capture),
     Bench(bench::Bench),
     Pack(pack::Pack),
     Push(push::Push),
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Command::Build(command) => command.execute(),
         Command::Dev(command) => command.execute(),
         Command::Test(command) => command.execute(),
+        Command::Capture(command) => command.execute(),
         Command::Bench(command) => command.execute(),
         Command::Pack(command) => command.execute(),
         Command::Push(command) => command.execute(),

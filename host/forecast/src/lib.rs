@@ -10,6 +10,8 @@
 //!    is in Secrets.
 //! 4. [`Cluster::try_out`] asks the API server, by dry runs, whether it would take the writes (`dry_run.rs`).
 //!
+//! [`Cluster::capture`] returns what the version is called with for one object (`capture.rs`).
+//!
 //! [`HostPlanner`] does the first three for a host that has a new version which somebody has to approve.
 //!
 //! # Guarantees
@@ -23,6 +25,7 @@
 //! known: values that the API server changes each time they are applied look like changes. That a field cannot be changed, so that a child
 //! would be created anew, only a dry run finds out.
 
+mod capture;
 mod carried_out;
 mod cluster;
 mod dry_run;
@@ -32,6 +35,7 @@ mod outcome;
 mod planner;
 pub mod report;
 
+pub use capture::{CaptureError, Captured};
 pub use cluster::{Cluster, Place, ReadError};
 pub use object::{Bounds, Depth};
 pub use outcome::{Action, ChildChange, Forecast, ForecastObject, Outcome, Refused, Trouble};

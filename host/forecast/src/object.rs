@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use pilothouse_controller::{
+    lookups::CachedLookups,
     object::{Object, ObjectRef},
     pipeline::{
         apply::decoration_of,
@@ -22,7 +24,7 @@ use pilothouse_controller::{
         plan::{Delete, Write, WriteCause, deletion_guard::DeletionDecision, diff::Difference, withdrawal},
     },
 };
-use pilothouse_engine::contract::Verdict;
+use pilothouse_engine::{Lookups, contract::Verdict};
 use pilothouse_offline::{Answer, NoAnswer, Round, Situation, round};
 use serde_json::Value;
 
@@ -66,11 +68,17 @@ impl Bounds {
 }
 
 /// A round, and what follows from its decision about deletes.
-enum Asked {
+pub(crate) enum Asked {
     Round(Box<Round>),
     /// It is too early to decide about its deletes: other objects have to be looked at before.
     TooEarly,
     Failed(Trouble),
+}
+
+/// What came of asking, and the time that the version was told.
+pub(crate) struct AskedWith {
+    pub(crate) asked: Asked,
+    pub(crate) now: Timestamp,
 }
 
 impl Cluster {
@@ -211,8 +219,27 @@ impl Cluster {
         Some((Outcome::Answered { steps, decoration, adds_finalizer, trouble }, first))
     }
 
-    /// Asks the version about an object. What its account may look up is asked when a call needs it, as in the host.
     async fn ask(&self, observed: &Observed) -> Asked {
+        self.ask_with(observed, |lookups| lookups).await.asked
+    }
+
+    /// Asks the version about an object, with lookups that may be more than those of the caches. What its account may look up is asked when
+    /// a call needs it, as in the host.
+    pub(crate) async fn ask_with(
+        &self,
+        observed: &Observed,
+        with: impl Fn(Arc<CachedLookups>) -> Arc<dyn Lookups>,
+    ) -> AskedWith {
+        let now = self.clock.now();
+        AskedWith { asked: self.ask_at(observed, with, now).await, now }
+    }
+
+    async fn ask_at(
+        &self,
+        observed: &Observed,
+        with: impl Fn(Arc<CachedLookups>) -> Arc<dyn Lookups>,
+        now: Timestamp,
+    ) -> Asked {
         let name = &observed.object.name;
         if self.plugin.account.as_ref().is_some_and(|account| account.is_missing_for(&name.namespace)) {
             let why = "the object has no namespace, so there is no service account in it";
@@ -223,8 +250,8 @@ impl Cluster {
             let situation = Situation {
                 observed: observed.clone(),
                 config: &self.plugin.config,
-                lookups: lookups.clone(),
-                now: self.clock.now(),
+                lookups: with(lookups.clone()),
+                now,
                 kinds: &observed.kinds,
                 new_version: &self.plugin.new_version,
             };

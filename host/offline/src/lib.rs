@@ -17,6 +17,7 @@
 pub mod cases;
 pub mod controllers;
 mod lookups;
+pub mod redaction;
 mod round;
 mod scopes;
 mod served;

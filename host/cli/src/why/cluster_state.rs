@@ -6,7 +6,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams},
     core::GroupVersionKind,
-    discovery::{self, Discovery, Scope},
+    discovery::{self, Scope},
 };
 use pilothouse_controller::{
     api::{KindName, Plugin, list_plugins},
@@ -17,7 +17,7 @@ use pilothouse_controller::{
 use pilothouse_engine::contract::KindRef;
 use serde_json::Value;
 
-use super::Named;
+use crate::named::Named;
 
 /// What the cluster has about an object.
 pub struct ClusterState {
@@ -51,7 +51,7 @@ impl ClusterState {
     /// # Errors
     /// If there is no such kind or object, or the cluster does not answer.
     pub async fn read(client: &Client, named: &Named, namespace: &str) -> anyhow::Result<Self> {
-        let (resource, scope) = find_kind(client, named).await?;
+        let (resource, scope) = named.find_kind(client).await?;
         let api = match scope {
             Scope::Namespaced => Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource),
             Scope::Cluster => Api::all_with(client.clone(), &resource),
@@ -74,30 +74,6 @@ impl ClusterState {
         }
         let events = events_of(client, &object).await?;
         Ok(Self { kind, object: serde_json::to_value(object)?, plugin, answering, children, unknown, events })
-    }
-}
-
-/// The kind with this name, plural, singular or short name.
-async fn find_kind(client: &Client, named: &Named) -> anyhow::Result<(ApiResource, Scope)> {
-    let found = Discovery::new(client.clone()).run().await.context("failed to ask the cluster for its kinds")?;
-    let is_meant = |resource: &ApiResource| {
-        let kind = named.kind.to_lowercase();
-        let is_group = named.group.as_ref().is_none_or(|group| *group == resource.group);
-        is_group && (resource.kind.to_lowercase() == kind || resource.plural == kind)
-    };
-    let all = found.groups().flat_map(|group| group.recommended_resources());
-    let mut meant: Vec<_> = all.filter(|(resource, _)| is_meant(resource)).collect();
-    match meant.len() {
-        0 => bail!("the cluster has no kind '{}'; `kubectl api-resources` lists those that it has", named.kind),
-        1 => {
-            let (resource, capabilities) = meant.remove(0);
-            Ok((resource, capabilities.scope))
-        }
-        _ => {
-            let names: Vec<_> =
-                meant.iter().map(|(it, _)| format!("{}.{}/{}", it.kind, it.group, named.name)).collect();
-            bail!("several kinds are called '{}'; name one of {}", named.kind, names.join(", "))
-        }
     }
 }
 

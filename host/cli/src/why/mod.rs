@@ -4,13 +4,14 @@
 mod cluster_state;
 mod report;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 
 use self::{cluster_state::ClusterState, report::Report};
 use crate::{
     cluster::{Cluster, block_on},
     list::Output,
+    named::{Named, named},
 };
 
 /// Say why an object is as it is: its conditions, how far each of its children is, and its Events, on one screen.
@@ -27,25 +28,6 @@ pub struct Why {
     output: Output,
     #[command(flatten)]
     cluster: Cluster,
-}
-
-/// The object that a command is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
-    kind: String,
-    group: Option<String>,
-    name: String,
-}
-
-fn named(text: &str) -> anyhow::Result<Named> {
-    let Some((kind, name)) = text.split_once('/').filter(|(kind, name)| !kind.is_empty() && !name.is_empty()) else {
-        bail!("it is not KIND/NAME, such as AppService/web");
-    };
-    let (kind, group) = match kind.split_once('.') {
-        Some((kind, group)) => (kind, Some(group.to_owned())),
-        None => (kind, None),
-    };
-    Ok(Named { kind: kind.to_owned(), group, name: name.to_owned() })
 }
 
 impl Why {
@@ -66,24 +48,5 @@ impl Why {
             Output::Table => report.print(),
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_object_is_named_as_kubectl_names_it() {
-        let of = |kind: &str, group: Option<&str>| Named {
-            kind: kind.to_owned(),
-            group: group.map(str::to_owned),
-            name: "web".to_owned(),
-        };
-        assert_eq!(named("AppService/web").ok(), Some(of("AppService", None)));
-        assert_eq!(named("appservices.apps.example.com/web").ok(), Some(of("appservices", Some("apps.example.com"))));
-        for wrong in ["web", "/web", "AppService/", ""] {
-            assert!(named(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -10,9 +10,11 @@ pub mod report;
 mod run;
 mod scenario;
 mod sections;
+mod snapshot;
 mod update;
 
 pub use compare::{Difference, Match};
 pub use file::{Case, CaseError, Place, read};
 pub use run::{Failure, Ran, StepFailure, run};
+pub use snapshot::{Snapshot, SnapshotError, snapshot};
 pub use update::{Rewrite, rewrite};

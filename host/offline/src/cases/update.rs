@@ -79,7 +79,8 @@ impl Rewrite {
 }
 
 /// A section in YAML.
-fn text_of((name, value): &(&'static str, Value)) -> String {
+/// A section as YAML text.
+pub(super) fn text_of((name, value): &(&'static str, Value)) -> String {
     let section = Map::from_iter([((*name).to_owned(), value.clone())]);
     let text = serde_saphyr::to_string(&section).unwrap_or_default();
     format!("{}\n", text.trim_end())
