@@ -40,6 +40,11 @@ test: ## Check format and lints, and run all tests
 	@scripts/prepare.sh rustfmt clippy
 	@scripts/test.sh
 
+.PHONY: test-all
+test-all: ## The same, with all points at which the host can crash, and more random histories
+	@scripts/prepare.sh rustfmt clippy
+	@PILOTHOUSE_TEST_ALL=1 scripts/test.sh
+
 .PHONY: up
 up: ## Start a control plane and a host with plugins, and leave them running
 	@scripts/prepare.sh

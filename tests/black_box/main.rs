@@ -82,6 +82,7 @@ mod state;
 mod suite;
 mod swaps;
 mod test_env;
+mod thoroughness;
 mod training_job;
 mod verdicts;
 mod versions;

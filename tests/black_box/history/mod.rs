@@ -16,10 +16,12 @@ use self::{
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
+    thoroughness::Thoroughness,
 };
 
-/// The number of histories, distributed among the hosts.
-const HISTORIES: usize = 300;
+/// The number of histories, distributed among the hosts, for all of `make test-all` and for a part.
+const ALL: usize = 300;
+const PART: usize = 100;
 
 /// The number of hosts that work at the same time, each in a namespace of its own.
 const HOSTS: usize = 4;
@@ -38,11 +40,15 @@ pub fn register(suite: &mut Suite) {
 async fn every_history_ends_in_the_state_of_a_fresh_object(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::quiet().await?).await?;
     let seed = seed()?;
-    eprintln!("{HISTORIES} histories with {SEED}={seed}");
+    let number = match Thoroughness::of_run() {
+        Thoroughness::All => ALL,
+        Thoroughness::Part => PART,
+    };
+    eprintln!("{number} histories with {SEED}={seed}");
     let mut rng = Rng::with_seed(seed);
     let mut workloads = Vec::new();
     for host in 0..HOSTS {
-        let histories = (host..HISTORIES).step_by(HOSTS);
+        let histories = (host..number).step_by(HOSTS);
         let histories = histories.map(|number| History::random(&mut rng, format!("object-{number:03}"))).collect();
         let events = (0..EVENTS).map(|_| Event::random(&mut rng)).collect();
         workloads.push(Workload::start(&env.cluster, &format!("history {host}"), histories, events).await?);

@@ -53,7 +53,12 @@ impl Definitions {
 async fn apply_one(client: &Client, name: &str, definition: &Value) -> anyhow::Result<()> {
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     let parameters = PatchParams::apply(MANAGER).force();
-    api.patch(name, &parameters, &Patch::Apply(definition)).await.context("the API server refuses it")?;
+    match api.patch(name, &parameters, &Patch::Apply(definition)).await {
+        Ok(_) => {}
+        // Its message is all that helps.
+        Err(kube::Error::Api(status)) => bail!("the API server refuses it: {}", status.message),
+        Err(error) => return Err(error).context("failed to apply it"),
+    }
     match tokio::time::timeout(SERVED_WITHIN, await_condition(api, name, is_crd_established())).await {
         Ok(waited) => Ok(waited.map(drop)?),
         Err(_) => {
