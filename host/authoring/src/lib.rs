@@ -9,7 +9,7 @@ mod sources;
 mod template;
 mod tool;
 
-pub use build::{BuildError, Built, build};
+pub use build::{BuildError, Built, Purpose, build};
 pub use kind::{CustomKind, KindError};
 pub use language::Language;
 pub use project::{NewError, Project, Sdk};

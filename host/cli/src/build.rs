@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pilothouse_authoring::{Built, build};
+use pilothouse_authoring::{Built, Purpose, build};
 use pilothouse_engine::digest;
 use serde_json::json;
 
@@ -29,7 +29,7 @@ impl Build {
     /// # Errors
     /// If a tool is missing, the sources have a mistake, or what comes out is no plugin.
     pub fn execute(&self) -> anyhow::Result<()> {
-        let built = build(&self.dir)?;
+        let built = build(&self.dir, Purpose::Release)?;
         match self.output {
             Output::Text => print!("{}", text(&built)),
             Output::Json => println!("{}", json(&built)),

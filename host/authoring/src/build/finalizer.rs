@@ -77,7 +77,8 @@ mod tests {
         std::fs::write(folder.path().join(language.marker()), "")?;
         std::fs::write(folder.path().join(file), source)?;
         std::fs::write(folder.path().join("plugin.yaml"), format!("name: web\n{declared}\n"))?;
-        Ok(super::super::build(folder.path()).map_or_else(|error| error.to_string(), |_| String::new()))
+        Ok(super::super::build(folder.path(), super::super::Purpose::Release)
+            .map_or_else(|error| error.to_string(), |_| String::new()))
     }
 
     #[test]

@@ -28,6 +28,15 @@ const OUTPUT: &str = "build";
 /// The folder in that for what its tools made, where they make other bytes each time.
 const KEPT: &str = ".kept";
 
+/// What a plugin is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be installed: small, and quick to call.
+    Release,
+    /// To be tried: quick to build, where the tools of the language leave the choice.
+    Development,
+}
+
 /// A plugin that was built.
 #[derive(Debug)]
 pub struct Built {
@@ -101,12 +110,12 @@ pub enum BuildError {
 ///
 /// # Errors
 /// [`BuildError`] says what to do.
-pub fn build(folder: &Path) -> Result<Built, BuildError> {
+pub fn build(folder: &Path, purpose: Purpose) -> Result<Built, BuildError> {
     let no_project = || BuildError::NoProject(folder.to_owned());
     // Compilers and the paths in their output want the whole path.
     let folder = folder.canonicalize().map_err(|_| no_project())?;
     let language = Language::of(&folder).ok_or_else(no_project)?;
-    let Compiled { module, manifest, finalizes } = compile(&folder, language)?;
+    let Compiled { module, manifest, finalizes } = compile(&folder, language, purpose)?;
     let Packed { wasm, manifest } = pack(&module, manifest.as_deref())?;
     finalizer::check_plugin(language, finalizes, manifest.finalizes)?;
     let imports = Interfaces::read(&wasm).map_err(pilothouse_pack::Error::from)?.imports;
@@ -124,9 +133,9 @@ struct Compiled {
     finalizes: bool,
 }
 
-fn compile(folder: &Path, language: Language) -> Result<Compiled, BuildError> {
+fn compile(folder: &Path, language: Language, purpose: Purpose) -> Result<Compiled, BuildError> {
     if language == Language::Rust {
-        return Ok(Compiled { module: rust::compile(folder)?, manifest: None, finalizes: false });
+        return Ok(Compiled { module: rust::compile(folder, purpose)?, manifest: None, finalizes: false });
     }
     // First, for a mistake in it is told at once.
     let manifest = declaration::manifest(folder)?;
@@ -136,7 +145,7 @@ fn compile(folder: &Path, language: Language) -> Result<Compiled, BuildError> {
     let finalizes = input.finalizes();
     finalizer::check_sources(folder, language, finalizes)?;
     let module = match language {
-        Language::Rust => rust::compile(folder),
+        Language::Rust => rust::compile(folder, purpose),
         Language::Go => go::compile(folder, scratch.path()),
         Language::C => c::compile(folder, scratch.path()),
         Language::Python => kept_or_compiled(&input, &python::packages(folder), python::compile),
@@ -187,7 +196,7 @@ mod tests {
     fn a_folder_without_a_project_is_told_so() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
         for place in [folder.path().to_owned(), folder.path().join("nowhere")] {
-            let refused = build(&place);
+            let refused = build(&place, Purpose::Release);
             assert!(matches!(&refused, Err(BuildError::NoProject(named)) if *named == place), "{refused:?}");
         }
         Ok(())

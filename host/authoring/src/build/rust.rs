@@ -7,10 +7,30 @@ use std::{
 
 use serde_json::Value;
 
-use super::{BuildError, read};
+use super::{BuildError, Purpose, read};
 use crate::tool::{Run, Tool};
 
 const TARGET: &str = "wasm32-unknown-unknown";
+
+/// The profile of the project's own for a plugin that is to be installed.
+const RELEASE: &[&str] = &["--profile", "plugin"];
+
+/// One that is built in a second or two once what it depends on is there, where the other one takes most of a minute to optimise all of it at
+/// once. It has a folder of its own, so that neither has the other one built anew.
+const DEVELOPMENT: &[&str] = &[
+    "--config",
+    r#"profile.plugin-dev.inherits="dev""#,
+    "--config",
+    "profile.plugin-dev.opt-level=1",
+    "--config",
+    "profile.plugin-dev.debug=false",
+    "--config",
+    "profile.plugin-dev.strip=true",
+    "--config",
+    r#"profile.plugin-dev.panic="abort""#,
+    "--profile",
+    "plugin-dev",
+];
 
 const CARGO: Tool = Tool { program: "cargo", install: "install Rust as https://rustup.rs says" };
 const RUSTC: Tool = Tool { program: "rustc", install: "run `rustup target add wasm32-unknown-unknown`" };
@@ -19,10 +39,14 @@ const RUSTC: Tool = Tool { program: "rustc", install: "run `rustup target add wa
 ///
 /// # Errors
 /// [`BuildError`]: a tool is missing, or refuses the sources.
-pub(super) fn compile(folder: &Path) -> Result<Vec<u8>, BuildError> {
+pub(super) fn compile(folder: &Path, purpose: Purpose) -> Result<Vec<u8>, BuildError> {
     let cargo = CARGO.find()?;
     check_target(folder)?;
-    let flags = ["rustc", "--profile", "plugin", "--target", TARGET, "--lib", "--crate-type", "cdylib"];
+    let profile = match purpose {
+        Purpose::Release => RELEASE,
+        Purpose::Development => DEVELOPMENT,
+    };
+    let flags = [&["rustc"], profile, &["--target", TARGET, "--lib", "--crate-type", "cdylib"]].concat();
     let told = Run::new(&cargo, folder, &flags)
         // Which file it made, however the target folder is set.
         .argument("--message-format=json-render-diagnostics")

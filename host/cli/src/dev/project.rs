@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use pilothouse_authoring::{Built, build};
+use pilothouse_authoring::{Built, Purpose, build};
 use pilothouse_controller::{
     metrics::Format,
     plugin::PluginSettings,
@@ -125,7 +125,9 @@ impl Project {
     async fn build(&self) -> anyhow::Result<Built> {
         self.tell("building");
         let folder = self.folder.clone();
-        let built = tokio::task::spawn_blocking(move || build(&folder)).await.context("the build was broken off")?;
+        let built = tokio::task::spawn_blocking(move || build(&folder, Purpose::Development))
+            .await
+            .context("the build was broken off")?;
         Ok(built?)
     }
 
