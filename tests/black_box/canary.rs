@@ -44,6 +44,7 @@ pub fn register(suite: &mut Suite) {
         the_same_objects_belong_to_it_after_a_restart,
         objects_with_a_label_are_a_wave,
         steps_that_select_nothing_wait_for_an_object,
+        corrected_steps_select_at_once,
         two_new_versions_in_a_row,
         a_canary_whose_objects_are_deleted,
         an_object_that_is_pinned_or_suspended_is_no_share,
@@ -140,6 +141,25 @@ async fn steps_that_select_nothing_wait_for_an_object(env: &mut TestEnv) -> Resu
     env.namespace.patch("AppService", "web-0", json!({"metadata": {"labels": {"wave": "one"}}})).await?;
     marked(env, OBJECTS).await?;
     taken_over(env).await
+}
+
+/// The other way out of a mistyped label: the steps are mended, and no object is touched.
+async fn corrected_steps_select_at_once(env: &mut TestEnv) -> Result<()> {
+    let steps = |wave: &str| json!([{"selector": {"matchLabels": {"wave": wave}}, "seconds": LONG}]);
+    begin(env, steps("oen")).await?;
+    env.namespace.patch("AppService", "web-0", json!({"metadata": {"labels": {"wave": "one"}}})).await?;
+    store(env, "web", &[&next()?]).await?;
+    let waits = |object: &Value| {
+        let message = condition(object, "Reconciling")["message"].as_str().unwrap_or_default();
+        message.contains("none has the labels of its steps")
+    };
+    env.namespace.until("Plugin", "web", "to wait for an object", waits).await?;
+    marked(env, 0).await?;
+    env.namespace.patch("Plugin", "web", json!({"spec": {"rollout": {"steps": steps("one")}}})).await?;
+    ensure!(marked(env, 1).await? == set(["web-0"]), "others are tried");
+    let object = in_step(env, 1).await?;
+    ensure!(object["status"]["version"] == "0.1.0" && is_ready(&object), "the old version is not at work: {object}");
+    Ok(())
 }
 
 /// The objects of the first one get the old version back, and the second one begins with its own.

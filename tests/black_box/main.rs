@@ -56,6 +56,7 @@ mod metrics;
 mod misbehaviour;
 mod mistakes;
 mod narrow_lookups;
+mod old_crd;
 mod outages;
 mod ownership;
 mod permissions;
@@ -157,6 +158,7 @@ fn main() -> ExitCode {
     chart::register(&mut suite);
     startup::register(&mut suite);
     narrow_lookups::register(&mut suite);
+    old_crd::register(&mut suite);
     outages::register(&mut suite);
     crashes::register(&mut suite);
     stale::register(&mut suite);

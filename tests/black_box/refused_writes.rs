@@ -71,6 +71,7 @@ async fn a_text_in_the_place_of_a_number_is_reported(env: &mut TestEnv) -> Resul
 
 /// The API server quotes a value whose type is wrong.
 async fn a_value_of_a_secret_that_is_refused_is_not_quoted(env: &mut TestEnv) -> Result<()> {
+    env.host.set_log_level(Some("debug"));
     env.start(&["scripted"]).await?;
     for (data, why) in [
         (json!({"token": 424_242_424}), "data.token is no text"),

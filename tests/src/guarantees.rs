@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 11] = [
+const FOLDERS: [(&str, &str); 12] = [
+    ("cli/", "host/cli/src"),
     ("controller/", "host/controller/src"),
     ("engine/", "host/engine/src"),
     ("offline/", "host/offline/src"),

@@ -8,14 +8,19 @@ use tracing::field::Field;
 use tracing_subscriber::{
     EnvFilter,
     field::MakeExt,
+    filter::ParseError,
     fmt::format::{Writer, debug_fn},
     reload,
 };
 
+/// What the client of Kubernetes logs where nobody asks for more of it.
+const QUIET: &str = "kube_client=info";
+
 /// The arguments of the log.
 #[derive(Args, Clone, Debug)]
 pub struct Logging {
-    /// What is logged: error, warn, info, debug, trace, or filters such as `info,pilothouse_controller=debug`.
+    /// What is logged: error, warn, info, debug, trace, or filters such as `info,pilothouse_controller=debug`. What the API server answers
+    /// word for word, with values of Secrets that it refuses, is only logged by `kube_client=debug`.
     #[arg(long, env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
     /// How it is written.
@@ -109,7 +114,19 @@ fn filter(text: &str) -> Result<EnvFilter, LogLevelError> {
             return Err(malformed(format!("'{part}' is not a level")));
         }
     }
-    EnvFilter::try_new(text).map_err(|error| malformed(error.to_string()))
+    let parsed = EnvFilter::try_new(text).map_err(|error| malformed(error.to_string()))?;
+    if !quotes_refusals(text) {
+        return Ok(parsed);
+    }
+    let quiet = QUIET.parse().map_err(|error: ParseError| malformed(error.to_string()))?;
+    Ok(parsed.add_directive(quiet))
+}
+
+/// Whether the client of Kubernetes would log refusals as the API server words them, though nobody asked for its log. They quote values,
+/// also those of Secrets.
+fn quotes_refusals(text: &str) -> bool {
+    let mut parts = text.split(',').map(str::trim);
+    !text.contains("kube") && parts.any(|part| ["debug", "trace"].contains(&part.to_lowercase().as_str()))
 }
 
 #[cfg(test)]
@@ -122,6 +139,21 @@ mod tests {
             [("plain ü", "plain ü"), ("a\nERROR forged", "a\\nERROR forged"), ("\u{1b}[31m", "\\u{1b}[31m")]
         {
             assert_eq!(in_one_line(text), line);
+        }
+    }
+
+    #[test]
+    fn the_client_of_kubernetes_is_quiet_unless_it_is_named() {
+        for (text, is_quiet) in [
+            ("info", false),
+            ("debug", true),
+            ("TRACE", true),
+            ("warn,plugin=debug", false),
+            ("debug,pilothouse_controller=trace", true),
+            ("debug,kube_client=debug", false),
+        ] {
+            let kept = filter(text).map(|filter| filter.to_string()).unwrap_or_default();
+            assert_eq!(kept.contains(QUIET), is_quiet, "{text}: {kept}");
         }
     }
 

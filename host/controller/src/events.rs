@@ -26,6 +26,9 @@ use tokio::{
 
 use crate::{clock::Clock, errors::chain, labels, object::Object};
 
+/// The reason of an Event that tells of fields of a status which the CRD does not declare.
+pub const STATUS_FIELDS_DROPPED: &str = "StatusFieldsDropped";
+
 /// The most pending Events; more are dropped with a warning in the log.
 const MAX_PENDING: usize = 4096;
 

@@ -12,7 +12,7 @@ use super::status::{
 };
 use crate::{
     errors::chain,
-    events::Event,
+    events::{Event, STATUS_FIELDS_DROPPED},
     object::{Incoming, Object},
     pipeline::{
         apply::{Failure, FailureReason, applying, delete::Precondition, is_about_field, merging},
@@ -186,9 +186,6 @@ fn is_hosts_own(pointer: &str, report: &Report) -> bool {
         _ => false,
     }
 }
-
-/// The reason of the Event about dropped status fields.
-const STATUS_FIELDS_DROPPED: &str = "StatusFieldsDropped";
 
 async fn patch_status(
     item: &WorkItem<'_>,

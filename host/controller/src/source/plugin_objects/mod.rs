@@ -31,6 +31,7 @@ mod canaries;
 mod candidate;
 mod changes;
 mod content;
+mod declared;
 mod digest_text;
 mod glance;
 mod known;
@@ -71,6 +72,7 @@ use self::{
     blocked::Blocked,
     changes::{Change, changes},
     content::{ContentError, Contents, KeptComponents},
+    declared::{DeclaredStatus, Writable},
     glance::Glance,
     known::{Due, Known, asks_for_the_same},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
@@ -81,6 +83,7 @@ use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
     api::{PlanStatus, Plugin, PluginSpec, PluginStatus, RolloutStatus, StableSource},
     errors::chain,
+    events::{Event, STATUS_FIELDS_DROPPED},
     host::Loading,
     labels,
     plugin::{ActivePlugin, PluginSettings},
@@ -105,6 +108,7 @@ pub struct PluginObjects {
     /// New versions that nobody has approved.
     held: BTreeMap<String, Arc<Prepared>>,
     plans: Plans,
+    declared: DeclaredStatus,
     /// How many of them were looked at for the first time: an older one for which others waited may have come to nothing.
     first_looks: u64,
     /// Until those that exist already have been looked at.
@@ -125,6 +129,7 @@ impl PluginObjects {
         let starting = Some(Starting { _loading: loader.host().begin_loading(), left: None });
         let contents = Contents::new(&client, namespace, KeptComponents::new(kept));
         Self {
+            declared: DeclaredStatus::new(client.clone()),
             client,
             namespace: namespace.to_owned(),
             looker: Looker { contents, loader },
@@ -232,6 +237,7 @@ impl PluginObjects {
         self.glances.remove(name);
         self.held.remove(name);
         self.plans.end(name);
+        self.declared.forget(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         let gone = name.to_owned();
@@ -244,6 +250,7 @@ impl PluginObjects {
         // A plugin of another source may have gone.
         self.look_at_freed();
         self.look_at_due();
+        self.declared.refresh().await;
         let names: Vec<_> = self.plugins.keys().cloned().collect();
         for name in names {
             self.advance(&name).await;
@@ -413,7 +420,7 @@ impl PluginObjects {
             return;
         }
         let said = Said { load: known.load.clone(), rollout: known.rollout.clone(), plan: known.plan.clone() };
-        let wanted = self.status_of(plugin, said);
+        let wanted = self.declared.writable(self.status_of(plugin, said)).status;
         if wanted == plugin.status.clone().unwrap_or_default() {
             return;
         }
@@ -458,21 +465,48 @@ impl PluginObjects {
         status(&standing, generation, &before, Timestamp::now())
     }
 
-    /// Writes a status, and tells of what is new in it. Returns whether that worked; if not, the next look at the `Plugin`, a few seconds
-    /// later, tries again.
-    async fn write(&mut self, plugin: Arc<Plugin>, wanted: PluginStatus) -> bool {
+    /// Writes a status, and tells of what is new in it. Returns what was written; none if that failed: the next look at the `Plugin`, a few
+    /// seconds later, tries again.
+    async fn write(&mut self, plugin: Arc<Plugin>, wanted: PluginStatus) -> Option<PluginStatus> {
         let name = plugin.name_any();
-        if let Err(error) = self.send(&plugin, &wanted).await {
-            tracing::warn!(plugin = name, "failed to write the status of the Plugin: {}", chain(&error));
-            return false;
+        let Writable { status, left_out } = match self.send_what_is_declared(&plugin, wanted).await {
+            Ok(written) => written,
+            Err(error) => {
+                tracing::warn!(plugin = name, "failed to write the status of the Plugin: {}", chain(&error));
+                return None;
+            }
+        };
+        let mut events = status::events(&name, &plugin.status.clone().unwrap_or_default(), &status);
+        if self.declared.note(&name, &left_out) {
+            let message = declared::explain(&left_out);
+            tracing::warn!(plugin = name, reason = STATUS_FIELDS_DROPPED, "{message}");
+            events.push(Event::warning(STATUS_FIELDS_DROPPED, &message));
         }
-        for event in status::events(&name, &plugin.status.clone().unwrap_or_default(), &wanted) {
+        for event in events {
             self.looker.loader.host().events().record_about(plugin.object_ref(&()), &event);
         }
         let mut written = Plugin::clone(&plugin);
-        written.status = Some(wanted);
+        written.status = Some(status.clone());
         self.plugins.insert(name, written.into());
-        true
+        Some(status)
+    }
+
+    /// Writes a status. Where the CRD is found not to declare all of it, writes the rest.
+    async fn send_what_is_declared(&mut self, plugin: &Plugin, wanted: PluginStatus) -> Result<Writable, kube::Error> {
+        let known = self.declared.writable(wanted.clone());
+        match self.send(plugin, &known.status).await {
+            Ok(()) => Ok(known),
+            // The answer of the API server to an undeclared field in an apply.
+            Err(kube::Error::Api(refused)) if refused.code == 500 => {
+                self.declared.learn().await;
+                let declared = self.declared.writable(wanted);
+                if declared.left_out == known.left_out {
+                    return Err(kube::Error::Api(refused));
+                }
+                self.send(plugin, &declared.status).await.map(|()| declared)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn send(&self, plugin: &Plugin, status: &PluginStatus) -> Result<(), kube::Error> {

@@ -371,8 +371,8 @@ mod tests {
         let matched = |rollout: &RolloutStatus, canary: &RolloutSpec| {
             let selectors = share(rollout, canary).selectors;
             let is_matched = |wave: &&str| {
-                let labels = BTreeMap::from([("wave".into(), (*wave).into())]);
-                selectors.iter().any(|selector| selector.matches(&labels))
+                let labels = BTreeMap::from([("wave", *wave)]);
+                selectors.iter().any(|selector| selector.matches(|key| labels.get(key).copied()))
             };
             ["a", "b", "c", "d"].into_iter().filter(is_matched).collect::<Vec<_>>()
         };

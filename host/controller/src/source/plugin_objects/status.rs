@@ -227,11 +227,16 @@ fn step_event(before: Option<&RolloutStatus>, after: Option<&RolloutStatus>) -> 
 
 /// What a new version is tried on.
 fn tried(rollout: &RolloutStatus) -> String {
-    let RolloutStatus { version, step, steps, objects, failing, .. } = rollout;
+    let RolloutStatus { version, step, steps, objects, failing, selectors, .. } = rollout;
+    let is_by_labels = selectors.as_ref().is_some_and(|selectors| !selectors.is_empty());
     match objects {
-        0 => format!(
+        0 if is_by_labels => format!(
             "version {version} is in step {step} of {steps} and waits for an object that it can be tried on: none has the labels of its \
              steps. Label an object, change the steps, or use the strategy Immediate"
+        ),
+        0 => format!(
+            "version {version} is in step {step} of {steps} and waits for an object that it can be tried on: those that there are were \
+             created a moment ago, and count once they are two seconds old"
         ),
         _ => format!(
             "version {version} is in step {step} of {steps}: it answers {objects} objects, of which {failing} are failing"
@@ -345,6 +350,7 @@ fn is_stable(standing: &Standing, at_work: &AtWork) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{LabelSelector, RolloutPhase};
 
     fn at_work(obstacles: &[&str]) -> AtWork {
         let kind = KindName { api_version: "example.com/v1".to_owned(), kind: "Web".to_owned() };
@@ -378,6 +384,34 @@ mod tests {
     fn words_of(load: Load, at_work: Option<AtWork>) -> Vec<String> {
         let status = status(&standing(load, at_work), 3, &PluginStatus::default(), Timestamp::UNIX_EPOCH);
         status.conditions.iter().map(|it| format!("{}={}:{}", it.condition_type, it.status, it.reason)).collect()
+    }
+
+    #[test]
+    fn a_canary_without_an_object_says_what_it_waits_for() {
+        let waiting = |selectors: Option<Vec<LabelSelector>>| RolloutStatus {
+            phase: RolloutPhase::Progressing,
+            digest: "sha256:ab".to_owned(),
+            version: "2.0.0".to_owned(),
+            step: 1,
+            steps: 1,
+            since: String::new(),
+            created_until: String::new(),
+            up_to: None,
+            selectors,
+            objects: 0,
+            failing: 0,
+            failing_before: 0,
+            not_ready_before: 0,
+            message: None,
+        };
+        for (what, selectors, expected) in [
+            ("by labels", Some(vec![LabelSelector::default()]), "none has the labels"),
+            ("by a number", Some(Vec::new()), "created a moment ago"),
+            ("of a host before this one", None, "created a moment ago"),
+        ] {
+            let said = tried(&waiting(selectors));
+            assert!(said.contains(expected), "{what}: {said}");
+        }
     }
 
     #[test]

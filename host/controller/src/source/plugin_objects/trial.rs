@@ -227,12 +227,12 @@ impl PluginObjects {
         }
     }
 
-    /// Writes which objects a new version answers, and nothing else that is new.
+    /// Writes which objects a new version answers, and nothing else that is new. Returns whether that is in the status now.
     async fn write_rollout(&mut self, plugin: &Arc<Plugin>, rollout: &RolloutStatus) -> bool {
         let known = self.known.get(&plugin.name_any());
         let (load, plan) = known.map_or((Load::Loaded, None), |known| (known.load.clone(), known.plan.clone()));
         let wanted = self.status_of(plugin, Said { load, rollout: Some(rollout.clone()), plan });
-        self.write(plugin.clone(), wanted).await
+        self.write(plugin.clone(), wanted).await.is_some_and(|written| written.rollout.as_ref() == Some(rollout))
     }
 
     /// The versions to which objects are pinned and that are not to be had.
