@@ -25,17 +25,19 @@ impl Decorates {
         of(&self.label_selector).or_else(|| of(&self.annotation_selector))
     }
 
-    /// Whether an object with these labels and annotations is one of them. The annotations are only read where they count.
-    pub fn selects(
+    /// Whether an object with these labels, of which each is asked for by its key, and these annotations is one of them. The annotations are only read where they count.
+    pub fn selects<'l>(
         &self,
-        labels: &BTreeMap<Box<str>, Box<str>>,
+        label: impl Fn(&str) -> Option<&'l str>,
         annotations: impl FnOnce() -> BTreeMap<Box<str>, Box<str>>,
     ) -> bool {
-        let matches = |selector: &str, map: &BTreeMap<Box<str>, Box<str>>| {
-            Selector::parse(selector).is_ok_and(|selector| selector.matches(map))
+        let is_labelled = Selector::parse(&self.label_selector).is_ok_and(|selector| selector.matches(label));
+        let is_annotated = || {
+            let annotations = annotations();
+            let value = |key: &str| annotations.get(key).map(|value| &**value);
+            Selector::parse(&self.annotation_selector).is_ok_and(|selector| selector.matches(value))
         };
-        let is_labelled = matches(&self.label_selector, labels);
-        is_labelled && (self.annotation_selector.is_empty() || matches(&self.annotation_selector, &annotations()))
+        is_labelled && (self.annotation_selector.is_empty() || is_annotated())
     }
 }
 
@@ -55,13 +57,17 @@ mod tests {
         ] {
             let decorates =
                 Decorates { label_selector: labels.to_owned(), annotation_selector: annotations.to_owned() };
-            assert_eq!(decorates.selects(&map("team"), || map("ports")), expected, "{labels} {annotations}");
+            assert_eq!(
+                decorates.selects(|key| (key == "team").then_some("x"), || map("ports")),
+                expected,
+                "{labels} {annotations}"
+            );
         }
     }
 
     #[test]
     fn a_malformed_selector_selects_nothing() {
         let decorates = Decorates { annotation_selector: "a b".to_owned(), ..Decorates::default() };
-        assert!(decorates.fault().is_some() && !decorates.selects(&BTreeMap::new(), BTreeMap::new));
+        assert!(decorates.fault().is_some() && !decorates.selects(|_| None, BTreeMap::new));
     }
 }

@@ -18,6 +18,7 @@ mod events;
 pub mod host;
 pub mod identity;
 pub mod kinds;
+pub mod label_set;
 pub mod labels;
 pub mod leader;
 pub mod lookups;

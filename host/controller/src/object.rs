@@ -16,8 +16,9 @@ use serde::{
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    label_set::LabelSet,
     labels,
-    raw_json::{RawFields, RawKey, push_field},
+    raw_json::{RawFields, RawKey, push_field, raw_fields},
 };
 
 /// The annotation in which `kubectl apply` keeps a copy of the whole object.
@@ -93,7 +94,7 @@ pub struct Object {
     /// Its controller.
     pub controller: Option<ControllerRef>,
     /// `metadata.labels`.
-    pub labels: BTreeMap<Box<str>, Box<str>>,
+    pub labels: LabelSet,
     /// Whether its annotation [`labels::IDENTITY`] identifies this object. A copy has the annotation of its original.
     pub has_own_identity: bool,
     /// The whole object as compact JSON, without `metadata.managedFields` and kubectl's last-applied annotation.
@@ -105,7 +106,7 @@ impl Object {
     /// with the object's own identity, because users copy children, and controllers copy labels (of a Service to its Endpoints).
     pub fn owner_uid(&self) -> Option<&str> {
         let label = || self.labels.get(labels::OWNER_UID).filter(|_| self.has_own_identity);
-        self.controller.as_ref().map_or_else(label, |owner| Some(&owner.uid)).map(|uid| &**uid)
+        self.controller.as_ref().map_or_else(label, |owner| Some(&*owner.uid))
     }
 
     /// The fingerprint of this state of this object.
@@ -335,7 +336,7 @@ impl Incoming {
             "resourceVersion" => metadata.resource_version = read(value),
             "generation" => metadata.generation = read(value),
             "deletionTimestamp" => fields.deleting = read::<Time>(value).is_some(),
-            "labels" => fields.labels = read(value).unwrap_or_default(),
+            "labels" => fields.labels = read_labels(value),
             // The search in the text spares most objects the parsing of their annotations.
             "annotations" if value.get().contains(labels::IDENTITY) => {
                 fields.identity = read::<Annotations>(value).and_then(|annotations| annotations.identity);
@@ -367,7 +368,7 @@ struct Fields {
     deleting: bool,
     finalizers: Vec<Box<str>>,
     controller: Option<ControllerRef>,
-    labels: BTreeMap<Box<str>, Box<str>>,
+    labels: LabelSet,
     identity: Option<Box<str>>,
 }
 
@@ -393,6 +394,12 @@ struct OwnerReference {
     controller: Option<bool>,
 }
 
+/// Reads labels. What is no text is left out.
+fn read_labels(value: &RawValue) -> LabelSet {
+    let labels = raw_fields(value.get()).unwrap_or_default();
+    labels.iter().filter_map(|(key, value)| Some((key, read::<RawKey<'_>>(value)?.0))).collect()
+}
+
 fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
     serde_json::from_str(value.get()).ok()
 }
@@ -409,7 +416,7 @@ impl Object {
             deleting: false,
             finalizers: Vec::new(),
             controller: None,
-            labels: BTreeMap::new(),
+            labels: LabelSet::default(),
             has_own_identity: false,
             text: "{}".into(),
         }
@@ -471,7 +478,7 @@ mod tests {
         assert_eq!(object.name.to_string(), "shop/web");
         assert_eq!((object.generation, object.deleting), (2, false));
         assert_eq!(object.controller.map(|owner| owner.uid), Some("2".into()));
-        assert_eq!(object.labels.get("a"), Some(&"b".into()));
+        assert_eq!(object.labels.get("a"), Some("b"));
         Ok(())
     }
 

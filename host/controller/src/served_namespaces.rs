@@ -24,12 +24,13 @@ impl ServedNamespaces {
     /// Whether a namespace is one of them. One that is not known is not.
     pub fn contains(&self, namespace: &str) -> bool {
         let found = self.informer.store().get(&ObjectRef::new("", namespace));
-        found.is_some_and(|found| self.selector.matches(&found.labels))
+        found.is_some_and(|found| self.selector.matches(|key| found.labels.get(key)))
     }
 
     /// All of them.
     pub fn all(&self) -> BTreeSet<Arc<str>> {
-        let matching = self.informer.store().select(None, |namespace| self.selector.matches(&namespace.labels));
+        let matching =
+            self.informer.store().select(None, |namespace| self.selector.matches(|key| namespace.labels.get(key)));
         matching.iter().map(|namespace| namespace.name.name.clone()).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Answers a plugin's lookups from given objects, as far as its manifest lets it look. Permissions of an account and the namespaces of
 //! a `Plugin` need a cluster and are not checked.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use pilothouse_controller::projection::Projection;
 use pilothouse_engine::{
@@ -60,12 +60,12 @@ impl GivenLookups {
         let in_namespace =
             |object: &&Value| namespace.is_none_or(|wanted| namespace_of(object).is_none_or(|found| found == wanted));
         let of_kind = self.objects.iter().filter(|object| kind_of(object) == *kind).filter(in_namespace);
-        let of_kind = of_kind.filter(|object| confined.matches(&labels(object)));
+        let of_kind = of_kind.filter(|object| confined.matches(|key| label(object, key)));
         let mut found: Vec<_> = match &query.target {
             Target::Name(name) => of_kind.filter(|object| name_of(object) == Some(name)).take(1).collect(),
             Target::Labels(selector) => {
                 let selector = Selector::parse(selector).map_err(|error| LookupError::Denied(error.to_string()))?;
-                of_kind.filter(|object| selector.matches(&labels(object))).collect()
+                of_kind.filter(|object| selector.matches(|key| label(object, key))).collect()
             }
         };
         found.sort_by_key(|object| (namespace_of(object), name_of(object)));
@@ -109,9 +109,8 @@ fn namespace_of(object: &Value) -> Option<&str> {
     object.pointer("/metadata/namespace").and_then(Value::as_str)
 }
 
-fn labels(object: &Value) -> BTreeMap<Box<str>, Box<str>> {
-    let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
-    labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into()))).collect()
+fn label<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
+    object.get("metadata")?.get("labels")?.get(key)?.as_str()
 }
 
 #[cfg(test)]

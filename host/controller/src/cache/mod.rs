@@ -25,6 +25,7 @@ mod config;
 mod discovery;
 mod handler;
 mod informer;
+mod owned_names;
 mod schema_cell;
 mod schema_reader;
 mod store;

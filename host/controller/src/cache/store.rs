@@ -12,13 +12,14 @@
 //! the kind again.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
 
 use tokio::time::Instant;
 
+use super::owned_names::OwnedNames;
 use crate::object::{Object, ObjectRef};
 
 /// An object before and after a change. Two equal states are no change.
@@ -47,7 +48,7 @@ pub struct Store {
 struct Inner {
     objects: BTreeMap<ObjectRef, Arc<Object>>,
     /// Names of objects by the UID of their owner.
-    by_owner: HashMap<Box<str>, BTreeSet<ObjectRef>>,
+    by_owner: HashMap<Box<str>, OwnedNames>,
     /// Names delivered or written since the present listing began; none while no listing is under way.
     listed: Option<HashSet<ObjectRef>>,
     /// UIDs of objects that this process knows to be deleted. The watch may still deliver older states of them.
@@ -82,7 +83,7 @@ impl Store {
     /// All objects whose owner has this UID, ordered by name.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<Object>> {
         let inner = self.read();
-        let names = inner.by_owner.get(uid).into_iter().flatten();
+        let names = inner.by_owner.get(uid).into_iter().flat_map(OwnedNames::iter);
         names.filter_map(|name| inner.objects.get(name).cloned()).collect()
     }
 
@@ -264,7 +265,12 @@ impl Inner {
         let before = self.remove(&object.name).and_then(|change| change.before);
         let after = Arc::new(object);
         if let Some(uid) = after.owner_uid() {
-            self.by_owner.entry(uid.into()).or_default().insert(after.name.clone());
+            match self.by_owner.get_mut(uid) {
+                Some(names) => names.insert(after.name.clone()),
+                None => {
+                    self.by_owner.insert(uid.into(), OwnedNames::One(after.name.clone()));
+                }
+            }
         }
         self.objects.insert(after.name.clone(), after.clone());
         self.version += 1;
@@ -276,12 +282,10 @@ impl Inner {
         self.version += 1;
         self.unconfirmed.remove(name);
         if let Some(uid) = before.owner_uid()
-            && let Some(names) = self.by_owner.get_mut(uid)
+            && let Some((uid, names)) = self.by_owner.remove_entry(uid)
+            && let Some(left) = names.without(name)
         {
-            names.remove(name);
-            if names.is_empty() {
-                self.by_owner.remove(uid);
-            }
+            self.by_owner.insert(uid, left);
         }
         Some(Change { before: Some(before), after: None })
     }

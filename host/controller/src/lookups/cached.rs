@@ -57,7 +57,7 @@ impl Selection<'_> {
         let LabelQuery { namespace, served, .. } = &self.query;
         let accepts = |object: &Object| {
             let is_served = served.as_ref().is_none_or(|served| served.contains(&object.name.namespace));
-            is_served && self.selector.matches(&object.labels)
+            is_served && self.selector.matches(|key| object.labels.get(key))
         };
         self.kind.informer.store().select_within(namespace.as_deref(), accepts, limit)
     }

@@ -89,7 +89,9 @@ impl LookupIndex {
     pub fn affected(&self, kind: &KindRef, object: &Object) -> Vec<Key> {
         let inner = self.lock();
         let Some(by_query) = inner.by_kind.get(kind) else { return Vec::new() };
-        let selects = |selector: &str| Selector::parse(selector).is_ok_and(|selector| selector.matches(&object.labels));
+        let selects = |selector: &str| {
+            Selector::parse(selector).is_ok_and(|selector| selector.matches(|key| object.labels.get(key)))
+        };
         let by_name = by_query.names.get(&*object.name.name).into_iter().flatten();
         let by_selector =
             by_query.selectors.iter().filter(|(selector, _)| selects(selector)).flat_map(|(_, keys)| keys);
@@ -182,7 +184,7 @@ mod tests {
     }
 
     fn object(namespace: &str, name: &str, label: &str) -> Object {
-        Object { labels: [("app".into(), label.into())].into(), ..Object::sample(namespace, name) }
+        Object { labels: [("app", label)].into_iter().collect(), ..Object::sample(namespace, name) }
     }
 
     #[test]

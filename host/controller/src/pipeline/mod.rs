@@ -36,6 +36,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use self::{
+    call::in_sync::SharedKeys,
     catch_panic::catch_panic,
     lifecycle::expiry,
     rounds::{ReconcileEnd, Rounds},
@@ -58,6 +59,7 @@ pub struct Pipeline {
     /// Throttles objects that are reconciled again and again.
     hot_loops: Arc<HotLoops>,
     states: ObjectStates,
+    shared_keys: SharedKeys,
 }
 
 /// What follows the reconcile of a key.
@@ -72,7 +74,7 @@ pub struct Outcome {
 impl Pipeline {
     /// A pipeline without any remembered state.
     pub fn new(context: Context, plugins: Arc<Registry>, hot_loops: Arc<HotLoops>) -> Self {
-        Self { context, plugins, hot_loops, states: ObjectStates::default() }
+        Self { context, plugins, hot_loops, states: ObjectStates::default(), shared_keys: SharedKeys::default() }
     }
 
     /// Reconciles one key that failed `failures` times in a row before.
@@ -120,7 +122,7 @@ impl Pipeline {
             // Without a new report the status would keep the condition `Throttled`.
             answer.mark_unreported();
         }
-        match (Rounds { item, hot_loops: &self.hot_loops }).run(&mut state).await {
+        match (Rounds { item, hot_loops: &self.hot_loops, shared_keys: &self.shared_keys }).run(&mut state).await {
             ReconcileEnd::Next(action) if self.is_there(item.key) => {
                 if let Some(answer) = &mut state.answer {
                     answer.drop_response();

@@ -156,7 +156,7 @@ impl ActivePlugin {
     pub fn drop_pruned(&mut self) -> BTreeSet<KindRef> {
         let is_left = |child: &Object| {
             let is_decorators = self.manifest().decorates.is_some();
-            let of_plugin = child.labels.get(labels::PLUGIN).is_some_and(|plugin| **plugin == *self.name);
+            let of_plugin = child.labels.get(labels::PLUGIN).is_some_and(|plugin| *plugin == *self.name);
             let reconciles = self.objects.kind();
             let of_kind = child.controller.as_ref().is_some_and(|owner| *owner.kind == *reconciles.kind);
             (is_decorators || of_plugin || of_kind) && self.may_delete(child)
@@ -191,7 +191,7 @@ impl ActivePlugin {
     /// Whether a child of one of its objects is its own: an object may have children of several plugins, of which one at most owns it.
     pub fn has_child(&self, child: &Object) -> bool {
         match (child.labels.get(labels::DECORATOR), &self.manifest().decorates) {
-            (Some(decorator), Some(_)) => **decorator == *self.name,
+            (Some(decorator), Some(_)) => *decorator == *self.name,
             (by, decorates) => by.is_none() && decorates.is_none(),
         }
     }
@@ -204,7 +204,7 @@ impl ActivePlugin {
     /// Whether it works on an object: a decorator works on those that it selects, until it is gone.
     pub fn selects(&self, object: &Object) -> bool {
         let Some(decorates) = &self.manifest().decorates else { return true };
-        self.presence == Presence::AtWork && decorates.selects(&object.labels, || object.annotations())
+        self.presence == Presence::AtWork && decorates.selects(|key| object.labels.get(key), || object.annotations())
     }
 
     /// Whether an object has labels or annotations of this decorator.

@@ -55,7 +55,7 @@ impl Trial {
     fn answers(&self, object: &Object) -> bool {
         let Share { created_until, up_to, selectors } = &self.share;
         let is_chosen = up_to.is_some_and(|up_to| place(&self.digest, object) <= up_to)
-            || selectors.iter().any(|selector| selector.matches(&object.labels));
+            || selectors.iter().any(|selector| selector.matches(|key| object.labels.get(key)));
         is_chosen && is_created_until(object, created_until)
     }
 }

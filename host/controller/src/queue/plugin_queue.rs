@@ -8,6 +8,9 @@ use super::{Key, Priority, QueueStats, key_state::KeyState};
 /// fast as they are reconciled.
 const MAX_LIVE_IN_A_ROW: usize = 3;
 
+/// The room for keys from which on it is given back once it is hardly used.
+pub(super) const MUCH_ROOM: usize = 1024;
+
 /// One plugin's waiting keys.
 #[derive(Debug, Default)]
 pub(super) struct PluginQueue {
@@ -38,6 +41,10 @@ impl PluginQueue {
             Priority::Bulk => &mut self.bulk,
         };
         let key = std::iter::from_fn(|| keys.pop_front()).find(waits)?;
+        if keys.is_empty() && keys.capacity() > MUCH_ROOM {
+            // All objects may have waited here at once. At rest hardly any does.
+            keys.shrink_to(MUCH_ROOM / 8);
+        }
         let goes_before = priority == Priority::Live && !self.bulk.is_empty();
         self.live_in_a_row = if goes_before { self.live_in_a_row + 1 } else { 0 };
         Some(key)

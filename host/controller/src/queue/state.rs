@@ -10,7 +10,10 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Action, Key, Priority, QueueLoad, QueueSnapshot, backoff::backoff, key_state::KeyState, plugin_queue::PluginQueue,
+    Action, Key, Priority, QueueLoad, QueueSnapshot,
+    backoff::backoff,
+    key_state::KeyState,
+    plugin_queue::{MUCH_ROOM, PluginQueue},
 };
 
 /// How the reconcile of a key ended.
@@ -220,6 +223,15 @@ impl QueueState {
             self.key_states.get(key).is_some_and(|key_state| key_state.failures == 0 && key_state.timer.is_none());
         if idle {
             self.key_states.remove(key);
+            self.give_back_room();
+        }
+    }
+
+    /// Gives memory back after a burst: all objects may have been here at once, and at rest hardly any is.
+    fn give_back_room(&mut self) {
+        let (room, used) = (self.key_states.capacity(), self.key_states.len());
+        if room >= MUCH_ROOM && used.saturating_mul(8) < room {
+            self.key_states.shrink_to(used.saturating_mul(2).max(MUCH_ROOM / 8));
         }
     }
 }

@@ -59,10 +59,11 @@ pub fn decoration_of(plugin: &ActivePlugin, object: &Object, wanted: &Decoration
         let what = describe(plugin.objects.kind(), &object.name);
         Failure::new(FailureReason::MetadataConflict, taken.of(&what))
     })?;
-    let (annotations, own) = (object.annotations(), labels::decoration(&plugin.name));
+    let (labels_there, annotations) = (object.labels.to_map(), object.annotations());
+    let own = labels::decoration(&plugin.name);
     let before = annotations.get(own.as_str()).map(|keys| &**keys).unwrap_or_default();
     let mut differences = Vec::new();
-    for (word, field, live) in [("label", "labels", &object.labels), ("annotation", "annotations", &annotations)] {
+    for (word, field, live) in [("label", "labels", &labels_there), ("annotation", "annotations", &annotations)] {
         let desired = patch["metadata"][field].as_object().into_iter().flatten();
         let desired: BTreeMap<&str, &Value> = desired.map(|(key, value)| (key.as_str(), value)).collect();
         let given_up = before.split(' ').filter_map(|key| key.strip_prefix(word)?.strip_prefix(':'));
@@ -99,7 +100,8 @@ impl Taken {
 /// The apply that makes the object as it is wanted; none if it is. Without resource version, the write could take a key that somebody has set
 /// meanwhile.
 fn patch(plugin: &str, object: &Object, wanted: &Decoration) -> Option<Result<Value, Taken>> {
-    let (annotations, own) = (object.annotations(), labels::decoration(plugin));
+    let (labels_there, annotations) = (object.labels.to_map(), object.annotations());
+    let own = labels::decoration(plugin);
     let (keys, before) = (wanted.keys(), annotations.get(own.as_str()).map(|keys| &**keys).unwrap_or_default());
     let known: BTreeSet<_> = before.split(' ').collect();
     let others = || annotations.iter().filter(|(key, _)| ***key != *own && key.ends_with(labels::DECORATION));
@@ -109,7 +111,7 @@ fn patch(plugin: &str, object: &Object, wanted: &Decoration) -> Option<Result<Va
     };
     let mut differs = keys != before;
     for (word, wanted, live) in
-        [("label", &wanted.labels, &object.labels), ("annotation", &wanted.annotations, &annotations)]
+        [("label", &wanted.labels, &labels_there), ("annotation", &wanted.annotations, &annotations)]
     {
         for (key, _) in
             wanted.iter().filter(|(key, value)| live.get(key.as_str()).map(|it| &**it) != Some(value.as_str()))
@@ -148,7 +150,7 @@ mod tests {
 
     fn object(labels: &[(&str, &str)], annotations: &Value) -> Object {
         let text = json!({"metadata": {"annotations": annotations}}).to_string().into();
-        let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        let labels = labels.iter().copied().collect();
         Object { labels, text, ..Object::sample("", "shop") }
     }
 

@@ -35,7 +35,7 @@ pub(super) async fn ensure_ours(applier: &Applier<'_>, kind: &str, live: &Object
 /// Who else has made a child of the same object, in words. Of several plugins that work on an object, one at most owns it; the others are
 /// decorators, and the object may well have a controller that is no plugin.
 fn other_maker(applier: &Applier<'_>, live: &Object) -> Option<String> {
-    let label = |label| live.labels.get(label).map(|name| &**name);
+    let label = |label| live.labels.get(label);
     if applier.plugin.manifest().decorates.is_none() {
         return label(labels::DECORATOR).map(|by| format!("plugin '{by}'"));
     }
@@ -73,7 +73,7 @@ fn labelled_owner(applier: &Applier<'_>, live: &Object) -> LabelledOwner {
     }
     let Some(plugin) = live.labels.get(labels::PLUGIN) else { return LabelledOwner::Nobody };
     // The caches of this plugin cannot tell whether the object of another plugin still exists.
-    if **plugin != *applier.plugin.name {
+    if *plugin != *applier.plugin.name {
         return LabelledOwner::Other(format!("an object of plugin '{plugin}'"));
     }
     let objects = &applier.plugin.objects;

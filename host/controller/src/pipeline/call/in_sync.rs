@@ -2,9 +2,9 @@
 //! the object alone costs a call and no comparison of children. Pure.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     hash::{DefaultHasher, Hash},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use pilothouse_engine::{Fingerprint, contract::Child};
@@ -85,7 +85,7 @@ fn combined_fingerprint(observed: &Observed, name: impl Fn(&Object) -> Fingerpri
 }
 
 /// The keys of the labels and annotations that an answer sets. Others belong to somebody else.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MetadataKeys(Arc<[Box<str>]>);
 
 impl MetadataKeys {
@@ -123,6 +123,30 @@ impl MetadataKeys {
                 (field, _) => (field, value.get()).hash(hasher),
             }
         }
+    }
+}
+
+/// Lists of keys that many objects share: most objects of a plugin have the same, and a list takes half a kilobyte.
+#[derive(Debug, Default)]
+pub struct SharedKeys(Mutex<HashSet<MetadataKeys>>);
+
+impl SharedKeys {
+    /// The most lists that are shared. A plugin that makes keys of values would have one for each object.
+    const MOST: usize = 64;
+
+    /// The same keys, in a list that is shared with other objects.
+    pub fn share(&self, keys: MetadataKeys) -> MetadataKeys {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&keys) {
+            return known.clone();
+        }
+        if known.len() >= Self::MOST {
+            known.retain(|keys| Arc::strong_count(&keys.0) > 1);
+        }
+        if known.len() < Self::MOST {
+            known.insert(keys.clone());
+        }
+        keys
     }
 }
 
@@ -203,6 +227,21 @@ mod tests {
 
     fn is_still_in_sync(before: &ChildrenInSync, children: &[Child], there: &[Value]) -> bool {
         before.is_of(answer(children)) && before.clone().refreshed(&observed(there)).is_some()
+    }
+
+    #[test]
+    fn objects_share_a_list_of_the_same_keys_as_far_as_lists_are_kept() {
+        let shared = SharedKeys::default();
+        let of = |number: usize| MetadataKeys::of([format!("key-{number}").as_str()]);
+        let first = shared.share(of(0));
+        assert!(Arc::ptr_eq(&first.0, &shared.share(of(0)).0));
+        let in_use: Vec<_> = (0..SharedKeys::MOST).map(|number| shared.share(of(number))).collect();
+        let beyond = shared.share(of(SharedKeys::MOST));
+        assert!(!Arc::ptr_eq(&beyond.0, &shared.share(of(SharedKeys::MOST)).0), "more than the limit are kept");
+        drop(in_use);
+        let later = shared.share(of(SharedKeys::MOST));
+        assert!(Arc::ptr_eq(&later.0, &shared.share(of(SharedKeys::MOST)).0), "those without an object are kept");
+        assert!(Arc::ptr_eq(&first.0, &shared.share(of(0)).0), "one with an object is forgotten");
     }
 
     #[test]

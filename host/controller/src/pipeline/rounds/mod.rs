@@ -32,7 +32,11 @@ use serde_json::Value;
 use self::progress::Progress;
 use super::{
     apply::{Applied, Failure, FailureReason},
-    call::{self, CallError, PluginAnswer, PluginCall, answer::LastAnswer, in_sync::MetadataKeys},
+    call::{
+        self, CallError, PluginAnswer, PluginCall,
+        answer::LastAnswer,
+        in_sync::{MetadataKeys, SharedKeys},
+    },
     check::{self, Children, Desired, DesiredChild, MAX_CHILDREN, Owner, Refusal},
     lifecycle::finalizer,
     observe::{Observed, observe},
@@ -109,6 +113,7 @@ struct AppliedAnswer {
 pub(super) struct Rounds<'a> {
     pub(super) item: WorkItem<'a>,
     pub(super) hot_loops: &'a HotLoops,
+    pub(super) shared_keys: &'a SharedKeys,
 }
 
 impl Rounds<'_> {
@@ -216,7 +221,7 @@ impl Rounds<'_> {
     ) -> PlannedAnswer {
         let observed = call.observed;
         let children = desired.children.take_checked();
-        let keys = children.as_deref().map(metadata_keys);
+        let keys = children.as_deref().map(|children| self.shared_keys.share(metadata_keys(children)));
         state.left =
             children.as_deref().map_or_else(|| std::mem::take(&mut state.left), |all| plan::left(all, observed));
         // The entries are keyed by UID, so each child that is created again would leave one behind.

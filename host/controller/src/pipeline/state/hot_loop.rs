@@ -35,8 +35,8 @@ const PAUSES_BEFORE_REPORT: u32 = 5;
 /// The number of event sources that are counted for one object. A new one replaces the least frequent.
 const MAX_SOURCES: usize = 8;
 
-/// The number of objects above which those without recent calls are dropped.
-const MAX_OBJECTS: usize = 4096;
+/// The number of objects from which on those without recent calls are dropped, each time that there are twice as many as were left.
+const MANY_OBJECTS: usize = 256;
 
 /// The source that counts if the plugin itself asks for an immediate requeue.
 const REQUEUE_SOURCE: &str = "the plugin's own requeue-after";
@@ -52,7 +52,14 @@ pub enum Throttling {
 
 /// The calls and events of all objects.
 #[derive(Debug, Default)]
-pub struct HotLoops(Mutex<HashMap<Key, HotLoop>>);
+pub struct HotLoops(Mutex<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    loops: HashMap<Key, HotLoop>,
+    /// How many were left when those without recent calls were dropped last.
+    left: usize,
+}
 
 #[derive(Debug)]
 struct HotLoop {
@@ -144,10 +151,26 @@ impl HotLoop {
     }
 }
 
+impl Counted {
+    /// Makes room for another object where there are many. The limit grows with what is left: in a burst all are hot, and to look at all
+    /// of them for each new one would take ever longer.
+    fn drop_cold(&mut self, now: Instant) {
+        if self.loops.len() < self.left.saturating_mul(2).max(MANY_OBJECTS) {
+            return;
+        }
+        self.loops.retain(|_, hot_loop| {
+            hot_loop.cool(now);
+            !hot_loop.is_cold()
+        });
+        self.left = self.loops.len();
+        self.loops.shrink_to(self.left.saturating_mul(2));
+    }
+}
+
 impl HotLoops {
     /// Counts an event for an object. `source` is called only if the object is close to being throttled: naming costs time.
     pub fn count_event(&self, key: &Key, origin: EventOrigin, source: impl FnOnce() -> String) {
-        let mut loops = self.lock();
+        let loops = &mut self.lock().loops;
         let Some(hot_loop) = loops.get_mut(key) else { return };
         hot_loop.events_since_start = hot_loop.events_since_start.saturating_add(1);
         if hot_loop.level > hot_loop.burst / 2.0 || hot_loop.pauses > 0 {
@@ -157,7 +180,7 @@ impl HotLoops {
 
     /// Records the start of a reconcile. Ends the throttling of an object without events since the last start.
     pub fn start_reconcile(&self, key: &Key) -> Throttling {
-        let mut loops = self.lock();
+        let loops = &mut self.lock().loops;
         let Some(hot_loop) = loops.get_mut(key) else { return Throttling::Inactive };
         let throttling =
             if hot_loop.events_since_start == 0 { hot_loop.end_throttling() } else { Throttling::Inactive };
@@ -167,12 +190,12 @@ impl HotLoops {
 
     /// Ends the throttling of an object whose inputs are unchanged: its last event was, for example, the echo of an own write.
     pub fn end_throttling(&self, key: &Key) -> Throttling {
-        self.lock().get_mut(key).map_or(Throttling::Inactive, HotLoop::end_throttling)
+        self.lock().loops.get_mut(key).map_or(Throttling::Inactive, HotLoop::end_throttling)
     }
 
     /// Counts the further calls of a reconcile with `rounds` rounds, in each of which the plugin returned other children.
     pub fn count_extra_rounds(&self, key: &Key, rounds: usize) {
-        if let Some(hot_loop) = self.lock().get_mut(key) {
+        if let Some(hot_loop) = self.lock().loops.get_mut(key) {
             // `count_call` has counted the first call.
             hot_loop.level += rounds.saturating_sub(1) as f64;
         }
@@ -180,7 +203,7 @@ impl HotLoops {
 
     /// Counts an answer that differs from the one before although the object's generation is the same.
     pub fn count_changed_answer(&self, key: &Key) {
-        if let Some(hot_loop) = self.lock().get_mut(key) {
+        if let Some(hot_loop) = self.lock().loops.get_mut(key) {
             hot_loop.changed_answers = hot_loop.changed_answers.saturating_add(1);
         }
     }
@@ -189,20 +212,17 @@ impl HotLoops {
     /// and does not count.
     pub fn count_call(&self, key: &Key, generation: i64, children: usize) {
         self.count_call_at(key, generation, Instant::now());
-        if let Some(hot_loop) = self.lock().get_mut(key) {
+        if let Some(hot_loop) = self.lock().loops.get_mut(key) {
             hot_loop.burst = (MAX_BURST_PER_CHILD * children as f64).max(MAX_BURST);
         }
     }
 
     fn count_call_at(&self, key: &Key, generation: i64, now: Instant) {
-        let mut loops = self.lock();
-        if loops.len() >= MAX_OBJECTS && !loops.contains_key(key) {
-            loops.retain(|_, hot_loop| {
-                hot_loop.cool(now);
-                !hot_loop.is_cold()
-            });
+        let mut counted = self.lock();
+        if !counted.loops.contains_key(key) {
+            counted.drop_cold(now);
         }
-        let hot_loop = loops.entry(key.clone()).or_insert_with(|| HotLoop::new(now));
+        let hot_loop = counted.loops.entry(key.clone()).or_insert_with(|| HotLoop::new(now));
         hot_loop.cool(now);
         if hot_loop.generation == generation {
             hot_loop.level += 1.0;
@@ -212,7 +232,7 @@ impl HotLoops {
 
     /// Records the end of a reconcile and returns the pause that the object has to make, if it is throttled.
     pub fn end_reconcile(&self, key: &Key, action: Action) -> Option<Duration> {
-        let mut loops = self.lock();
+        let loops = &mut self.lock().loops;
         let hot_loop = loops.get_mut(key)?;
         hot_loop.is_reconciling = false;
         if hot_loop.level <= hot_loop.burst && hot_loop.pauses == 0 {
@@ -231,8 +251,8 @@ impl HotLoops {
 
     /// Reason and message of the condition `Throttled`; none for an object that is not throttled, or not for long enough.
     pub fn throttled_reason(&self, key: &Key) -> Option<StatusReason> {
-        let loops = self.lock();
-        let hot_loop = loops.get(key).filter(|hot_loop| hot_loop.pauses >= PAUSES_BEFORE_REPORT)?;
+        let counted = self.lock();
+        let hot_loop = counted.loops.get(key).filter(|hot_loop| hot_loop.pauses >= PAUSES_BEFORE_REPORT)?;
         let busiest = hot_loop.sources.iter().max_by_key(|source| source.weight);
         let name = busiest.map_or("unknown", |source| &source.name);
         // If the plugin's answers differ, the host writes children again and again, and those writes are the most frequent
@@ -252,7 +272,7 @@ impl HotLoops {
 
     /// The number of objects that are counted.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().loops.len()
     }
 
     /// Whether no object is counted.
@@ -262,15 +282,15 @@ impl HotLoops {
 
     /// Forgets an object that is gone.
     pub fn forget(&self, key: &Key) {
-        self.lock().remove(key);
+        self.lock().loops.remove(key);
     }
 
     /// Forgets all objects of a plugin.
     pub fn forget_plugin(&self, plugin: &str) {
-        self.lock().retain(|key, _| &*key.plugin != plugin);
+        self.lock().loops.retain(|key, _| &*key.plugin != plugin);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, HotLoop>> {
+    fn lock(&self) -> MutexGuard<'_, Counted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -320,7 +340,10 @@ mod tests {
         assert_eq!(fight(&hot_loops, 300, now), None);
         assert_eq!(fight(&hot_loops, 2, now), Some(FIRST_PAUSE));
         hot_loops.count_call(&key(), 1, 2);
-        assert!(hot_loops.lock().get(&key()).is_some_and(|hot_loop| hot_loop.burst == MAX_BURST), "few children left");
+        assert!(
+            hot_loops.lock().loops.get(&key()).is_some_and(|hot_loop| hot_loop.burst == MAX_BURST),
+            "few children left"
+        );
     }
 
     #[test]
@@ -378,10 +401,25 @@ mod tests {
     #[test]
     fn objects_without_recent_calls_are_dropped() {
         let (hot_loops, now) = (HotLoops::default(), Instant::now());
-        for number in 0..3 * MAX_OBJECTS {
+        for number in 0..3 * MANY_OBJECTS {
             let key = Key { plugin: "p".into(), object: ObjectRef::new("ns", &number.to_string()) };
             hot_loops.count_call_at(&key, 1, now);
         }
-        assert!(hot_loops.lock().len() <= MAX_OBJECTS);
+        assert!(hot_loops.len() <= MANY_OBJECTS);
+    }
+
+    #[test]
+    fn objects_with_recent_calls_are_kept_however_many_they_are() {
+        let (hot_loops, now) = (HotLoops::default(), Instant::now());
+        let key = |number: usize| Key { plugin: "p".into(), object: ObjectRef::new("ns", &number.to_string()) };
+        for number in 0..3 * MANY_OBJECTS {
+            (0..3).for_each(|_| hot_loops.count_call_at(&key(number), 1, now));
+        }
+        assert_eq!(hot_loops.len(), 3 * MANY_OBJECTS);
+        let later = now + Duration::from_secs(10);
+        for number in 3 * MANY_OBJECTS..5 * MANY_OBJECTS {
+            hot_loops.count_call_at(&key(number), 1, later);
+        }
+        assert!(hot_loops.len() < 3 * MANY_OBJECTS, "those of before are kept: {}", hot_loops.len());
     }
 }

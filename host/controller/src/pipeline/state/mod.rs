@@ -57,18 +57,18 @@ pub struct ObjectState {
     pub ongoing_failure: Option<OngoingFailure>,
 }
 
-/// The states of all objects.
+/// The states of all objects. Boxed: up to half of the places of a hash table are free, and a state is large.
 #[derive(Debug, Default)]
-pub struct ObjectStates(Mutex<HashMap<Key, ObjectState>>);
+pub struct ObjectStates(Mutex<HashMap<Key, Box<ObjectState>>>);
 
 impl ObjectStates {
     /// Takes the state of an object out; an empty one if there is none.
-    pub fn take(&self, key: &Key) -> ObjectState {
+    pub fn take(&self, key: &Key) -> Box<ObjectState> {
         self.lock().remove(key).unwrap_or_default()
     }
 
     /// Puts the state of an object back.
-    pub fn put(&self, key: &Key, state: ObjectState) {
+    pub fn put(&self, key: &Key, state: Box<ObjectState>) {
         self.lock().insert(key.clone(), state);
     }
 
@@ -87,7 +87,7 @@ impl ObjectStates {
         self.lock().retain(|key, _| &*key.plugin != plugin);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, ObjectState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Box<ObjectState>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
