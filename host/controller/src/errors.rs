@@ -15,6 +15,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let next = error.to_string();
+        // Many errors print their cause as well as return it.
         if !text.contains(&next) {
             text = format!("{text}: {next}");
         }

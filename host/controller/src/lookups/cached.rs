@@ -72,6 +72,7 @@ impl CachedLookups {
                 let namespace = if is_namespaced(informer) { self.namespace_of_name(query, declared)? } else { "" };
                 self.check_permission(informer, Read { verb: "get", namespace, name: Some(name) })?;
                 let found = informer.store().get(&ObjectRef::new(namespace, name));
+                // An object that is there and too large is an error, never "none": the plugin would delete what depends on it.
                 match found.as_ref().is_some_and(|found| found.text.len() > limit) {
                     true => Err(too_large(query)),
                     false => Ok(found.into_iter().collect()),
@@ -100,6 +101,7 @@ impl CachedLookups {
         let namespace = if is_namespaced { self.namespace_of_labels(query, &kind.declared)? } else { None };
         let read = Read { verb: "list", namespace: namespace.unwrap_or_default(), name: None };
         self.check_permission(&kind.informer, read)?;
+        // A namespace that the query names has been compared with the served ones already.
         let served = self.served.as_ref().filter(|_| is_namespaced && namespace.is_none());
         let query = LabelQuery {
             namespace: namespace.map(str::to_owned),
@@ -113,6 +115,7 @@ impl CachedLookups {
     /// What a lookup by labels finds, remembered from an earlier one if nothing has changed since.
     fn found(&self, query: &Query, selector: &str, limit: usize) -> Result<Arc<Found>, LookupError> {
         let selection = self.selection(query, selector)?;
+        // Where fields are selected, more is read than is handed over. That has a limit, too.
         let most = if query.fields.is_empty() { limit } else { limit.saturating_mul(READ_FOR_FIELDS) };
         let store = selection.kind.informer.store();
         let found = selection.kind.answers.answer(&selection.query, store, || selection.find(most));
@@ -220,6 +223,7 @@ impl Lookups for CachedLookups {
         }
         let (projection, found) =
             (Projection::showing(&query.fields), self.find(query, limit.saturating_mul(READ_FOR_FIELDS))?);
+        // One object only, so there is nothing to remember: reading its fields again costs as much as looking the answer up.
         let objects: Vec<_> = found.iter().map(|object| projection.of(&object.text).text).collect();
         match objects.iter().map(String::len).sum::<usize>() <= limit {
             true => Ok(Answer::of_texts(objects)),

@@ -119,6 +119,7 @@ impl Found {
         let texts: Vec<Arc<str>> =
             states.iter().zip(objects).map(|(state, object)| known(state).unwrap_or_else(|| read(object))).collect();
         let bytes = texts.iter().map(|text| text.len()).sum();
+        // Of the texts, not of the states: a change outside of the selected fields is no change for the plugin.
         let fingerprint = Fingerprint::of(&texts);
         let places = states.into_iter().enumerate().map(|(place, state)| (state, place)).collect();
         Self { version, whole_bytes, texts, bytes, fingerprint, places }

@@ -75,6 +75,7 @@ impl ActivePlugin {
         Self {
             name: manifest.name.as_str().into(),
             field_manager: labels::field_manager(&manifest.name),
+            // The contract has no optional configuration, so none is the JSON `null`.
             config: config.unwrap_or_else(|| "null".into()),
             projections: Projections::declared(manifest),
             readiness: ReadinessRules::declared(manifest),

@@ -73,6 +73,7 @@ impl Leaver {
         let manifest = Manifest {
             children: children.into_iter().collect(),
             decorates: self.decorates.then(Decorates::default),
+            // Children may have been built in an order, which the plugin knew. They go in the reverse of the recorded one.
             orders_children: !self.decorates,
             ..Manifest::new(self.plugin.as_str(), "gone", self.reconciles())
         };

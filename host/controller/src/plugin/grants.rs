@@ -93,6 +93,7 @@ impl Grants {
             is_listed,
         };
         let kind = &manifest.reconciles;
+        // To reconcile a kind of Kubernetes itself is to write to objects of everybody, so that needs a grant by name.
         if !is_granted(reconciles.as_deref(), kind, !is_of_kubernetes(kind) && !is_privileged(kind)) {
             return Err(refused(Asked::Reconciles, kind, reconciles.is_some(), ""));
         }
@@ -101,6 +102,7 @@ impl Grants {
             return Err(refused(Asked::Children, kind, children.is_some(), ""));
         }
         let is_lookup = |lookup: &&Lookup| match lookups {
+            // A list says all: what it leaves out is not granted, also where it would be without a list.
             Some(granted) => granted.iter().any(|grant| is_lookup(grant, lookup)),
             None => !is_privileged(&lookup.kind) && !is_secret(&lookup.kind),
         };

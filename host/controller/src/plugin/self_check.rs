@@ -41,6 +41,8 @@ impl SelfCheck {
         let (check, manifest) = (self.clone(), plugin.manifest().clone());
         let writer = if plugin.account.is_some() { Writer::Account } else { Writer::Host };
         let informers = plugin.informers().cloned().collect::<Vec<_>>();
+        // A plugin begins its work without waiting for this: a right that is missing shows at the write, too, and this may take a second for
+        // each kind.
         tokio::spawn(async move {
             match check.missing(&manifest, writer, &informers).await {
                 Ok(missing) => check.report(&manifest, &missing),

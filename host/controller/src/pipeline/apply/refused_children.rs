@@ -46,10 +46,12 @@ impl RefusedChildren {
     /// be told.
     pub fn update(&mut self, generation: i64, applied: &Applied) -> bool {
         let mut refused = std::mem::take(&mut self.refused);
+        // A new spec may be the answer to what was refused, so the plugin starts without a record of it.
         if self.generation != generation {
             refused.clear();
         }
         let before = refused.clone();
+        // A child that no longer is refused is not named any more, though others of the same answer may be.
         for written in &applied.written {
             refused.remove(&(written.write.child.kind.clone(), written.write.child.name.clone()));
         }

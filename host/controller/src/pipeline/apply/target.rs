@@ -103,6 +103,7 @@ impl<'a> Target<'a> {
         grace: Grace,
     ) -> Result<(), kube::Error> {
         match delete_exact(&self.api, &self.installed.resource, live, precondition, grace).await {
+            // It has finalizers or a grace period: it is still there, and its deletion timestamp keeps it from being deleted again.
             Ok(Some(terminating)) => {
                 self.store.record_write(terminating);
                 Ok(())
@@ -111,6 +112,7 @@ impl<'a> Target<'a> {
                 self.store.record_delete(live);
                 Ok(())
             }
+            // The watch will bring it, too, but perhaps only after the next round, which would then plan the same delete again.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => self.refresh_cache(live).await,
             Err(error) => Err(error),
         }

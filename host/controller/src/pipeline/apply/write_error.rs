@@ -47,6 +47,7 @@ impl WriteError {
                 let message = "is being deleted; waiting until it is gone";
                 Failure::new(FailureReason::AwaitingDeletion, format!("{what} {message}"))
             }
+            // A recreation gets here only where the child changed between its dry run and its deletion, and the next round begins anew.
             Self::Outdated | Self::Recreate(_) => {
                 Failure::new(FailureReason::Outdated, format!("{what} is not as it was last known"))
             }

@@ -81,6 +81,7 @@ impl LastAnswer {
     /// Takes over which children are in sync from the previous answer, if both return the same children.
     pub fn inheriting(self, before: Option<Self>) -> Self {
         let in_sync = before.and_then(|before| before.in_sync);
+        // Most new answers differ in their status only, and then no child needs to be compared again.
         let in_sync = in_sync.filter(|in_sync| self.children.is_some_and(|children| in_sync.is_of(children)));
         Self { in_sync, ..self }
     }
@@ -107,6 +108,7 @@ impl LastAnswer {
     ) -> bool {
         let is_as_seen = match (&self.in_sync, self.children) {
             (Some(in_sync), _) => in_sync.is_as_seen(observed),
+            // Children that could not be written yet: what was reported is true as long as they are what they were at the time.
             (None, Some(_)) => self.children_when_reported == Some(children_state(observed)),
             (None, None) => true,
         };

@@ -75,6 +75,7 @@ fn read(owner: &Owner<'_>, body: &Map<String, Value>) -> Result<Decoration, Refu
     check_metadata(body, &what(owner))?;
     let metadata = body.get("metadata").and_then(Value::as_object);
     let fields = body.keys().filter(|field| !matches!(field.as_str(), "apiVersion" | "kind" | "metadata"));
+    // A finalizer or an owner reference would decide about the life of an object that is not its own.
     let below = metadata.into_iter().flat_map(Map::keys);
     let below = below.filter(|field| !matches!(field.as_str(), "name" | "namespace" | "labels" | "annotations"));
     if let Some(field) = fields.chain(below).next() {

@@ -37,6 +37,7 @@ fn check_measurement(manifest: &Manifest, measurement: &Measurement) -> Result<(
     if keys != expected {
         return refuse(format!("a measurement `{name}` with the labels {keys:?}; its manifest declares {expected:?}"));
     }
+    // Every value of a label is a series of its own in memory, here and in Prometheus.
     if let Some(label) = labels.iter().find(|label| label.value.len() > MAX_LABEL_BYTES) {
         let key = &label.key;
         return refuse(format!("a measurement `{name}` whose label `{key}` has more than {MAX_LABEL_BYTES} bytes"));

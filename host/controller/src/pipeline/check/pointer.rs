@@ -22,6 +22,7 @@ pub fn remove(value: &mut Value, pointer: &str) -> Result<(), InvalidPointer> {
             object.remove(&key);
         }
         Some(Value::Array(items)) => {
+            // `Vec::remove` panics behind the end, and the index comes from a plugin.
             if let Some(index) = key.parse().ok().filter(|&index: &usize| index < items.len()) {
                 items.remove(index);
             }

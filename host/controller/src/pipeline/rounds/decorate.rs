@@ -42,6 +42,7 @@ impl Rounds<'_> {
             return RoundEnd::finished(Action::AwaitChange);
         }
         tracing::info!("the plugin does not work on the object any more; what it has made is taken away");
+        // When the selector takes the object in again, the same answer has to be carried out again.
         state.answer = None;
         match self.write_decoration(&observed.object, &Decoration::default()).await {
             Ok(false) => {}

@@ -29,6 +29,7 @@ impl PluginObjects {
         for plugin in plugins {
             let name = plugin.name_any();
             let seen = self.seen(&plugin);
+            // Judging counts all objects of the kind. With thousands of them, that is too much for each change of any object.
             let is_news = seen.is_some() && self.glances.get(&name) != seen.as_ref();
             match seen {
                 Some(seen) => self.glances.insert(name.clone(), seen),

@@ -19,6 +19,7 @@ impl PluginObjects {
         let (name, loader) = (plugin.name_any(), self.looker.loader.clone());
         let manifest = versions.stable.manifest().clone();
         let installed = self.room_for(plugin, &manifest).and_then(|younger| {
+            // The younger ones go first: two plugins of one kind at work at the same time would undo what the other writes.
             for other in younger {
                 loader.remove(&SourceId::Object(other.clone()));
                 self.look_at(&other, Due::Source);
@@ -54,6 +55,7 @@ impl PluginObjects {
     /// The younger `Plugin`s that have to make room for what declares this; the first conflict with anybody else.
     fn room_for(&self, plugin: &Plugin, manifest: &Manifest) -> Result<BTreeSet<String>, NotLoaded> {
         let is_owner = manifest.decorates.is_none();
+        // After a start, the Plugins load in any order. Without this, the faster one would own the kind for a moment.
         if let Some(elder) = self.elder_to_come(plugin, &manifest.reconciles).filter(|_| is_owner) {
             let (kind, plugin) = (manifest.reconciles.clone(), elder.clone());
             return Err(NotLoaded::KindTaken { kind, plugin, source_id: SourceId::Object(elder) });
