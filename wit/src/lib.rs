@@ -19,7 +19,7 @@ pub use child_reads::ChildReads;
 pub use config_schema::{ConfigError, ConfigSchema};
 pub use contract_series::{CONTRACT, CONTRACT_VERSION, ContractSeries};
 pub use decorates::Decorates;
-pub use expression::{EvaluationError, Expression};
+pub use expression::{CompileError, EvaluationError, Expression};
 pub use interfaces::Interfaces;
 pub use kind::KindRef;
 pub use lookup::Lookup;

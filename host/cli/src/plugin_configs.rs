@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 
 use crate::yaml;
@@ -40,8 +40,8 @@ struct PluginConfig {
     file: PathBuf,
 }
 
-fn plugin_config(text: &str) -> Result<PluginConfig, &'static str> {
+fn plugin_config(text: &str) -> anyhow::Result<PluginConfig> {
     let named = text.split_once('=').filter(|(plugin, file)| !plugin.is_empty() && !file.is_empty());
-    let (plugin, file) = named.ok_or("it is not NAME=FILE: a plugin's name and the file with its configuration")?;
+    let (plugin, file) = named.context("it is not NAME=FILE: a plugin's name and the file with its configuration")?;
     Ok(PluginConfig { plugin: plugin.to_owned(), file: file.into() })
 }

@@ -18,17 +18,54 @@ const DEEPEST: u16 = 32;
 const FUNCTIONS: &str =
     "size, contains, startsWith, endsWith, int, double, string, has, all, exists, exists_one, filter and map";
 
+/// Why a text is no expression that can be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// It is too long.
+    #[error("it has {0} bytes; at most {LONGEST} are allowed")]
+    TooLong(usize),
+    /// It is not in the grammar of CEL.
+    #[error("line {line}, column {column}: {what}")]
+    Syntax {
+        /// Where, from 1 on.
+        line: isize,
+        /// Where, from 1 on.
+        column: isize,
+        /// What the parser says.
+        what: String,
+    },
+    /// It is nested too deeply.
+    #[error("it is nested more than {DEEPEST} levels deep")]
+    TooDeep,
+    /// It names a variable that is not there.
+    #[error("there is nothing called `{0}`; the object is `self`")]
+    UnknownName(String),
+    /// It calls a function that is not there.
+    #[error("there is no function `{0}` for these arguments; there are {FUNCTIONS}")]
+    UnknownFunction(String),
+    /// It makes a value that is not a list.
+    #[error("maps, messages and optional values cannot be made here")]
+    Construction,
+    /// A macro has two variables.
+    #[error("a macro has one variable here")]
+    TwoVariables,
+    /// A literal is of a type that JSON does not have.
+    #[error("numbers without a sign and bytes are not supported, for JSON has none")]
+    NoJson,
+}
+
 /// Compiles an expression.
 ///
 /// # Errors
-/// What is wrong with it, in words.
-pub(super) fn compile(text: &str) -> Result<Node, String> {
+/// [`CompileError`] for the first thing that is wrong with it.
+pub(super) fn compile(text: &str) -> Result<Node, CompileError> {
     if text.len() > LONGEST {
-        return Err(format!("it has {} bytes; at most {LONGEST} are allowed", text.len()));
+        return Err(CompileError::TooLong(text.len()));
     }
-    let parsed = Parser::new().max_recursion_depth(DEEPEST).error_recovery_limit(1).parse(text).map_err(|errors| {
-        let first = errors.errors.into_iter().next();
-        first.map_or_else(String::new, |error| format!("line {}, column {}: {}", error.pos.0, error.pos.1, error.msg))
+    let parser = Parser::new().max_recursion_depth(DEEPEST).error_recovery_limit(1);
+    let parsed = parser.parse(text).map_err(|errors| match errors.errors.into_iter().next() {
+        Some(error) => CompileError::Syntax { line: error.pos.0, column: error.pos.1, what: error.msg },
+        None => CompileError::Syntax { line: 1, column: 1, what: "it cannot be parsed".to_owned() },
     })?;
     Compiler { scope: Vec::new(), depth: 0 }.node(parsed)
 }
@@ -40,9 +77,9 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn node(&mut self, parsed: IdedExpr) -> Result<Node, String> {
+    fn node(&mut self, parsed: IdedExpr) -> Result<Node, CompileError> {
         if self.depth > DEEPEST {
-            return Err(format!("it is nested more than {DEEPEST} levels deep"));
+            return Err(CompileError::TooDeep);
         }
         self.depth += 1;
         let node = self.part(parsed.expr);
@@ -50,13 +87,13 @@ impl Compiler {
         node
     }
 
-    fn part(&mut self, part: Expr) -> Result<Node, String> {
+    fn part(&mut self, part: Expr) -> Result<Node, CompileError> {
         match part {
             Expr::Literal(literal) => literal_node(&literal),
             Expr::Ident(name) => match self.place(&name) {
                 Some(place) => Ok(Node::Variable(place)),
                 None if name == "self" => Ok(Node::Object),
-                None => Err(format!("there is nothing called `{name}`; the object is `self`")),
+                None => Err(CompileError::UnknownName(name)),
             },
             Expr::Select(select) => {
                 let operand = Box::new(self.node(*select.operand)?);
@@ -65,13 +102,11 @@ impl Compiler {
             Expr::List(list) if list.optional_indices.is_empty() => self.nodes(list.elements).map(Node::List),
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(fold) => self.fold(*fold),
-            Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => {
-                Err("maps, messages and optional values cannot be made here".to_owned())
-            }
+            Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => Err(CompileError::Construction),
         }
     }
 
-    fn nodes(&mut self, parsed: Vec<IdedExpr>) -> Result<Vec<Node>, String> {
+    fn nodes(&mut self, parsed: Vec<IdedExpr>) -> Result<Vec<Node>, CompileError> {
         parsed.into_iter().map(|parsed| self.node(parsed)).collect()
     }
 
@@ -80,7 +115,7 @@ impl Compiler {
         self.scope.iter().rposition(|variable| variable == name)
     }
 
-    fn call(&mut self, call: CallExpr) -> Result<Node, String> {
+    fn call(&mut self, call: CallExpr) -> Result<Node, CompileError> {
         if let Some(node) = self.append(&call)? {
             return Ok(node);
         }
@@ -100,13 +135,13 @@ impl Compiler {
             ("_&&_", None, Some(one), Some(other)) => Ok(Node::And(Box::new([one, other]))),
             ("_||_", None, Some(one), Some(other)) => Ok(Node::Or(Box::new([one, other]))),
             ("@not_strictly_false", None, None, Some(operand)) => Ok(Node::IsNotFalse(Box::new(operand))),
-            _ => Err(format!("there is no function `{name}` for these arguments; there are {FUNCTIONS}")),
+            _ => Err(CompileError::UnknownFunction(name)),
         }
     }
 
     /// `RESULT + [ELEMENT]`, with which the macros `map` and `filter` make their lists, if a call is that. To copy the list each time would
     /// take steps for each of its elements.
-    fn append(&mut self, call: &CallExpr) -> Result<Option<Node>, String> {
+    fn append(&mut self, call: &CallExpr) -> Result<Option<Node>, CompileError> {
         let ("_+_", [IdedExpr { expr: Expr::Ident(result), .. }, IdedExpr { expr: Expr::List(list), .. }]) =
             (call.func_name.as_str(), call.args.as_slice())
         else {
@@ -121,9 +156,9 @@ impl Compiler {
         Ok(Some(Node::Append(place, Box::new(element))))
     }
 
-    fn fold(&mut self, fold: ComprehensionExpr) -> Result<Node, String> {
+    fn fold(&mut self, fold: ComprehensionExpr) -> Result<Node, CompileError> {
         if fold.iter_var2.is_some() {
-            return Err("a macro has one variable here".to_owned());
+            return Err(CompileError::TwoVariables);
         }
         let (range, first) = (self.node(fold.iter_range)?, self.node(fold.accu_init)?);
         self.scope.extend([fold.accu_var, fold.iter_var]);
@@ -146,15 +181,13 @@ fn take(node: &mut Node, place: usize) {
     }
 }
 
-fn literal_node(literal: &LiteralValue) -> Result<Node, String> {
+fn literal_node(literal: &LiteralValue) -> Result<Node, CompileError> {
     match literal {
         LiteralValue::Boolean(it) => Ok(Node::Boolean(*it.inner())),
         LiteralValue::Int(it) => Ok(Node::Integer(*it.inner())),
         LiteralValue::Double(it) => Ok(Node::Double(*it.inner())),
         LiteralValue::String(it) => Ok(Node::Text(it.inner().to_owned())),
         LiteralValue::Null => Ok(Node::Null),
-        LiteralValue::Bytes(_) | LiteralValue::UInt(_) => {
-            Err("numbers without a sign and bytes are not supported, for JSON has none".to_owned())
-        }
+        LiteralValue::Bytes(_) | LiteralValue::UInt(_) => Err(CompileError::NoJson),
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::compile::CompileError;
 use self::{evaluate::Evaluation, node::Node};
 
 /// The steps that an evaluation may take. A condition of a status costs about ten.
@@ -23,15 +24,15 @@ const MOST_STEPS: usize = 50_000;
 pub struct Expression {
     text: String,
     /// Or why it cannot be evaluated.
-    compiled: Result<Arc<Node>, String>,
+    compiled: Result<Arc<Node>, CompileError>,
 }
 
 /// Why an expression has no value for an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluationError {
     /// It is no expression.
-    #[error("{0}")]
-    NotCompiled(String),
+    #[error(transparent)]
+    NotCompiled(#[from] CompileError),
     /// It reads a field that the object does not have.
     #[error("there is no field `{0}`")]
     NoSuchField(String),
@@ -57,9 +58,9 @@ pub enum EvaluationError {
 }
 
 impl Expression {
-    /// Why it cannot be evaluated, in words; none if it can.
-    pub fn fault(&self) -> Option<&str> {
-        self.compiled.as_ref().err().map(String::as_str)
+    /// Why it cannot be evaluated; none if it can.
+    pub fn fault(&self) -> Option<&CompileError> {
+        self.compiled.as_ref().err()
     }
 
     /// Its text.
@@ -84,7 +85,7 @@ impl Expression {
     }
 
     fn node(&self) -> Result<&Node, EvaluationError> {
-        self.compiled.as_deref().map_err(|fault| EvaluationError::NotCompiled(fault.clone()))
+        self.compiled.as_deref().map_err(|error| error.clone().into())
     }
 }
 
@@ -217,7 +218,7 @@ mod tests {
             (&nested, "imit"),
             (&long, "at most 1024"),
         ] {
-            let fault = Expression::from(text).fault().map(str::to_owned);
+            let fault = Expression::from(text).fault().map(ToString::to_string);
             assert!(fault.as_ref().is_some_and(|fault| fault.contains(words)), "{text}: {fault:?}");
         }
     }
