@@ -42,6 +42,23 @@ pub(crate) fn watch_error(error: &watcher::Error) -> String {
     }
 }
 
+/// The HTTP status with which the API server refused to list or watch; none of an error that came while it went on.
+pub(crate) fn watch_code(error: &watcher::Error) -> Option<u16> {
+    let (watcher::Error::InitialListFailed(error)
+    | watcher::Error::WatchStartFailed(error)
+    | watcher::Error::WatchFailed(error)) = error
+    else {
+        return None;
+    };
+    if let kube::Error::Api(status) = error { Some(status.code) } else { None }
+}
+
+/// Whether a watch failed because its resource version has expired, which happens to every watch that is cut for long.
+pub(crate) fn is_expired(error: &watcher::Error) -> bool {
+    let while_watching = matches!(error, watcher::Error::WatchError(status) if status.code == 410);
+    while_watching || watch_code(error) == Some(410)
+}
+
 #[cfg(test)]
 mod tests {
     use kube::core::Status;

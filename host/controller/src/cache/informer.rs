@@ -24,7 +24,7 @@ use super::{
     schema_cell::SchemaCell, schema_reader::SchemaReader,
 };
 use crate::{
-    errors::{chain, watch_error},
+    errors::{chain, watch_code, watch_error},
     kinds::{self, InstalledKind},
     labels,
     object::Incoming,
@@ -299,12 +299,12 @@ impl Shared {
                 }
                 Err(error) => error,
             };
-            if code(&error) == Some(404) && self.is_outdated(source).await {
+            if watch_code(&error) == Some(404) && self.is_outdated(source).await {
                 return false;
             }
             self.failing(&format!("failed to watch {}: {}", self.kind, watch_error(&error)));
             // 410 Gone: kube's watcher would request the same expired resource version for ever, so a new watcher lists again.
-            if code(&error) == Some(410) {
+            if watch_code(&error) == Some(410) {
                 return true;
             }
         }
@@ -353,15 +353,4 @@ fn of_metadata(event: Event<PartialObjectMeta<Incoming>>) -> Result<Event<Incomi
         Event::Apply(meta) => Event::Apply(object(meta)?),
         Event::Delete(meta) => Event::Delete(object(meta)?),
     })
-}
-
-/// The HTTP status with which the API server refused to list or watch.
-fn code(error: &watcher::Error) -> Option<u16> {
-    let (watcher::Error::InitialListFailed(error)
-    | watcher::Error::WatchStartFailed(error)
-    | watcher::Error::WatchFailed(error)) = error
-    else {
-        return None;
-    };
-    if let kube::Error::Api(status) = error { Some(status.code) } else { None }
 }

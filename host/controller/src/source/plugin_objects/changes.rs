@@ -1,18 +1,22 @@
 //! What changes: the `Plugin`s, and the ConfigMaps that they may name. Looks at nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
-use futures::{Stream, StreamExt, stream::BoxStream};
+use futures::{
+    Stream, StreamExt,
+    stream::{self, BoxStream},
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     core::PartialObjectMeta,
     runtime::{WatchStreamExt, watcher, watcher::Event},
 };
+use serde::de::DeserializeOwned;
 
 use crate::{
     api::{self, Plugin},
-    errors::chain,
+    errors::{chain, is_expired},
     object::Incoming,
 };
 
@@ -35,16 +39,36 @@ pub enum Change {
 
 /// The changes of all `Plugin`s, and of the ConfigMaps in a namespace.
 pub fn changes(client: &Client, namespace: &str) -> BoxStream<'static, Change> {
-    let plugins = watcher(api::plugins(client.clone()), watcher::Config::default());
-    let maps = Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), namespace);
-    let maps = watcher(maps, watcher::Config::default());
-    let ticks = futures::stream::unfold((), |()| async {
+    let plugins = watch(api::plugins(client.clone()));
+    let maps = watch(Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), namespace));
+    let ticks = stream::unfold((), |()| async {
         tokio::time::sleep(PERIOD).await;
         Some((Change::Tick, ()))
     });
     let all: [BoxStream<'static, Change>; 3] =
-        [plugin_changes(plugins.default_backoff()).boxed(), map_changes(maps.default_backoff()).boxed(), ticks.boxed()];
-    futures::stream::select_all(all).boxed()
+        [plugin_changes(plugins).boxed(), map_changes(maps).boxed(), ticks.boxed()];
+    stream::select_all(all).boxed()
+}
+
+/// Watches objects for ever, with a list at the beginning of each watch.
+fn watch<K>(api: Api<K>) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let begin = move || watcher(api.clone(), watcher::Config::default()).default_backoff();
+    stream::repeat_with(begin).flat_map(until_expired)
+}
+
+/// A watch up to the error that its resource version has expired. After a refusal (HTTP 410), kube's watcher would request the same version for
+/// ever, so that another watcher has to begin.
+fn until_expired<K>(
+    events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {
+    events.scan(false, |has_expired, event| {
+        let next = (!*has_expired).then_some(event);
+        *has_expired = next.as_ref().is_some_and(|event| event.as_ref().is_err_and(is_expired));
+        std::future::ready(next)
+    })
 }
 
 /// The changes of `Plugin`s. A failing watch is told once and goes on by itself.
@@ -53,7 +77,7 @@ fn plugin_changes(
 ) -> impl Stream<Item = Change> + Send {
     let (mut listed, mut is_told) = (Vec::new(), false);
     events.filter_map(move |event| {
-        if let (Err(error), false) = (&event, is_told) {
+        if let Some(error) = event.as_ref().err().filter(|error| !is_told && !is_expired(error)) {
             let help = "apply crds/plugins.pilothouse.dev.yaml, and grant the host to watch plugins.pilothouse.dev";
             tracing::warn!("the Plugins are not known: {}; {help}. Trying again", chain(error));
         }
@@ -99,4 +123,24 @@ fn map_changes(
         };
         std::future::ready(change)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_watch_ends_with_the_error_that_it_has_expired() {
+        let failed = |code| {
+            let status = Status { code, ..Status::default() };
+            Err(watcher::Error::WatchStartFailed(kube::Error::Api(status.into())))
+        };
+        let events: Vec<watcher::Result<Event<ConfigMap>>> =
+            vec![Ok(Event::Init), failed(500), Ok(Event::InitDone), failed(410), failed(410)];
+        let passed = until_expired(stream::iter(events)).map(|event| event.is_ok()).collect::<Vec<_>>();
+        assert_eq!(passed.now_or_never(), Some(vec![true, false, true, false]));
+    }
 }
