@@ -61,7 +61,7 @@ where
 
 /// A watch up to the error that its resource version has expired. After a refusal (HTTP 410), kube's watcher would request the same version for
 /// ever, so that another watcher has to begin.
-fn until_expired<K>(
+fn until_expired<K: Send>(
     events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
 ) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {
     events.scan(false, |has_expired, event| {
