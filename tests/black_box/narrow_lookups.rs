@@ -3,7 +3,11 @@
 use std::{fs::File, ops::Range, os::unix::fs::FileExt};
 
 use anyhow::{Context, Result, ensure};
-use pilothouse_tests::artifacts;
+use pilothouse_tests::{
+    artifacts,
+    cluster::PATIENCE,
+    wait::{Look, eventually},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -134,9 +138,18 @@ async fn the_api_server_is_asked_for_no_more(env: &mut TestEnv) -> Result<()> {
     let proxy = env.behind_proxy(&env.upstream().await?).await?;
     start(env).await?;
     let watches = proxy.watches();
-    ensure!(watches.open("secrets") == ["shared%3Dyes"], "{:?}", watches.open("secrets"));
-    ensure!(watches.open_for_metadata("configmaps") == 1, "whole ConfigMaps are asked for");
-    ensure!(watches.open_for_metadata("secrets") == 0, "of the Secrets nothing but metadata is asked for");
+    // The host is ready when it has the lists: the watches may open after that.
+    eventually(
+        PATIENCE,
+        "Secrets with the label and the metadata of ConfigMaps to be watched, and nothing else",
+        async || {
+            let open = (watches.open("secrets"), watches.open("configmaps").len());
+            let for_metadata = (watches.open_for_metadata("secrets"), watches.open_for_metadata("configmaps"));
+            let is_no_more = open == (vec!["shared%3Dyes".to_owned()], 1) && for_metadata == (0, 1);
+            Ok(Look::of(is_no_more, (open, for_metadata)))
+        },
+    )
+    .await?;
     Ok(())
 }
 
