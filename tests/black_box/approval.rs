@@ -234,7 +234,7 @@ async fn begin(env: &mut TestEnv, rollout: Value) -> Result<()> {
     }
     let is_at_work = |object: &Value| is_ready(object) && object["status"]["stableDigest"].is_string();
     env.namespace.until("Plugin", "web", "to be at work", is_at_work).await?;
-    settled(env).await?;
+    settled(env, "AppService").await?;
     env.metrics_at_rest().await.map(drop)
 }
 

@@ -300,17 +300,17 @@ pub async fn begin(env: &mut TestEnv, steps: Value) -> Result<()> {
     }
     let counted = |object: &Value| is_ready(object) && object["status"]["stableDigest"].is_string();
     env.namespace.until("Plugin", "web", "to be at work", counted).await?;
-    settled(env).await?;
+    settled(env, "AppService").await?;
     // Whoever counts writes from here on counts none of the first version: Services and statuses come after Deployments.
     env.metrics_at_rest().await.map(drop)
 }
 
-/// Waits until the newest object is so old that no other one can be created in its second.
-pub async fn settled(env: &TestEnv) -> Result<()> {
+/// Waits until the newest object of a kind is so old that no other one can be created in its second.
+pub async fn settled(env: &TestEnv, kind: &str) -> Result<()> {
     eventually(PATIENCE, "the objects to be of a second that is over", async || {
         let created: Option<jiff::Timestamp> = env
             .namespace
-            .list("AppService")
+            .list(kind)
             .await?
             .iter()
             .filter_map(|object| text(&object["metadata"]["creationTimestamp"]).parse().ok())
@@ -337,7 +337,7 @@ pub async fn in_step(env: &TestEnv, step: u32) -> Result<Value> {
 }
 
 /// Waits until the second version answers all objects.
-async fn taken_over(env: &TestEnv) -> Result<()> {
+pub async fn taken_over(env: &TestEnv) -> Result<()> {
     let is_over = |object: &Value| object["status"]["version"] == "0.2.0" && object["status"]["rollout"].is_null();
     env.namespace.until("Plugin", "web", "to have the new version for all", is_over).await.map(drop)
 }

@@ -8,6 +8,7 @@ mod bad_components;
 mod bad_plugins;
 mod bad_registry;
 mod canary;
+mod canary_ends;
 mod capture;
 mod changes;
 mod chart;
@@ -102,6 +103,7 @@ fn main() -> ExitCode {
     plan::register(&mut suite);
     plan_decorators::register(&mut suite);
     canary::register(&mut suite);
+    canary_ends::register(&mut suite);
     failing_canary::register(&mut suite);
     stable_source::register(&mut suite);
     pins::register(&mut suite);

@@ -46,7 +46,7 @@ async fn an_empty_cache_is_filled_from_where_the_old_version_came(env: &mut Test
     for name in names() {
         works(env, &name).await?;
     }
-    settled(env).await?;
+    settled(env, "AppService").await?;
     let rollout = json!({"strategy": "Canary", "steps": [{"objects": SHARE.1, "seconds": LONG}]});
     env.namespace.patch("Plugin", "app-service", json!({"spec": {"rollout": rollout}})).await?;
     install_by_command(env, &artifacts::guest("app-service-next")?, &[]).await?.succeeded()?;
@@ -69,7 +69,7 @@ async fn an_empty_cache_is_filled_from_the_registry_of_the_old_version(env: &mut
     let object = env.namespace.until("Plugin", "web", "to say where it comes from", is_told).await?;
     let image = text(&object["status"]["stableSource"]["source"]["oci"]["image"]).to_owned();
     ensure!(image.contains("@sha256:"), "a tag may stand for something else later: {image}");
-    settled(env).await?;
+    settled(env, "AppService").await?;
     push(&registry, &artifacts::guest("app-service-next")?, "web:latest").await?;
     let chosen = marked(env, SHARE.1).await?;
     goes_on_elsewhere(env, &chosen).await

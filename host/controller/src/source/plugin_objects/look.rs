@@ -38,7 +38,7 @@ impl Look {
 
 /// The versions that a look found.
 pub struct FoundVersions {
-    /// The one that the source has.
+    /// The one that it is about: what the source has, or what worked before.
     pub prepared: Arc<Prepared>,
     /// Those that are needed beside it, as far as they are to be had.
     pub others: Vec<Arc<Prepared>>,
@@ -92,6 +92,9 @@ pub struct Looked {
     pub tag: Option<String>,
     /// What was found.
     pub found: Found,
+    /// The versions that the status says are at work, if this host has none of them yet and something else was found: it may not go to
+    /// work.
+    pub worked_before: Option<FoundVersions>,
     /// Whether it was found among the components that are kept, so that nobody has asked the source yet.
     pub is_kept: bool,
 }
@@ -170,8 +173,14 @@ impl Looks {
 
 impl Looker {
     async fn look(&self, look: &Look) -> Looked {
+        let looked = self.found(look).await;
+        Looked { worked_before: self.worked_before(look, &looked.found).await, ..looked }
+    }
+
+    async fn found(&self, look: &Look) -> Looked {
         let spec = &look.plugin.spec;
-        let looked = |tag, found| Looked { plugin: look.plugin.clone(), tag, found, is_kept: false };
+        let looked =
+            |tag, found| Looked { plugin: look.plugin.clone(), tag, found, worked_before: None, is_kept: false };
         if spec.suspended {
             return looked(None, Found::Suspended);
         }
@@ -211,6 +220,46 @@ impl Looker {
             }
             Err(error) => Found::NotLoaded(error),
         }
+    }
+
+    /// The versions that are at work by the status, if nothing of the `Plugin` is yet, so that a host that starts goes on with them whatever
+    /// the source has by then. None if the source has the one that works, or if that is not to be had.
+    async fn worked_before(&self, look: &Look, found: &Found) -> Option<FoundVersions> {
+        let plugin = &*look.plugin;
+        let stable = rollout::stable_of(plugin).filter(|_| plugin.spec.rollout.is_some())?;
+        let is_it = match found {
+            Found::Suspended | Found::Unchanged => true,
+            Found::Prepared { versions, .. } => versions.prepared.digest() == stable,
+            Found::NoComponent(_) | Found::NotLoaded(_) => false,
+        };
+        if is_it || self.loader.loaded(&look.id()).is_some() {
+            return None;
+        }
+        match self.with_stable(look, stable).await {
+            Ok(versions) => versions,
+            Err(error) => {
+                tracing::warn!(plugin = look.name, "the version that worked does not load: {error}");
+                None
+            }
+        }
+    }
+
+    /// The version that works, with the one that is tried and those of pins as far as they are to be had.
+    async fn with_stable(&self, look: &Look, stable: &str) -> Result<Option<FoundVersions>, NotLoaded> {
+        let prepared = match self.other(look, stable).await? {
+            Some(kept) => kept,
+            None => match self.stable_from_source(look, stable).await? {
+                Ok(found) => found,
+                Err(_) => return Ok(None),
+            },
+        };
+        let tried = rollout::tried_of(&look.plugin);
+        let wanted: BTreeSet<_> = pins::digests(&look.plugin).chain(tried).filter(|it| *it != stable).collect();
+        let mut others = Vec::new();
+        for digest in wanted {
+            others.extend(self.other(look, digest).await?);
+        }
+        Ok(Some(FoundVersions { prepared, others, no_stable: None }))
     }
 
     /// The versions that a `Plugin` needs beside the one that its source has: the one that works, while a new one is tried or held, and those

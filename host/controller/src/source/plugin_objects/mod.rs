@@ -14,7 +14,7 @@
 //!   (`rollout.rs`).
 //! - Where a plan is required, a new version answers no object before somebody has approved its digest (`approval.rs`).
 //! - The version at work goes on, whatever becomes of its source, until the `Plugin` is deleted, suspended or no longer grants what it asks
-//!   for.
+//!   for. With `rollout`, a host that starts goes on with it, too.
 //! - A `Plugin` that names a digest never leads to another component.
 //! - Of several `Plugin`s for one kind the oldest is at work, on every host and in whatever order they load.
 //! - A host that may not write loads plugins like any other, to take over at once. It writes no status.
@@ -338,6 +338,9 @@ impl PluginObjects {
             Found::NoComponent(error) => self.without_source(&plugin, of_content(&error)),
             Found::NotLoaded(error) => self.not_loaded(name, &error),
         };
+        if let (Load::Failed(_), Some(before)) = (&load, looked.worked_before) {
+            self.go_on_with(&plugin, &before, rollout.as_ref());
+        }
         let load = self.restrict(&plugin, load);
         let is_loaded = load == Load::Loaded;
         let mut known = Known::new(looked.plugin, load, now, self.known.get(name));

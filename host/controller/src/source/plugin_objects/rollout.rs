@@ -74,6 +74,11 @@ pub fn stable_of(plugin: &Plugin) -> Option<&str> {
     digest_text::digits(plugin.status.as_ref()?.stable_digest.as_deref()?)
 }
 
+/// The digest of the version that is being tried, by the status.
+pub fn tried_of(plugin: &Plugin) -> Option<&str> {
+    plugin.status.as_ref()?.rollout.as_ref().filter(|rollout| rollout.goes_on()).map(digest_of)
+}
+
 /// Where the version of this digest came from that a canary goes back to, if the status says that.
 pub fn stable_source<'p>(plugin: &'p Plugin, digest: &str) -> Option<&'p Source> {
     let stable = plugin.status.as_ref()?.stable_source.as_ref()?;

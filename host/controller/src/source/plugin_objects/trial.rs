@@ -97,6 +97,13 @@ impl PluginObjects {
         Ok((load, rollout))
     }
 
+    /// Has the versions work that did before this host started: what the source has now does not go to work.
+    pub(super) fn go_on_with(&mut self, plugin: &Plugin, before: &FoundVersions, rollout: Option<&RolloutStatus>) {
+        if let Err(error) = self.install(plugin, led_by(before, plugin, &before.prepared, rollout)) {
+            tracing::warn!(plugin = plugin.name_any(), "the version that worked does not go on: {error}");
+        }
+    }
+
     /// Goes on with a new version that does not answer all objects, if this host may.
     pub(super) async fn advance(&mut self, name: &str) {
         let host = self.looker.loader.host().clone();

@@ -1,0 +1,251 @@
+//! How a canary ends otherwise than by its steps, and what a host that starts does when the source no longer gives what it gave: each row of
+//! `docs/rollout.md`, and that the version that works goes on meanwhile.
+
+use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{
+    artifacts,
+    cluster::{PATIENCE, condition, install_crd},
+    wait::{Look, eventually},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    canary::{LONG, OBJECTS, SHARE, begin, in_step, marked, names, set, settled, taken_over},
+    command::repacked,
+    plugin_objects::{next, plugin_object, resume, stalled, store, text, works},
+    suite::{Suite, tests},
+    test_env::{TestEnv, config_map, is_ready, returning},
+};
+
+/// What no component is.
+const GARBAGE: &[u8] = b"no component";
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        an_object_that_loses_the_label_goes_back,
+        immediate_takes_over_in_the_midst,
+        immediate_has_a_version_take_over_that_was_taken_back,
+        a_canary_goes_on_without_its_source,
+        the_version_that_works_needs_no_source_that_loads,
+        a_version_of_another_name_is_not_tried,
+        a_plugin_that_is_made_anew_begins_with_what_its_source_has,
+        a_kind_that_goes_and_comes_back_has_nothing_to_try_a_version_on,
+        cluster_scoped_objects_belong_to_a_canary,
+    );
+}
+
+async fn an_object_that_loses_the_label_goes_back(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"selector": {"matchLabels": {"wave": "one"}}, "seconds": LONG}])).await?;
+    for name in ["web-0", "web-1"] {
+        label(env, name, json!("one")).await?;
+    }
+    store(env, "web", &[&next()?]).await?;
+    marked(env, 2).await?;
+    label(env, "web-1", Value::Null).await?;
+    ensure!(marked(env, 1).await? == set(["web-0"]), "another one went back");
+    // And comes to it again, for its wave has begun.
+    label(env, "web-1", json!("one")).await?;
+    ensure!(marked(env, 2).await? == set(["web-0", "web-1"]), "others belong to it");
+    Ok(())
+}
+
+async fn immediate_takes_over_in_the_midst(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    store(env, "web", &[&next()?]).await?;
+    marked(env, SHARE.1).await?;
+    be_immediate(env).await?;
+    marked(env, OBJECTS).await?;
+    taken_over(env).await
+}
+
+async fn immediate_has_a_version_take_over_that_was_taken_back(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    store(env, "web", &[&std::fs::read(artifacts::guest("app-service-fails")?)?]).await?;
+    stalled(env, "RolledBack").await?;
+    be_immediate(env).await?;
+    let is_over = |object: &Value| object["status"]["version"] == "0.3.0" && object["status"]["rollout"].is_null();
+    let object = env.namespace.until("Plugin", "web", "to have the version for all", is_over).await?;
+    ensure!(condition(&object, "Stalled").is_null() && is_ready(&object), "it is held against it: {object}");
+    Ok(())
+}
+
+/// Neither a running host nor one that starts has it go to work less than before.
+async fn a_canary_goes_on_without_its_source(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    store(env, "web", &[&next()?]).await?;
+    let chosen = marked(env, SHARE.1).await?;
+    env.namespace.delete("ConfigMap", "web").await?;
+    let is_told = |object: &Value| goes_on(object, "ConfigMapMissing");
+    let object = env.namespace.until("Plugin", "web", "to miss its source", is_told).await?;
+    ensure!(object["status"]["rollout"]["phase"] == "Progressing", "the canary is over: {}", object["status"]);
+    scale_all(env, 4).await?;
+    ensure!(marked(env, SHARE.1).await? == chosen, "others belong to it");
+
+    env.host.kill().await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    scale_all(env, 5).await?;
+    ensure!(marked(env, SHARE.1).await? == chosen, "others belong to it after the restart");
+    env.namespace.until("Plugin", "web", "to miss its source", is_told).await?;
+    // It comes back, and so does the way on.
+    store(env, "web", &[&next()?]).await?;
+    let is_whole = |object: &Value| condition(object, "Degraded").is_null() && is_ready(object);
+    env.namespace.until("Plugin", "web", "to have its source again", is_whole).await?;
+    ensure!(in_step(env, 1).await?["status"]["rollout"]["objects"] == SHARE.1, "it began anew");
+    be_immediate(env).await?;
+    marked(env, OBJECTS).await.map(drop)
+}
+
+/// A host that starts goes on with it, whatever the source has by then.
+async fn the_version_that_works_needs_no_source_that_loads(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    env.host.stop().await?;
+    store(env, "web", &[GARBAGE]).await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    scale_all(env, 4).await?;
+    let is_told = |object: &Value| goes_on(object, "NoPlugin");
+    env.namespace.until("Plugin", "web", "to say what is wrong", is_told).await?;
+    store(env, "web", &[&next()?]).await?;
+    marked(env, SHARE.1).await.map(drop)
+}
+
+async fn a_version_of_another_name_is_not_tried(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    let renamed =
+        repacked(&artifacts::guest("app-service-next")?, |manifest| manifest["name"] = "other".into()).await?;
+    store(env, "web", &[&std::fs::read(renamed.path())?]).await?;
+    let is_refused = |object: &Value| goes_on(object, "CanaryImpossible");
+    let object = env.namespace.until("Plugin", "web", "to refuse it", is_refused).await?;
+    ensure!(text(&condition(&object, "Loaded")["message"]).contains("Immediate"), "it does not help: {object}");
+    env.host.stop().await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    scale_all(env, 4).await?;
+    ensure!(marked(env, 0).await?.is_empty(), "it is tried by a host that starts");
+    env.namespace.until("Plugin", "web", "to refuse it still", is_refused).await?;
+    be_immediate(env).await?;
+    marked(env, OBJECTS).await.map(drop)
+}
+
+/// The new `Plugin` knows of no version before: its first one takes over at once.
+async fn a_plugin_that_is_made_anew_begins_with_what_its_source_has(env: &mut TestEnv) -> Result<()> {
+    let steps = json!([{"objects": SHARE.1, "seconds": LONG}]);
+    begin(env, steps.clone()).await?;
+    store(env, "web", &[&next()?]).await?;
+    marked(env, SHARE.1).await?;
+    env.namespace.delete("Plugin", "web").await?;
+    env.namespace.until_gone("Plugin", "web").await?;
+    let rollout = json!({"strategy": "Canary", "steps": steps});
+    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
+    env.namespace.apply(plugin_object("web", spec)).await?;
+    marked(env, OBJECTS).await?;
+    taken_over(env).await
+}
+
+/// Its objects go with the kind.
+async fn a_kind_that_goes_and_comes_back_has_nothing_to_try_a_version_on(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    store(env, "web", &[&next()?]).await?;
+    marked(env, SHARE.1).await?;
+    env.namespace.delete("CustomResourceDefinition", "appservices.apps.example.com").await?;
+    env.namespace.until_gone("CustomResourceDefinition", "appservices.apps.example.com").await?;
+    let crd = artifacts::repository().join("crds/appservices.apps.example.com.yaml");
+    install_crd(&env.namespace.client(), &crd).await?;
+    taken_over(env).await?;
+    works(env, "after").await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
+}
+
+/// Each child says which version wrote it.
+async fn cluster_scoped_objects_belong_to_a_canary(env: &mut TestEnv) -> Result<()> {
+    let crds = ["crds/plugins.pilothouse.dev.yaml", "tests/guests/scripted-cluster/crd.yaml"];
+    env.move_to_api_server_with(&crds).await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    let version = async |version: &str| {
+        let packed = repacked(&artifacts::guest("scripted-cluster")?, |manifest| {
+            manifest["version"] = version.into();
+            manifest["children"] = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
+            manifest["lookups"] = json!([]);
+        })
+        .await?;
+        std::fs::read(packed.path()).context("failed to read it")
+    };
+    store(env, "web", &[&version("0.1.0").await?]).await?;
+    let rollout = json!({"strategy": "Canary", "steps": [{"objects": SHARE.1, "seconds": LONG}]});
+    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
+    env.namespace.apply(plugin_object("web", spec)).await?;
+    apply_cluster_scoped(env, "first").await?;
+    written_by(env, "first", 0).await?;
+    env.namespace.until("Plugin", "web", "to be at work", |it| it["status"]["stableDigest"].is_string()).await?;
+    settled(env, "ClusterScripted").await?;
+    store(env, "web", &[&version("0.2.0").await?]).await?;
+    ensure!(in_step(env, 1).await?["status"]["rollout"]["objects"] == SHARE.1, "other objects belong to it");
+    apply_cluster_scoped(env, "second").await?;
+    let chosen = written_by(env, "second", SHARE.1).await?;
+    env.host.kill().await?;
+    resume(env).await?;
+    apply_cluster_scoped(env, "third").await?;
+    ensure!(written_by(env, "third", SHARE.1).await? == chosen, "others belong to it after the restart");
+    Ok(())
+}
+
+/// Applies the objects, with children that have this text.
+async fn apply_cluster_scoped(env: &TestEnv, written: &str) -> Result<()> {
+    for name in names() {
+        let mut child = config_map(&format!("child-{name}"), json!({"text": written}));
+        child["metadata"]["namespace"] = env.namespace.name.clone().into();
+        let spec = returning([child]);
+        let metadata = json!({"name": name});
+        let object = json!({"apiVersion": "test.pilothouse.dev/v1", "kind": "ClusterScripted", "metadata": metadata, "spec": spec});
+        env.namespace.apply(object).await?;
+    }
+    Ok(())
+}
+
+/// Waits until all children have this text, and so many are of the second version. Returns their names.
+async fn written_by(env: &TestEnv, written: &str, second: usize) -> Result<Vec<String>> {
+    let what = format!("children with the text '{written}', {second} by the second version");
+    eventually(PATIENCE, &what, async || {
+        let maps = env.namespace.list("ConfigMap").await?;
+        let children: Vec<_> = maps.iter().filter(|map| map["data"]["text"] == written).collect();
+        let is_second = |map: &&&Value| map["metadata"]["annotations"]["pilothouse.dev/plugin-version"] == "0.2.0";
+        let by_second: Vec<_> =
+            children.iter().filter(is_second).map(|map| text(&map["metadata"]["name"]).to_owned()).collect();
+        let is_so = children.len() == OBJECTS && by_second.len() == second;
+        Ok(if is_so { Look::Found(by_second) } else { Look::NotYet(format!("{} {by_second:?}", children.len())) })
+    })
+    .await
+}
+
+/// Whether a `Plugin` says why its source gives nothing, and that the first version works all the same.
+fn goes_on(plugin: &Value, reason: &str) -> bool {
+    let degraded = condition(plugin, "Degraded");
+    degraded["reason"] == reason
+        && text(&degraded["message"]).ends_with("version 0.1.0 goes on")
+        && condition(plugin, "Loaded")["reason"] == reason
+        && plugin["status"]["version"] == "0.1.0"
+}
+
+async fn label(env: &TestEnv, name: &str, wave: Value) -> Result<()> {
+    env.namespace.patch("AppService", name, json!({"metadata": {"labels": {"wave": wave}}})).await.map(drop)
+}
+
+/// Has a new version take over at once.
+async fn be_immediate(env: &TestEnv) -> Result<()> {
+    let rollout = json!({"strategy": "Immediate", "steps": null});
+    env.namespace.patch("Plugin", "web", json!({"spec": {"rollout": rollout}})).await.map(drop)
+}
+
+async fn scale_all(env: &TestEnv, replicas: u32) -> Result<()> {
+    for name in names() {
+        env.namespace.patch("AppService", &name, json!({"spec": {"replicas": replicas}})).await?;
+    }
+    for name in names() {
+        let scaled = |deployment: &Value| deployment["spec"]["replicas"] == replicas;
+        env.namespace.until("Deployment", &name, "to be scaled", scaled).await?;
+    }
+    Ok(())
+}
