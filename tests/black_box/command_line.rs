@@ -1,6 +1,6 @@
 //! The subcommands for users: what they print, and their error messages.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, fs::File, path::Path, process::Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use pilothouse_tests::artifacts;
@@ -25,6 +25,7 @@ pub fn register(suite: &mut Suite) {
         the_reference_is_what_the_commands_say,
         shells_and_kubectl_complete_the_arguments,
         rbac_prints_a_role_and_its_binding,
+        what_cannot_be_printed_is_an_error_and_no_panic,
         render_prints_what_the_host_applies,
         render_says_what_is_wrong_with_an_object,
         run_says_what_is_wrong_with_a_kubeconfig,
@@ -138,6 +139,36 @@ fn as_kubectl_plugin(folder: &Path) -> Result<Command> {
 }
 
 /// `chart::rights` tests what is deployed, and `chart::running` that it is enough.
+/// A full disk is told. Whoever has read enough, as `head`, need not be.
+async fn what_cannot_be_printed_is_an_error_and_no_panic(_: &mut TestEnv) -> Result<()> {
+    let plugin = artifacts::plugin("app-service")?;
+    let object = file(app("web").to_string().as_bytes())?;
+    let path = |path: &Path| path.as_os_str().to_owned();
+    for arguments in [
+        vec!["crd".into()],
+        vec!["completions".into(), "bash".into()],
+        vec!["inspect".into(), path(&plugin)],
+        vec!["inspect".into(), path(&plugin), "-o".into(), "json".into()],
+        vec!["rbac".into(), path(&plugin)],
+        vec!["render".into(), path(&plugin), path(object.path())],
+    ] {
+        let (reader, closed) = std::io::pipe()?;
+        drop(reader);
+        for (output, told) in
+            [(Stdio::from(File::options().write(true).open("/dev/full")?), true), (closed.into(), false)]
+        {
+            let mut command = Command::new(artifacts::host_binary()?);
+            command.args(&arguments).stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
+            let ended = command.kill_on_drop(true).spawn()?.wait_with_output().await?;
+            let errors = String::from_utf8_lossy(&ended.stderr);
+            ensure!(ended.status.code() == Some(1) && !errors.contains("panicked"), "{arguments:?}: {errors}");
+            ensure!(errors.contains("error: failed to print: No space left") == told, "{arguments:?}: {errors}");
+            ensure!(errors.contains("error:") == told, "{arguments:?}: {errors}");
+        }
+    }
+    Ok(())
+}
+
 async fn rbac_prints_a_role_and_its_binding(_: &mut TestEnv) -> Result<()> {
     let plugin = artifacts::plugin("app-service")?;
     for (scope, kind) in [(&[][..], "ClusterRoleBinding"), (&["--namespace", "shop"], "RoleBinding")] {

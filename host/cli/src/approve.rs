@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::{
     cluster::{Cluster, block_on},
     confirm::confirm,
+    output::{self, PrintError},
     table,
 };
 
@@ -53,7 +54,7 @@ impl Approve {
             bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
         };
         let plan = self.waiting(&plugin)?;
-        print(&plugin, plan);
+        print(&plugin, plan)?;
         confirm(&format!("Approve version {} ({})?", plan.version, plan.digest), self.yes)?;
         // A Plugin of the same name that was created meanwhile is another one.
         let approval = json!({
@@ -83,34 +84,35 @@ impl Approve {
     }
 }
 
-fn print(plugin: &Plugin, plan: &PlanStatus) {
+fn print(plugin: &Plugin, plan: &PlanStatus) -> Result<(), PrintError> {
     let at_work = plugin.status.as_ref().and_then(|status| status.version.as_deref());
     let instead = at_work.map(|version| format!(" in the place of {version}")).unwrap_or_default();
-    println!("{} {}{instead} ({}):", plugin.name_any(), plan.version, plan.digest);
+    output::print_line(format_args!("{} {}{instead} ({}):", plugin.name_any(), plan.version, plan.digest))?;
     match &plan.summary {
         Some(summary) => print_summary(summary),
         None => {
             let why = plan.message.as_deref().unwrap_or_default();
-            println!("  what it would do could not be found out: {}", table::printable(why));
+            output::print_line(format_args!("  what it would do could not be found out: {}", table::printable(why)))
         }
     }
 }
 
-fn print_summary(summary: &PlanSummary) {
+fn print_summary(summary: &PlanSummary) -> Result<(), PrintError> {
     for line in &summary.lines {
-        println!("  {}", table::printable(line));
+        output::print_line(format_args!("  {}", table::printable(line)))?;
     }
     if summary.more_lines > 0 {
-        println!("  and {} more lines; `pilothouse plan FILE.wasm` prints all", summary.more_lines);
+        let more = summary.more_lines;
+        output::print_line(format_args!("  and {more} more lines; `pilothouse plan FILE.wasm` prints all"))?;
     }
     let PlannedObjects { changed, unchanged, in_error, in_error_today, left_alone, pinned, deleting, not_asked } =
         summary.objects;
-    println!(
+    output::print_line(format_args!(
         "objects: {changed} changed, {unchanged} unchanged, {in_error} in error ({in_error_today} of them as today), {pinned} pinned, \
          {left_alone} left alone, {deleting} being deleted, {not_asked} not asked about"
-    );
+    ))?;
     let PlannedChildren { created, changed, recreated, deleted, held_back } = summary.children;
-    println!(
+    output::print_line(format_args!(
         "children: {created} created, {changed} changed, {recreated} created anew, {deleted} deleted, {held_back} held back"
-    );
+    ))
 }

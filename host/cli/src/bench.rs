@@ -16,6 +16,7 @@ use crate::{
     duration::duration,
     logging::Logging,
     offline::{self, Output},
+    output,
 };
 
 /// Measure what calls of a plugin cost: time, peak memory, and the bytes of the answer.
@@ -78,13 +79,13 @@ impl Bench {
         for case in &cases {
             let cost = self.measure(&plugin, case).await.with_context(|| format!("{}: {}", case.place, case.name))?;
             if self.output == Output::Text {
-                println!("{}: {cost}", case.name);
+                output::print_line(format_args!("{}: {cost}", case.name))?;
             }
             costs.push((case, cost));
         }
         if self.output == Output::Json {
             let cases: Vec<_> = costs.iter().map(|(case, cost)| cost.json(&case.name)).collect();
-            println!("{}", json!({"calls": self.calls, "cases": cases}));
+            output::print_line(json!({"calls": self.calls, "cases": cases}))?;
         }
         let over: Vec<_> = costs
             .iter()

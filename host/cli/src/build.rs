@@ -7,7 +7,7 @@ use pilothouse_authoring::{Built, Purpose, build};
 use pilothouse_engine::digest;
 use serde_json::json;
 
-use crate::offline::Output;
+use crate::{offline::Output, output};
 
 /// Build the plugin of a project, to the file build/NAME.wasm in its folder.
 ///
@@ -31,8 +31,8 @@ impl Build {
     pub fn execute(&self) -> anyhow::Result<()> {
         let built = build(&self.dir, Purpose::Release)?;
         match self.output {
-            Output::Text => print!("{}", text(&built)),
-            Output::Json => println!("{}", json(&built)),
+            Output::Text => output::print(text(&built))?,
+            Output::Json => output::print_line(json(&built))?,
         }
         Ok(())
     }

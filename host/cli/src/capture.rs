@@ -29,7 +29,7 @@ use crate::{
     cluster::{Cluster, block_on},
     logging::Logging,
     named::{Named, named},
-    offline,
+    offline, output,
     plan::present::Present,
     test,
 };
@@ -109,7 +109,7 @@ impl Capture {
 
     fn write(&self, snapshot: &Snapshot) -> anyhow::Result<()> {
         let Some(file) = &self.output else {
-            return Ok(std::io::stdout().write_all(snapshot.text.as_bytes())?);
+            return Ok(output::print(&snapshot.text)?);
         };
         let created = std::fs::File::create_new(file);
         let written = created.and_then(|mut created| created.write_all(snapshot.text.as_bytes()));

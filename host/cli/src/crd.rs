@@ -4,7 +4,7 @@ use clap::Args;
 use kube::CustomResourceExt;
 use pilothouse_controller::api::Plugin;
 
-use crate::yaml;
+use crate::{output, yaml};
 
 /// Print the CustomResourceDefinitions of the host's own kinds, as YAML for `kubectl apply -f -`.
 #[derive(Args)]
@@ -14,10 +14,10 @@ impl Crd {
     /// Runs the command.
     ///
     /// # Errors
-    /// None known.
+    /// If nobody takes what it prints.
     pub fn execute(&self) -> anyhow::Result<()> {
-        println!("# The kinds of the host itself. Made by `make crds`; change host/controller/src/api instead.");
-        print!("{}", yaml::print(&serde_json::to_value(Plugin::crd())?)?);
-        Ok(())
+        let crd = yaml::print(&serde_json::to_value(Plugin::crd())?)?;
+        let origin = "# The kinds of the host itself. Made by `make crds`; change host/controller/src/api instead.";
+        Ok(output::print(format_args!("{origin}\n{crd}"))?)
     }
 }

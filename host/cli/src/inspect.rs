@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Cluster, block_on},
+    output,
     plugin_file::PluginFile,
     registry::RegistryArguments,
     yaml,
@@ -83,8 +84,8 @@ impl Inspect {
     /// Prints one value for people, and one for programs.
     fn print(&self, comments: &str, people: &Value, programs: &Value) -> anyhow::Result<()> {
         match self.output {
-            Output::Yaml => print!("{comments}{}", yaml::print(people)?),
-            Output::Json => println!("{programs}"),
+            Output::Yaml => output::print(format_args!("{comments}{}", yaml::print(people)?))?,
+            Output::Json => output::print_line(programs)?,
         }
         Ok(())
     }

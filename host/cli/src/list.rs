@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{
     age::age,
     cluster::{Cluster, block_on},
-    table,
+    output, table,
 };
 
 /// List the plugins of a cluster: their Plugin objects, what is at work, and how their objects are.
@@ -45,14 +45,14 @@ impl List {
         match self.output {
             Output::Json => {
                 let list = Items { api_version: "v1", kind: "List", items: &plugins };
-                println!("{}", serde_json::to_string(&list)?);
+                output::print_line(serde_json::to_string(&list)?)?;
             }
             Output::Table if plugins.is_empty() => {
                 eprintln!("no plugins; `pilothouse install FILE.wasm` installs one");
             }
             Output::Table => {
                 let header = ["NAME", "KIND", "VERSION", "DIGEST", "OBJECTS", "READY", "FAILING", "AGE", "STATE"];
-                table::print(header, &plugins.iter().map(row).collect::<Vec<_>>());
+                output::print(table::table(header, &plugins.iter().map(row).collect::<Vec<_>>()))?;
             }
         }
         Ok(())

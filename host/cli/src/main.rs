@@ -22,6 +22,7 @@ mod logging;
 mod named;
 mod new;
 mod offline;
+mod output;
 mod pack;
 mod plan;
 mod plugin_configs;
@@ -42,6 +43,8 @@ mod yaml;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use self::output::PrintError;
 
 /// mimalloc returns memory to the system sooner than the default allocator, which matters for an idle operator.
 #[global_allocator]
@@ -120,6 +123,8 @@ fn main() -> ExitCode {
 fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
+        // As `head` does once it has enough: nobody has to be told.
+        Err(error) if matches!(error.downcast_ref(), Some(PrintError::Closed)) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

@@ -6,6 +6,8 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use pilothouse_authoring::{CustomKind, Language, Project, Sdk};
 
+use crate::output;
+
 /// Make the project of a new plugin: its sources, the CRD of its kind, an object, and test cases.
 ///
 /// It works as it is: `pilothouse build` makes the plugin, and `pilothouse test` runs its cases, without a cluster. Its objects become
@@ -60,7 +62,7 @@ impl New {
         let folder = self.dir.unwrap_or_else(|| PathBuf::from(&self.name));
         let project = Project { name: self.name, kind: self.kind, language: self.lang.language(), sdk };
         for file in project.create(&folder)? {
-            println!("{}", folder.join(file).display());
+            output::print_line(folder.join(file).display())?;
         }
         let shown = folder.display();
         eprintln!("next: pilothouse build {shown} && pilothouse test {shown}; {shown}/README.md says more");

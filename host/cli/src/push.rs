@@ -7,7 +7,7 @@ use clap::Args;
 use pilothouse_artifact::{Component, Image};
 use pilothouse_engine::{Interfaces, digest};
 
-use crate::{cluster::block_on, plugin_file::PluginFile, registry::RegistryArguments};
+use crate::{cluster::block_on, output, plugin_file::PluginFile, registry::RegistryArguments};
 
 /// Put a plugin into an OCI registry, as other WebAssembly tools do, and print its name with its digest.
 ///
@@ -39,7 +39,6 @@ impl Push {
         })?;
         let (name, version) = (&manifest.name, &manifest.version);
         eprintln!("plugin {name} {version}, {size} bytes, spec.digest sha256:{component}");
-        println!("{}", self.image.with_digest(&pushed));
-        Ok(())
+        Ok(output::print_line(self.image.with_digest(&pushed))?)
     }
 }

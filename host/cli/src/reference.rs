@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 
 use clap::{Arg, Args, Command};
 
+use crate::output;
+
 /// Prints the reference of all commands.
 #[derive(Args)]
 pub struct Reference {}
@@ -12,13 +14,12 @@ impl Reference {
     /// Runs the command, for the program under a name.
     ///
     /// # Errors
-    /// None known.
+    /// If nobody takes what it prints.
     pub fn execute(&self, mut program: Command) -> anyhow::Result<()> {
         program.build();
         let mut text = String::new();
         write_program(&mut text, &program)?;
-        print!("{text}");
-        Ok(())
+        Ok(output::print(text)?)
     }
 }
 

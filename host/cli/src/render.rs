@@ -17,7 +17,7 @@ use pilothouse_engine::contract::Verdict;
 use pilothouse_offline::{Answer, Inputs, NoAnswer, reconcile};
 use serde_json::json;
 
-use crate::{cache_dir::CacheDir, logging::Logging, offline, yaml};
+use crate::{cache_dir::CacheDir, logging::Logging, offline, output, yaml};
 
 /// Print the children that a plugin returns for an object, as YAML, without a cluster.
 ///
@@ -91,7 +91,7 @@ impl Render {
         let status = desired.status.clone().filter(|_| self.status).map(|status| json!({"status": status}));
         let bodies = children.iter().map(|child| child.body.clone()).chain(status);
         for body in bodies {
-            print!("---\n{}", yaml::print(&body)?);
+            output::print(format_args!("---\n{}", yaml::print(&body)?))?;
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Prints rows under a header. The last column is not padded.
-pub fn print<const N: usize>(header: [&str; N], rows: &[[String; N]]) {
+/// Rows under a header, a line each. The last column is not padded.
+pub fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
     let rows: Vec<_> = rows.iter().map(|row| row.each_ref().map(|cell| printable(cell))).collect();
     let mut widths = header.map(str::len);
     for row in &rows {
@@ -13,12 +13,10 @@ pub fn print<const N: usize>(header: [&str; N], rows: &[[String; N]]) {
     }
     let line = |cells: [&str; N]| {
         let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        println!("{}", padded.collect::<Vec<_>>().join("   ").trim_end());
+        padded.collect::<Vec<_>>().join("   ").trim_end().to_owned() + "\n"
     };
-    line(header);
-    for row in &rows {
-        line(row.each_ref().map(|cell| &**cell));
-    }
+    let lines = rows.iter().map(|row| line(row.each_ref().map(|cell| &**cell)));
+    std::iter::once(line(header)).chain(lines).collect()
 }
 
 /// Words of others as they may be printed to a terminal: without line breaks and sequences that change what is on it, which could forge

@@ -2,12 +2,11 @@
 
 mod candidates;
 
-use std::io::Write;
-
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 
 use self::candidates::candidates;
+use crate::output;
 
 /// Print what a shell needs to complete the arguments of this program.
 ///
@@ -38,7 +37,7 @@ impl Completions {
     /// Runs the command, for the program under a name.
     ///
     /// # Errors
-    /// If standard output is closed.
+    /// If nobody takes what it prints.
     pub fn execute(&self, mut program: Command) -> anyhow::Result<()> {
         let shell = match self.shell {
             For::Bash => Shell::Bash,
@@ -46,13 +45,13 @@ impl Completions {
             For::Fish => Shell::Fish,
             For::Powershell => Shell::PowerShell,
             For::Zsh => Shell::Zsh,
-            For::Kubectl => return Ok(std::io::stdout().write_all(KUBECTL.as_bytes())?),
+            For::Kubectl => return Ok(output::print(KUBECTL)?),
         };
         // A shell knows the file in the PATH, which is one word.
         let file = program.get_bin_name().unwrap_or(env!("CARGO_PKG_NAME")).replace(' ', "-");
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut program, file, &mut script);
-        Ok(std::io::stdout().write_all(&script)?)
+        Ok(output::print(String::from_utf8(script)?)?)
     }
 }
 
@@ -67,8 +66,8 @@ impl Complete {
     /// Runs the command.
     ///
     /// # Errors
-    /// If standard output is closed.
+    /// If nobody takes what it prints.
     pub fn execute(&self, program: Command) -> anyhow::Result<()> {
-        Ok(std::io::stdout().write_all(candidates(program, &self.words).to_string().as_bytes())?)
+        Ok(output::print(candidates(program, &self.words))?)
     }
 }

@@ -29,6 +29,7 @@ use self::{
 use crate::{
     cluster::{Cluster, block_on},
     duration::duration,
+    output,
     plugin_file::PluginFile,
     rbac::{Grantee, objects::account_role, plurals::Plurals},
     table, yaml,
@@ -218,6 +219,5 @@ fn print(component: &Component, rights: &[Value], plugin: &Plugin) -> anyhow::Re
         documents.push(yaml::print(right)?);
     }
     documents.push(yaml::print(&serde_json::to_value(plugin)?)?);
-    print!("{}", documents.join("---\n"));
-    Ok(())
+    Ok(output::print(documents.join("---\n"))?)
 }

@@ -27,7 +27,7 @@ use crate::{
     cluster::{Cluster, block_on},
     logging::Logging,
     offline::{self, Output},
-    yaml,
+    output, yaml,
 };
 
 /// The exit code of a plan with which something would change.
@@ -144,7 +144,7 @@ impl Plan {
     fn print(&self, version: &Plugin, present: Option<&Present>, forecast: &Forecast) -> anyhow::Result<ExitCode> {
         let report = Report::of(version, present.map(Present::version), forecast);
         match self.output {
-            Output::Json => println!("{}", serde_json::to_string(&report)?),
+            Output::Json => output::print_line(serde_json::to_string(&report)?)?,
             Output::Text => text::print(&report)?,
         }
         Ok(match report.counts.effect() {

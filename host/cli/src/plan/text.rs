@@ -1,15 +1,12 @@
 //! Prints a plan for people: the objects that would change or be in error, like a diff, and the counts. Decides nothing.
 
-use std::{
-    fmt::Write,
-    io::{IsTerminal, Write as _},
-};
+use std::{fmt::Write, io::IsTerminal};
 
 use clap::builder::styling::{AnsiColor, Style};
 use pilothouse_forecast::report::{Action, ChildCounts, ChildReport, Counts, Field, ObjectReport, Report, State};
 use serde_json::Value;
 
-use crate::{table::printable, yaml};
+use crate::{output, table::printable, yaml};
 
 /// Prints a plan.
 ///
@@ -17,8 +14,7 @@ use crate::{table::printable, yaml};
 /// If nobody reads it.
 pub fn print(report: &Report) -> anyhow::Result<()> {
     let paint = Paint { is_on: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() };
-    std::io::stdout().write_all(text(report, paint)?.as_bytes())?;
-    Ok(())
+    Ok(output::print(text(report, paint)?)?)
 }
 
 fn text(report: &Report, paint: Paint) -> anyhow::Result<String> {

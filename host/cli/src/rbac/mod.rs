@@ -14,7 +14,7 @@ use self::{
     objects::{Host, RoleObjects},
     plurals::Plurals,
 };
-use crate::{plugin_file::PluginFile, yaml};
+use crate::{output, plugin_file::PluginFile, yaml};
 
 /// Print the rights that the host needs for plugins: a ClusterRole and its binding each, as YAML for `kubectl apply -f -`.
 ///
@@ -61,8 +61,7 @@ impl Rbac {
         let objects = self.grantee.role_objects(&plurals);
         let rights = plugins.iter().flat_map(|plugin| objects.of_host(&plugin.manifest, Writer::Host));
         let documents = rights.map(|object| yaml::print(&object)).collect::<anyhow::Result<Vec<_>>>()?;
-        print!("{}", documents.join("---\n"));
-        Ok(())
+        Ok(output::print(documents.join("---\n"))?)
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     cache_dir::CacheDir,
     logging::Logging,
     offline::{self, Output},
+    output,
 };
 
 /// Run the test cases of a plugin, without a cluster.
@@ -77,7 +78,7 @@ impl Test {
             for file in files {
                 match self.run_file(&plugin, &file).await {
                     Ok(of_file) => {
-                        self.print(&of_file);
+                        self.print(&of_file)?;
                         results.extend(of_file);
                     }
                     Err(error) => {
@@ -95,8 +96,8 @@ impl Test {
         let failed = report::failed(&results);
         let (all, passed) = (results.len(), results.len() - failed);
         match self.output {
-            Output::Text => println!("{all} cases: {passed} passed, {failed} failed"),
-            Output::Json => println!("{}", report::json(&results)),
+            Output::Text => output::print_line(format_args!("{all} cases: {passed} passed, {failed} failed"))?,
+            Output::Json => output::print_line(report::json(&results))?,
         }
         match (failed, malformed) {
             (0, 0) => Ok(()),
@@ -116,10 +117,9 @@ impl Test {
         run_cases(plugin, file).await
     }
 
-    fn print(&self, results: &[report::Result]) {
-        if self.output == Output::Text {
-            results.iter().for_each(|result| print!("{}", result.text()));
-        }
+    fn print(&self, results: &[report::Result]) -> anyhow::Result<()> {
+        let shown = results.iter().filter(|_| self.output == Output::Text);
+        Ok(shown.map(report::Result::text).try_for_each(output::print)?)
     }
 }
 

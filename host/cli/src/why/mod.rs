@@ -12,6 +12,7 @@ use crate::{
     cluster::{Cluster, block_on},
     list::Output,
     named::{Named, named},
+    output,
 };
 
 /// Say why an object is as it is: its conditions, how far each of its children is, and its Events, on one screen.
@@ -44,8 +45,8 @@ impl Why {
             Ok(Report::of(&state, jiff::Timestamp::now()))
         })?;
         match self.output {
-            Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-            Output::Table => report.print(),
+            Output::Json => output::print_line(serde_json::to_string_pretty(&report)?)?,
+            Output::Table => output::print(report)?,
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! What is said about one object, and how it is printed. Makes no request.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
@@ -106,45 +108,52 @@ impl Report {
             next: next(state),
         }
     }
+}
 
-    /// Prints it for people.
-    pub fn print(&self) {
+/// For people.
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let observed = match self.observed_generation {
             Some(observed) if observed == self.generation => String::new(),
             Some(observed) => format!(", of which {observed} is reconciled"),
             None => ", not reconciled yet".to_owned(),
         };
-        println!("{}: {} old, generation {}{observed}", self.object, self.age, self.generation);
-        println!("plugin: {}", table::printable(&self.plugin));
+        writeln!(out, "{}: {} old, generation {}{observed}", self.object, self.age, self.generation)?;
+        writeln!(out, "plugin: {}", table::printable(&self.plugin))?;
         if let Some(AnsweredBy { version, digest, because }) = &self.answered_by {
             match version {
                 Some(version) => {
-                    println!("answered by: {} ({:.12}), {because}", table::printable(version), table::printable(digest))
+                    let (version, digest) = (table::printable(version), table::printable(digest));
+                    writeln!(out, "answered by: {version} ({digest:.12}), {because}")?;
                 }
-                None => println!("answered by: {digest:.19}, {because}", digest = table::printable(digest)),
+                None => writeln!(out, "answered by: {:.19}, {because}", table::printable(digest))?,
             }
         }
-        println!();
+        writeln!(out)?;
         let conditions = self.conditions.iter();
         let conditions =
             conditions.map(|it| [&it.r#type, &it.status, &it.age, &it.reason, &it.message].map(Clone::clone));
-        table::print(["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"], &conditions.collect::<Vec<_>>());
-        println!();
+        out.write_str(&table::table(
+            ["CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"],
+            &conditions.collect::<Vec<_>>(),
+        ))?;
+        writeln!(out)?;
         let state = |child: &ChildReport| child.obstacle.clone().unwrap_or_else(|| "as its spec says".to_owned());
         let children = self.children.iter().map(|child| {
             let made_by = child.made_by.clone().unwrap_or_default();
             [child.child.clone(), child.age.clone(), made_by, state(child)]
         });
-        table::print(["CHILD", "AGE", "MADE BY", "STATE"], &children.collect::<Vec<_>>());
-        println!();
+        out.write_str(&table::table(["CHILD", "AGE", "MADE BY", "STATE"], &children.collect::<Vec<_>>()))?;
+        writeln!(out)?;
         let events = self.events.iter().map(|event| {
             let EventReport { age, r#type, reason, count, message } = event;
             [age.clone(), r#type.clone(), reason.clone(), count.to_string(), message.clone()]
         });
-        table::print(["EVENT", "TYPE", "REASON", "COUNT", "MESSAGE"], &events.collect::<Vec<_>>());
+        out.write_str(&table::table(["EVENT", "TYPE", "REASON", "COUNT", "MESSAGE"], &events.collect::<Vec<_>>()))?;
         for next in &self.next {
-            println!("\n{}", table::printable(next));
+            writeln!(out, "\n{}", table::printable(next))?;
         }
+        Ok(())
     }
 }
 
