@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     canary::{LONG, OBJECTS, SHARE, begin, in_step, marked, names, set, settled, taken_over},
     command::repacked,
-    plugin_objects::{next, plugin_object, resume, stalled, store, text, works},
+    plugin_objects::{next, plugin, plugin_object, resume, stalled, store, text, works},
     suite::{Suite, tests},
     test_env::{TestEnv, config_map, is_ready, returning},
 };
@@ -32,6 +32,7 @@ pub fn register(suite: &mut Suite) {
         a_plugin_that_is_made_anew_begins_with_what_its_source_has,
         a_kind_that_goes_and_comes_back_has_nothing_to_try_a_version_on,
         cluster_scoped_objects_belong_to_a_canary,
+        suspended_objects_are_no_test,
     );
 }
 
@@ -156,6 +157,56 @@ async fn a_kind_that_goes_and_comes_back_has_nothing_to_try_a_version_on(env: &m
     taken_over(env).await?;
     works(env, "after").await?;
     env.namespace.until("Plugin", "web", "to be ready", is_ready).await.map(drop)
+}
+
+/// Who may annotate objects must not be able to have a version take over that has stood no test.
+async fn suspended_objects_are_no_test(env: &mut TestEnv) -> Result<()> {
+    let steps = |seconds: u32| json!([{"selector": {"matchLabels": {"wave": "one"}}, "seconds": seconds}]);
+    begin(env, steps(LONG)).await?;
+    for name in ["web-0", "web-1"] {
+        label(env, name, json!("one")).await?;
+    }
+    let all: Vec<_> = names().collect();
+    for suspended in [&all[..2], &all] {
+        set_steps(env, steps(LONG)).await?;
+        store(env, "web", &[&next()?]).await?;
+        marked(env, 2).await?;
+        suspend(env, suspended, json!("true")).await?;
+        let waits = |object: &Value| {
+            let message = condition(object, "Reconciling")["message"].as_str().unwrap_or_default();
+            message.contains("waits for an object that it can be tried on")
+        };
+        env.namespace.until("Plugin", "web", "to wait for an object", waits).await?;
+        // Now its step is over.
+        set_steps(env, steps(1)).await?;
+        let changed = jiff::Timestamp::now();
+        eventually(PATIENCE, "the time of the step to be over", async || {
+            let passed = jiff::Timestamp::now().duration_since(changed);
+            Ok(Look::of(passed > jiff::SignedDuration::from_secs(3), passed))
+        })
+        .await?;
+        let object = env.namespace.get("Plugin", "web").await?.context("no Plugin")?;
+        ensure!(object["status"]["version"] == "0.1.0" && waits(&object), "it does not wait: {}", object["status"]);
+        store(env, "web", &[&plugin()?]).await?;
+        suspend(env, suspended, Value::Null).await?;
+        marked(env, 0).await?;
+    }
+    Ok(())
+}
+
+async fn suspend(env: &TestEnv, names: &[String], value: Value) -> Result<()> {
+    for name in names {
+        let suspended = json!({"metadata": {"annotations": {"pilothouse.dev/suspended": value}}});
+        env.namespace.patch("AppService", name, suspended).await?;
+    }
+    Ok(())
+}
+
+/// Sets the steps, and waits until the host knows them.
+async fn set_steps(env: &TestEnv, steps: Value) -> Result<()> {
+    env.namespace.patch("Plugin", "web", json!({"spec": {"rollout": {"steps": steps}}})).await?;
+    let is_seen = |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
+    env.namespace.until("Plugin", "web", "to be looked at", is_seen).await.map(drop)
 }
 
 /// Each child says which version wrote it.

@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 
 use crate::{
     chart::PLUGINS as REFERENCE_PLUGINS,
-    command::{Ended, pilothouse},
+    command::{Ended, pilothouse, repacked, with_manifest},
     permissions::{allow, rule},
     suite::{Suite, tests},
-    test_env::{TestEnv, answering, app, config_map, is_ready, misbehaver, sextet},
+    test_env::{TestEnv, answering, app, config_map, is_ready, misbehaver, scripted, sextet},
 };
 
 /// The label that all children have.
@@ -54,6 +54,8 @@ pub fn register(suite: &mut Suite) {
         a_finalizer_is_a_change_also_of_an_object_in_error,
         what_a_version_says_cannot_change_the_terminal,
         what_cannot_be_read_is_an_error,
+        objects_of_one_namespace_see_the_whole_cluster,
+        a_namespace_that_selects_nothing_by_mistake_is_an_error,
         a_dry_run_tells_what_the_api_server_refuses,
         a_wrong_argument_is_no_change,
     );
@@ -327,15 +329,23 @@ async fn a_finalizer_is_a_change_also_of_an_object_in_error(env: &mut TestEnv) -
 
 /// Whoever asks about a version does so because nobody knows yet what it does.
 async fn what_a_version_says_cannot_change_the_terminal(env: &mut TestEnv) -> Result<()> {
-    let escape = "\u{1b}[2J\u{7}";
+    let escape = "\u{1b}[2J\u{7}\u{202e}";
     env.namespace.apply(answering("bad", json!({"verdict": {"invalid": escape}}))).await?;
     let map = config_map("map", json!({"text": escape}));
     env.namespace.apply(answering("web", json!({"children": [{"object": map}]}))).await?;
     let ended = plan_as(env, &artifacts::guest("scripted")?, &[]).await?;
     ensure!(ended.code == 1 && ended.output.contains("Invalid: "), "{ended:?}");
     ensure!(ended.output.contains("[2J"), "it does not say what is said: {ended:?}");
-    let is_control = |letter: char| letter.is_control() && letter != '\n';
-    ensure!(!ended.output.contains(is_control), "{ended:?}");
+    let is_active = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
+    ensure!(!ended.output.contains(is_active), "{ended:?}");
+    // Its number is shown to whoever approves it, so it is none of those at all.
+    for version in ["1.0\u{1b}[8m", "1.0\nno changes", "1.0 "] {
+        let odd = with_manifest(&artifacts::guest("scripted")?, |manifest| {
+            manifest["lookups"] = json!([]);
+            manifest["version"] = version.into();
+        })?;
+        plan_as(env, odd.path(), &[]).await?.failed_with(&["`version` is not valid"])?;
+    }
     Ok(())
 }
 
@@ -354,6 +364,54 @@ async fn what_cannot_be_read_is_an_error(env: &mut TestEnv) -> Result<()> {
             plan_with(env, &artifacts::plugin("app-service")?, &restricted, &[arguments, &own].concat()).await?;
         ensure!(ended.output.is_empty(), "it plans without having looked: {ended:?}");
         ended.failed_with(&words)?;
+    }
+    Ok(())
+}
+
+/// A narrower view would say that what is elsewhere has to be created.
+async fn objects_of_one_namespace_see_the_whole_cluster(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["tests/guests/scripted/crd.yaml", "tests/guests/scripted/child-crd.yaml"]).await?;
+    let other = env.cluster.namespace("other").await?;
+    other.apply(config_map("shared", json!({"word": "found"}))).await?;
+    let lookups = json!([{"kind": "ConfigMap", "namespace": "other", "name": "shared"}]);
+    let child = config_map("web", json!({"word": {"$found": "shared", "at": "/data/word"}}));
+    let spec = json!({"lookups": lookups, "response": {"children": [{"object": child}]}});
+    env.namespace.apply(scripted("web", spec.clone())).await?;
+    other.apply(scripted("web", spec)).await?;
+    let plugin = repacked(&artifacts::guest("scripted")?, |manifest| {
+        manifest["children"] = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
+        manifest["lookups"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "allNamespaces": true}]);
+    })
+    .await?;
+    let kubeconfig = env.namespace.setup().kubeconfig;
+    let planned = async |namespace: &[&str]| {
+        let arguments = ["plan", "--without-plugin-object", "-o", "json", "--kubeconfig"].map(Path::new);
+        let arguments = arguments.into_iter().chain([&*kubeconfig, plugin.path()]);
+        let ended = pilothouse(arguments.chain(namespace.iter().map(Path::new))).await?;
+        ensure!(ended.code == CHANGES, "{ended:?}");
+        report(&ended)
+    };
+    let (all, one) = (planned(&[]).await?, planned(&["-n", &env.namespace.name]).await?);
+    let of_one = |object: &&Value| object["namespace"] == env.namespace.name;
+    let expected: Vec<_> = all["objects"].as_array().into_iter().flatten().filter(of_one).collect();
+    ensure!(all["counts"]["changed"] == 2 && expected.len() == 1, "{all}");
+    ensure!(one["objects"] == json!(expected) && one["objects"].to_string().contains("found"), "{one}");
+    Ok(())
+}
+
+/// Otherwise a misspelt name in a pipeline would say that nothing changes.
+async fn a_namespace_that_selects_nothing_by_mistake_is_an_error(env: &mut TestEnv) -> Result<()> {
+    let crds = ["tests/guests/scripted-cluster/crd.yaml", "tests/guests/scripted/child-crd.yaml"];
+    env.move_to_api_server_with(&crds).await?;
+    let kubeconfig = env.namespace.setup().kubeconfig;
+    for (namespace, words) in [
+        ("no-such-namespace", "there is no namespace 'no-such-namespace'"),
+        (&*env.namespace.name, "belong to the whole cluster; leave the namespace out"),
+    ] {
+        let plugin = artifacts::guest("scripted-cluster")?;
+        let arguments = [Path::new("plan"), Path::new("--without-plugin-object"), &plugin, Path::new("-n")];
+        let more = [Path::new(namespace), Path::new("--kubeconfig"), &kubeconfig];
+        pilothouse(arguments.into_iter().chain(more)).await?.failed_with(&[words])?;
     }
     Ok(())
 }
@@ -414,7 +472,7 @@ pub async fn plan_as(env: &TestEnv, plugin: &Path, arguments: &[&str]) -> Result
 async fn plan_with(env: &TestEnv, plugin: &Path, kubeconfig: &Path, arguments: &[&str]) -> Result<Ended> {
     let (namespace, cache): (PathBuf, PathBuf) = (env.namespace.name.as_str().into(), env.cluster.cache());
     let mut all = vec![Path::new("plan"), plugin, Path::new("--kubeconfig"), kubeconfig];
-    all.extend([Path::new("--namespace"), &namespace, Path::new("--cache-dir"), &cache]);
+    all.extend([Path::new("--watch-namespace"), &namespace, Path::new("--cache-dir"), &cache]);
     all.extend(arguments.iter().map(Path::new));
     pilothouse(all).await
 }

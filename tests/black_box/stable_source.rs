@@ -36,7 +36,13 @@ async fn a_version_that_nobody_has_any_more_is_not_skipped(env: &mut TestEnv) ->
     ensure!(message.contains(&sha256(&plugin()?)) && message.contains("Immediate"), "it does not help: {message}");
     ensure!(marked(env, 0).await?.is_empty(), "somebody works");
     env.namespace.patch("Plugin", "web", json!({"spec": {"rollout": null}})).await?;
-    marked(env, OBJECTS).await.map(drop)
+    marked(env, OBJECTS).await?;
+    let is_over = |object: &Value| object["status"]["version"] == "0.2.0";
+    let object = env.namespace.until("Plugin", "web", "to have the new version", is_over).await?;
+    let versions: Vec<_> = object["status"]["versions"].as_array().into_iter().flatten().collect();
+    let worked = [plugin()?, next()?].map(|bytes| sha256(&bytes));
+    ensure!(versions.iter().all(|it| worked.contains(&text(&it["digest"]).to_owned())), "{versions:?}");
+    Ok(())
 }
 
 /// As on another node: `install` leaves the pieces of the version that works there for as long as they are needed.

@@ -3,15 +3,15 @@
 use std::ffi::OsString;
 
 use anyhow::{Result, ensure};
-use pilothouse_tests::cluster::condition;
+use pilothouse_tests::{artifacts, cluster::condition};
 use serde_json::{Value, json};
 
 use crate::{
     canary::{LONG, begin, in_step, marked, names},
-    command::pilothouse,
-    plugin_objects::{next, plugin, plugin_object, sha256, start, store, text, works},
+    command::{pilothouse, repacked},
+    plugin_objects::{next, plugin, plugin_object, resume, sha256, start, store, text, works},
     suite::{Suite, tests},
-    test_env::{TestEnv, is_ready},
+    test_env::{TestEnv, config_map, is_ready, returning, scripted},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -21,6 +21,7 @@ pub fn register(suite: &mut Suite) {
         each_object_of_a_canary_says_its_version,
         a_pin_to_what_nobody_knows_is_told,
         a_suspended_and_a_deleted_object_say_so,
+        children_of_both_scopes_are_shown,
     );
 }
 
@@ -76,6 +77,29 @@ async fn a_suspended_and_a_deleted_object_say_so(env: &mut TestEnv) -> Result<()
     env.namespace.delete("AppService", "shop").await?;
     says(env, "shop", &["It is being deleted since", "tests.pilothouse.dev/held"]).await?;
     env.namespace.patch("AppService", "shop", json!({"metadata": {"finalizers": null}})).await.map(drop)
+}
+
+/// An object in a namespace may have children that are in none, which it does not own.
+async fn children_of_both_scopes_are_shown(env: &mut TestEnv) -> Result<()> {
+    let crds = ["crds/plugins.pilothouse.dev.yaml", "tests/guests/scripted/crd.yaml"];
+    env.move_to_api_server_with(&crds).await?;
+    resume(env).await?;
+    let packed = repacked(&artifacts::guest("scripted")?, |manifest| {
+        manifest["children"] =
+            json!([{"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "Namespace"}]);
+        manifest["lookups"] = json!([]);
+    })
+    .await?;
+    store(env, "web", &[&std::fs::read(packed.path())?]).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    env.namespace.apply(scripted("shop", returning([config_map("map", json!({}))]))).await?;
+    env.namespace.until("Scripted", "shop", "to be ready", is_ready).await?;
+    let arguments = ["why", "scripted/shop", "-n", &env.namespace.name, "--kubeconfig"];
+    let mut arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    arguments.push(env.namespace.setup().kubeconfig.into());
+    let printed = pilothouse(arguments).await?.succeeded()?;
+    ensure!(printed.contains("ConfigMap 'map'") && !printed.contains("not shown"), "{printed}");
+    Ok(())
 }
 
 /// The first version at work, with an object.

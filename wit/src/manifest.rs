@@ -266,8 +266,11 @@ impl Manifest {
         if !is_dns_label(&self.name) {
             return invalid("name", "it must be a DNS label: at most 63 of a-z, 0-9 and -, beginning with a letter");
         }
-        if self.version.is_empty() || self.version.len() > 63 {
-            return invalid("version", "it must have 1 to 63 characters");
+        if self.version.is_empty() || self.version.len() > 63 || !self.version.bytes().all(|b| b.is_ascii_graphic()) {
+            return invalid(
+                "version",
+                "it must have 1 to 63 characters of ASCII, without spaces and control characters",
+            );
         }
         if ContractSeries::of(&self.contract).is_none() {
             return Err(ManifestError::ContractVersion { found: self.contract.clone() });
@@ -443,11 +446,14 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 24] = [
+        let changes: [(&str, Change); 27] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
             ("version", |m| m.version.clear()),
+            ("version", |m| m.version = "1.0\u{202e}".to_owned()),
+            ("version", |m| m.version = "1.0\n".to_owned()),
+            ("version", |m| m.version = "1".repeat(64)),
             ("reconciles", |m| m.reconciles.kind.clear()),
             ("reconciles", |m| m.reconciles.kind = "web".into()),
             ("children", |m| m.children[0].api_version = "a/b/c".into()),

@@ -55,7 +55,8 @@ impl Approve {
         };
         let plan = self.waiting(&plugin)?;
         print(&plugin, plan)?;
-        confirm(&format!("Approve version {} ({})?", plan.version, plan.digest), self.yes)?;
+        let version = table::printable(&plan.version);
+        confirm(&format!("Approve version {version} ({})?", table::printable(&plan.digest)), self.yes)?;
         // A Plugin of the same name that was created meanwhile is another one.
         let approval = json!({
             "metadata": {"uid": plugin.uid()},
@@ -64,7 +65,7 @@ impl Approve {
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let patched = Api::<Plugin>::all(client).patch_metadata(name, &parameters, &Patch::Merge(approval)).await;
         patched.context("failed to approve it")?;
-        eprintln!("{name}: version {} is approved", plan.version);
+        eprintln!("{name}: version {version} is approved");
         Ok(())
     }
 
@@ -75,10 +76,14 @@ impl Approve {
             bail!("no version of '{name}' waits for approval");
         };
         if let Some(digest) = self.digest.as_ref().filter(|digest| **digest != plan.digest) {
-            bail!("the version of '{name}' that waits for approval is {}, and not {digest}", plan.digest);
+            bail!(
+                "the version of '{name}' that waits for approval is {}, and not {digest}",
+                table::printable(&plan.digest)
+            );
         }
         if plan.state == PlanState::Computing {
-            bail!("what version {} would do is still being found out; try again in a moment", plan.version);
+            let version = table::printable(&plan.version);
+            bail!("what version {version} would do is still being found out; try again in a moment");
         }
         Ok(plan)
     }
@@ -86,8 +91,9 @@ impl Approve {
 
 fn print(plugin: &Plugin, plan: &PlanStatus) -> Result<(), PrintError> {
     let at_work = plugin.status.as_ref().and_then(|status| status.version.as_deref());
-    let instead = at_work.map(|version| format!(" in the place of {version}")).unwrap_or_default();
-    output::print_line(format_args!("{} {}{instead} ({}):", plugin.name_any(), plan.version, plan.digest))?;
+    let instead = at_work.map(|version| format!(" in the place of {}", table::printable(version))).unwrap_or_default();
+    let (version, digest) = (table::printable(&plan.version), table::printable(&plan.digest));
+    output::print_line(format_args!("{} {version}{instead} ({digest}):", plugin.name_any()))?;
     match &plan.summary {
         Some(summary) => print_summary(summary),
         None => {

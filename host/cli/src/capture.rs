@@ -89,7 +89,7 @@ impl Capture {
             Scope::Cluster => String::new(),
         };
         let name = ObjectRef::new(&namespace, &self.object.name);
-        let place = Place { namespace: None, host_namespace: config.default_namespace.clone() };
+        let place = Place { watched: None, host_namespace: config.default_namespace.clone() };
         let present = Present::find(&reader, &manifest, None).await?;
         let settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
         let version = Arc::new(offline::load_within(&file, &self.cache_dir, &settings.limits).await?);

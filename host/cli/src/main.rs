@@ -44,6 +44,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use pilothouse_controller::errors::chain;
+
 use self::output::PrintError;
 
 /// mimalloc returns memory to the system sooner than the default allocator, which matters for an idle operator.
@@ -126,7 +128,7 @@ fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
         // As `head` does once it has enough: nobody has to be told.
         Err(error) if matches!(error.downcast_ref(), Some(PrintError::Closed)) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -19,17 +19,24 @@ pub fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String 
     std::iter::once(line(header)).chain(lines).collect()
 }
 
-/// Words of others as they may be printed to a terminal: without line breaks and sequences that change what is on it, which could forge
-/// what this program says.
+/// Words of others as they may be printed to a terminal: without line breaks, sequences that change what is on it, and characters that
+/// change the order in which others are shown. All of them could forge what this program says.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    if !text.contains(is_active) {
         return text.into();
     }
-    let shown = |letter: char| match letter.is_control() {
+    let shown = |letter: char| match is_active(letter) {
         true => letter.escape_default().to_string(),
         false => letter.to_string(),
     };
     text.chars().map(shown).collect::<String>().into()
+}
+
+/// Whether a terminal does something else with a character than to show it. The second group is `Bidi_Control` of Unicode.
+fn is_active(letter: char) -> bool {
+    let reorders =
+        matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || reorders
 }
 
 #[cfg(test)]
@@ -42,6 +49,7 @@ mod tests {
             ("plain words, ö 漢", "plain words, ö 漢"),
             ("\u{1b}[2Ja\nb\tc", "\\u{1b}[2Ja\\nb\\tc"),
             ("\u{9b}31m", "\\u{9b}31m"),
+            ("a\u{202e}b", "a\\u{202e}b"),
         ] {
             assert_eq!(printable(text), expected);
         }

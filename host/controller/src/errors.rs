@@ -7,21 +7,23 @@ use kube::runtime::watcher;
 /// An error and its causes. A cause that the text contains already is left out. Of an answer of the API server, only its message and
 /// code are shown, not the structure around them.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
-    if let Some(kube::Error::Api(status)) = error.downcast_ref() {
-        let words = if status.message.is_empty() { &status.reason } else { &status.message };
-        return format!("{words} ({})", status.code);
-    }
-    let mut text = error.to_string();
-    let mut cause = error.source();
+    let (mut text, mut cause) = words(error);
     while let Some(error) = cause {
-        let next = error.to_string();
+        let next;
+        (next, cause) = words(error);
         // Many errors print their cause as well as return it.
         if !text.contains(&next) {
             text = format!("{text}: {next}");
         }
-        cause = error.source();
     }
     text
+}
+
+/// The words of an error itself, and its cause. An answer of the API server has none.
+fn words<'e>(error: &'e (dyn Error + 'static)) -> (String, Option<&'e (dyn Error + 'static)>) {
+    let Some(kube::Error::Api(status)) = error.downcast_ref() else { return (error.to_string(), error.source()) };
+    let words = if status.message.is_empty() { &status.reason } else { &status.message };
+    (format!("{words} ({})", status.code), None)
 }
 
 /// Whether the API server has no such object. Where it does not serve the version of the kind at the moment, or a proxy answers, there
@@ -50,7 +52,17 @@ pub(crate) fn watch_code(error: &watcher::Error) -> Option<u16> {
     else {
         return None;
     };
+    code(error)
+}
+
+/// The HTTP status of an answer of the API server; none of an error that came without one.
+pub(crate) fn code(error: &kube::Error) -> Option<u16> {
     if let kube::Error::Api(status) = error { Some(status.code) } else { None }
+}
+
+/// Whether an error with this HTTP status may pass by itself. One without an answer may.
+pub(crate) fn may_pass(code: Option<u16>) -> bool {
+    code.is_none_or(|code| code == 429 || code >= 500)
 }
 
 /// Whether a watch failed because its resource version has expired, which happens to every watch that is cut for long.

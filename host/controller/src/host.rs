@@ -495,7 +495,7 @@ impl Host {
                 WatchState::Synced => {}
                 WatchState::Starting => reasons.push(format!("the cache of {} is not filled yet", informer.kind())),
                 WatchState::NotInstalled => reasons.push(format!("{} is not installed", informer.kind())),
-                WatchState::Failing(why) => reasons.push(why),
+                WatchState::Failing(failure) => reasons.push(failure.why),
             }
         }
         reasons.sort();

@@ -21,6 +21,9 @@ use pilothouse_engine::contract::KindRef;
 /// How long a watch request lasts before it is renewed.
 const WATCH_RENEWAL: Duration = Duration::from_secs(60);
 
+/// How long a failure is waited out that may pass.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Why a cluster cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -30,6 +33,9 @@ pub enum ReadError {
     /// A kind cannot be read.
     #[error("{0}")]
     Failing(String),
+    /// Objects of one namespace are asked for, and they have none.
+    #[error("objects of kind {0} belong to the whole cluster; leave the namespace out")]
+    ClusterScoped(KindRef),
     /// The record of child kinds cannot be read.
     #[error("failed to read the record of child kinds in namespace '{namespace}': {}", chain(error))]
     Record {
@@ -40,11 +46,11 @@ pub enum ReadError {
     },
 }
 
-/// Which part of a cluster is looked at, and where the host is.
+/// What a host sees of a cluster, and where it is.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The only namespace whose objects are looked at; none for all.
-    pub namespace: Option<String>,
+    /// The only namespace that the host watches; none for all.
+    pub watched: Option<String>,
     /// The namespace of the host, which records there which child kinds plugins had.
     pub host_namespace: String,
 }
@@ -56,6 +62,8 @@ pub struct Cluster {
     pub(crate) clock: Clock,
     /// Whether the host has recorded child kinds of the plugin.
     is_recorded: bool,
+    /// The only namespace whose objects are asked about; none for all. What they look up and own is seen wherever it is.
+    only: Option<String>,
 }
 
 impl Cluster {
@@ -65,7 +73,7 @@ impl Cluster {
     /// [`ReadError`]: something of it cannot be read.
     pub async fn read(client: Client, planned: PlannedVersion, place: &Place) -> Result<Self, ReadError> {
         let watches = WatchConfig {
-            namespace: place.namespace.as_deref().map(Arc::from),
+            namespace: place.watched.as_deref().map(Arc::from),
             renewal: WATCH_RENEWAL,
             schemas: SchemaCache::default(),
         };
@@ -102,7 +110,19 @@ impl Cluster {
             until_known(informer).await?;
         }
         plugin.begin_work();
-        Ok(Self { plugin, identities, clock, is_recorded })
+        Ok(Self { plugin, identities, clock, is_recorded, only: None })
+    }
+
+    /// The same, and only objects of this namespace are asked about.
+    ///
+    /// # Errors
+    /// [`ReadError::ClusterScoped`].
+    pub fn asking_only(mut self, namespace: String) -> Result<Self, ReadError> {
+        if self.plugin.objects.installed().is_some_and(|installed| !installed.namespaced) {
+            return Err(ReadError::ClusterScoped(self.plugin.objects.kind().clone()));
+        }
+        self.only = Some(namespace);
+        Ok(self)
     }
 
     /// Whether a host in the given namespace has recorded which child kinds the plugin had. Otherwise nobody can tell which children of
@@ -111,7 +131,7 @@ impl Cluster {
         self.is_recorded
     }
 
-    /// The names of all objects that it works on, in their order; for a decorator also those from which it would take away what it has made.
+    /// The names of all objects that are asked about, in their order: those that it works on; for a decorator also those from which it would take away what it has made.
     pub fn names(&self) -> Vec<ObjectRef> {
         let plugin = &self.plugin;
         let has_children = |object: &Object| {
@@ -120,7 +140,7 @@ impl Cluster {
         };
         let is_concerned =
             |object: &Arc<Object>| plugin.selects(object) || plugin.is_decorated(object) || has_children(object);
-        let all = plugin.objects.store().select(None, |_| true);
+        let all = plugin.objects.store().select(self.only.as_deref(), |_| true);
         let mut names: Vec<_> = all.into_iter().filter(is_concerned).map(|object| object.name.clone()).collect();
         names.sort();
         names
@@ -162,7 +182,7 @@ async fn former(client: &Client, plugin: &ActivePlugin, place: &Place) -> Result
     let (manifest, namespace) = (plugin.manifest(), &place.host_namespace);
     let mut all: Option<BTreeSet<KindRef>> = None;
     // A host that watches one namespace only has a record of its own.
-    for watched in std::iter::once(None).chain(place.namespace.as_deref().map(Some)) {
+    for watched in std::iter::once(None).chain(place.watched.as_deref().map(Some)) {
         let record = KindsRecord::new(client.clone(), namespace, watched);
         let found = record.former(RecordKey::of(manifest), &manifest.children).await;
         let found = found.map_err(|error| record_error(namespace, error))?;
@@ -183,10 +203,14 @@ enum Installation {
 /// Waits until an informer has all objects of its kind, or knows that there is no such kind.
 async fn until_known(informer: &Informer) -> Result<Installation, ReadError> {
     informer.until(|state| *state != WatchState::Starting).await;
+    let is_known = |state: &WatchState| !matches!(state, WatchState::Failing(failure) if failure.may_pass);
+    // A kind that was installed a moment ago is refused for some seconds, and so is anything by a busy API server. What is still so
+    // afterwards is the answer, and in the state.
+    tokio::time::timeout(PATIENCE, informer.until(is_known)).await.ok();
     match informer.state() {
         WatchState::Synced => Ok(Installation::There),
         WatchState::NotInstalled => Ok(Installation::Missing),
-        WatchState::Failing(why) => Err(ReadError::Failing(why)),
+        WatchState::Failing(failure) => Err(ReadError::Failing(failure.why)),
         // `until` has waited for another one, and no informer starts twice.
         WatchState::Starting => Err(ReadError::Failing(format!("{} is not read yet", informer.kind()))),
     }

@@ -10,8 +10,10 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client};
 use pilothouse_controller::{
     client::{self, fence::Fence},
     metrics::Metrics,
@@ -52,9 +54,12 @@ pub struct Plan {
     /// YAML or JSON file with the plugin's configuration. Default: that of the Plugin.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The only namespace to look at. Default: all.
+    /// Ask only about the objects of this namespace. What they look up and own is looked for wherever it is.
     #[arg(long, short)]
     namespace: Option<String>,
+    /// The only namespace that the host watches, if it was started so.
+    #[arg(long, value_name = "NAMESPACE")]
+    watch_namespace: Option<String>,
     /// The namespace of the host. Default: that of the kubeconfig's context.
     #[arg(long, value_name = "NAMESPACE")]
     host_namespace: Option<String>,
@@ -88,7 +93,7 @@ impl Plan {
     async fn plan(&self) -> anyhow::Result<ExitCode> {
         let config = self.cluster.config().await?;
         let place = Place {
-            namespace: self.namespace.clone(),
+            watched: self.watch_namespace.clone(),
             host_namespace: self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone()),
         };
         // It could not write if it wanted to.
@@ -104,8 +109,14 @@ impl Plan {
         let candidate = Candidate { digest: version.digest(), version: &version.manifest().version };
         let division = present.as_ref().and_then(|present| present.division(&candidate));
         let planned = PlannedVersion { version: version.clone(), settings, division };
+        if let Some(namespace) = &self.namespace {
+            is_there(&reader, namespace).await?;
+        }
         let cluster = forecast::Cluster::read(reader, planned, &place).await;
-        let cluster = cluster.context("failed to read the cluster")?;
+        let mut cluster = cluster.context("failed to read the cluster")?;
+        if let Some(namespace) = &self.namespace {
+            cluster = cluster.asking_only(namespace.clone())?;
+        }
         if !cluster.is_recorded() {
             eprintln!(
                 "note: namespace '{}' has no record of child kinds, so children of kinds that this version no longer declares are not \
@@ -152,6 +163,17 @@ impl Plan {
             Effect::Changes => ExitCode::from(CHANGES),
             Effect::Trouble => ExitCode::FAILURE,
         })
+    }
+}
+
+/// Checks that there is such a namespace: one that is misspelt has no objects, so that nothing would change.
+async fn is_there(client: &Client, namespace: &str) -> anyhow::Result<()> {
+    match Api::<Namespace>::all(client.clone()).get_metadata_opt(namespace).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => bail!("there is no namespace '{namespace}'"),
+        // Who may read what is in it need not be allowed to read the namespace itself.
+        Err(kube::Error::Api(refused)) if refused.code == 403 => Ok(()),
+        Err(error) => Err(error).context(format!("failed to look for namespace '{namespace}'")),
     }
 }
 

@@ -144,11 +144,11 @@ fn without_marks(body: &Value) -> Value {
 fn print_summary(out: &mut String, report: &Report) -> std::fmt::Result {
     let Report { version, present, kind, counts, objects } = report;
     let short = |digest: &str| digest.trim_start_matches("sha256:").chars().take(12).collect::<String>();
-    write!(out, "{} {} ({})", version.name, version.version, short(&version.digest))?;
+    write!(out, "{} {} ({})", version.name, printable(&version.version), short(&version.digest))?;
     match present {
         Some(present) => {
             let digest = present.digest.as_deref().map(short).unwrap_or_default();
-            let at_work = present.version.as_deref().unwrap_or("no version");
+            let at_work = printable(present.version.as_deref().unwrap_or("no version"));
             writeln!(out, " in the place of {at_work} ({digest}) of the Plugin '{}':", present.name)?;
         }
         None => writeln!(out, ":")?,

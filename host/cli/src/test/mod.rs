@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
+use pilothouse_controller::errors::chain;
 use pilothouse_engine::{Plugin, Reconciler};
 use pilothouse_offline::cases::{self, Rewrite, report, rewrite};
 
@@ -83,7 +84,7 @@ impl Test {
                     }
                     Err(error) => {
                         // The others are worth to be seen, too.
-                        eprintln!("error: {error:#}");
+                        eprintln!("error: {}", chain(error.as_ref()));
                         malformed += 1;
                     }
                 }

@@ -10,6 +10,7 @@ use kube::{
 };
 use pilothouse_controller::{
     api::{KindName, Plugin, list_plugins},
+    errors::chain,
     labels,
     object::{Incoming, Object},
     source::plugin_objects::{AnsweringVersion, answering},
@@ -69,7 +70,7 @@ impl ClusterState {
         for child_kind in plugin.iter().flat_map(|it| it.status.iter()).flat_map(|status| &status.children) {
             match children_of(client, &object, child_kind).await {
                 Ok(found) => children.extend(found),
-                Err(why) => unknown.push((child_kind.clone(), format!("{why:#}"))),
+                Err(why) => unknown.push((child_kind.clone(), chain(why.as_ref()))),
             }
         }
         let events = events_of(client, &object).await?;
@@ -88,8 +89,9 @@ async fn plugin_of(client: &Client, kind: &KindRef) -> Option<Plugin> {
 
 async fn children_of(client: &Client, object: &DynamicObject, kind: &KindName) -> anyhow::Result<Vec<Child>> {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
-    let (resource, _) = discovery::pinned_kind(client, &GroupVersionKind::gvk(group, version, &kind.kind)).await?;
-    let api = match object.namespace() {
+    let found = discovery::pinned_kind(client, &GroupVersionKind::gvk(group, version, &kind.kind)).await?;
+    let (resource, capabilities) = found;
+    let api = match object.namespace().filter(|_| capabilities.scope == Scope::Namespaced) {
         Some(namespace) => Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };

@@ -24,7 +24,7 @@ use super::{
     schema_cell::SchemaCell, schema_reader::SchemaReader,
 };
 use crate::{
-    errors::{chain, watch_code, watch_error},
+    errors::{chain, code, may_pass, watch_code, watch_error},
     kinds::{self, InstalledKind},
     labels,
     object::Incoming,
@@ -49,10 +49,19 @@ pub enum WatchState {
     Starting,
     /// The cluster does not have the kind; the informer waits for it.
     NotInstalled,
-    /// The API server refuses the request or does not answer, for this reason. The informer keeps trying.
-    Failing(String),
+    /// The API server refuses the request or does not answer. The informer keeps trying.
+    Failing(WatchFailure),
     /// The store has held a complete listing and follows changes.
     Synced,
+}
+
+/// Why a watch fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchFailure {
+    /// A sentence.
+    pub why: String,
+    /// Whether it may pass without a change of the cluster: the API server has too much to do or is not there, and refuses nothing.
+    pub may_pass: bool,
 }
 
 /// Where a watch reads from.
@@ -202,7 +211,8 @@ impl Shared {
                     self.set_state(WatchState::NotInstalled);
                 }
                 Err(error) => {
-                    self.failing(&format!("failed to ask the API server for {}: {}", self.kind, chain(&error)))
+                    let why = format!("failed to ask the API server for {}: {}", self.kind, chain(&error));
+                    self.failing(WatchFailure { why, may_pass: may_pass(code(&error)) });
                 }
             }
             tokio::time::sleep(delay).await;
@@ -210,10 +220,10 @@ impl Shared {
         }
     }
 
-    fn failing(&self, why: &str) {
-        let state = WatchState::Failing(why.to_owned());
+    fn failing(&self, failure: WatchFailure) {
+        let state = WatchState::Failing(failure.clone());
         if self.state.get() != state {
-            tracing::warn!(kind = %self.kind, "{why}; trying again");
+            tracing::warn!(kind = %self.kind, "{}; trying again", failure.why);
         }
         // A synced store stays usable while its watch is broken: it only lags behind.
         if !self.store.is_synced() {
@@ -302,7 +312,8 @@ impl Shared {
             if watch_code(&error) == Some(404) && self.is_outdated(source).await {
                 return false;
             }
-            self.failing(&format!("failed to watch {}: {}", self.kind, watch_error(&error)));
+            let why = format!("failed to watch {}: {}", self.kind, watch_error(&error));
+            self.failing(WatchFailure { why, may_pass: may_pass(watch_code(&error)) });
             // 410 Gone: kube's watcher would request the same expired resource version for ever, so a new watcher lists again.
             if watch_code(&error) == Some(410) {
                 return true;

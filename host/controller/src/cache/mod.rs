@@ -34,6 +34,6 @@ pub use self::{
     caches::Caches,
     config::{WatchConfig, WatchScope},
     handler::EventHandler,
-    informer::{Informer, WatchState},
+    informer::{Informer, WatchFailure, WatchState},
     store::{Change, Store},
 };

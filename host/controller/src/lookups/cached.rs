@@ -201,7 +201,7 @@ fn is_namespaced(informer: &Informer) -> bool {
 fn check_state(kind: &KindRef, informer: &Informer) -> Result<(), LookupError> {
     match informer.state() {
         WatchState::Synced => Ok(()),
-        WatchState::Failing(why) => Err(LookupError::Denied(why)),
+        WatchState::Failing(failure) => Err(LookupError::Denied(failure.why)),
         // A plugin becomes active when none of its informers is `Starting` any more, so that case does not occur.
         WatchState::NotInstalled | WatchState::Starting => {
             Err(LookupError::NotInstalled(format!("{kind} is not installed in this cluster")))

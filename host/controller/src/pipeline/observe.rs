@@ -94,7 +94,9 @@ pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Obse
             // A kind that is not installed has no objects, so nothing is unknown. If the plugin returns such a child, the check
             // refuses it.
             WatchState::NotInstalled => continue,
-            WatchState::Failing(why) => return Err(ObserveError::Unknown { kind: kind.clone(), why }),
+            WatchState::Failing(failure) => {
+                return Err(ObserveError::Unknown { kind: kind.clone(), why: failure.why });
+            }
             WatchState::Starting => return Err(ObserveError::NotSynced),
         }
         children.extend(owned(kind, watched));

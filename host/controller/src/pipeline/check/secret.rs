@@ -25,7 +25,13 @@ pub fn wrong_values(kind: &KindRef, body: &Value) -> Vec<String> {
         return Vec::new();
     }
     let fields = ["data", "stringData"].into_iter().filter_map(|field| Some((field, body.get(field)?)));
-    fields.flat_map(|(field, value)| wrong_values_of(field, value)).collect()
+    let mut wrong: Vec<_> = fields.flat_map(|(field, value)| wrong_values_of(field, value)).collect();
+    // Whoever confuses fields may have written a value there.
+    wrong.extend(body.get("type").filter(|kind| !kind.is_string()).map(|_| "type is no text".to_owned()));
+    wrong.extend(
+        body.get("immutable").filter(|it| !it.is_boolean()).map(|_| "immutable is neither true nor false".to_owned()),
+    );
+    wrong
 }
 
 fn wrong_values_of(field: &str, value: &Value) -> Vec<String> {
@@ -101,6 +107,11 @@ mod tests {
             (json!({"data": {"a": "eA==", "b": "eB==", "c": "eA\n==", "d": ""}, "stringData": {"e": "x"}}), vec![]),
             (json!({"data": {"a": 1, "b": "hunter2!"}}), vec!["data.a is no text", "data.b is not in base64"]),
             (json!({"data": "hunter2", "stringData": {"a": true}}), vec!["data is no map", "stringData.a is no text"]),
+            (json!({"type": "Opaque", "immutable": false}), vec![]),
+            (
+                json!({"type": {"a": "x"}, "immutable": "hunter2"}),
+                vec!["type is no text", "immutable is neither true nor false"],
+            ),
         ] {
             assert_eq!(wrong_values(&secret, &body), expected, "{body}");
             assert!(wrong_values(&other, &body).is_empty(), "{body}");

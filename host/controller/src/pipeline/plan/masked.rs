@@ -11,8 +11,11 @@ use crate::schema::pointer;
 /// What is printed in the place of a value.
 const HIDDEN: &str = "(hidden)";
 
-/// The fields of a Secret that hold its values.
-const FIELDS: [&str; 2] = ["data", "stringData"];
+/// The fields of a Secret that are shown. Any other one may hold values, also one whose name is misspelt.
+const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
+
+/// The field of a Secret that is shown if it is what it has to be.
+const IMMUTABLE: &str = "immutable";
 
 /// A copy of the whole Secret, as `kubectl apply` leaves it.
 const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -21,8 +24,8 @@ const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub fn body(kind: &KindRef, body: &Value) -> Value {
     let mut body = body.clone();
     if is_secret(kind) {
-        for field in FIELDS {
-            if let Some(value) = body.get_mut(field) {
+        for (field, value) in body.as_object_mut().into_iter().flatten() {
+            if !is_shown(field, value) {
                 hide(value);
             }
         }
@@ -36,9 +39,8 @@ pub fn body(kind: &KindRef, body: &Value) -> Value {
 /// The value of a field, without what a Secret holds.
 pub fn value(kind: &KindRef, path: &str, value: &Value) -> Value {
     let mut value = value.clone();
-    let below = |field: &str| path.strip_prefix('/').and_then(|path| path.strip_prefix(field));
-    let is_hidden = |field: &&str| below(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    if is_secret(kind) && (FIELDS.iter().any(is_hidden) || path == pointer_to_copy()) {
+    let field = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    if is_secret(kind) && (!is_shown(field, &value) || path == pointer_to_copy()) {
         hide(&mut value);
     }
     if is_secret(kind) && path == "/metadata/annotations" {
@@ -58,6 +60,10 @@ pub fn differences<'d>(kind: &KindRef, differences: &'d [Difference]) -> Cow<'d,
         live: value(kind, path, live),
     };
     differences.iter().map(masked).collect::<Vec<_>>().into()
+}
+
+fn is_shown(field: &str, value: &Value) -> bool {
+    SHOWN.contains(&field) || (field == IMMUTABLE && value.is_boolean())
 }
 
 fn pointer_to_copy() -> String {
@@ -89,17 +95,17 @@ mod tests {
     #[test]
     fn the_values_of_a_secret_are_hidden_and_its_keys_are_not() {
         let secret = KindRef::new("v1", "Secret");
-        let given =
-            json!({"metadata": {"name": "s"}, "type": "Opaque", "data": {"a": "eA=="}, "stringData": {"b": "x"}});
+        let given = json!({"metadata": {"name": "s"}, "type": "Opaque", "immutable": true, "data": {"a": "eA=="}, "stringdata": {"b": "x"}});
         let hidden = json!({
-            "metadata": {"name": "s"}, "type": "Opaque", "data": {"a": HIDDEN}, "stringData": {"b": HIDDEN},
+            "metadata": {"name": "s"}, "type": "Opaque", "immutable": true, "data": {"a": HIDDEN}, "stringdata": {"b": HIDDEN},
         });
         assert_eq!(body(&secret, &given), hidden);
         assert_eq!(body(&KindRef::new("example.com/v1", "Secret"), &given), given);
         for (path, shown) in [
             ("/data", json!({"a": HIDDEN})),
             ("/data/a", json!({"a": HIDDEN})),
-            ("/dataset", json!({"a": "x"})),
+            ("/dataset", json!({"a": HIDDEN})),
+            ("/immutable", json!({"a": HIDDEN})),
             ("/metadata/labels", json!({"a": "x"})),
             ("/metadata/annotations", json!({"a": "x"})),
             ("/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration", json!({"a": HIDDEN})),

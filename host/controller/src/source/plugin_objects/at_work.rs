@@ -25,7 +25,7 @@ pub fn at_work(active: &ActivePlugin) -> AtWork {
         WatchState::Synced => None,
         WatchState::NotInstalled => Some(format!("{} is not installed", informer.kind())),
         WatchState::Starting => Some(format!("the cache of {} is not filled yet", informer.kind())),
-        WatchState::Failing(why) => Some(why),
+        WatchState::Failing(failure) => Some(failure.why),
     });
     AtWork {
         version: manifest.version.clone(),

@@ -86,7 +86,7 @@ use crate::{
     events::{Event, STATUS_FIELDS_DROPPED},
     host::Loading,
     labels,
-    plugin::{ActivePlugin, PluginSettings},
+    plugin::{ActivePlugin, PluginSettings, Presence},
     withdrawal::withdraw_decorators,
 };
 
@@ -532,7 +532,9 @@ impl PluginObjects {
     /// The version of a `Plugin` at work.
     fn active(&self, name: &str) -> Option<Arc<ActivePlugin>> {
         let loaded = self.looker.loader.loaded(&SourceId::Object(name.to_owned()))?;
-        self.looker.loader.host().active_plugin(loaded.name())
+        let active = self.looker.loader.host().active_plugin(loaded.name())?;
+        // Until the version is ready, what stands there may be what is left of a plugin that is gone.
+        (active.presence == Presence::AtWork).then_some(active)
     }
 }
 

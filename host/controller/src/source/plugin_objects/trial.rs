@@ -138,6 +138,10 @@ impl PluginObjects {
         };
         let objects = going.asked_about();
         match (rollout::begun(going.canary, &candidate, &objects, Timestamp::now()), before) {
+            // In the midst of a canary, somebody may have suspended all of them. They are there, and it has not stood its test.
+            (None, Some(before)) if !going.objects().is_empty() => {
+                self.note(going.plugin, rollout::counted(before, ObjectCounts::default()), Load::Loaded);
+            }
             (None, _) => self.take_over(going, versions),
             (Some(anew), Some(before)) if !rollout::begins_otherwise(going.plugin, before, &anew, &objects) => {
                 self.note(going.plugin, rollout::counted(before, ObjectCounts::default()), Load::Loaded);
@@ -152,7 +156,9 @@ impl PluginObjects {
         let (Some(tried), Some(prepared)) = (going.active.with_digest(digest), going.loaded.with_digest(digest)) else {
             return;
         };
-        let counts = counts(&tried.answered_objects());
+        let mut objects = tried.answered_objects();
+        objects.retain(|object| going.is_asked_about(object));
+        let counts = counts(&objects);
         let seen = Seen { counts, all_reconciled: tried.new_version.has_seen_all() };
         let versions = FoundVersions {
             prepared: prepared.clone(),
@@ -177,7 +183,7 @@ impl PluginObjects {
         let installed = led_by(&versions, going.plugin, &going.loaded.stable, Some(&next));
         let digest = versions.prepared.digest().to_owned();
         let answered = |object: &Object| installed.division.as_ref().is_some_and(|it| it.digest_for(object) == digest);
-        let objects: Vec<_> = going.objects().into_iter().filter(|object| answered(object)).collect();
+        let objects: Vec<_> = going.asked_about().into_iter().filter(|object| answered(object)).collect();
         let next = rollout::beginning(&next, counts(&objects));
         if !self.write_rollout(going.plugin, &next).await {
             return;
@@ -265,14 +271,16 @@ impl Going<'_> {
     /// The objects of which a new version gets a share. What it would not be asked about says nothing about it: a share of such objects alone
     /// would be none, and would never be over.
     fn asked_about(&self) -> Vec<Arc<Object>> {
-        let (stable, pins) = (self.active.stable(), pins::targets(self.plugin));
-        let is_asked_about = |object: &Object| {
-            let is_served = stable.serves(&object.name.namespace);
-            !object.deleting
-                && !pins.contains_key(&object.name)
-                && not_ours(object, stable.manifest(), is_served).is_none()
-        };
-        stable.objects.store().select(None, is_asked_about)
+        let pins = pins::targets(self.plugin);
+        let is_asked_about = |object: &Object| !pins.contains_key(&object.name) && self.is_asked_about(object);
+        self.active.stable().objects.store().select(None, is_asked_about)
+    }
+
+    /// Whether a version is asked about an object that no pin gives to another one. Who may annotate an object can suspend it, at any time.
+    fn is_asked_about(&self, object: &Object) -> bool {
+        let stable = self.active.stable();
+        let is_served = stable.serves(&object.name.namespace);
+        !object.deleting && not_ours(object, stable.manifest(), is_served).is_none()
     }
 }
 
