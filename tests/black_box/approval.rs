@@ -28,6 +28,7 @@ pub fn register(suite: &mut Suite) {
         a_host_that_starts_holds_what_nobody_has_approved,
         of_two_new_versions_only_the_approved_one_takes_over,
         an_approved_version_is_tried_in_a_canary,
+        a_plan_after_a_canary_is_about_all_objects,
         another_leader_knows_the_plan,
         a_plan_that_fails_is_told_and_can_be_overruled,
         a_version_of_another_kind_is_held_too,
@@ -151,6 +152,22 @@ async fn an_approved_version_is_tried_in_a_canary(env: &mut TestEnv) -> Result<(
     marked(env, 0).await?;
     let waiting = planned(env, &sha256(&next()?)).await?;
     ensure!(waiting["status"]["rollout"].is_null(), "it is still tried: {waiting}");
+    Ok(())
+}
+
+/// What the version before has done to the objects of its canary is undone first.
+async fn a_plan_after_a_canary_is_about_all_objects(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!({"strategy": "Canary", "steps": [{"objects": 1, "seconds": 3600}]})).await?;
+    store(env, "web", &[&next()?]).await?;
+    planned(env, &sha256(&next()?)).await?;
+    approve(env, &["--yes"]).await?.succeeded()?;
+    marked(env, 1).await?;
+    // It would make the same marks.
+    let third = third().await?;
+    store(env, "web", &[&third]).await?;
+    let waiting = planned(env, &sha256(&third)).await?;
+    let objects = &waiting["status"]["plan"]["summary"]["objects"];
+    ensure!(objects["changed"] == OBJECTS && objects["unchanged"] == 0, "{objects}");
     Ok(())
 }
 

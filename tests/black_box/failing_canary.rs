@@ -13,11 +13,11 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    canary::{LONG, SHARE, begin, in_step, names},
+    canary::{LONG, SHARE, begin, in_step, names, settled},
     command::repacked,
-    plugin_objects::{next, resume, store, text},
+    plugin_objects::{next, plugin_object, resume, store, text},
     suite::{Suite, tests},
-    test_env::{TestEnv, is_ready},
+    test_env::{TestEnv, answering, is_ready},
 };
 
 /// How long a step lasts whose end is waited for, in s.
@@ -31,6 +31,7 @@ pub fn register(suite: &mut Suite) {
         a_version_that_writes_and_then_fails_goes_back,
         a_killed_host_takes_back_what_writes_and_then_fails,
         a_version_that_writes_and_then_waits_goes_back_after_its_step,
+        a_version_that_heals_as_many_as_it_breaks_goes_back,
     );
 }
 
@@ -113,6 +114,37 @@ async fn a_version_that_writes_and_then_waits_goes_back_after_its_step(env: &mut
         env.namespace.until("AppService", &name, "to be ready again", is_ready).await?;
     }
     Ok(())
+}
+
+/// Objects are compared, and not their numbers.
+async fn a_version_that_heals_as_many_as_it_breaks_goes_back(env: &mut TestEnv) -> Result<()> {
+    let crds = ["crds/plugins.pilothouse.dev.yaml", "tests/guests/scripted/crd.yaml"];
+    env.move_to_api_server_with(&crds).await?;
+    resume(env).await?;
+    // Each of them may return another kind, so that what is right for one is wrong for the other.
+    let version = async |version: &str, child: &str| {
+        let packed = repacked(&artifacts::guest("scripted")?, |manifest| {
+            manifest["version"] = version.into();
+            manifest["children"] = json!([{"apiVersion": "v1", "kind": child}]);
+            manifest["lookups"] = json!([]);
+        })
+        .await?;
+        std::fs::read(packed.path()).context("failed to read it")
+    };
+    store(env, "web", &[&version("0.1.0", "ConfigMap").await?]).await?;
+    let rollout = json!({"strategy": "Canary", "steps": [{"percent": 100, "seconds": SHORT}]});
+    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
+    env.namespace.apply(plugin_object("web", spec)).await?;
+    for (name, kind) in [("heals", "Secret"), ("breaks", "ConfigMap")] {
+        let child = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+        env.namespace.apply(answering(name, json!({"children": [{"object": child}]}))).await?;
+    }
+    env.namespace.until("Scripted", "heals", "to fail", |it| condition(it, "Stalled")["status"] == "True").await?;
+    env.namespace.until("Scripted", "breaks", "to be ready", is_ready).await?;
+    env.namespace.until("Plugin", "web", "to be at work", |it| it["status"]["stableDigest"].is_string()).await?;
+    settled(env, "Scripted").await?;
+    store(env, "web", &[&version("0.2.0", "Secret").await?]).await?;
+    gone_back(env).await.map(drop)
 }
 
 /// Kills the host, and once more as soon as it works again.

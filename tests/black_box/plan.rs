@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use pilothouse_control_plane::RESTRICTED;
 use pilothouse_tests::{
     artifacts,
-    cluster::{HOST_USER, PATIENCE, install_crd},
+    cluster::{HOST_USER, PATIENCE, condition, install_crd},
     third_party::PYTORCH_JOB,
     wait::{Look, eventually},
 };
@@ -57,6 +57,8 @@ pub fn register(suite: &mut Suite) {
         objects_of_one_namespace_see_the_whole_cluster,
         a_namespace_that_selects_nothing_by_mistake_is_an_error,
         a_dry_run_tells_what_the_api_server_refuses,
+        a_name_that_is_taken_is_an_error,
+        an_object_that_would_be_ready_no_longer_is_in_error,
         a_wrong_argument_is_no_change,
     );
 }
@@ -446,6 +448,92 @@ async fn a_dry_run_tells_what_the_api_server_refuses(env: &mut TestEnv) -> Resul
         ensure!(refused.is_none_or(|words| message.unwrap_or_default().contains(words)), "{change}");
         let now = env.namespace.get("Deployment", "web").await?;
         ensure!(before == now, "it was no dry run: {now:?}");
+    }
+    Ok(())
+}
+
+/// By somebody's own object, by a child of another object, and by one that another object would create. The swap does nothing either.
+async fn a_name_that_is_taken_is_an_error(env: &mut TestEnv) -> Result<()> {
+    let returning = |names: &[&str]| {
+        let children: Vec<_> = names.iter().map(|name| json!({"object": config_map(name, json!({}))})).collect();
+        json!({"children": children})
+    };
+    env.start(&["scripted"]).await?;
+    let before = [("foreign", &[][..]), ("one", &["one"]), ("two", &["two"]), ("first", &[]), ("second", &[])];
+    for (name, children) in before {
+        env.namespace.apply(answering(name, returning(children))).await?;
+        env.namespace.until("Scripted", name, "to be ready", is_ready).await?;
+    }
+    env.namespace.apply(config_map("users", json!({"key": "value"}))).await?;
+    env.host.stop().await?;
+    for (name, children) in [
+        ("foreign", &["users"][..]),
+        ("one", &["two"]),
+        ("two", &["one"]),
+        ("first", &["both"]),
+        ("second", &["both", "other"]),
+    ] {
+        env.namespace.apply(answering(name, returning(children))).await?;
+    }
+    for depth in [&[][..], &["--eventual"]] {
+        let ended = plan(env, "scripted", depth).await?;
+        let report = report(&ended)?;
+        ensure!(ended.code == 1, "{ended:?}");
+        let counts = &report["counts"]["children"];
+        // Of an object whose one child cannot be written, the others are.
+        ensure!(counts["created"] == 2 && counts["deleted"] == 0, "{report}");
+        let reasons: BTreeMap<_, _> = report["objects"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|object| (object["name"].as_str().unwrap_or_default(), object["reason"].as_str()))
+            .collect();
+        let taken = Some("NameConflict");
+        let expected = [("first", None), ("foreign", taken), ("one", taken), ("second", taken), ("two", taken)];
+        ensure!(reasons == BTreeMap::from(expected), "{report}");
+    }
+    // As the swap finds it. Which of two comes first is not said.
+    env.host.resume().await?;
+    for name in ["foreign", "one", "two"] {
+        let has_conflict = |object: &Value| condition(object, "Ready")["reason"] == "NameConflict";
+        env.namespace.until("Scripted", name, "to have a conflict", has_conflict).await?;
+    }
+    let now = plan(env, "scripted", &[]).await?;
+    let as_today = &self::report(&now)?["counts"];
+    ensure!(
+        now.code != 1 && as_today["inErrorToday"] == as_today["inError"],
+        "what is so today is held against it: {now:?}"
+    );
+    Ok(())
+}
+
+/// Its children are the same, and it says that it waits, or that it is not ready.
+async fn an_object_that_would_be_ready_no_longer_is_in_error(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let waits = json!({"wait": {"seconds": 3600, "reason": "Stuck", "message": "what never comes"}});
+    let unready = json!([{"type": "Ready", "status": "False", "reason": "Broken", "message": "it is"}]);
+    let responses = [
+        ("waits", json!({"children": [], "verdict": waits}), Some("Stuck")),
+        ("unready", json!({"children": [], "conditions": unready}), Some("Broken")),
+        ("well", json!({"children": []}), None),
+    ];
+    for (name, ..) in &responses {
+        env.namespace.apply(answering(name, json!({"children": []}))).await?;
+        env.namespace.until("Scripted", name, "to be ready", is_ready).await?;
+    }
+    env.host.stop().await?;
+    for (name, response, _) in &responses {
+        env.namespace.apply(answering(name, response.clone())).await?;
+    }
+    for depth in [&[][..], &["--eventual"]] {
+        let ended = plan(env, "scripted", depth).await?;
+        ensure!(ended.code == 1, "{ended:?}");
+        let report = report(&ended)?;
+        for (name, _, reason) in &responses {
+            let object = report["objects"].as_array().into_iter().flatten().find(|object| object["name"] == *name);
+            let object = object.with_context(|| format!("no {name}: {report}"))?;
+            ensure!(object["reason"].as_str() == *reason, "{object}");
+        }
     }
     Ok(())
 }

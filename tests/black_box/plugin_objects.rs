@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    canary::{LONG, settled},
     command::{Ended, file, pilothouse, repacked, with_schema},
     suite::{Suite, tests},
     swaps::of_contract,
@@ -53,6 +54,7 @@ pub fn register(suite: &mut Suite) {
         a_plugin_waits_for_the_kind_that_it_reconciles,
         a_selector_that_selects_nothing_by_mistake_is_refused,
         a_plugin_is_installed_and_replaced_by_a_command,
+        install_and_list_tell_of_a_canary,
         a_command_says_why_a_plugin_does_not_come_to_work,
     );
 }
@@ -528,6 +530,24 @@ async fn a_plugin_is_installed_and_replaced_by_a_command(env: &mut TestEnv) -> R
     let of_plugin = |map: &&Value| map["metadata"]["labels"]["pilothouse.dev/component-of"] == "app-service";
     let maps = env.namespace.list("ConfigMap").await?;
     ensure!(maps.iter().filter(of_plugin).count() == 1, "pieces are left: {maps:?}");
+    Ok(())
+}
+
+/// A version that is tried is not at work, and nobody waits for days.
+async fn install_and_list_tell_of_a_canary(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install_by_command(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    works(env, "shop").await?;
+    settled(env, "AppService").await?;
+    let rollout = json!({"strategy": "Canary", "steps": [{"objects": 1, "seconds": LONG}]});
+    env.namespace.patch("Plugin", "app-service", json!({"spec": {"rollout": rollout}})).await?;
+    let installed = install_by_command(env, &artifacts::guest("app-service-next")?, &[]).await?;
+    let tried = "version 0.2.0 answers 1 of the objects, step 1 of 1 of its canary; version 0.1.0 answers the others";
+    ensure!(installed.code == 0 && installed.errors.contains(tried), "{installed:?}");
+    let kubeconfig = env.namespace.setup().kubeconfig;
+    let list = ["list".into(), "--kubeconfig".into(), std::ffi::OsString::from(kubeconfig)];
+    let listed = pilothouse(list).await?.succeeded()?;
+    ensure!(listed.contains("Canary: version 0.2.0 is in step 1 of 1"), "{listed}");
     Ok(())
 }
 

@@ -87,11 +87,12 @@ fn row(plugin: &Plugin) -> [String; 9] {
 
 /// `AtWork`, or the reason why it is not and what that means.
 fn state(conditions: &[Condition]) -> String {
-    let Some(ready) = conditions.iter().find(|it| it.condition_type == "Ready") else {
-        return "no host has looked at it yet".to_owned();
-    };
-    match ready.message.is_empty() {
-        true => ready.reason.clone(),
-        false => format!("{}: {}", ready.reason, ready.message),
+    let condition = |kind: &str| conditions.iter().find(|it| it.condition_type == kind);
+    let Some(ready) = condition("Ready") else { return "no host has looked at it yet".to_owned() };
+    // One that works may be about to change: a version is tried, or waits for approval.
+    let shown = condition("Reconciling").filter(|_| ready.status == "True").unwrap_or(ready);
+    match shown.message.is_empty() {
+        true => shown.reason.clone(),
+        false => format!("{}: {}", shown.reason, shown.message),
     }
 }

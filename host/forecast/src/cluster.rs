@@ -55,6 +55,15 @@ pub struct Place {
     pub host_namespace: String,
 }
 
+/// Who reads children from the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChildReader {
+    /// Whoever asks: a person, who need not be allowed to act as the plugin's account.
+    Asker,
+    /// The plugin's account, where it has one, as for its writes: a host need not be allowed to read children one by one.
+    Account,
+}
+
 /// What a plugin's version would see of a cluster.
 pub struct Cluster {
     pub(crate) plugin: ActivePlugin,
@@ -62,6 +71,8 @@ pub struct Cluster {
     pub(crate) clock: Clock,
     /// Whether the host has recorded child kinds of the plugin.
     is_recorded: bool,
+    /// Who reads whether a child's name is taken.
+    child_reader: ChildReader,
     /// The only namespace whose objects are asked about; none for all. What they look up and own is seen wherever it is.
     only: Option<String>,
 }
@@ -93,7 +104,9 @@ impl Cluster {
         let plugin = seen(planned, host.caches()).await?;
         let former = host.former_kinds(plugin.manifest()).await;
         let former = former.map_err(|error| record_error(host.own_namespace(), error))?;
-        Self::filled(plugin, former, host.caches(), host.identities().clone(), host.clock().clone()).await
+        let cluster =
+            Self::filled(plugin, former, host.caches(), host.identities().clone(), host.clock().clone()).await?;
+        Ok(Self { child_reader: ChildReader::Account, ..cluster })
     }
 
     /// Waits until the caches have all that the version needs to see.
@@ -110,7 +123,7 @@ impl Cluster {
             until_known(informer).await?;
         }
         plugin.begin_work();
-        Ok(Self { plugin, identities, clock, is_recorded, only: None })
+        Ok(Self { plugin, identities, clock, is_recorded, child_reader: ChildReader::Asker, only: None })
     }
 
     /// The same, and only objects of this namespace are asked about.
@@ -154,6 +167,12 @@ impl Cluster {
             served: self.plugin.namespaces.clone(),
             reader: self.account(object).map(|account| Reader::new(account, self.identities.clone())),
         }
+    }
+
+    /// The client that reads children of one object from the API server.
+    pub(crate) fn child_reader(&self, object: &ObjectRef) -> Client {
+        let account = self.account(object).filter(|_| self.child_reader == ChildReader::Account);
+        self.identities.client(account.as_ref())
     }
 
     /// The account that the plugin works with for an object; none for the host's own.

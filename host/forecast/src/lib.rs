@@ -5,7 +5,8 @@
 //!
 //! 1. [`Cluster::read`] fills caches with what the plugin's version would see, as the host does when a version starts.
 //! 2. [`Cluster::forecast`] asks the version about each object (`object.rs`). With [`Depth::Eventual`] it goes on from each answer as if it
-//!    had been carried out (`carried_out.rs`) until the object is at rest.
+//!    had been carried out (`carried_out.rs`) until the object is at rest. Of children that would be created it finds those whose names are
+//!    taken (`taken_names.rs`).
 //! 3. [`Forecast`] is what comes of it: values only, to be counted, printed or compared. [`Report`] tells it in plain words, without what
 //!    is in Secrets.
 //! 4. [`Cluster::try_out`] asks the API server, by dry runs, whether it would take the writes (`dry_run.rs`).
@@ -34,6 +35,7 @@ mod object;
 mod outcome;
 mod planner;
 pub mod report;
+mod taken_names;
 
 pub use capture::{CaptureError, Captured};
 pub use cluster::{Cluster, Place, ReadError};

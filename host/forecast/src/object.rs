@@ -13,7 +13,7 @@ use pilothouse_controller::{
     pipeline::{
         apply::decoration_of,
         call::MAX_PERMISSION_ROUNDS,
-        check::Decoration,
+        check::{Decoration, Desired},
         conditions::{READY, within_limit},
         lifecycle::{
             expiry::{self, Lifetime},
@@ -23,8 +23,12 @@ use pilothouse_controller::{
         observe::{ObserveError, Observed, observe},
         plan::{Delete, Write, WriteCause, deletion_guard::DeletionDecision, diff::Difference, withdrawal},
     },
+    readiness::is_true,
 };
-use pilothouse_engine::{Lookups, contract::Verdict};
+use pilothouse_engine::{
+    Lookups,
+    contract::{ConditionStatus, Verdict},
+};
 use pilothouse_offline::{Answer, NoAnswer, Round, Situation, round};
 use serde_json::Value;
 
@@ -112,7 +116,9 @@ impl Cluster {
             objects.extend(self.outcome(&name, depth).await);
         }
         objects.sort_by(|one, other| one.name.cmp(&other.name));
-        Forecast { kind: self.plugin.objects.kind().clone(), objects }
+        let mut forecast = Forecast { kind: self.plugin.objects.kind().clone(), objects };
+        self.find_taken_names(&mut forecast, begun, bounds).await;
+        forecast
     }
 
     /// What would become of an object; none if it is too early to say. An object that is gone meanwhile counts as being deleted.
@@ -172,7 +178,7 @@ impl Cluster {
     async fn answered(&self, mut observed: Observed, depth: Depth) -> Option<(Outcome, Option<FirstWrites>)> {
         let present = observed.object.clone();
         let mut adds_finalizer = finalizer::next_step(&present, self.plugin.manifest()) == FinalizerStep::Add;
-        let (mut steps, mut first, mut decoration) = (Vec::new(), None, Vec::new());
+        let (mut steps, mut first, mut decoration, mut unready) = (Vec::new(), None, Vec::new(), None);
         let trouble = loop {
             let round = match self.ask(&observed).await {
                 Asked::Round(round) => round,
@@ -197,6 +203,7 @@ impl Cluster {
             }
             let is_held_back = answer.held_back().is_some();
             let trouble = of_verdict(&answer.desired.verdict);
+            unready = of_waiting(&answer.desired);
             let is_changed = !changes.is_empty();
             if is_changed {
                 steps.push(changes);
@@ -215,6 +222,9 @@ impl Cluster {
                 _ => break trouble,
             }
         };
+        // With other children, an object may well have to wait for them at first.
+        let is_taken_out = steps.is_empty() && is_true(&Value::Object(present.status()), READY);
+        let trouble = trouble.or_else(|| unready.filter(|_| is_taken_out));
         let trouble = trouble.map(|trouble| Trouble { is_present: says(&present, &trouble), ..trouble });
         Some((Outcome::Answered { steps, decoration, adds_finalizer, trouble }, first))
     }
@@ -343,12 +353,22 @@ fn of_verdict(verdict: &Verdict) -> Option<Trouble> {
     }
 }
 
-fn new_trouble(reason: &str, message: &str) -> Trouble {
+/// Why an object would not be ready although nothing about its children changes.
+fn of_waiting(desired: &Desired) -> Option<Trouble> {
+    let unready = |reason: &str, why: &str| new_trouble(reason, &format!("the object would be ready no longer: {why}"));
+    if let Verdict::Wait(waiting) = &desired.verdict {
+        return Some(unready(&waiting.reason, &waiting.message));
+    }
+    let own = desired.conditions.iter().find(|condition| condition.condition_type == READY)?;
+    (own.status != ConditionStatus::IsTrue).then(|| unready(&own.reason, &own.message))
+}
+
+pub(crate) fn new_trouble(reason: &str, message: &str) -> Trouble {
     Trouble { reason: reason.to_owned(), message: message.to_owned(), is_present: false }
 }
 
 /// Whether the status of an object says the same already.
-fn says(object: &Object, trouble: &Trouble) -> bool {
+pub(crate) fn says(object: &Object, trouble: &Trouble) -> bool {
     let status = object.status();
     let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
     let mut ready = conditions.filter(|condition| condition["type"] == READY && condition["status"] != "True");

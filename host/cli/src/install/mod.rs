@@ -15,7 +15,10 @@ use kube::{
     core::GroupVersionKind,
 };
 use pilothouse_controller::{
-    api::{AWAITING_APPROVAL, Condition, PlanState, Plugin, PluginStatus, ServiceAccountNamespace, find_plugin},
+    api::{
+        AWAITING_APPROVAL, Condition, PlanState, Plugin, PluginStatus, RolloutStatus, ServiceAccountNamespace,
+        find_plugin,
+    },
     labels::COMPONENT_OF,
     plugin::rights::{self, Writer},
 };
@@ -107,7 +110,8 @@ impl Install {
         }
         let plugin = component.plugin(name, &settings);
         let applied = plugins.patch(name, &applying(), &Patch::Apply(&plugin)).await;
-        let status = self.until_ready(&client, &applied.context("failed to apply the Plugin")?).await?;
+        let status =
+            self.until_ready(&client, &applied.context("failed to apply the Plugin")?, component.digest()).await?;
         tell_about_accounts(name, &settings);
         match status.stable_digest.as_deref() == Some(component.digest()) {
             true => remove_former_pieces(&maps, name, pieces).await,
@@ -116,8 +120,8 @@ impl Install {
         }
     }
 
-    /// Waits until the plugin is at work, or the new version waits for approval, and says what happens meanwhile.
-    async fn until_ready(&self, client: &Client, applied: &Plugin) -> anyhow::Result<PluginStatus> {
+    /// Waits until the version with this digest is at work, is tried in a canary or waits for approval, and says what happens meanwhile.
+    async fn until_ready(&self, client: &Client, applied: &Plugin, digest: &str) -> anyhow::Result<PluginStatus> {
         let (name, generation) = (applied.name_any(), applied.metadata.generation.unwrap_or_default());
         let (end, mut told) = (Instant::now() + self.timeout, String::new());
         loop {
@@ -139,11 +143,13 @@ impl Install {
                     waiting.message.clone()
                 }
                 None => "no host has looked at it yet; one has to run with --plugin-objects".to_owned(),
-                Some(ready) if ready.status == "True" => {
-                    let version = status.version.as_deref().unwrap_or_default();
-                    eprintln!("{name}: version {version} is at work");
-                    return Ok(status);
-                }
+                Some(ready) if ready.status == "True" => match progress(&status, digest) {
+                    Progress::Arrived(told) => {
+                        eprintln!("{name}: {}", table::printable(&told));
+                        return Ok(status);
+                    }
+                    Progress::Coming(told) => told,
+                },
                 Some(ready) => words(ready),
             };
             if let Some(stalled) = condition("Stalled") {
@@ -158,6 +164,29 @@ impl Install {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+}
+
+/// How far the version is that is installed, while something works.
+enum Progress {
+    /// There is nothing to wait for.
+    Arrived(String),
+    /// The version before works.
+    Coming(String),
+}
+
+fn progress(status: &PluginStatus, digest: &str) -> Progress {
+    let version = status.version.as_deref().unwrap_or_default();
+    if status.digest.as_deref() == Some(digest) {
+        return Progress::Arrived(format!("version {version} is at work"));
+    }
+    let tried = status.rollout.as_ref().filter(|rollout| rollout.digest == digest && rollout.goes_on());
+    match tried {
+        Some(RolloutStatus { version: tried, step, steps, objects, .. }) => Progress::Arrived(format!(
+            "version {tried} answers {objects} of the objects, step {step} of {steps} of its canary; version {version} answers the others. \
+             `pilothouse list` tells what becomes of it"
+        )),
+        None => Progress::Coming(format!("version {version} is at work; the new one is not tried yet")),
     }
 }
 

@@ -144,9 +144,14 @@ pub enum NotLoaded {
     /// Its manifest asks for more than is granted.
     #[error(transparent)]
     NotGranted(#[from] NotGranted),
-    /// Its configuration does not fit the schema in its manifest.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
+    /// Its configuration does not fit the schema in the manifest of this version, or of one that works beside it.
+    #[error("{error} (version {version})")]
+    Config {
+        /// The version.
+        version: String,
+        /// What does not fit.
+        error: ConfigError,
+    },
     /// Another plugin has a metric of the same name that differs.
     #[error(transparent)]
     Metric(#[from] Collision),
@@ -212,7 +217,7 @@ impl NotLoaded {
             Self::Load(LoadError::Link(_)) => "ContractViolated",
             Self::Load(LoadError::Start(_)) => "StartFailed",
             Self::NotGranted(_) => "NotGranted",
-            Self::Config(_) => "ConfigInvalid",
+            Self::Config { .. } => "ConfigInvalid",
             Self::Metric(_) => "MetricTaken",
             Self::NotAlike { .. } | Self::CanaryOfDecorator => "CanaryImpossible",
             Self::NoStable { .. } => "StableVersionMissing",
@@ -383,13 +388,14 @@ impl Loader {
     /// Whether what a source has loaded can go on with the configuration that is said of it now.
     ///
     /// # Errors
-    /// [`ConfigError`] if that does not fit the schema in its manifest.
-    pub fn fits(&self, id: &SourceId, settings: &PluginSettings) -> Result<(), ConfigError> {
+    /// [`NotLoaded::Config`] if that does not fit the schema in its manifest.
+    pub fn fits(&self, id: &SourceId, settings: &PluginSettings) -> Result<(), NotLoaded> {
         self.loaded(id).map_or(Ok(()), |loaded| self.check_config(loaded.manifest(), settings))
     }
 
-    fn check_config(&self, manifest: &Manifest, settings: &PluginSettings) -> Result<(), ConfigError> {
-        manifest.check_config(self.host.config_of(&manifest.name, settings).as_deref())
+    fn check_config(&self, manifest: &Manifest, settings: &PluginSettings) -> Result<(), NotLoaded> {
+        let checked = manifest.check_config(self.host.config_of(&manifest.name, settings).as_deref());
+        checked.map_err(|error| NotLoaded::Config { version: manifest.version.clone(), error })
     }
 
     /// The same where the source does not give what is asked for: what the plugin may do must not wait for that. Its configuration stays,

@@ -29,6 +29,7 @@ mod ownership;
 mod refused;
 mod refused_children;
 mod repair;
+mod taken_name;
 mod target;
 mod write;
 mod write_error;
@@ -39,13 +40,13 @@ pub use self::{
     applied::{Applied, Written},
     applier::{Applier, applying, merging},
     decoration::{decorate, decoration_of},
-    failure::{Failure, FailureClass, FailureReason, is_about_field},
+    failure::{FailedChild, Failure, FailureClass, FailureReason, is_about_field},
     refused::RefusedWrites,
     refused_children::RefusedChildren,
+    taken_name::taken_name,
 };
 use self::{
     delete::{Grace, Precondition},
-    failure::FailedChild,
     ownership::ensure_object_exists,
     refused::{RefusedWrite, WriteId},
     target::Target,

@@ -11,10 +11,12 @@ use super::{
     candidate::Candidate,
     planning::{EndedPlan, PlannedVersion, Subject, computed, is_due},
     rollout,
+    trial::is_installed,
 };
 use crate::{
     api::{PlanState, Plugin},
-    source::loader::Prepared,
+    plugin::Versions,
+    source::loader::{Prepared, SourceId},
 };
 
 impl PluginObjects {
@@ -38,6 +40,15 @@ impl PluginObjects {
         }
         if !known.plan.as_ref().is_some_and(|plan| subject.is_of(plan) && is_due(plan, Timestamp::now())) {
             return;
+        }
+        // What another version has done to objects of a canary that has ended is about to be undone, and would be taken for what is there.
+        let is_undone = |versions: &Versions| versions.iter().all(|version| version.new_version.has_seen_all());
+        let id = SourceId::Object(name.to_owned());
+        if let Some(loaded) = self.looker.loader.versions(&id) {
+            let active = self.looker.loader.host().active_versions(loaded.stable.name());
+            if !active.is_some_and(|active| is_installed(&active, &loaded) && is_undone(&active)) {
+                return;
+            }
         }
         let candidate = Candidate { digest: held.digest(), version: held.version() };
         let planned = PlannedVersion {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use pilothouse_engine::contract::KindRef;
 use serde_json::Value;
 
@@ -47,6 +48,18 @@ pub fn at_work(active: &ActivePlugin) -> AtWork {
 
 fn kind_name(kind: &KindRef) -> KindName {
     KindName { api_version: kind.api_version.clone(), kind: kind.kind.clone() }
+}
+
+/// How many of these objects began to fail at this time or later, a time as the API has it. Within one second nobody knows which came first.
+pub fn failing_since(objects: &[Arc<Object>], since: &str) -> usize {
+    let Ok(since) = since.parse::<Timestamp>() else { return 0 };
+    let began = |object: &Object| {
+        let status = object.status();
+        let conditions = status.get("conditions").and_then(Value::as_array)?;
+        let stalled = conditions.iter().find(|it| it["type"] == STALLED && it["status"] == "True")?;
+        stalled["lastTransitionTime"].as_str()?.parse::<Timestamp>().ok()
+    };
+    objects.iter().filter(|object| began(object).is_some_and(|began| began >= since)).count()
 }
 
 /// How many of these objects there are, and how they are.

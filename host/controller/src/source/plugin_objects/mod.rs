@@ -371,7 +371,7 @@ impl PluginObjects {
         }
         let settings = PluginSettings::of_plugin(plugin, &self.namespace);
         if let Err(mismatch) = loader.fits(&id, &settings) {
-            return self.not_loaded(&plugin.name_any(), &mismatch.into());
+            return self.not_loaded(&plugin.name_any(), &mismatch);
         }
         match loader.settle(&id, settings) {
             Ok(()) => Load::WithoutSource(failure),

@@ -213,6 +213,8 @@ pub fn is_step_over(canary: &RolloutSpec, rollout: &RolloutStatus, now: Timestam
 pub struct Seen {
     /// The counts of its objects.
     pub counts: ObjectCounts,
+    /// How many of them are failing since the step began: as many others may have recovered.
+    pub newly_failing: usize,
     /// Whether the new version has reconciled all of them.
     pub all_reconciled: bool,
 }
@@ -243,7 +245,7 @@ pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, now: Time
         let allowed = usize::try_from(canary.max_failed_percent.unwrap_or_default()).unwrap_or_default();
         failed.saturating_mul(100) > total.saturating_mul(allowed)
     };
-    let failed = failing.saturating_sub(rollout.failing_before);
+    let failed = failing.saturating_sub(rollout.failing_before).max(seen.newly_failing);
     if is_too_many(failed) {
         return Next::GoBack(failed);
     }
@@ -329,8 +331,11 @@ mod tests {
     #[test]
     fn what_follows_depends_on_the_objects_and_the_time() -> Result<(), Box<dyn Error>> {
         let steps = json!([{"percent": 10, "seconds": 60}, {"objects": 50, "seconds": 60}]);
-        let seen =
-            |total, ready, failing| Seen { counts: ObjectCounts { total, ready, failing }, all_reconciled: true };
+        let seen = |total, ready, failing| Seen {
+            counts: ObjectCounts { total, ready, failing },
+            newly_failing: 0,
+            all_reconciled: true,
+        };
         let no_object_yet = RolloutStatus { objects: 0, ..going_on(1) };
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(60);
         assert_eq!(next(&canary(&steps, 0)?, &no_object_yet, seen(1, 0, 1), now), Next::BeginAnew);
@@ -339,6 +344,14 @@ mod tests {
             ("one more is failing", 1, 0, seen(10, 8, 2), 1, Next::GoBack(1)),
             ("one more of ten may fail", 1, 10, seen(10, 8, 2), 1, Next::Stay),
             ("two more may not", 1, 10, seen(10, 7, 3), 1, Next::GoBack(2)),
+            (
+                "one is failing, and one no longer",
+                1,
+                0,
+                Seen { newly_failing: 1, ..seen(10, 9, 1) },
+                1,
+                Next::GoBack(1),
+            ),
             ("all is well", 1, 0, seen(10, 9, 1), 60, Next::Widen),
             ("all is well to the end", 2, 0, seen(10, 9, 1), 60, Next::TakeOver),
             ("one has not become ready", 1, 0, seen(10, 8, 1), 60, Next::GoBack(1)),

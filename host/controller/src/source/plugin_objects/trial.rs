@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::{
     PluginObjects, Said,
-    at_work::counts,
+    at_work::{counts, failing_since},
     candidate::Candidate,
     content::Component,
     known::Known,
@@ -159,7 +159,8 @@ impl PluginObjects {
         let mut objects = tried.answered_objects();
         objects.retain(|object| going.is_asked_about(object));
         let counts = counts(&objects);
-        let seen = Seen { counts, all_reconciled: tried.new_version.has_seen_all() };
+        let newly_failing = failing_since(&objects, &rollout.since);
+        let seen = Seen { counts, newly_failing, all_reconciled: tried.new_version.has_seen_all() };
         let versions = FoundVersions {
             prepared: prepared.clone(),
             others: going.loaded.all().cloned().collect(),
