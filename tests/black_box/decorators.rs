@@ -287,7 +287,7 @@ async fn an_object_that_is_deleted_takes_its_children_with_it(env: &mut TestEnv)
 
 async fn a_right_that_a_decorator_loses_is_an_event_and_comes_back(env: &mut TestEnv) -> Result<()> {
     let _deployed = start_with(env, &["decorator"]).await?;
-    let role = "pilothouse-plugin-decorator-account";
+    let role = "pilothouse-plugin-decorator.account";
     let roles: Api<k8s_openapi::api::rbac::v1::ClusterRole> = Api::all(env.namespace.client());
     let rules = roles.get(role).await?.rules.context("no rules")?;
     let mut less = rules.clone();

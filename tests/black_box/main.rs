@@ -43,6 +43,7 @@ mod history;
 mod host_memory;
 mod hot_loops;
 mod http;
+mod install_conflicts;
 mod kind_identity;
 mod languages;
 mod leadership;
@@ -145,6 +146,7 @@ fn main() -> ExitCode {
     versions::register(&mut suite);
     waves::register(&mut suite);
     why::register(&mut suite);
+    install_conflicts::register(&mut suite);
     kind_identity::register(&mut suite);
     cluster_scope::register(&mut suite);
     fault_reporting::register(&mut suite);

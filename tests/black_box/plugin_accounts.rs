@@ -104,7 +104,7 @@ async fn a_right_that_the_account_loses_is_told_and_comes_back(env: &mut TestEnv
     install(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
     env.namespace.apply(app("shop")).await?;
     env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
-    let role = format!("{ACCOUNT}-account");
+    let role = format!("{ACCOUNT}.account");
     let before = rules_without(env, &role, "patch").await?;
     env.namespace.patch("AppService", "shop", json!({"spec": {"replicas": 2}})).await?;
     let forbidden = |object: &Value| {
@@ -129,7 +129,7 @@ async fn a_plan_is_made_with_the_settings_and_the_account_of_the_plugin(env: &mu
     let report: Value = serde_json::from_str(&allowed.output).with_context(|| format!("{allowed:?}"))?;
     ensure!(allowed.code == plan::CHANGES && report["present"]["name"] == "app-service", "{allowed:?}");
     ensure!(report["present"]["version"] == "0.1.0" && report["version"]["version"] == "0.2.0", "{report}");
-    rules_without(env, &format!("{ACCOUNT}-account"), "patch").await?;
+    rules_without(env, &format!("{ACCOUNT}.account"), "patch").await?;
     let forbidden = |ended: &Ended| -> Result<bool> {
         let report: Value = serde_json::from_str(&ended.output).with_context(|| format!("{ended:?}"))?;
         let refused = &report["objects"][0]["steps"][0][0]["refused"];
@@ -183,7 +183,7 @@ async fn a_lookup_that_the_account_may_not_make_is_denied(env: &mut TestEnv) -> 
     env.namespace.apply(reads_secret("reader", None)).await?;
     let has_child = |map: &Value| map["data"]["found"] == "dG9rZW4=";
     env.namespace.until("ConfigMap", "reader", "to have what was found", has_child).await?;
-    let role = "pilothouse-plugin-scripted-account";
+    let role = "pilothouse-plugin-scripted.account";
     let before = rules_without(env, role, "get").await?;
     let denied = |object: &Value| {
         let message = text(&condition(object, "Ready")["message"]);
@@ -209,7 +209,7 @@ async fn an_object_gets_what_its_own_namespace_allows(env: &mut TestEnv) -> Resu
     apply_in(env, &ours, json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "tenant"}})).await?;
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("{ACCOUNT}-account")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("{ACCOUNT}.account")},
         "subjects": [{"kind": "ServiceAccount", "namespace": ours, "name": "tenant"}],
     });
     apply_in(env, &ours, binding.clone()).await?;

@@ -32,7 +32,7 @@ pub const SECOND_HOST_USER: &str = "second-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 60] = [
+const KINDS: [(&str, &str, &str); 61] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -57,6 +57,7 @@ const KINDS: [(&str, &str, &str); 60] = [
     ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"),
     ("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
     ("rbac.authorization.k8s.io/v1", "Role", "roles"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
     ("v1", "Service", "services"),
@@ -96,10 +97,11 @@ const KINDS: [(&str, &str, &str); 60] = [
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 15] = [
+const CLUSTER_SCOPED: [&str; 16] = [
     "Plugin",
     "APIService",
     "ClusterQueue",
+    "ClusterRole",
     "ClusterScripted",
     "CustomResourceDefinition",
     "MutatingWebhookConfiguration",

@@ -8,6 +8,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, ResourceExt,
@@ -26,7 +27,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use self::{
-    objects::Component,
+    objects::{Component, pieces_of},
     settings::{Settings, SettingsArguments},
 };
 use crate::{
@@ -40,6 +41,9 @@ use crate::{
 
 /// The field manager of everything that this command writes.
 const MANAGER: &str = "pilothouse-install";
+
+/// How long an install may take from its first piece to the `Plugin` that names it.
+const UNDER_WAY: SignedDuration = SignedDuration::from_mins(10);
 
 /// How often the `Plugin` is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(300);
@@ -106,7 +110,7 @@ impl Install {
         }
         let plurals = Plurals::of_cluster(&client, &rights::of_host(&file.manifest, Writer::Host)).await;
         for right in self.rights(file, &settings, &plurals) {
-            apply(&client, &right).await?;
+            apply(&client, name, &right).await?;
         }
         let plugin = component.plugin(name, &settings);
         let applied = plugins.patch(name, &applying(), &Patch::Apply(&plugin)).await;
@@ -114,7 +118,7 @@ impl Install {
             self.until_ready(&client, &applied.context("failed to apply the Plugin")?, component.digest()).await?;
         tell_about_accounts(name, &settings);
         match status.stable_digest.as_deref() == Some(component.digest()) {
-            true => remove_former_pieces(&maps, name, pieces).await,
+            true => remove_former_pieces(&maps, name, pieces, &status).await,
             // The version before is still needed.
             false => Ok(()),
         }
@@ -127,6 +131,9 @@ impl Install {
         loop {
             let plugin = find_plugin(client.clone(), &name).await.context("failed to look at the Plugin")?;
             let Some(plugin) = plugin else { bail!("somebody has deleted the Plugin meanwhile") };
+            if let Some(other) = plugin.spec.digest.as_deref().filter(|named| *named != digest) {
+                bail!("somebody has installed another version meanwhile, {}", table::printable(other));
+            }
             let status = plugin.status.unwrap_or_default();
             // What is said of an earlier generation says nothing about this one.
             let condition = |kind: &str| {
@@ -201,7 +208,9 @@ fn applying() -> PatchParams {
     PatchParams::apply(MANAGER).force()
 }
 
-async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
+/// Applies an object that belongs to a plugin. An account that somebody else has made is used as it is, and what belongs to another plugin is
+/// left alone.
+async fn apply(client: &Client, plugin: &str, object: &Value) -> anyhow::Result<()> {
     let object: DynamicObject = serde_json::from_value(object.clone())?;
     let types = object.types.clone().unwrap_or_default();
     let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
@@ -210,17 +219,41 @@ async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
         Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
+    let what = || format!("{} '{}'", types.kind, object.name_any());
+    let present =
+        api.get_metadata_opt(&object.name_any()).await.with_context(|| format!("failed to look for {}", what()))?;
+    match present.map(|present| present.labels().get(COMPONENT_OF).cloned()) {
+        Some(owner) if owner.as_deref() != Some(plugin) && types.kind == "ServiceAccount" => return Ok(()),
+        Some(Some(other)) if other != plugin => {
+            bail!(
+                "{} belongs to the plugin '{}', and is left alone; uninstall that one, or rename this one",
+                what(),
+                table::printable(&other)
+            )
+        }
+        _ => {}
+    }
     let applied = api.patch(&object.name_any(), &applying(), &Patch::Apply(&object)).await;
     applied.with_context(|| format!("failed to apply {} '{}'", types.kind, object.name_any()))?;
     Ok(())
 }
 
-/// Deletes the pieces of versions before this one, which nobody needs any more.
-async fn remove_former_pieces(maps: &Api<ConfigMap>, plugin: &str, pieces: &[ConfigMap]) -> anyhow::Result<()> {
+/// Deletes the pieces of versions before this one, which nobody needs any more. Those of a version that has never worked may be of an install
+/// that is under way: they stay for a while.
+async fn remove_former_pieces(
+    maps: &Api<ConfigMap>,
+    plugin: &str,
+    pieces: &[ConfigMap],
+    status: &PluginStatus,
+) -> anyhow::Result<()> {
+    let worked: Vec<_> = status.versions.iter().map(|version| pieces_of(plugin, &version.digest)).collect();
     let of_plugin = ListParams::default().labels(&format!("{COMPONENT_OF}={plugin}"));
     let present: Vec<_> = pieces.iter().map(ResourceExt::name_any).collect();
     for former in maps.list_metadata(&of_plugin).await.context("failed to list former pieces")? {
-        if !present.contains(&former.name_any()) {
+        let created = former.creation_timestamp().map(|created| created.0);
+        let is_old = created.is_none_or(|created| Timestamp::now().duration_since(created) > UNDER_WAY);
+        let has_worked = worked.iter().any(|prefix| former.name_any().starts_with(prefix));
+        if !present.contains(&former.name_any()) && (is_old || has_worked) {
             maps.delete(&former.name_any(), &Default::default()).await.context("failed to delete a former piece")?;
         }
     }

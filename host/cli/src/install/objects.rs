@@ -25,6 +25,12 @@ pub struct Component {
     digest: String,
 }
 
+/// What the names of a component's pieces begin with, and the name under which a `Plugin` finds them. The digest may have its prefix.
+pub fn pieces_of(plugin: &str, digest: &str) -> String {
+    let digest = digest.trim_start_matches("sha256:");
+    format!("{plugin}-{}", &digest[..digest.floor_char_boundary(12)])
+}
+
 impl Component {
     /// The component of a plugin in the host's namespace.
     ///
@@ -36,7 +42,7 @@ impl Component {
         encoder.write_all(&file.bytes)?;
         let (packed, digest) = (encoder.finish()?, digest(&file.bytes));
         // Named by their digest: the pieces of two versions never mix.
-        let prefix = format!("{name}-{}", &digest[..digest.floor_char_boundary(12)]);
+        let prefix = pieces_of(name, &digest);
         let piece = |(number, piece): (usize, &[u8])| ConfigMap {
             metadata: ObjectMeta {
                 name: Some(format!("{prefix}-{number}")),

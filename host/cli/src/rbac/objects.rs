@@ -36,14 +36,15 @@ pub fn name_for(plugin: &str) -> String {
     format!("pilothouse-plugin-{plugin}")
 }
 
-/// The name of the objects with the rights of a plugin's account.
+/// The name of the objects with the rights of a plugin's account. No plugin has a name with a dot, so it is not that of another plugin's
+/// objects.
 pub fn account_role(plugin: &str) -> String {
-    format!("pilothouse-plugin-{plugin}-account")
+    format!("pilothouse-plugin-{plugin}.account")
 }
 
 /// The name of the objects that let the host act as a plugin's account.
 pub fn impersonation_role(plugin: &str) -> String {
-    format!("pilothouse-plugin-{plugin}-impersonation")
+    format!("pilothouse-plugin-{plugin}.impersonation")
 }
 
 impl Host {
