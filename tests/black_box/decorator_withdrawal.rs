@@ -12,6 +12,9 @@ use crate::{
     test_env::{TestEnv, is_ready},
 };
 
+/// Where the decorator notes what it has set.
+const MARK: &str = "decorator.decorator.pilothouse.dev/keys";
+
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
@@ -19,6 +22,7 @@ pub fn register(suite: &mut Suite) {
         a_decorator_that_is_uninstalled_takes_its_own_away_and_nothing_else,
         a_decorator_that_is_deleted_while_no_host_runs_leaves_nothing_behind,
         a_decorator_that_is_not_at_work_loses_nothing,
+        a_mark_that_others_own_too_goes_once,
     );
 }
 
@@ -71,6 +75,26 @@ async fn a_decorator_that_is_not_at_work_loses_nothing(env: &mut TestEnv) -> Res
     until_labelled(env, "ours", Some("one")).await.map(drop)
 }
 
+/// A copy of the object that somebody applies has the mark, too. Before, the host gave up its own part of it again and again.
+async fn a_mark_that_others_own_too_goes_once(env: &mut TestEnv) -> Result<()> {
+    let _deployed = decorated(env).await?;
+    let name = env.namespace.name.clone();
+    let mut copy = env.namespace.get("Namespace", &name).await?.context("no Namespace")?;
+    copy["metadata"] = json!({
+        "name": name, "labels": copy["metadata"]["labels"], "annotations": copy["metadata"]["annotations"],
+    });
+    env.namespace.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": copy["metadata"]})).await?;
+    label(env, json!({"decorated": null})).await?;
+    env.namespace.until_gone("ConfigMap", "ours").await?;
+    let is_unmarked = |object: &serde_json::Value| object["metadata"]["annotations"][MARK].is_null();
+    let left = env.namespace.until("Namespace", &name, "to lose the mark", is_unmarked).await?;
+    ensure!(left["metadata"]["labels"]["ours"] == "one", "what others own as well is theirs: {left}");
+    // And nothing more is written.
+    env.metrics_at_rest().await?;
+    let ended = command(env, &["uninstall", "decorator", "--yes"]).await?;
+    ended.succeeded().map(drop)
+}
+
 fn wrong_digest() -> String {
     format!("sha256:{}", "0".repeat(64))
 }
@@ -96,7 +120,7 @@ async fn let_go(env: &TestEnv) -> Result<()> {
     env.namespace.until_gone("ConfigMap", "ours").await?;
     let namespace = until_labelled(env, "ours", None).await?;
     ensure!(namespace["metadata"]["labels"]["theirs"] == "kept", "{namespace}");
-    let mark = &namespace["metadata"]["annotations"]["decorator.decorator.pilothouse.dev/keys"];
+    let mark = &namespace["metadata"]["annotations"][MARK];
     ensure!(mark.is_null(), "the mark is left: {namespace}");
     Ok(())
 }

@@ -7,7 +7,7 @@ use wasmparser::{Encoding, Parser, Payload};
 
 use crate::{
     CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Decorates, Interfaces,
-    KindRef, Lookup, Measurement,
+    KindRef, Lookup, Measurement, measurement::MOST_METRICS,
 };
 
 /// Name of the custom section that holds the manifest, in the component or in a core module inside it.
@@ -327,6 +327,10 @@ impl Manifest {
         }
         if self.children.contains(&self.reconciles) {
             return invalid("children", "a plugin cannot have children of the kind that it reconciles");
+        }
+        if self.measurements.len() > MOST_METRICS {
+            let metrics = self.measurements.len();
+            return invalid("measurements", &format!("it has {metrics} metrics, which is more than {MOST_METRICS}"));
         }
         if let Some(fault) = self.measurements.iter().find_map(Measurement::fault) {
             return invalid("measurements", &fault);

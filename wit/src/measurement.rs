@@ -7,6 +7,18 @@ use serde::{Deserialize, Serialize};
 /// The most buckets of a histogram.
 const MOST_BUCKETS: usize = 64;
 
+/// The most metrics of a plugin.
+pub(crate) const MOST_METRICS: usize = 100;
+
+/// The most labels of a metric.
+const MOST_LABELS: usize = 16;
+
+/// The bytes of a help text.
+const LONGEST_HELP: usize = 1_000;
+
+/// The bytes of the name of a metric, and of a label.
+const LONGEST_NAME: usize = 200;
+
 /// Buckets of a histogram that declares none: for durations in seconds, from 5 ms to a day.
 const BUCKETS: [f64; 21] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0,
@@ -66,6 +78,10 @@ impl Measurement {
             named(if counts { "is a counter, so it must end in _total" } else { "ends in _total but is no counter" })
         } else if let Some(end) = reserved_end(name) {
             named(&format!("must not end in {end}, which Prometheus uses for parts of metrics"))
+        } else if help.len() > LONGEST_HELP {
+            named(&format!("has a help text of {} bytes, which is more than {LONGEST_HELP}", help.len()))
+        } else if labels.len() > MOST_LABELS {
+            named(&format!("has {} labels, which is more than {MOST_LABELS}", labels.len()))
         } else if help.trim().is_empty() || help.contains(|c: char| c.is_control() || c == '\\') {
             named("needs a help text, of one line and without backslashes")
         } else if let Some(label) = labels.iter().find(|label| !is_name(label) || label.starts_with("__")) {
@@ -93,7 +109,8 @@ fn reserved_end(name: &str) -> Option<&'static str> {
 }
 
 fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    text.len() <= LONGEST_NAME
+        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
@@ -109,7 +126,7 @@ mod tests {
     fn what_prometheus_cannot_show_is_refused() {
         use MeasurementKind::{Counter, Gauge, Histogram};
         type Change = fn(&mut Measurement);
-        let cases: [(&str, MeasurementKind, Change, &str); 18] = [
+        let cases: [(&str, MeasurementKind, Change, &str); 20] = [
             ("jobs_total", Counter, |_| {}, ""),
             ("jobs_created_total", Counter, |_| {}, ""),
             ("jobs_created", Gauge, |_| {}, "must not end in _created"),
@@ -123,6 +140,8 @@ mod tests {
             ("jobs:running", Gauge, |_| {}, "not a name"),
             ("jobs", Gauge, |m| m.help = " ".into(), "help text"),
             ("jobs", Gauge, |m| m.help = "one\ntwo".into(), "help text"),
+            ("jobs", Gauge, |m| m.help = "a".repeat(1_001), "more than 1000"),
+            ("jobs", Gauge, |m| m.labels = (0..17).map(|number| format!("l{number}")).collect(), "more than 16"),
             ("jobs", Gauge, |m| m.labels = vec!["__name__".into()], "label `__name__`"),
             ("jobs", Gauge, |m| m.labels = vec!["le".into()], "Prometheus uses itself"),
             ("jobs", Gauge, |m| m.labels = vec!["a".into(), "a".into()], "twice"),

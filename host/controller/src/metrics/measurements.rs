@@ -20,6 +20,9 @@ use super::labels::PluginLabels;
 /// The most series that one metric may have; measurements for further series are dropped.
 const MAX_SERIES: usize = 1_000;
 
+/// The most series that all metrics of a plugin may have together.
+const MAX_PLUGIN_SERIES: usize = 5_000;
+
 /// The prefixes of the host's own metrics.
 const OWN_PREFIXES: [&str; 6] =
     ["controller_runtime_", "leader_election_", "pilothouse_", "process_", "rest_client_", "workqueue_"];
@@ -141,12 +144,18 @@ impl Measurements {
         let mut state = self.state();
         for measurement in measurements {
             // A version that was replaced during its call may have declared other metrics.
+            let room = MAX_PLUGIN_SERIES.saturating_sub(state.series_of(plugin));
             let Some(registered) = state.registered.get_mut(&measurement.name) else { continue };
-            if !registered.record(measurement) {
+            if !registered.record(measurement, room) {
                 self.dropped.get_or_create(&PluginLabels::new(plugin)).inc();
                 if !std::mem::replace(&mut registered.overflow_logged, true) {
                     let metric = &measurement.name;
-                    tracing::warn!(plugin, metric, "more than {MAX_SERIES} series; measurements of others are dropped");
+                    tracing::warn!(
+                        plugin,
+                        metric,
+                        "more than {MAX_SERIES} series, or more than {MAX_PLUGIN_SERIES} of all metrics of the plugin; measurements of \
+                         others are dropped"
+                    );
                 }
             }
         }
@@ -154,6 +163,11 @@ impl Measurements {
 }
 
 impl MetricsByName {
+    /// How many series the metrics of a plugin have, with those that it shares.
+    fn series_of(&self, plugin: &str) -> usize {
+        self.registered.values().filter(|metric| metric.users.contains(plugin)).map(|metric| metric.series.len()).sum()
+    }
+
     fn check(&self, manifest: &Manifest, without: &[&str]) -> Result<(), Collision> {
         let without: Vec<_> = without.iter().copied().chain([manifest.name.as_str()]).collect();
         manifest.measurements.iter().try_for_each(|measurement| self.collision(measurement, &without))
@@ -194,12 +208,12 @@ impl RegisteredMetric {
         Self { declared, users: BTreeSet::new(), series, overflow_logged: false }
     }
 
-    /// Records a measurement. Returns whether there was room for its series.
-    fn record(&mut self, measurement: &contract::Measurement) -> bool {
+    /// Records a measurement. Returns whether there was room for its series; `room`: for how many more the plugin has some.
+    fn record(&mut self, measurement: &contract::Measurement, room: usize) -> bool {
         let value =
             |key: &String| measurement.labels.iter().find(|label| label.key == *key).map(|label| label.value.clone());
         let Some(values) = self.declared.labels.iter().map(value).collect::<Option<Vec<_>>>() else { return true };
-        if self.series.len() >= MAX_SERIES && !self.series.contains_key(&values) {
+        if (self.series.len() >= MAX_SERIES || room == 0) && !self.series.contains_key(&values) {
             return false;
         }
         self.series.entry(values).or_insert_with(|| Series::new(&self.declared)).observe(measurement.value);

@@ -7,7 +7,7 @@ use kube::api::Patch;
 use serde_json::{Value, json};
 
 use super::{
-    applier::{Applier, applying},
+    applier::{Applier, applying, merging},
     failure::{Failure, FailureReason},
     target::Target,
     write::is_another_object,
@@ -33,9 +33,9 @@ pub async fn decorate(applier: &Applier<'_>, wanted: &Decoration) -> Result<bool
     let target = Target::of_decorated(applier).ok_or_else(gone)?;
     patch["apiVersion"] = json!(kind.api_version);
     patch["kind"] = json!(kind.kind);
-    match target.api.patch(&object.name.name, &applying(&applier.plugin.field_manager), &Patch::Apply(&patch)).await {
-        Ok(incoming) => {
-            target.store.record_write(incoming.into_object(&target.installed.resource));
+    match write(applier, &target, &patch, wanted).await {
+        Ok(written) => {
+            target.store.record_write(written);
             Ok(true)
         }
         Err(kube::Error::Api(status)) if is_another_object(&status) || status.code == 404 => {
@@ -47,6 +47,28 @@ pub async fn decorate(applier: &Applier<'_>, wanted: &Decoration) -> Result<bool
         }
         Err(error) => Err(Failure::of(&error, "write the labels and annotations of", &what)),
     }
+}
+
+/// Applies a patch. Where nothing is wanted any more, the mark goes although others own it, too, as after a copy of the object was applied:
+/// it is about this plugin alone. The keys that it names stay theirs.
+async fn write(
+    applier: &Applier<'_>,
+    target: &Target<'_>,
+    patch: &Value,
+    wanted: &Decoration,
+) -> Result<Object, kube::Error> {
+    let (name, manager) = (&applier.object.name.name, &applier.plugin.field_manager);
+    let resource = &target.installed.resource;
+    let applied = target.api.patch(name, &applying(manager), &Patch::Apply(patch)).await?.into_object(resource);
+    let mark = labels::decoration(&applier.plugin.name);
+    if !wanted.keys().is_empty() || applied.annotation(&mark).is_none() {
+        return Ok(applied);
+    }
+    let metadata = json!({
+        "uid": &*applied.uid, "resourceVersion": &*applied.resource_version, "annotations": {mark: null},
+    });
+    let patch = Patch::Merge(json!({"metadata": metadata}));
+    Ok(target.api.patch(name, &merging(manager), &patch).await?.into_object(resource))
 }
 
 /// The fields of the object's metadata that [`decorate`] would change. Makes no request.
