@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use oci_client::errors::{OciDistributionError, OciErrorCode};
 
+/// How many characters are told of an answer that is none.
+const LONGEST: usize = 300;
+
 /// Why a registry did not give what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
@@ -55,7 +58,7 @@ impl RegistryError {
 impl From<OciDistributionError> for RegistryError {
     fn from(error: OciDistributionError) -> Self {
         use OciDistributionError as Oci;
-        let text = error.to_string();
+        let text = told(&error.to_string());
         match error {
             Oci::UnauthorizedError { .. } | Oci::AuthenticationFailure(_) => Self::Unauthorized(text),
             Oci::ImageManifestNotFoundError(_) | Oci::ServerError { code: 404, .. } => Self::NotFound(text),
@@ -63,7 +66,7 @@ impl From<OciDistributionError> for RegistryError {
             Oci::ServerError { code: 401 | 403, .. } => Self::Unauthorized(text),
             Oci::DigestError(_) => Self::Damaged(text),
             Oci::ImageIndexParsingNoPlatformResolverError => Self::NotComponent("it is an index of images".to_owned()),
-            Oci::RequestError(request) => Self::Unavailable(chain(&request)),
+            Oci::RequestError(request) => Self::Unavailable(told(&chain(&request))),
             _ => Self::Unavailable(text),
         }
     }
@@ -82,6 +85,15 @@ fn of_codes<'a>(mut codes: impl Iterator<Item = &'a OciErrorCode>, text: String)
     }
 }
 
+/// What is told of the words of a registry: it may be any server, and what that answers is not for all who may read a `Plugin`.
+fn told(words: &str) -> String {
+    let shown: String = words.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    match shown.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
+}
+
 /// An error with its causes: what went wrong with a connection is in the last one.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
@@ -89,4 +101,21 @@ fn chain(error: &dyn std::error::Error) -> String {
         let cause = cause.to_string();
         if text.contains(&cause) { text } else { format!("{text}: {cause}") }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_is_told_of_what_a_registry_answers() {
+        let error = OciDistributionError::ServerError {
+            code: 500,
+            url: "https://registry.example.com/v2/".to_owned(),
+            message: format!("\u{1b}[2J{}", "x".repeat(100_000)),
+        };
+        let text = RegistryError::from(error).to_string();
+        assert!(text.chars().count() <= LONGEST + 1, "{} characters", text.len());
+        assert!(!text.contains(char::is_control), "{text}");
+    }
 }
