@@ -17,6 +17,12 @@ const LARGEST_PATTERN: usize = 256 << 10;
 /// The most regular expressions of a schema: together they take a few mebibytes.
 const MOST_PATTERNS: usize = 32;
 
+/// The most bytes of a configuration times those of its schema. Each value may be compared with all that the schema lists.
+const MOST_COMPARED: usize = 1 << 30;
+
+/// The most bytes of a configuration times the regular expressions of its schema. The time to match one grows with its own size, too.
+const MOST_MATCHED: usize = 256 << 10;
+
 /// The most bytes of an error's words.
 const LONGEST_WORDS: usize = 1024;
 
@@ -40,6 +46,14 @@ pub enum ConfigError {
     /// It is no JSON, or nested too deeply to be looked at.
     #[error("the plugin's configuration cannot be read: {0}")]
     Unreadable(String),
+    /// It is so large that judging it would take too long.
+    #[error("the plugin's configuration has {size} bytes; by the schema in its manifest, at most {most} are judged")]
+    TooLarge {
+        /// Its bytes.
+        size: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// There is none, and the plugin needs one.
     #[error("the plugin needs a configuration: {0}")]
     Missing(String),
@@ -79,6 +93,10 @@ impl ConfigSchema {
     /// # Errors
     /// [`ConfigError`] with the first value that does not fit.
     pub fn check(&self, config: &str) -> Result<(), ConfigError> {
+        let (size, most) = (config.len(), self.most_judged());
+        if size > most {
+            return Err(ConfigError::TooLarge { size, most });
+        }
         let unreadable = |error: serde_json::Error| ConfigError::Unreadable(error.to_string());
         let config: Value = serde_json::from_str(config).map_err(unreadable)?;
         let is_missing = config.is_null();
@@ -92,6 +110,13 @@ impl ConfigSchema {
         let path = error.instance_path().to_string();
         let path = if path.is_empty() { "/".to_owned() } else { shortened(path) };
         Err(ConfigError::Mismatch { path, words })
+    }
+
+    /// The bytes of the largest configuration that is judged: the host does nothing else meanwhile.
+    fn most_judged(&self) -> usize {
+        let (size, patterns) = (self.0.to_string().len(), count_patterns(&self.0));
+        let compared = MOST_COMPARED / size.max(1);
+        if patterns == 0 { compared } else { compared.min(MOST_MATCHED / patterns) }
     }
 
     fn validator(&self) -> Result<Validator, InvalidSchema> {
@@ -258,5 +283,22 @@ mod tests {
             ConfigSchema(json!({"propertyNames": {"maxLength": 1}, "additionalProperties": {"type": "string"}}));
         let told = names.check(&json!({&long: 1}).to_string()).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(!told.is_empty() && told.len() < 3 * LONGEST_WORDS, "{} bytes", told.len());
+    }
+
+    #[test]
+    fn a_configuration_that_would_take_long_is_refused() {
+        let repeated = |number: usize| format!("[ab]*a[ab]{{{number}}}z");
+        let patterns: Vec<_> = (0..MOST_PATTERNS - 1).map(|_| json!({"pattern": repeated(400)})).collect();
+        let slow = ConfigSchema(json!({"anyOf": patterns}));
+        let constants: Vec<_> = (0..3_000).map(|number| json!({"const": number})).collect();
+        let many = ConfigSchema(json!({"items": {"anyOf": constants}}));
+        for (schema, config) in
+            [(&slow, json!("ab".repeat(100_000)).to_string()), (&many, json!(vec![7; 200_000]).to_string())]
+        {
+            assert_eq!(schema.fault(), None);
+            let told = schema.check(&config).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(told.contains(&format!("{} bytes", config.len())), "{told:.200}");
+        }
+        assert_eq!(many.check(&json!(vec![7; 2_000]).to_string()), Ok(()));
     }
 }
