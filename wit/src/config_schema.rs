@@ -116,7 +116,7 @@ impl ConfigSchema {
     fn most_judged(&self) -> usize {
         let (size, patterns) = (self.0.to_string().len(), count_patterns(&self.0));
         let compared = MOST_COMPARED / size.max(1);
-        if patterns == 0 { compared } else { compared.min(MOST_MATCHED / patterns) }
+        MOST_MATCHED.checked_div(patterns).map_or(compared, |matched| matched.min(compared))
     }
 
     fn validator(&self) -> Result<Validator, InvalidSchema> {

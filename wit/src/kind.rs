@@ -36,11 +36,14 @@ impl KindRef {
     /// Whether group, version and kind have the form that the API conventions give them.
     pub fn is_well_formed(&self) -> bool {
         let parts: Vec<_> = self.api_version.split('/').collect();
-        let word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+        // As the API server wants them: a group is a DNS subdomain, and a kind in lower case a DNS label.
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+        let word = |text: &str| (1..=253).contains(&text.len()) && text.bytes().all(is_part);
         parts.len() <= 2
             && parts.iter().all(|part| word(part))
             && self.version().starts_with('v')
             && word(&self.kind)
+            && self.kind.len() <= 63
             && self.kind.starts_with(|c: char| c.is_ascii_uppercase())
     }
 }

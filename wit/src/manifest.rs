@@ -13,6 +13,10 @@ use crate::{
 /// Name of the custom section that holds the manifest, in the component or in a core module inside it.
 pub const SECTION: &str = "pilothouse:manifest";
 
+/// The most kinds in a list. The host watches each of them, asks for rights on it, and writes the children's down in a record that all plugins
+/// share.
+const MOST_KINDS: usize = 100;
+
 /// Interface prefix of the contract; what follows is the interface and its version.
 const PACKAGE: &str = "pilothouse:plugin/";
 
@@ -321,6 +325,9 @@ impl Manifest {
             if let Some(kind) = kinds.iter().find(|kind| !kind.is_well_formed()) {
                 return invalid(field, &format!("`{kind}` is not a group/version and a kind"));
             }
+            if kinds.len() > MOST_KINDS {
+                return invalid(field, &format!("it has {} kinds, which is more than {MOST_KINDS}", kinds.len()));
+            }
             if kinds.iter().collect::<BTreeSet<_>>().len() != kinds.len() {
                 return invalid(field, "a kind is named twice");
             }
@@ -450,7 +457,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 27] = [
+        let changes: [(&str, Change); 28] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -462,6 +469,9 @@ mod tests {
             ("reconciles", |m| m.reconciles.kind = "web".into()),
             ("children", |m| m.children[0].api_version = "a/b/c".into()),
             ("children", |m| m.children = vec![m.reconciles.clone()]),
+            ("children", |m| {
+                m.children = (0..101).map(|number| KindRef::new("v1", format!("Kind{number}"))).collect();
+            }),
             ("finalizer", |m| m.finalizer = Some("cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("Example.com/cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("example.com/clean up".into())),
