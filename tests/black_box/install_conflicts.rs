@@ -20,6 +20,7 @@ pub fn register(suite: &mut Suite) {
         plugins_whose_names_are_alike_share_no_rights,
         rights_of_another_plugin_are_left_alone,
         an_account_of_somebody_else_outlives_the_plugin,
+        what_is_left_of_a_deleted_plugin_is_uninstalled,
         of_two_installs_at_once_each_tells_the_truth,
     );
 }
@@ -65,6 +66,18 @@ async fn an_account_of_somebody_else_outlives_the_plugin(env: &mut TestEnv) -> R
     let left = env.namespace.get("ServiceAccount", "team").await?.context("the account is deleted")?;
     ensure!(left["metadata"]["labels"][COMPONENT_OF].is_null(), "it is taken for the plugin's own: {left}");
     Ok(())
+}
+
+async fn what_is_left_of_a_deleted_plugin_is_uninstalled(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    install_by_command(env, &artifacts::plugin("app-service")?, &[]).await?.succeeded()?;
+    env.namespace.delete("Plugin", "app-service").await?;
+    let ended = uninstall(env, "app-service").await?;
+    ensure!(ended.errors.contains("the Plugin is deleted already"), "{ended:?}");
+    ended.succeeded()?;
+    let role = env.namespace.get("ClusterRole", "pilothouse-plugin-app-service.account").await?;
+    ensure!(role.is_none(), "rights are left: {role:?}");
+    uninstall(env, "app-service").await?.failed_with(&["there is no Plugin 'app-service'"])
 }
 
 /// Each comes to an end that is true for its own version, and the component that the `Plugin` names in the end is there.

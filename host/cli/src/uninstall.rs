@@ -73,7 +73,7 @@ impl Uninstall {
         let (client, name) = (self.cluster.client().await?, &self.name);
         let plugins = Api::<Plugin>::all(client.clone());
         let Some(plugin) = find_plugin(client.clone(), name).await.context("failed to look for the Plugin")? else {
-            bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
+            return self.clean_up(&client).await;
         };
         let status = plugin.status.clone().unwrap_or_default();
         let objects = match &status.reconciles {
@@ -97,6 +97,27 @@ impl Uninstall {
             self.release_all(&client, objects, kind, &status.finalizers).await?;
         }
         self.delete_belongings(&client).await
+    }
+
+    /// Deletes what is left of a plugin whose `Plugin` somebody has deleted.
+    async fn clean_up(&self, client: &Client) -> anyhow::Result<()> {
+        let name = &self.name;
+        let of_plugin = ListParams::default().labels(&format!("{COMPONENT_OF}={name}")).limit(1);
+        let components = Api::<ConfigMap>::all(client.clone()).list_metadata(&of_plugin).await;
+        let roles = Api::<ClusterRole>::all(client.clone()).list_metadata(&of_plugin).await;
+        let what = || format!("failed to look for what belongs to '{name}'");
+        if components.with_context(what)?.items.is_empty() && roles.with_context(what)?.items.is_empty() {
+            bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
+        }
+        if self.release {
+            bail!(
+                "the Plugin '{name}' is deleted already, so nobody knows which kind it reconciled. Take its finalizers off with \
+                 `kubectl patch KIND NAME --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'`, and run this again without --release"
+            );
+        }
+        eprintln!("{name}: the Plugin is deleted already; its component, its account and its rights are left");
+        confirm(&format!("Delete what is left of '{name}'?"), self.yes)?;
+        self.delete_belongings(client).await
     }
 
     fn tell(&self, objects: Option<&Objects>) {

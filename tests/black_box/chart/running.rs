@@ -138,7 +138,7 @@ async fn a_verb_taken_out_of_the_charts_rights_is_told_and_comes_back(env: &mut 
         env.namespace.until("Deployment", "shop", &format!("to have {replicas} replicas"), has).await.map(drop)
     };
 
-    let of_account = "pilothouse-plugin-app-service-account";
+    let of_account = "pilothouse-plugin-app-service.account";
     let before = rules_without(env, of_account, "patch").await?;
     scale(2).await?;
     let account = deployed::user(&env.namespace.name, "pilothouse-plugin-app-service");
