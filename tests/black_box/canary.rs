@@ -124,19 +124,14 @@ async fn objects_with_a_label_are_a_wave(env: &mut TestEnv) -> Result<()> {
 async fn steps_that_select_nothing_wait_for_an_object(env: &mut TestEnv) -> Result<()> {
     begin(env, json!([{"selector": {"matchLabels": {"wave": "one"}}, "seconds": 1}])).await?;
     store(env, "web", &[&next()?]).await?;
-    let waits = |object: &Value| {
-        let message = condition(object, "Reconciling")["message"].as_str().unwrap_or_default();
-        message.contains("waits for an object that it can be tried on")
-    };
-    let waiting = env.namespace.until("Plugin", "web", "to wait for an object", waits).await?;
-    let began: jiff::Timestamp = text(&waiting["status"]["rollout"]["since"]).parse()?;
-    eventually(PATIENCE, "the time of the step to be over", async || {
-        let passed = jiff::Timestamp::now().duration_since(began);
-        Ok(Look::of(passed > jiff::SignedDuration::from_secs(3), passed))
-    })
-    .await?;
+    let waiting = env.namespace.until("Plugin", "web", "to wait for an object", waits_for_an_object).await?;
+    until_passed(text(&waiting["status"]["rollout"]["since"]).parse()?, 3).await?;
     let object = env.namespace.get("Plugin", "web").await?.context("no Plugin")?;
-    ensure!(object["status"]["version"] == "0.1.0" && waits(&object), "it does not wait: {}", object["status"]);
+    ensure!(
+        object["status"]["version"] == "0.1.0" && waits_for_an_object(&object),
+        "it does not wait: {}",
+        object["status"]
+    );
     marked(env, 0).await?;
     env.namespace.patch("AppService", "web-0", json!({"metadata": {"labels": {"wave": "one"}}})).await?;
     marked(env, OBJECTS).await?;
@@ -289,9 +284,7 @@ async fn a_rollout_that_makes_no_sense_is_refused(env: &mut TestEnv) -> Result<(
 pub async fn begin(env: &mut TestEnv, steps: Value) -> Result<()> {
     start(env).await?;
     store(env, "web", &[&plugin()?]).await?;
-    let rollout = json!({"strategy": "Canary", "steps": steps});
-    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
-    env.namespace.apply(plugin_object("web", spec)).await?;
+    apply_plugin(env, steps).await?;
     for name in names() {
         env.namespace.apply(app(&name)).await?;
     }
@@ -303,6 +296,28 @@ pub async fn begin(env: &mut TestEnv, steps: Value) -> Result<()> {
     settled(env, "AppService").await?;
     // Whoever counts writes from here on counts none of the first version: Services and statuses come after Deployments.
     env.metrics_at_rest().await.map(drop)
+}
+
+/// The `Plugin` web, with a canary of these steps.
+pub async fn apply_plugin(env: &TestEnv, steps: Value) -> Result<()> {
+    let rollout = json!({"strategy": "Canary", "steps": steps});
+    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
+    env.namespace.apply(plugin_object("web", spec)).await.map(drop)
+}
+
+/// Whether a `Plugin` says that its new version waits for an object.
+pub fn waits_for_an_object(plugin: &Value) -> bool {
+    let message = condition(plugin, "Reconciling")["message"].as_str().unwrap_or_default();
+    message.contains("waits for an object that it can be tried on")
+}
+
+/// Waits until more than so many seconds have passed since a time.
+pub async fn until_passed(since: jiff::Timestamp, seconds: i64) -> Result<()> {
+    eventually(PATIENCE, "the time of the step to be over", async || {
+        let passed = jiff::Timestamp::now().duration_since(since);
+        Ok(Look::of(passed > jiff::SignedDuration::from_secs(seconds), passed))
+    })
+    .await
 }
 
 /// Waits until the newest object of a kind is so old that no other one can be created in its second.

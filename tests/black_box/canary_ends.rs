@@ -10,9 +10,12 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    canary::{LONG, OBJECTS, SHARE, begin, in_step, marked, names, set, settled, taken_over},
+    canary::{
+        LONG, OBJECTS, SHARE, apply_plugin, begin, in_step, marked, names, set, settled, taken_over, until_passed,
+        waits_for_an_object,
+    },
     command::repacked,
-    plugin_objects::{next, plugin, plugin_object, resume, stalled, store, text, works},
+    plugin_objects::{guest_version, next, plugin, resume, stalled, store, text, works},
     suite::{Suite, tests},
     test_env::{TestEnv, config_map, is_ready, returning},
 };
@@ -138,9 +141,7 @@ async fn a_plugin_that_is_made_anew_begins_with_what_its_source_has(env: &mut Te
     marked(env, SHARE.1).await?;
     env.namespace.delete("Plugin", "web").await?;
     env.namespace.until_gone("Plugin", "web").await?;
-    let rollout = json!({"strategy": "Canary", "steps": steps});
-    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
-    env.namespace.apply(plugin_object("web", spec)).await?;
+    apply_plugin(env, steps).await?;
     marked(env, OBJECTS).await?;
     taken_over(env).await
 }
@@ -172,21 +173,13 @@ async fn suspended_objects_are_no_test(env: &mut TestEnv) -> Result<()> {
         store(env, "web", &[&next()?]).await?;
         marked(env, 2).await?;
         suspend(env, suspended, json!("true")).await?;
-        let waits = |object: &Value| {
-            let message = condition(object, "Reconciling")["message"].as_str().unwrap_or_default();
-            message.contains("waits for an object that it can be tried on")
-        };
-        env.namespace.until("Plugin", "web", "to wait for an object", waits).await?;
+        env.namespace.until("Plugin", "web", "to wait for an object", waits_for_an_object).await?;
         // Now its step is over.
         set_steps(env, steps(1)).await?;
-        let changed = jiff::Timestamp::now();
-        eventually(PATIENCE, "the time of the step to be over", async || {
-            let passed = jiff::Timestamp::now().duration_since(changed);
-            Ok(Look::of(passed > jiff::SignedDuration::from_secs(3), passed))
-        })
-        .await?;
+        until_passed(jiff::Timestamp::now(), 3).await?;
         let object = env.namespace.get("Plugin", "web").await?.context("no Plugin")?;
-        ensure!(object["status"]["version"] == "0.1.0" && waits(&object), "it does not wait: {}", object["status"]);
+        let has_waited = object["status"]["version"] == "0.1.0" && waits_for_an_object(&object);
+        ensure!(has_waited, "it does not wait: {}", object["status"]);
         store(env, "web", &[&plugin()?]).await?;
         suspend(env, suspended, Value::Null).await?;
         marked(env, 0).await?;
@@ -215,24 +208,13 @@ async fn cluster_scoped_objects_belong_to_a_canary(env: &mut TestEnv) -> Result<
     env.move_to_api_server_with(&crds).await?;
     resume(env).await?;
     env.host.ready().await?;
-    let version = async |version: &str| {
-        let packed = repacked(&artifacts::guest("scripted-cluster")?, |manifest| {
-            manifest["version"] = version.into();
-            manifest["children"] = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
-            manifest["lookups"] = json!([]);
-        })
-        .await?;
-        std::fs::read(packed.path()).context("failed to read it")
-    };
-    store(env, "web", &[&version("0.1.0").await?]).await?;
-    let rollout = json!({"strategy": "Canary", "steps": [{"objects": SHARE.1, "seconds": LONG}]});
-    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
-    env.namespace.apply(plugin_object("web", spec)).await?;
+    store(env, "web", &[&guest_version("scripted-cluster", "0.1.0", "ConfigMap").await?]).await?;
+    apply_plugin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
     apply_cluster_scoped(env, "first").await?;
     written_by(env, "first", 0).await?;
     env.namespace.until("Plugin", "web", "to be at work", |it| it["status"]["stableDigest"].is_string()).await?;
     settled(env, "ClusterScripted").await?;
-    store(env, "web", &[&version("0.2.0").await?]).await?;
+    store(env, "web", &[&guest_version("scripted-cluster", "0.2.0", "ConfigMap").await?]).await?;
     ensure!(in_step(env, 1).await?["status"]["rollout"]["objects"] == SHARE.1, "other objects belong to it");
     apply_cluster_scoped(env, "second").await?;
     let chosen = written_by(env, "second", SHARE.1).await?;

@@ -13,9 +13,9 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    canary::{LONG, SHARE, begin, in_step, names, settled},
+    canary::{LONG, SHARE, apply_plugin, begin, in_step, names, settled},
     command::repacked,
-    plugin_objects::{next, plugin_object, resume, store, text},
+    plugin_objects::{guest_version, next, resume, store, text},
     suite::{Suite, tests},
     test_env::{TestEnv, answering, is_ready},
 };
@@ -122,19 +122,8 @@ async fn a_version_that_heals_as_many_as_it_breaks_goes_back(env: &mut TestEnv) 
     env.move_to_api_server_with(&crds).await?;
     resume(env).await?;
     // Each of them may return another kind, so that what is right for one is wrong for the other.
-    let version = async |version: &str, child: &str| {
-        let packed = repacked(&artifacts::guest("scripted")?, |manifest| {
-            manifest["version"] = version.into();
-            manifest["children"] = json!([{"apiVersion": "v1", "kind": child}]);
-            manifest["lookups"] = json!([]);
-        })
-        .await?;
-        std::fs::read(packed.path()).context("failed to read it")
-    };
-    store(env, "web", &[&version("0.1.0", "ConfigMap").await?]).await?;
-    let rollout = json!({"strategy": "Canary", "steps": [{"percent": 100, "seconds": SHORT}]});
-    let spec = json!({"source": {"configMap": {"name": "web"}}, "rollout": rollout});
-    env.namespace.apply(plugin_object("web", spec)).await?;
+    store(env, "web", &[&guest_version("scripted", "0.1.0", "ConfigMap").await?]).await?;
+    apply_plugin(env, json!([{"percent": 100, "seconds": SHORT}])).await?;
     for (name, kind) in [("heals", "Secret"), ("breaks", "ConfigMap")] {
         let child = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
         env.namespace.apply(answering(name, json!({"children": [{"object": child}]}))).await?;
@@ -143,7 +132,7 @@ async fn a_version_that_heals_as_many_as_it_breaks_goes_back(env: &mut TestEnv) 
     env.namespace.until("Scripted", "breaks", "to be ready", is_ready).await?;
     env.namespace.until("Plugin", "web", "to be at work", |it| it["status"]["stableDigest"].is_string()).await?;
     settled(env, "Scripted").await?;
-    store(env, "web", &[&version("0.2.0", "Secret").await?]).await?;
+    store(env, "web", &[&guest_version("scripted", "0.2.0", "Secret").await?]).await?;
     gone_back(env).await.map(drop)
 }
 

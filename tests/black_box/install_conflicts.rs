@@ -5,7 +5,8 @@ use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Ended, pilothouse, repacked},
+    command::{Ended, repacked},
+    plugin_accounts::command,
     plugin_objects::{install_by_command, start, text, works},
     suite::{Suite, tests},
     test_env::{TestEnv, is_ready},
@@ -109,8 +110,5 @@ async fn of_two_installs_at_once_each_tells_the_truth(env: &mut TestEnv) -> Resu
 }
 
 async fn uninstall(env: &TestEnv, name: &str) -> Result<Ended> {
-    let kubeconfig = env.namespace.setup().kubeconfig;
-    let mut arguments: Vec<std::ffi::OsString> = ["uninstall", name, "--yes", "--kubeconfig"].map(Into::into).into();
-    arguments.push(kubeconfig.into());
-    pilothouse(arguments).await
+    command(env, &["uninstall", name, "--yes"]).await
 }

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     canary::{LONG, settled},
     command::{Ended, file, pilothouse, repacked, with_schema},
+    plugin_accounts::command,
     suite::{Suite, tests},
     swaps::of_contract,
     test_env::{TestEnv, app, is_ready},
@@ -544,9 +545,7 @@ async fn install_and_list_tell_of_a_canary(env: &mut TestEnv) -> Result<()> {
     let installed = install_by_command(env, &artifacts::guest("app-service-next")?, &[]).await?;
     let tried = "version 0.2.0 answers 1 of the objects, step 1 of 1 of its canary; version 0.1.0 answers the others";
     ensure!(installed.code == 0 && installed.errors.contains(tried), "{installed:?}");
-    let kubeconfig = env.namespace.setup().kubeconfig;
-    let list = ["list".into(), "--kubeconfig".into(), std::ffi::OsString::from(kubeconfig)];
-    let listed = pilothouse(list).await?.succeeded()?;
+    let listed = command(env, &["list"]).await?.succeeded()?;
     ensure!(listed.contains("Canary: version 0.2.0 is in step 1 of 1"), "{listed}");
     Ok(())
 }
@@ -660,9 +659,14 @@ pub fn next() -> Result<Vec<u8>> {
 
 /// The guest `scripted` as this version, which asks for nothing that has to be granted by name.
 pub async fn scripted_version(version: &str) -> Result<Vec<u8>> {
-    let packed = repacked(&artifacts::guest("scripted")?, |manifest| {
+    guest_version("scripted", version, "ConfigMap").await
+}
+
+/// A guest as this version, which may have children of this core kind and looks nothing up.
+pub async fn guest_version(guest: &str, version: &str, child: &str) -> Result<Vec<u8>> {
+    let packed = repacked(&artifacts::guest(guest)?, |manifest| {
         manifest["version"] = version.into();
-        manifest["children"] = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
+        manifest["children"] = json!([{"apiVersion": "v1", "kind": child}]);
         manifest["lookups"] = json!([]);
     })
     .await?;

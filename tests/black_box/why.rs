@@ -1,14 +1,13 @@
 //! `pilothouse why`: which version answers an object, which one made its children, and what holds it up.
 
-use std::ffi::OsString;
-
 use anyhow::{Result, ensure};
 use pilothouse_tests::{artifacts, cluster::condition};
 use serde_json::{Value, json};
 
 use crate::{
     canary::{LONG, begin, in_step, marked, names},
-    command::{pilothouse, repacked},
+    command::repacked,
+    plugin_accounts::command,
     plugin_objects::{next, plugin, plugin_object, resume, sha256, start, store, text, works},
     suite::{Suite, tests},
     test_env::{TestEnv, config_map, is_ready, returning, scripted},
@@ -94,10 +93,7 @@ async fn children_of_both_scopes_are_shown(env: &mut TestEnv) -> Result<()> {
     env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
     env.namespace.apply(scripted("shop", returning([config_map("map", json!({}))]))).await?;
     env.namespace.until("Scripted", "shop", "to be ready", is_ready).await?;
-    let arguments = ["why", "scripted/shop", "-n", &env.namespace.name, "--kubeconfig"];
-    let mut arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    arguments.push(env.namespace.setup().kubeconfig.into());
-    let printed = pilothouse(arguments).await?.succeeded()?;
+    let printed = why(env, "scripted/shop", "table").await?;
     ensure!(printed.contains("ConfigMap 'map'") && !printed.contains("not shown"), "{printed}");
     Ok(())
 }
@@ -114,7 +110,7 @@ async fn at_work(env: &mut TestEnv, rollout: Value) -> Result<()> {
 }
 
 async fn says(env: &TestEnv, name: &str, words: &[&str]) -> Result<()> {
-    let printed = why(env, name, "table").await?;
+    let printed = why(env, &format!("appservice/{name}"), "table").await?;
     for word in words {
         ensure!(printed.contains(word), "it does not say {word:?}: {printed}");
     }
@@ -122,13 +118,9 @@ async fn says(env: &TestEnv, name: &str, words: &[&str]) -> Result<()> {
 }
 
 async fn json(env: &TestEnv, name: &str) -> Result<Value> {
-    Ok(serde_json::from_str(&why(env, name, "json").await?)?)
+    Ok(serde_json::from_str(&why(env, &format!("appservice/{name}"), "json").await?)?)
 }
 
-async fn why(env: &TestEnv, name: &str, output: &str) -> Result<String> {
-    let object = format!("appservice/{name}");
-    let arguments = ["why", &object, "-o", output, "-n", &env.namespace.name, "--kubeconfig"];
-    let mut arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    arguments.push(env.namespace.setup().kubeconfig.into());
-    pilothouse(arguments).await?.succeeded()
+async fn why(env: &TestEnv, object: &str, output: &str) -> Result<String> {
+    command(env, &["why", object, "-o", output, "-n", &env.namespace.name]).await?.succeeded()
 }

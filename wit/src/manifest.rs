@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 28] = [
+        let changes: [(&str, Change); 29] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -471,6 +471,9 @@ mod tests {
             ("children", |m| m.children = vec![m.reconciles.clone()]),
             ("children", |m| {
                 m.children = (0..101).map(|number| KindRef::new("v1", format!("Kind{number}"))).collect();
+            }),
+            ("measurements", |m| {
+                m.measurements = (0..101).map(|number| gauge(&format!("jobs_{number}"))).collect();
             }),
             ("finalizer", |m| m.finalizer = Some("cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("Example.com/cleanup".into())),

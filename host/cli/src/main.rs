@@ -43,7 +43,6 @@ mod yaml;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-
 use pilothouse_controller::errors::chain;
 
 use self::output::PrintError;

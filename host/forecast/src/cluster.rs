@@ -144,7 +144,8 @@ impl Cluster {
         self.is_recorded
     }
 
-    /// The names of all objects that are asked about, in their order: those that it works on; for a decorator also those from which it would take away what it has made.
+    /// The names of all objects that are asked about, in their order: those that it works on; for a decorator also those from which it would
+    /// take away what it has made.
     pub fn names(&self) -> Vec<ObjectRef> {
         let plugin = &self.plugin;
         let has_children = |object: &Object| {

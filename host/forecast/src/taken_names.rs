@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use pilothouse_controller::{
     object::{ObjectRef, describe},
     pipeline::{
-        apply::{Applier, FailedChild, Failure, FailureReason, taken_name},
+        apply::{Applier, Failure, FailureReason, taken_name},
         observe::observe,
     },
 };
@@ -86,8 +86,7 @@ fn taken_in_forecast(object: &ForecastObject, makers: &BTreeMap<Created, ObjectR
     created(object).find_map(|(kind, name)| {
         let maker = makers.get(&key(kind, name))?;
         let message = format!("{} would be a child of '{maker}' already, and is left alone", describe(kind, name));
-        let child = FailedChild { kind: kind.clone(), name: name.clone() };
-        Some(Failure { child: Some(child.into()), ..Failure::new(FailureReason::NameConflict, message) })
+        Some(Failure::new(FailureReason::NameConflict, message).of_child(kind, name))
     })
 }
 

@@ -234,7 +234,7 @@ async fn apply(client: &Client, plugin: &str, object: &Value) -> anyhow::Result<
         _ => {}
     }
     let applied = api.patch(&object.name_any(), &applying(), &Patch::Apply(&object)).await;
-    applied.with_context(|| format!("failed to apply {} '{}'", types.kind, object.name_any()))?;
+    applied.with_context(|| format!("failed to apply {}", what()))?;
     Ok(())
 }
 

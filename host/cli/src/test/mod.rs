@@ -119,8 +119,10 @@ impl Test {
     }
 
     fn print(&self, results: &[report::Result]) -> anyhow::Result<()> {
-        let shown = results.iter().filter(|_| self.output == Output::Text);
-        Ok(shown.map(report::Result::text).try_for_each(output::print)?)
+        match self.output {
+            Output::Text => Ok(results.iter().map(report::Result::text).try_for_each(output::print)?),
+            Output::Json => Ok(()),
+        }
     }
 }
 

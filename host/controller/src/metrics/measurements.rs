@@ -142,11 +142,11 @@ impl Measurements {
             return;
         }
         let mut state = self.state();
+        let mut room = MAX_PLUGIN_SERIES.saturating_sub(state.series_of(plugin));
         for measurement in measurements {
             // A version that was replaced during its call may have declared other metrics.
-            let room = MAX_PLUGIN_SERIES.saturating_sub(state.series_of(plugin));
             let Some(registered) = state.registered.get_mut(&measurement.name) else { continue };
-            if !registered.record(measurement, room) {
+            if !registered.record(measurement, &mut room) {
                 self.dropped.get_or_create(&PluginLabels::new(plugin)).inc();
                 if !std::mem::replace(&mut registered.overflow_logged, true) {
                     let metric = &measurement.name;
@@ -209,12 +209,15 @@ impl RegisteredMetric {
     }
 
     /// Records a measurement. Returns whether there was room for its series; `room`: for how many more the plugin has some.
-    fn record(&mut self, measurement: &contract::Measurement, room: usize) -> bool {
+    fn record(&mut self, measurement: &contract::Measurement, room: &mut usize) -> bool {
         let value =
             |key: &String| measurement.labels.iter().find(|label| label.key == *key).map(|label| label.value.clone());
         let Some(values) = self.declared.labels.iter().map(value).collect::<Option<Vec<_>>>() else { return true };
-        if (self.series.len() >= MAX_SERIES || room == 0) && !self.series.contains_key(&values) {
-            return false;
+        if !self.series.contains_key(&values) {
+            if self.series.len() >= MAX_SERIES || *room == 0 {
+                return false;
+            }
+            *room -= 1;
         }
         self.series.entry(values).or_insert_with(|| Series::new(&self.declared)).observe(measurement.value);
         true
@@ -284,8 +287,40 @@ fn is_same(a: &Measurement, b: &Measurement) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pilothouse_engine::contract::KindRef;
+
     use super::*;
     use crate::metrics::{Format, Metrics};
+
+    #[test]
+    fn the_series_of_a_plugin_are_bounded_over_all_its_metrics() {
+        let metrics = Metrics::new();
+        let mut manifest = Manifest::new("web", "1", KindRef::new("v1", "Web"));
+        let declared = |number| Measurement {
+            name: format!("web_{number}"),
+            kind: MeasurementKind::Gauge,
+            help: "Help.".to_owned(),
+            labels: vec!["object".to_owned()],
+            buckets: Vec::new(),
+        };
+        manifest.measurements = (0..10).map(declared).collect();
+        metrics.measurements.declare(&manifest);
+        metrics.measurements.plugin_started(&manifest);
+        let sample = |metric: usize, object: usize| contract::Measurement {
+            name: format!("web_{metric}"),
+            labels: vec![contract::Label { key: "object".to_owned(), value: object.to_string() }],
+            value: 1.0,
+        };
+        let count = || metrics.measurements.state().series_of("web");
+        for metric in 0..10 {
+            let samples: Vec<_> = (0..MAX_SERIES).map(|object| sample(metric, object)).collect();
+            metrics.measurements.record("web", &samples);
+            assert_eq!(count(), MAX_PLUGIN_SERIES.min((metric + 1) * MAX_SERIES));
+        }
+        // What is there goes on.
+        metrics.measurements.record("web", &[sample(0, 0), sample(9, 0)]);
+        assert_eq!(count(), MAX_PLUGIN_SERIES);
+    }
 
     #[test]
     fn the_hosts_own_names_are_kept_for_it() {

@@ -141,6 +141,12 @@ impl Failure {
         Self { reason, message: message.into(), child: None }
     }
 
+    /// The same, about a child.
+    pub fn of_child(self, kind: &KindRef, name: &ObjectRef) -> Self {
+        let child = FailedChild { kind: kind.clone(), name: name.clone() };
+        Self { child: Some(child.into()), ..self }
+    }
+
     /// The failure that an error of a request means. `verb` (`apply`, `delete`) and `what` are for the message.
     pub fn of(error: &kube::Error, verb: &str, what: &str) -> Self {
         let kube::Error::Api(status) = error else {

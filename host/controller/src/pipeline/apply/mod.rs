@@ -40,13 +40,14 @@ pub use self::{
     applied::{Applied, Written},
     applier::{Applier, applying, merging},
     decoration::{decorate, decoration_of},
-    failure::{FailedChild, Failure, FailureClass, FailureReason, is_about_field},
+    failure::{Failure, FailureClass, FailureReason, is_about_field},
     refused::RefusedWrites,
     refused_children::RefusedChildren,
     taken_name::taken_name,
 };
 use self::{
     delete::{Grace, Precondition},
+    failure::FailedChild,
     ownership::ensure_object_exists,
     refused::{RefusedWrite, WriteId},
     target::Target,

@@ -4,7 +4,7 @@ use pilothouse_engine::contract::KindRef;
 
 use super::{
     applier::Applier,
-    failure::{FailedChild, Failure, FailureReason},
+    failure::{Failure, FailureReason},
     ownership::ensure_ours,
     target::Target,
 };
@@ -17,10 +17,7 @@ use crate::object::{ObjectRef, describe};
 /// [`Failure`]: nobody knows what is there.
 pub async fn taken_name(applier: &Applier<'_>, kind: &KindRef, name: &ObjectRef) -> Result<Option<Failure>, Failure> {
     let what = describe(kind, name);
-    let of_child = |failure| {
-        let child = FailedChild { kind: kind.clone(), name: name.clone() };
-        Failure { child: Some(child.into()), ..failure }
-    };
+    let of_child = |failure: Failure| failure.of_child(kind, name);
     let target = Target::of(applier, kind, name).map_err(of_child)?;
     let live = match target.read(&name.name).await {
         Ok(Some(live)) => live,

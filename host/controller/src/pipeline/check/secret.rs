@@ -10,6 +10,8 @@ use base64::{
 use pilothouse_engine::contract::KindRef;
 use serde_json::{Map, Value};
 
+use crate::plugin::is_secret;
+
 /// As the API server decodes it: bits that are left over need not be zero.
 const DECODER: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -47,10 +49,6 @@ fn wrong_values_of(field: &str, value: &Value) -> Vec<String> {
 /// Whether the API server can decode it. It passes over the ends of lines.
 fn is_base64(text: &str) -> bool {
     DECODER.decode(text.replace(['\r', '\n'], "")).is_ok()
-}
-
-fn is_secret(kind: &KindRef) -> bool {
-    kind.kind == "Secret" && kind.group().is_empty()
 }
 
 /// Moves `stringData` of a Secret into `data`, where it overwrites existing keys, as in the API server.

@@ -6,7 +6,7 @@ use pilothouse_engine::contract::KindRef;
 use serde_json::{Value, json};
 
 use super::diff::Difference;
-use crate::schema::pointer;
+use crate::{plugin::is_secret, schema::pointer};
 
 /// What is printed in the place of a value.
 const HIDDEN: &str = "(hidden)";
@@ -82,10 +82,6 @@ fn hide(value: &mut Value) {
         Value::Null => {}
         other => *other = json!(HIDDEN),
     }
-}
-
-fn is_secret(kind: &KindRef) -> bool {
-    kind.kind == "Secret" && kind.group().is_empty()
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use super::{
     candidate::Candidate,
     planning::{EndedPlan, PlannedVersion, Subject, computed, is_due},
     rollout,
-    trial::is_installed,
 };
 use crate::{
     api::{PlanState, Plugin},
@@ -43,12 +42,9 @@ impl PluginObjects {
         }
         // What another version has done to objects of a canary that has ended is about to be undone, and would be taken for what is there.
         let is_undone = |versions: &Versions| versions.iter().all(|version| version.new_version.has_seen_all());
-        let id = SourceId::Object(name.to_owned());
-        if let Some(loaded) = self.looker.loader.versions(&id) {
-            let active = self.looker.loader.host().active_versions(loaded.stable.name());
-            if !active.is_some_and(|active| is_installed(&active, &loaded) && is_undone(&active)) {
-                return;
-            }
+        let has_loaded = self.looker.loader.loaded(&SourceId::Object(name.to_owned())).is_some();
+        if has_loaded && !self.at_work_as_loaded(name).is_some_and(|(_, active)| is_undone(&active)) {
+            return;
         }
         let candidate = Candidate { digest: held.digest(), version: held.version() };
         let planned = PlannedVersion {

@@ -4,16 +4,8 @@
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{
-    PluginObjects,
-    glance::Glance,
-    rollout,
-    trial::{is_installed, progress_of},
-};
-use crate::{
-    api::{Plugin, RolloutStatus},
-    source::loader::SourceId,
-};
+use super::{PluginObjects, glance::Glance, rollout, trial::progress_of};
+use crate::api::{Plugin, RolloutStatus};
 
 impl PluginObjects {
     /// Whether there is a canary that this host may judge.
@@ -49,11 +41,7 @@ impl PluginObjects {
     fn seen(&self, plugin: &Plugin) -> Option<Glance> {
         let name = plugin.name_any();
         let canary = rollout::canary(&plugin.spec)?;
-        let loaded = self.looker.loader.versions(&SourceId::Object(name.clone()))?;
-        let active = self.looker.loader.host().active_versions(loaded.stable.name())?;
-        if !is_installed(&active, &loaded) {
-            return None;
-        }
+        let (_, active) = self.at_work_as_loaded(&name)?;
         let rollout = self.known.get(&name)?.rollout.as_ref().filter(|it| it.goes_on());
         if rollout.is_none() && !self.to_try.contains_key(&name) {
             return None;

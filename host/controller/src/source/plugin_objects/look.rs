@@ -227,15 +227,16 @@ impl Looker {
     async fn worked_before(&self, look: &Look, found: &Found) -> Option<FoundVersions> {
         let plugin = &*look.plugin;
         let stable = rollout::stable_of(plugin).filter(|_| plugin.spec.rollout.is_some())?;
-        let is_it = match found {
-            Found::Suspended | Found::Unchanged => true,
-            Found::Prepared { versions, .. } => versions.prepared.digest() == stable,
-            Found::NoComponent(_) | Found::NotLoaded(_) => false,
+        let prepared = match found {
+            Found::Suspended | Found::Unchanged => return None,
+            Found::Prepared { versions, .. } if versions.prepared.digest() == stable => return None,
+            Found::Prepared { versions, .. } => Some(versions),
+            Found::NoComponent(_) | Found::NotLoaded(_) => None,
         };
-        if is_it || self.loader.loaded(&look.id()).is_some() {
+        if self.loader.loaded(&look.id()).is_some() {
             return None;
         }
-        match self.with_stable(look, stable).await {
+        match self.with_stable(look, stable, prepared).await {
             Ok(versions) => versions,
             Err(error) => {
                 tracing::warn!(plugin = look.name, "the version that worked does not load: {error}");
@@ -244,20 +245,28 @@ impl Looker {
         }
     }
 
-    /// The version that works, with the one that is tried and those of pins as far as they are to be had.
-    async fn with_stable(&self, look: &Look, stable: &str) -> Result<Option<FoundVersions>, NotLoaded> {
-        let prepared = match self.other(look, stable).await? {
-            Some(kept) => kept,
-            None => match self.stable_from_source(look, stable).await? {
-                Ok(found) => found,
-                Err(_) => return Ok(None),
-            },
+    /// The version that works, with the one that is tried and those of pins as far as they are to be had. `ready`: what the look has prepared
+    /// already.
+    async fn with_stable(
+        &self,
+        look: &Look,
+        stable: &str,
+        ready: Option<&FoundVersions>,
+    ) -> Result<Option<FoundVersions>, NotLoaded> {
+        let ready = |digest: &str| ready.and_then(|versions| versions.with_digest(digest)).cloned();
+        let prepared = match ready(stable) {
+            Some(ready) => Ok(ready),
+            None => self.stable(look, stable).await?,
         };
+        let Ok(prepared) = prepared else { return Ok(None) };
         let tried = rollout::tried_of(&look.plugin);
         let wanted: BTreeSet<_> = pins::digests(&look.plugin).chain(tried).filter(|it| *it != stable).collect();
         let mut others = Vec::new();
         for digest in wanted {
-            others.extend(self.other(look, digest).await?);
+            others.extend(match ready(digest) {
+                Some(ready) => Some(ready),
+                None => self.other(look, digest).await?,
+            });
         }
         Ok(Some(FoundVersions { prepared, others, no_stable: None }))
     }
@@ -271,13 +280,13 @@ impl Looker {
             pins::digests(&look.plugin).chain(stable).filter(|wanted| *wanted != digest).collect();
         let mut others = Others::default();
         for digest in wanted {
-            match self.other(look, digest).await? {
-                Some(found) => others.found.push(found),
-                None if stable == Some(digest) => match self.stable_from_source(look, digest).await? {
+            if stable == Some(digest) {
+                match self.stable(look, digest).await? {
                     Ok(found) => others.found.push(found),
                     Err(why) => others.no_stable = why,
-                },
-                None => {}
+                }
+            } else {
+                others.found.extend(self.other(look, digest).await?);
             }
         }
         Ok(others)
@@ -296,13 +305,16 @@ impl Looker {
         Ok(Some(Arc::new(prepared)))
     }
 
-    /// The version that works, from where it came from: this host has never had it. The inner error says why that gives nothing; none if it
+    /// The version that works, from where it came from if this host has never had it. The inner error says why that gives nothing; none if it
     /// is not known where it came from.
-    async fn stable_from_source(
+    async fn stable(
         &self,
         look: &Look,
         digest: &str,
     ) -> Result<Result<Arc<Prepared>, Option<ContentError>>, NotLoaded> {
+        if let Some(known) = self.other(look, digest).await? {
+            return Ok(Ok(known));
+        }
         let Some(source) = rollout::stable_source(&look.plugin, digest) else { return Ok(Err(None)) };
         match self.contents.read_from(&look.plugin.spec, source, digest).await {
             Ok(component) => {

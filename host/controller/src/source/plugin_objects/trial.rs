@@ -104,17 +104,19 @@ impl PluginObjects {
         }
     }
 
+    /// What a `Plugin` has loaded, and the same at work. None as long as it gets ready: the versions before it are at work until then.
+    pub(super) fn at_work_as_loaded(&self, name: &str) -> Option<(LoadedVersions, Arc<Versions>)> {
+        let loaded = self.looker.loader.versions(&SourceId::Object(name.to_owned()))?;
+        let active = self.looker.loader.host().active_versions(loaded.stable.name())?;
+        is_installed(&active, &loaded).then_some((loaded, active))
+    }
+
     /// Goes on with a new version that does not answer all objects, if this host may.
     pub(super) async fn advance(&mut self, name: &str) {
         let host = self.looker.loader.host().clone();
         let Some(plugin) = self.plugins.get(name).cloned().filter(|_| host.may_write()) else { return };
-        let id = SourceId::Object(name.to_owned());
-        let (Some(canary), Some(loaded)) = (rollout::canary(&plugin.spec), self.looker.loader.versions(&id)) else {
-            return;
-        };
-        // As long as what is installed gets ready, the versions before it are at work.
-        let active = host.active_versions(loaded.stable.name()).filter(|active| is_installed(active, &loaded));
-        let Some(active) = active else { return };
+        let Some(canary) = rollout::canary(&plugin.spec) else { return };
+        let Some((loaded, active)) = self.at_work_as_loaded(name) else { return };
         let going_on = self.known.get(name).and_then(|known| known.rollout.clone());
         match going_on.filter(RolloutStatus::goes_on) {
             Some(rollout) => {
@@ -137,16 +139,18 @@ impl PluginObjects {
             no_stable: None,
         };
         let objects = going.asked_about();
-        match (rollout::begun(going.canary, &candidate, &objects, Timestamp::now()), before) {
+        let begun = rollout::begun(going.canary, &candidate, &objects, Timestamp::now());
+        let waits = |before: &&RolloutStatus| match &begun {
+            Some(anew) => !rollout::begins_otherwise(going.plugin, before, anew, &objects),
             // In the midst of a canary, somebody may have suspended all of them. They are there, and it has not stood its test.
-            (None, Some(before)) if !going.objects().is_empty() => {
-                self.note(going.plugin, rollout::counted(before, ObjectCounts::default()), Load::Loaded);
+            None => !going.objects().is_empty(),
+        };
+        match (before.filter(waits), begun) {
+            (Some(before), _) => {
+                self.note(going.plugin, rollout::counted(before, ObjectCounts::default()), Load::Loaded)
             }
-            (None, _) => self.take_over(going, versions),
-            (Some(anew), Some(before)) if !rollout::begins_otherwise(going.plugin, before, &anew, &objects) => {
-                self.note(going.plugin, rollout::counted(before, ObjectCounts::default()), Load::Loaded);
-            }
-            (Some(rollout), _) => self.widen(going, versions, rollout).await,
+            (None, None) => self.take_over(going, versions),
+            (None, Some(rollout)) => self.widen(going, versions, rollout).await,
         }
     }
 
@@ -309,7 +313,7 @@ fn stable(plugin: &Plugin, found: &FoundVersions) -> Result<Arc<Prepared>, NotLo
 }
 
 /// Whether what is installed is at work.
-pub fn is_installed(active: &Versions, loaded: &LoadedVersions) -> bool {
+fn is_installed(active: &Versions, loaded: &LoadedVersions) -> bool {
     let digests = || loaded.all().all(|version| active.with_digest(version.digest()).is_some());
     active.stable().reconciler.digest() == loaded.stable.digest()
         && active.stable().division == loaded.division
