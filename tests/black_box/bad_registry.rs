@@ -9,8 +9,8 @@ use anyhow::Result;
 use axum::{
     Router,
     body::Body,
-    extract::{Path, State},
-    http::{StatusCode, header},
+    extract::{Path, RawQuery, State},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -21,6 +21,8 @@ use crate::plugin_objects::sha256;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// What one has to show who was told to get a token.
+const TOKEN: &str = "shown";
 const TEXT: &[u8] = b"no component";
 /// More than a component may have.
 const LARGE: usize = 100 << 20;
@@ -31,6 +33,12 @@ pub struct BadRegistry {
     server: AbortHandle,
 }
 
+struct Served {
+    address: String,
+    /// How often a manifest was asked for that is another one each time.
+    asked: AtomicUsize,
+}
+
 impl BadRegistry {
     pub async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -39,7 +47,8 @@ impl BadRegistry {
             .route("/v2/", get(|| async { StatusCode::OK }))
             .route("/v2/{repository}/manifests/{reference}", get(manifest))
             .route("/v2/{repository}/blobs/{digest}", get(blob))
-            .with_state(Arc::new(AtomicUsize::new(0)));
+            .route("/token/{repository}", get(token))
+            .with_state(Arc::new(Served { address: address.clone(), asked: AtomicUsize::new(0) }));
         let server = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
         Ok(Self { address, server })
     }
@@ -56,34 +65,69 @@ impl Drop for BadRegistry {
     }
 }
 
-async fn manifest(State(asked): State<Arc<AtomicUsize>>, Path((repository, _)): Path<(String, String)>) -> Response {
+async fn manifest(
+    State(served): State<Arc<Served>>,
+    Path((repository, _)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    if repository.ends_with("-token") && !has_token(&headers) {
+        let realm = format!("Bearer realm=\"http://{}/token/{repository}\",service=\"all\"", served.address);
+        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, realm)]).into_response();
+    }
     let component = |size: usize| artifact("application/wasm", size);
     match &*repository {
         "no-entry" => StatusCode::UNAUTHORIZED.into_response(),
         "broken" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        "endless" => endless(StatusCode::OK),
+        "endless-error" => endless(StatusCode::INTERNAL_SERVER_ERROR),
         "no-json" => ([(header::CONTENT_TYPE, MANIFEST)], "<html>a proxy's page</html>").into_response(),
         "index" => answer(INDEX, &json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": []})),
         "container" => answer(MANIFEST, &artifact("application/vnd.oci.image.layer.v1.tar+gzip", TEXT.len())),
-        "text" | "other-bytes" | "sends-100-mib" => answer(MANIFEST, &component(TEXT.len())),
+        "text" | "wants-token" | "other-bytes" | "sends-100-mib" => answer(MANIFEST, &component(TEXT.len())),
         "says-100-mib" => answer(MANIFEST, &component(LARGE)),
         "moves" => {
             let mut manifest = component(TEXT.len());
-            manifest["annotations"] = json!({"asked": asked.fetch_add(1, Ordering::Relaxed).to_string()});
+            manifest["annotations"] = json!({"asked": served.asked.fetch_add(1, Ordering::Relaxed).to_string()});
             answer(MANIFEST, &manifest)
         }
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
-async fn blob(Path((repository, _)): Path<(String, String)>) -> Response {
+/// For whoever asks for what the challenge says.
+async fn token(Path(repository): Path<String>, RawQuery(query): RawQuery) -> Response {
+    let asked = query.unwrap_or_default();
     match &*repository {
-        "other-bytes" => b"other bytes!".into_response(),
-        "sends-100-mib" => {
-            let piece = || Ok::<_, std::io::Error>(bytes::Bytes::from_static(&[0; 1 << 16]));
-            Body::from_stream(futures::stream::iter((0..LARGE >> 16).map(move |_| piece()))).into_response()
+        "endless-token" => endless(StatusCode::OK),
+        _ if asked == "service=all&scope=repository%3Awants-token%3Apull" => {
+            json!({"token": TOKEN}).to_string().into_response()
         }
+        _ => (StatusCode::BAD_REQUEST, asked).into_response(),
+    }
+}
+
+fn has_token(headers: &HeaderMap) -> bool {
+    headers.get(header::AUTHORIZATION).is_some_and(|value| value.as_bytes() == format!("Bearer {TOKEN}").as_bytes())
+}
+
+async fn blob(Path((repository, _)): Path<(String, String)>, headers: HeaderMap) -> Response {
+    match &*repository {
+        "wants-token" if !has_token(&headers) => StatusCode::UNAUTHORIZED.into_response(),
+        "other-bytes" => b"other bytes!".into_response(),
+        "sends-100-mib" => pieces(LARGE >> 16).into_response(),
         _ => TEXT.into_response(),
     }
+}
+
+/// An answer that goes on for as long as somebody reads.
+fn endless(status: StatusCode) -> Response {
+    (status, pieces(usize::MAX)).into_response()
+}
+
+/// So many pieces of 64 KiB.
+fn pieces(number: usize) -> Body {
+    let piece = |_| Ok::<_, std::io::Error>(bytes::Bytes::from_static(&[b' '; 1 << 16]));
+    Body::from_stream(futures::stream::iter((0..number).map(piece)))
 }
 
 /// A manifest with one layer.

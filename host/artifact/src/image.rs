@@ -27,6 +27,14 @@ impl Image {
         self.0.digest()
     }
 
+    pub(crate) fn repository(&self) -> &str {
+        self.0.repository()
+    }
+
+    pub(crate) fn tag(&self) -> Option<&str> {
+        self.0.tag()
+    }
+
     /// The same artifact under the digest of its manifest.
     pub fn with_digest(&self, digest: &str) -> Self {
         Self(self.0.clone_with_digest(digest.to_owned()))

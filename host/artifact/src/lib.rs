@@ -10,14 +10,17 @@
 //!
 //! # Guarantees
 //!
-//! - Every request ends in time, and a component has at most as many bytes as the caller takes.
+//! - Every request ends in time, and what a registry answers has a limit: a component at most as many bytes as the caller takes.
 //! - What is pulled has the digest that the registry's manifest names.
 //! - Verification needs no network: whom to trust is given as keys or as a trusted root.
 
+mod authorization;
 mod credentials;
+mod digest;
 mod error;
 mod image;
 mod layout;
+mod reader;
 mod registry;
 mod signatures;
 mod verification;

@@ -1,26 +1,22 @@
-//! Requests to registries: what a tag stands for, pull, push, and the signatures beside an artifact. Each ends in time.
+//! What is asked of registries: what a tag stands for, pull, push, and the signatures beside an artifact. Each ends in time, and what
+//! comes has a limit.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::time::Duration;
 
 use oci_client::{
-    Client, RegistryOperation,
+    Client,
     client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol},
-    manifest::{OciImageManifest, OciManifest},
+    manifest::{ImageIndexEntry, OciImageIndex, OciImageManifest, OciManifest},
 };
-use tokio::io::AsyncWrite;
+use serde::de::DeserializeOwned;
 
 use crate::{
     Credentials, Image, RegistryError,
     layout::{self, Component},
+    reader::{ANSWER, Reader, USER_AGENT, within},
     signatures::Evidence,
 };
 
-/// How long the answer to a small request may take.
-const ANSWER: Duration = Duration::from_secs(15);
 /// How long a component may take. 64 MiB over 10 Mbit/s take a minute.
 const TRANSFER: Duration = Duration::from_secs(120);
 /// The most bytes of a signature with all that belongs to it.
@@ -39,6 +35,8 @@ pub struct RegistrySettings {
 
 /// A client of one registry with one set of credentials.
 pub struct Registry {
+    reader: Reader,
+    /// For pushing.
     client: Client,
     credentials: Credentials,
 }
@@ -58,20 +56,8 @@ impl Registry {
     /// The certificate authorities are not PEM.
     pub fn new(settings: &RegistrySettings, credentials: Credentials) -> Result<Self, RegistryError> {
         install_crypto_provider();
-        let authority =
-            |pem: &String| Certificate { encoding: CertificateEncoding::Pem, data: pem.clone().into_bytes() };
-        let config = ClientConfig {
-            protocol: if settings.plain_http { ClientProtocol::Http } else { ClientProtocol::Https },
-            extra_root_certificates: settings.certificate_authorities.iter().map(authority).collect(),
-            // An index names images of platforms. A component has none.
-            platform_resolver: None,
-            read_timeout: Some(ANSWER),
-            connect_timeout: Some(ANSWER),
-            user_agent: concat!("pilothouse/", env!("CARGO_PKG_VERSION")),
-            ..ClientConfig::default()
-        };
-        let client = Client::try_from(config).map_err(|error| RegistryError::Client(error.to_string()))?;
-        Ok(Self { client, credentials })
+        let client = client(settings).map_err(|error| RegistryError::Client(error.to_string()))?;
+        Ok(Self { reader: Reader::new(settings, credentials.clone())?, client, credentials })
     }
 
     /// The digest of the manifest that the image's tag stands for at the moment. A name with a digest is not asked for.
@@ -82,8 +68,7 @@ impl Registry {
         if let Some(digest) = image.digest() {
             return Ok(digest.to_owned());
         }
-        let auth = self.credentials.auth();
-        within(ANSWER, self.client.fetch_manifest_digest(image.reference(), &auth)).await
+        Ok(self.reader.manifest_digest(image).await?.as_str().to_owned())
     }
 
     /// The component under that name, if it has at most `limit` bytes.
@@ -97,7 +82,7 @@ impl Registry {
         if u64::try_from(layer.size).map_or(true, |size| size > limit) {
             return Err(RegistryError::TooLarge(limit));
         }
-        let bytes = self.blob(image, layer, limit, TRANSFER).await?;
+        let bytes = self.reader.blob(image, &layer.digest, limit, TRANSFER).await?;
         Ok(Pulled { bytes, manifest_digest })
     }
 
@@ -108,11 +93,10 @@ impl Registry {
     /// [`RegistryError`]: the registry does not say what there is.
     pub async fn signatures(&self, image: &Image, manifest_digest: &str) -> Result<Vec<Evidence>, RegistryError> {
         let signed = image.with_digest(manifest_digest);
-        self.authorize(&signed).await?;
-        let index = within(ANSWER, self.client.pull_referrers(signed.reference(), None)).await?;
+        let referrers = self.referrers(&signed).await?;
         let is_bundle = |kind: &Option<String>| kind.as_deref().is_some_and(|kind| kind.starts_with(layout::BUNDLE));
         let mut found = Vec::new();
-        for entry in index.manifests.iter().filter(|entry| is_bundle(&entry.artifact_type)).take(MAX_BUNDLES) {
+        for entry in referrers.iter().filter(|entry| is_bundle(&entry.artifact_type)).take(MAX_BUNDLES) {
             match self.bundle(&image.with_digest(&entry.digest)).await {
                 Ok(bundle) => found.push(Evidence::bundle(bundle)),
                 Err(error) if error.is_about_connection() => return Err(error),
@@ -135,7 +119,8 @@ impl Registry {
         let (config, layer) = component.parts();
         let layers = [layer];
         let auth = self.credentials.auth();
-        within(TRANSFER, self.client.push(image.reference(), &layers, config, &auth, None)).await?;
+        let push = self.client.push(image.reference(), &layers, config, &auth, None);
+        within(TRANSFER, async { Ok(push.await?) }).await?;
         self.resolve(image).await
     }
 
@@ -143,7 +128,7 @@ impl Registry {
         let mut found = Vec::new();
         for layer in manifest.layers.iter().take(MAX_BUNDLES) {
             let Some(signature) = layout::CosignSignature::of(layer) else { continue };
-            match self.blob(image, layer, MAX_BUNDLE_BYTES, ANSWER).await {
+            match self.reader.blob(image, &layer.digest, MAX_BUNDLE_BYTES, ANSWER).await {
                 Ok(payload) => found.extend(Evidence::cosign(&signature, payload)),
                 Err(error) if error.is_about_connection() => return Err(error),
                 Err(_) => {}
@@ -158,48 +143,53 @@ impl Registry {
         let [layer] = &manifest.layers[..] else {
             return Err(RegistryError::Damaged("a bundle has one layer".to_owned()));
         };
-        self.blob(image, layer, MAX_BUNDLE_BYTES, ANSWER).await
+        self.reader.blob(image, &layer.digest, MAX_BUNDLE_BYTES, ANSWER).await
+    }
+
+    /// What refers to the artifact. Older registries keep the list under a tag: "Referrers Tag Schema" of the distribution
+    /// specification. None of either is an empty list.
+    async fn referrers(&self, image: &Image) -> Result<Vec<ImageIndexEntry>, RegistryError> {
+        let list = match self.reader.referrers(image).await {
+            Err(RegistryError::NotFound(_)) => {
+                let tag = image.digest().unwrap_or_default().replace(':', "-");
+                self.reader.manifest(&image.with_tag(&tag)).await.map(|(list, _)| list)
+            }
+            answer => answer,
+        };
+        match list {
+            Ok(list) => parsed::<OciImageIndex>(&list).map(|list| list.manifests),
+            Err(RegistryError::NotFound(_)) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn manifest(&self, image: &Image) -> Result<(OciImageManifest, String), RegistryError> {
-        let auth = self.credentials.auth();
-        let (manifest, digest) = within(ANSWER, self.client.pull_manifest(image.reference(), &auth)).await?;
-        match manifest {
-            OciManifest::Image(manifest) => Ok((manifest, digest)),
+        let (manifest, digest) = self.reader.manifest(image).await?;
+        match parsed(&manifest)? {
+            OciManifest::Image(manifest) => Ok((manifest, digest.as_str().to_owned())),
             OciManifest::ImageIndex(_) => Err(RegistryError::NotComponent("it is an index of images".to_owned())),
         }
     }
-
-    async fn blob(
-        &self,
-        image: &Image,
-        layer: &oci_client::manifest::OciDescriptor,
-        limit: u64,
-        time: Duration,
-    ) -> Result<Vec<u8>, RegistryError> {
-        self.authorize(image).await?;
-        let mut out = Bounded { bytes: Vec::new(), limit, is_over: false };
-        let pulled = within(time, self.client.pull_blob(image.reference(), layer, &mut out)).await;
-        if out.is_over {
-            return Err(RegistryError::TooLarge(limit));
-        }
-        pulled.map(|()| out.bytes)
-    }
-
-    async fn authorize(&self, image: &Image) -> Result<(), RegistryError> {
-        let auth = self.credentials.auth();
-        within(ANSWER, self.client.auth(image.reference(), &auth, RegistryOperation::Pull)).await.map(drop)
-    }
 }
 
-async fn within<T>(
-    time: Duration,
-    request: impl Future<Output = Result<T, oci_client::errors::OciDistributionError>>,
-) -> Result<T, RegistryError> {
-    match tokio::time::timeout(time, request).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(RegistryError::TimedOut(time)),
-    }
+fn client(settings: &RegistrySettings) -> Result<Client, oci_client::errors::OciDistributionError> {
+    let authority = |pem: &String| Certificate { encoding: CertificateEncoding::Pem, data: pem.clone().into_bytes() };
+    Client::try_from(ClientConfig {
+        protocol: if settings.plain_http { ClientProtocol::Http } else { ClientProtocol::Https },
+        extra_root_certificates: settings.certificate_authorities.iter().map(authority).collect(),
+        // An index names images of platforms. A component has none.
+        platform_resolver: None,
+        read_timeout: Some(ANSWER),
+        connect_timeout: Some(ANSWER),
+        user_agent: USER_AGENT,
+        ..ClientConfig::default()
+    })
+}
+
+/// The registry's word for what a manifest or a list is.
+fn parsed<T: DeserializeOwned>(json: &[u8]) -> Result<T, RegistryError> {
+    serde_json::from_slice(json)
+        .map_err(|error| RegistryError::Unavailable(format!("it answers what no registry answers: {error}")))
 }
 
 /// TLS needs to be told whose cryptography to use, once in a process. The host's main function has done so; a library user may not.
@@ -207,31 +197,5 @@ fn install_crypto_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // An error says that another thread was faster.
         rustls::crypto::ring::default_provider().install_default().ok();
-    }
-}
-
-/// Takes bytes up to a limit.
-struct Bounded {
-    bytes: Vec<u8>,
-    limit: u64,
-    is_over: bool,
-}
-
-impl AsyncWrite for Bounded {
-    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        if (self.bytes.len() + bytes.len()) as u64 > self.limit {
-            self.is_over = true;
-            return Poll::Ready(Err(std::io::Error::other("too large")));
-        }
-        self.bytes.extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Poll::Ready(Ok(()))
     }
 }
