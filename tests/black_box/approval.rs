@@ -1,9 +1,13 @@
 //! A new version of a plugin is held until somebody approves the plan that the status of its `Plugin` shows.
 
+use std::{ffi::OsString, path::PathBuf};
+
 use anyhow::{Context, Result, ensure};
+use axum::http::StatusCode;
 use pilothouse_tests::{
     artifacts,
     cluster::{HOST_USER, condition},
+    proxy::{Moment, Proxy},
 };
 use serde_json::{Value, json};
 
@@ -27,6 +31,7 @@ pub fn register(suite: &mut Suite) {
         the_first_version_of_all_needs_an_approval_too,
         a_host_that_starts_holds_what_nobody_has_approved,
         of_two_new_versions_only_the_approved_one_takes_over,
+        an_approval_that_comes_late_takes_no_other_one_back,
         an_approved_version_is_tried_in_a_canary,
         a_plan_after_a_canary_is_about_all_objects,
         another_leader_knows_the_plan,
@@ -138,6 +143,30 @@ async fn of_two_new_versions_only_the_approved_one_takes_over(env: &mut TestEnv)
     let shows =
         |object: &Value| object["status"]["version"] == "0.3.0" && object["status"]["plan"]["state"] == "Approved";
     env.namespace.until("Plugin", "web", "to show the third version", shows).await.map(drop)
+}
+
+/// Two approve at once: what the first one was shown is no longer what waits when the approval reaches the API server.
+async fn an_approval_that_comes_late_takes_no_other_one_back(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!({})).await?;
+    store(env, "web", &[&next()?]).await?;
+    planned(env, &sha256(&next()?)).await?;
+    let proxy = Proxy::start(env.upstream().await?, &env.namespace.name).await?;
+    proxy.writes().hold(1, Moment::Before);
+    let first = tokio::spawn(pilothouse(arguments("web", proxy.kubeconfig(), &["--yes"])));
+    proxy.writes().until_held().await?;
+
+    let third = third().await?;
+    store(env, "web", &[&third]).await?;
+    planned(env, &sha256(&third)).await?;
+    approve(env, &["--yes"]).await?.succeeded()?;
+    marked(env, OBJECTS).await?;
+    let answer = proxy.writes().release().await?;
+    ensure!(answer == StatusCode::CONFLICT, "the approval of the version before came through: {answer}");
+    let approved =
+        env.namespace.get("Plugin", "web").await?.context("no Plugin")?["spec"]["rollout"]["approved"].take();
+    ensure!(approved == sha256(&third), "{approved}");
+    first.abort();
+    Ok(())
 }
 
 async fn an_approved_version_is_tried_in_a_canary(env: &mut TestEnv) -> Result<()> {
@@ -284,11 +313,14 @@ async fn approve(env: &TestEnv, arguments: &[&str]) -> Result<Ended> {
 }
 
 async fn approve_named(env: &TestEnv, name: &str, more: &[&str]) -> Result<Ended> {
-    let kubeconfig = env.namespace.setup().kubeconfig;
-    let mut arguments: Vec<std::ffi::OsString> = vec!["approve".into(), name.into()];
+    pilothouse(arguments(name, env.namespace.setup().kubeconfig, more)).await
+}
+
+fn arguments(name: &str, kubeconfig: PathBuf, more: &[&str]) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["approve".into(), name.into()];
     arguments.extend(["--kubeconfig".into(), kubeconfig.into()]);
     arguments.extend(more.iter().map(Into::into));
-    pilothouse(arguments).await
+    arguments
 }
 
 async fn scale(env: &TestEnv, name: &str, replicas: u32) -> Result<()> {

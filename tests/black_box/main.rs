@@ -86,6 +86,7 @@ mod suite;
 mod swaps;
 mod test_env;
 mod thoroughness;
+mod time_of_day;
 mod training_job;
 mod verdicts;
 mod versions;
@@ -174,6 +175,7 @@ fn main() -> ExitCode {
     http::register(&mut suite);
     metrics::register(&mut suite);
     measurements::register(&mut suite);
+    time_of_day::register(&mut suite);
     training_job::register(&mut suite);
     llm::register(&mut suite);
     command_line::register(&mut suite);

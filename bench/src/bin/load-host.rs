@@ -35,10 +35,11 @@ async fn run() -> Result<()> {
     // From here on SIGTERM is heard, also by a host that still compiles.
     let mut terminate = signal(SignalKind::terminate())?;
     let config = client::config(Some(&PathBuf::from(kubeconfig)), None).await?;
-    let (metrics, fence) = (Metrics::new(), HostConfig::default().fence);
-    let client = client::client(&config, metrics.requests(), fence.clone())?;
+    let metrics = Metrics::new();
+    let HostConfig { fence, clock, .. } = HostConfig::default();
+    let client = client::client(&config, metrics.requests(), fence.clone(), clock.clone())?;
     let (namespace, own_namespace) = (Some(namespace.clone()), namespace);
-    let config = HostConfig { namespace, own_namespace, fence, ..HostConfig::default() };
+    let config = HostConfig { namespace, own_namespace, fence, clock, ..HostConfig::default() };
     let host = Host::new(client, metrics, config);
     let any = "127.0.0.1:0".parse()?;
     let addresses = server::serve(&host, Arc::new(FixedLevel), Addresses { health: any, metrics: any }).await?;

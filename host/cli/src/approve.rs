@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use kube::{
-    Api, ResourceExt,
+    Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
 use pilothouse_controller::api::{
@@ -20,6 +20,10 @@ use crate::{
 
 /// The field manager of the approval.
 const MANAGER: &str = "pilothouse-approve";
+/// How often a Plugin is looked at again that has changed meanwhile.
+const ATTEMPTS: usize = 10;
+/// The API server's answer where something has changed meanwhile.
+const CONFLICT: u16 = 409;
 
 /// Approve the new version of a plugin that waits for it, after showing what it would do.
 ///
@@ -57,16 +61,40 @@ impl Approve {
         print(&plugin, plan)?;
         let version = table::printable(&plan.version);
         confirm(&format!("Approve version {version} ({})?", table::printable(&plan.digest)), self.yes)?;
-        // A Plugin of the same name that was created meanwhile is another one.
-        let approval = json!({
-            "metadata": {"uid": plugin.uid()},
-            "spec": {"rollout": {"approved": plan.digest}},
-        });
-        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let patched = Api::<Plugin>::all(client).patch_metadata(name, &parameters, &Patch::Merge(approval)).await;
-        patched.context("failed to approve it")?;
+        self.write(client, &plugin, &plan.digest).await?;
         eprintln!("{name}: version {version} is approved");
         Ok(())
+    }
+
+    /// Approves the version that was shown. While somebody looked at it, the source may have got another version, and that may have been
+    /// approved by somebody else: an approval would take that back.
+    async fn write(&self, client: Client, shown: &Plugin, digest: &str) -> anyhow::Result<()> {
+        let (api, name) = (Api::<Plugin>::all(client.clone()), &self.name);
+        let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        for _ in 0..ATTEMPTS {
+            let now = find_plugin(client.clone(), name).await.context("failed to look for the Plugin")?;
+            let now = now.filter(|now| now.uid() == shown.uid());
+            let plan = now.as_ref().and_then(|now| now.status.as_ref()?.plan.as_ref());
+            let Some((now, plan)) = now.as_ref().zip(plan).filter(|(_, plan)| plan.digest == digest) else {
+                bail!(
+                    "the version that you were shown no longer waits for approval, and was not approved; run it again"
+                );
+            };
+            if plan.state == PlanState::Approved {
+                return Ok(());
+            }
+            let approval = json!({
+                "metadata": {"uid": now.uid(), "resourceVersion": now.resource_version()},
+                "spec": {"rollout": {"approved": digest}},
+            });
+            match api.patch_metadata(name, &parameters, &Patch::Merge(approval)).await {
+                Ok(_) => return Ok(()),
+                // Something else of the Plugin has changed meanwhile, most often the counts in its status.
+                Err(kube::Error::Api(status)) if status.code == CONFLICT => {}
+                Err(error) => return Err(error).context("failed to approve it"),
+            }
+        }
+        bail!("failed to approve it: the Plugin changes all the time; run it again")
     }
 
     /// The plan of the version that waits.

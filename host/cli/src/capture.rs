@@ -12,6 +12,7 @@ use clap::Args;
 use kube::{core::ApiResource, discovery::Scope};
 use pilothouse_controller::{
     client::{self, fence::Fence},
+    clock::Clock,
     metrics::Metrics,
     object::{ObjectRef, describe},
     source::plugin_objects::PlannedVersion,
@@ -80,7 +81,7 @@ impl Capture {
         };
         let config = self.cluster.config().await?;
         // It could not write if it wanted to.
-        let reader = client::client(&config, Metrics::new().requests(), Fence::closed())?;
+        let reader = client::client(&config, Metrics::new().requests(), Fence::closed(), Clock::system())?;
         let manifest = offline::manifest(&file)?;
         let (resource, scope) = self.object.find_kind(&reader).await?;
         check_kind(&resource, &manifest)?;

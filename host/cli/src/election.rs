@@ -6,7 +6,7 @@ use clap::Args;
 use kube::Config;
 use pilothouse_controller::{
     client::{self, fence::Fence},
-    clock::{Clock, Random},
+    clock::Random,
     host::Host,
     leader::{self, Dependencies, Election, Settings},
 };
@@ -63,9 +63,9 @@ impl ElectionArguments {
             retry_period: self.leader_elect_retry_period,
         };
         let election = Election::new(
-            client::lease_client(config, host.metrics().requests())?,
+            client::lease_client(config, host.metrics().requests(), host.clock().clone())?,
             settings,
-            Dependencies { fence, metrics: host.metrics().clone(), clock: Clock::system(), random },
+            Dependencies { fence, metrics: host.metrics().clone(), clock: host.clock().clone(), random },
         );
         let flags = "--leader-elect-lease-duration, --leader-elect-renew-deadline or --leader-elect-retry-period";
         Ok(Some(election.map_err(|error| anyhow::anyhow!("{error}; change {flags}"))?))

@@ -7,6 +7,7 @@ use clap::Args;
 use futures::FutureExt;
 use pilothouse_controller::{
     client,
+    clock::Clock,
     host::{Host, HostConfig},
     metrics::Metrics,
     server::{self, Addresses, LogLevel},
@@ -85,8 +86,8 @@ impl Run {
         config.read_timeout = Some(self.request_timeout);
         let own_namespace = self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let fence = self.election.fence();
-        let metrics = Metrics::new();
-        let client = client::client(&config, metrics.requests(), fence.clone())?;
+        let (metrics, clock) = (Metrics::new(), Clock::system());
+        let client = client::client(&config, metrics.requests(), fence.clone(), clock.clone())?;
         let engine = local_engine::open(&self.cache_dir, self.call_memory)?;
         let host = Host::new(
             client.clone(),
@@ -100,6 +101,7 @@ impl Run {
                 watch_renewal: self.watch_renewal,
                 needs_plugin: !self.plugin_objects,
                 plugin_configs: self.configs.read()?,
+                clock,
                 ..HostConfig::default()
             },
         );

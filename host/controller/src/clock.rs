@@ -5,19 +5,35 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::server_time::Difference;
 
 /// A time as the API has it: RFC 3339 in UTC with seconds.
 pub fn api_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The time of day. Clones share one clock.
+/// By how much a clock has to be off for the log to tell.
+const TOLD_FROM: SignedDuration = SignedDuration::from_secs(2);
+
+/// The time of day: the API server's, as far as its answers have told, from the clock of this machine. Clones share one clock.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+pub struct Clock {
+    of_this_machine: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    server: Arc<Mutex<ServerClock>>,
+}
+
+/// What is known of the API server's clock.
+#[derive(Default)]
+struct ServerClock {
+    difference: Option<Difference>,
+    /// The correction that the log has told last.
+    told: SignedDuration,
+}
 
 impl Clock {
     /// The system's clock.
@@ -27,12 +43,43 @@ impl Clock {
 
     /// A clock that tells the time that `now` returns.
     pub fn from(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self(Arc::new(now))
+        Self { of_this_machine: Arc::new(now), server: Arc::default() }
     }
 
     /// The present time.
     pub fn now(&self) -> Timestamp {
-        (self.0)()
+        let now = self.of_this_machine();
+        now.saturating_add(self.server().correction()).unwrap_or(now)
+    }
+
+    /// The present time by the clock of this machine alone.
+    pub fn of_this_machine(&self) -> Timestamp {
+        (self.of_this_machine)()
+    }
+
+    /// An answer of the API server has arrived that was made at `date`, to a request that was sent at `sent` by the clock of this machine.
+    pub fn compare(&self, sent: Timestamp, date: Timestamp) {
+        let newer = Difference::of(sent, self.of_this_machine(), date);
+        let mut server = self.server();
+        server.difference = Some(server.difference.map_or(newer, |known| known.narrowed(newer)));
+        let correction = server.correction();
+        if (correction - server.told).abs() >= TOLD_FROM {
+            server.told = correction;
+            tracing::warn!(
+                seconds = correction.as_secs(),
+                "the clock of this machine differs from the API server's, whose time counts; set it, for certificates and logs"
+            );
+        }
+    }
+
+    fn server(&self) -> MutexGuard<'_, ServerClock> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ServerClock {
+    fn correction(&self) -> SignedDuration {
+        self.difference.map_or(SignedDuration::ZERO, Difference::correction)
     }
 }
 
@@ -71,6 +118,17 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_is_the_api_servers() {
+        let now = Timestamp::UNIX_EPOCH;
+        let clock = Clock::from(move || now);
+        assert_eq!(clock.now(), now);
+        let other = clock.clone();
+        other.compare(now, now + SignedDuration::from_hours(1));
+        assert_eq!(clock.now(), now + SignedDuration::from_hours(1));
+        assert_eq!(clock.of_this_machine(), now);
+    }
 
     #[test]
     fn a_seed_decides_every_number() {

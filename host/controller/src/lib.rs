@@ -35,5 +35,6 @@ pub mod schema;
 mod selector;
 pub mod served_namespaces;
 pub mod server;
+mod server_time;
 pub mod source;
 mod withdrawal;

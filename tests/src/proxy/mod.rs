@@ -1,8 +1,9 @@
-//! A proxy between one host and the API server, for fault injection: it holds writes, delays, freezes and cuts watches, and
-//! answers in the API server's place. Everything else passes unchanged. The proxy never looks into an object and never repeats a
+//! A proxy between one host and the API server, for fault injection: it holds writes, delays, freezes and cuts watches, answers
+//! in the API server's place, and moves its clock. Everything else passes unchanged. The proxy never looks into an object and never repeats a
 //! request.
 
 mod answer;
+mod dates;
 mod faults;
 mod request;
 mod watches;
@@ -32,6 +33,7 @@ use tokio::{net::TcpListener, task::AbortHandle};
 
 use self::request::Target;
 pub use self::{
+    dates::Dates,
     faults::Faults,
     watches::{Expiry, Watches},
     writes::{Moment, Writes},
@@ -57,6 +59,7 @@ struct Passage {
     writes: Writes,
     watches: Watches,
     faults: Arc<Faults>,
+    dates: Dates,
 }
 
 impl Upstream {
@@ -86,8 +89,8 @@ impl Proxy {
     pub async fn start(upstream: Upstream, namespace: &str) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("failed to listen on the loopback interface")?;
         let kubeconfig = kubeconfig(&format!("http://{}", listener.local_addr()?), namespace)?;
-        let (writes, watches, faults) = Default::default();
-        let passage = Arc::new(Passage { upstream, writes, watches, faults });
+        let (writes, watches, faults, dates) = Default::default();
+        let passage = Arc::new(Passage { upstream, writes, watches, faults, dates });
         let router = Router::new().fallback(handle).with_state(passage.clone());
         let server = tokio::spawn(async { axum::serve(NoDelay(listener), router).await }).abort_handle();
         Ok(Self { kubeconfig, passage, server })
@@ -111,6 +114,11 @@ impl Proxy {
     /// The faults to inject.
     pub fn faults(&self) -> &Faults {
         &self.passage.faults
+    }
+
+    /// The dates of the API server's answers.
+    pub fn dates(&self) -> &Dates {
+        &self.passage.dates
     }
 }
 
@@ -142,7 +150,7 @@ impl axum::serve::Listener for NoDelay {
 async fn handle(State(passage): State<Arc<Passage>>, request: Request<Body>) -> Response {
     let target = Target::of(&request);
     match passage.pass(&target, request).await {
-        Ok(answer) => answer,
+        Ok(answer) => passage.dates.moved(answer),
         Err(error) => answer::failure(StatusCode::BAD_GATEWAY, &format!("{error:#}")),
     }
 }

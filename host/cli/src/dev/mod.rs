@@ -20,6 +20,7 @@ use clap::Args;
 use kube::{Client, Config};
 use pilothouse_controller::{
     client::{self, fence::Fence},
+    clock::Clock,
     host::{Host, HostConfig},
     metrics::Metrics,
     source::loader::Loader,
@@ -134,13 +135,14 @@ impl Dev {
 
     /// A host without plugins.
     fn target(&self, config: &Config) -> anyhow::Result<Target> {
-        let (metrics, fence) = (Metrics::new(), Fence::open());
-        let client = client::client(config, metrics.requests(), fence.clone())?;
+        let (metrics, fence, clock) = (Metrics::new(), Fence::open(), Clock::system());
+        let client = client::client(config, metrics.requests(), fence.clone(), clock.clone())?;
         let host_config = HostConfig {
             namespace: self.namespace.clone(),
             own_namespace: config.default_namespace.clone(),
             fence,
             plugin_configs: self.configs.read()?,
+            clock,
             ..HostConfig::default()
         };
         let host = Host::new(client.clone(), metrics, host_config);

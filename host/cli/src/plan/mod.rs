@@ -16,6 +16,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use pilothouse_controller::{
     client::{self, fence::Fence},
+    clock::Clock,
     metrics::Metrics,
     plugin::PluginSettings,
     source::plugin_objects::{Candidate, PlannedVersion},
@@ -97,7 +98,7 @@ impl Plan {
             host_namespace: self.host_namespace.clone().unwrap_or_else(|| config.default_namespace.clone()),
         };
         // It could not write if it wanted to.
-        let reader = client::client(&config, Metrics::new().requests(), Fence::closed())?;
+        let reader = client::client(&config, Metrics::new().requests(), Fence::closed(), Clock::system())?;
         let manifest = offline::manifest(&self.plugin)?;
         let present = match self.without_plugin_object {
             true => None,
@@ -129,7 +130,7 @@ impl Plan {
         let mut forecast =
             cluster.forecast(depth, Bounds::NONE, |done| progress.show("asked about", done, total)).await;
         if self.server_dry_run {
-            let writer = client::client(&config, Metrics::new().requests(), Fence::open())?;
+            let writer = client::client(&config, Metrics::new().requests(), Fence::open(), Clock::system())?;
             cluster.try_out(&writer, &mut forecast, |done| progress.show("tried out", done, total)).await;
         }
         progress.end();

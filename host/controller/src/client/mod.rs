@@ -4,7 +4,7 @@
 //! # Flow
 //!
 //! A request passes these layers, from the outside in: the token, the limit of writes in flight, the [`Fence`], the request
-//! metrics, the timeout, and the choice of a connection.
+//! metrics, the timeout, the clock, and the choice of a connection.
 //!
 //! # Guarantees
 //!
@@ -23,6 +23,7 @@ mod dry_run;
 pub mod fence;
 mod in_flight;
 mod request;
+mod server_date;
 mod timeout;
 mod token;
 
@@ -41,9 +42,12 @@ use kube::{
 use tower::{BoxError, Service, ServiceBuilder};
 use tower_http::timeout::TimeoutBody;
 
-use self::{connections::Connections, in_flight::InFlightLimit, timeout::RequestTimeout, token::TokenFile};
+use self::{
+    connections::Connections, in_flight::InFlightLimit, server_date::ServerDate, timeout::RequestTimeout,
+    token::TokenFile,
+};
 pub use self::{dry_run::dry_running, token::TokenError};
-use crate::{client::fence::Fence, errors::chain, metrics::RequestMetrics};
+use crate::{client::fence::Fence, clock::Clock, errors::chain, metrics::RequestMetrics};
 
 /// A silent connection is pinged after this time, and dropped if no answer arrives within [`PING_TIMEOUT`].
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -102,7 +106,7 @@ pub async fn config(kubeconfig: Option<&std::path::Path>, context: Option<&str>)
 ///
 /// # Errors
 /// [`ClientError::Setup`] if certificates or credentials are not usable.
-pub fn client(config: &Config, requests: RequestMetrics, fence: Fence) -> Result<Client, ClientError> {
+pub fn client(config: &Config, requests: RequestMetrics, fence: Fence, clock: Clock) -> Result<Client, ClientError> {
     let connector = connector(config, Versions::All)?;
     let open = move || {
         hyper_util::client::legacy::Builder::new(TokioExecutor::new())
@@ -114,7 +118,7 @@ pub fn client(config: &Config, requests: RequestMetrics, fence: Fence) -> Result
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .build(connector.clone())
     };
-    assemble(config, requests, fence, Connections::new(open))
+    assemble(config, limits(config, requests, fence, clock), Connections::new(open))
 }
 
 /// A client for the Lease only, without a fence. It speaks HTTP/1.1: a cancelled request closes its connection, so the next one
@@ -122,32 +126,30 @@ pub fn client(config: &Config, requests: RequestMetrics, fence: Fence) -> Result
 ///
 /// # Errors
 /// As for [`client`].
-pub fn lease_client(config: &Config, requests: RequestMetrics) -> Result<Client, ClientError> {
+pub fn lease_client(config: &Config, requests: RequestMetrics, clock: Clock) -> Result<Client, ClientError> {
     let connector = connector(config, Versions::Http1)?;
     let open = move || {
         hyper_util::client::legacy::Builder::new(TokioExecutor::new())
             .timer(hyper_util::rt::TokioTimer::new())
             .build(connector.clone())
     };
-    assemble(config, requests, Fence::open(), Connections::new(open))
+    assemble(config, limits(config, requests, Fence::open(), clock), Connections::new(open))
 }
 
-fn assemble(
-    config: &Config,
-    requests: RequestMetrics,
-    fence: Fence,
-    connections: Connections,
-) -> Result<Client, ClientError> {
+fn limits(config: &Config, requests: RequestMetrics, fence: Fence, clock: Clock) -> Limits {
+    Limits { requests, fence, clock, timeout: config.read_timeout.unwrap_or(REQUEST_TIMEOUT) }
+}
+
+fn assemble(config: &Config, limits: Limits, connections: Connections) -> Result<Client, ClientError> {
     // kube's own layer reads a token file once a minute only. After a rotation, requests would fail for up to a minute.
     let token = token_file(config).map(TokenFile::open).transpose()?;
     let other = token.is_none().then(|| config.auth_layer()).transpose().map_err(ClientError::Setup)?;
-    let timeout = config.read_timeout.unwrap_or(REQUEST_TIMEOUT);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(token)
         .option_layer(other.flatten())
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
-        .service(limited(connections, Limits { requests, fence, timeout }));
+        .service(limited(connections, limits));
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
@@ -158,6 +160,8 @@ pub struct Limits {
     pub requests: RequestMetrics,
     /// Decides whether a write may be sent.
     pub fence: Fence,
+    /// Learns the API server's time.
+    pub clock: Clock,
     /// How long the response of a request that is no watch may take.
     pub timeout: Duration,
 }
@@ -194,7 +198,7 @@ where
     S::Error: Into<BoxError> + Send,
     B: Send + 'static,
 {
-    let Limits { requests, fence, timeout } = limits;
+    let Limits { requests, fence, clock, timeout } = limits;
     ServiceBuilder::new()
         // The fence comes after the limit: this host may have lost the Lease while the write waited there.
         .layer(InFlightLimit::new())
@@ -202,6 +206,7 @@ where
         // Below the fence: a refused write is not sent, so it is not counted.
         .layer(requests)
         .layer(RequestTimeout::new(timeout))
+        .layer(ServerDate::new(clock))
         .service(connection)
 }
 

@@ -79,7 +79,8 @@ pub struct ChildReport {
     /// The fields that would change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
-    /// The digest of what would be applied, as in the child's annotation `pilothouse.dev/applied`.
+    /// The digest of what would be applied, as in the child's annotation `pilothouse.dev/applied`. None for a Secret: from it a short value
+    /// can be found by trying.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The body of one that would be created.
@@ -201,7 +202,7 @@ impl ChildReport {
             action,
             cause,
             fields,
-            digest: change.digest.clone(),
+            digest: masked::digest(kind, change.digest.clone()),
             body,
             refused: change
                 .refused

@@ -106,7 +106,12 @@ impl HostProcess {
             Hosts::Single => Fence::open(),
             Hosts::Elected => Fence::closed(),
         };
-        let limits = Limits { requests: metrics.requests(), fence: fence.clone(), timeout: REQUEST_TIMEOUT };
+        let limits = Limits {
+            requests: metrics.requests(),
+            fence: fence.clone(),
+            clock: clock.clone(),
+            timeout: REQUEST_TIMEOUT,
+        };
         let client = client::over(endpoint.clone(), limits, OWN_NAMESPACE);
         let config = HostConfig {
             own_namespace: OWN_NAMESPACE.to_owned(),
@@ -119,7 +124,12 @@ impl HostProcess {
         };
         let host = Host::new(client, metrics.clone(), config);
         let election = (surroundings.hosts == Hosts::Elected).then(|| {
-            let limits = Limits { requests: metrics.requests(), fence: Fence::open(), timeout: REQUEST_TIMEOUT };
+            let limits = Limits {
+                requests: metrics.requests(),
+                fence: Fence::open(),
+                clock: clock.clone(),
+                timeout: REQUEST_TIMEOUT,
+            };
             let client = client::over(endpoint, limits, OWN_NAMESPACE);
             Election::new(client, settings(id), Dependencies { fence, metrics, clock, random })
         });

@@ -6,7 +6,7 @@ use pilothouse_engine::contract::KindRef;
 use serde_json::{Value, json};
 
 use super::diff::Difference;
-use crate::{plugin::is_secret, schema::pointer};
+use crate::{labels, plugin::is_secret, schema::pointer};
 
 /// What is printed in the place of a value.
 const HIDDEN: &str = "(hidden)";
@@ -17,8 +17,9 @@ const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 /// The field of a Secret that is shown if it is what it has to be.
 const IMMUTABLE: &str = "immutable";
 
-/// A copy of the whole Secret, as `kubectl apply` leaves it.
-const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Annotations that tell of the values: a copy of the whole Secret, as `kubectl apply` leaves it, and the digest of what was applied,
+/// from which a short value can be found by trying.
+const TELLING: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", labels::APPLIED];
 
 /// A body without the values of a Secret. The keys stay.
 pub fn body(kind: &KindRef, body: &Value) -> Value {
@@ -30,7 +31,7 @@ pub fn body(kind: &KindRef, body: &Value) -> Value {
             }
         }
         if let Some(annotations) = body.pointer_mut("/metadata/annotations") {
-            hide_copy(annotations);
+            hide_telling(annotations);
         }
     }
     body
@@ -40,13 +41,18 @@ pub fn body(kind: &KindRef, body: &Value) -> Value {
 pub fn value(kind: &KindRef, path: &str, value: &Value) -> Value {
     let mut value = value.clone();
     let field = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    if is_secret(kind) && (!is_shown(field, &value) || path == pointer_to_copy()) {
+    if is_secret(kind) && (!is_shown(field, &value) || is_telling(path)) {
         hide(&mut value);
     }
     if is_secret(kind) && path == "/metadata/annotations" {
-        hide_copy(&mut value);
+        hide_telling(&mut value);
     }
     value
+}
+
+/// The digest of a body. None for a Secret.
+pub fn digest(kind: &KindRef, digest: Option<String>) -> Option<String> {
+    digest.filter(|_| !is_secret(kind))
 }
 
 /// Differences without what a Secret holds.
@@ -66,13 +72,15 @@ fn is_shown(field: &str, value: &Value) -> bool {
     SHOWN.contains(&field) || (field == IMMUTABLE && value.is_boolean())
 }
 
-fn pointer_to_copy() -> String {
-    pointer(&["metadata", "annotations", COPY])
+fn is_telling(path: &str) -> bool {
+    TELLING.iter().any(|annotation| path == pointer(&["metadata", "annotations", annotation]))
 }
 
-fn hide_copy(annotations: &mut Value) {
-    if let Some(copy) = annotations.get_mut(COPY) {
-        hide(copy);
+fn hide_telling(annotations: &mut Value) {
+    for annotation in TELLING {
+        if let Some(value) = annotations.get_mut(annotation) {
+            hide(value);
+        }
     }
 }
 
@@ -105,13 +113,23 @@ mod tests {
             ("/metadata/labels", json!({"a": "x"})),
             ("/metadata/annotations", json!({"a": "x"})),
             ("/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration", json!({"a": HIDDEN})),
+            ("/metadata/annotations/pilothouse.dev~1applied", json!({"a": HIDDEN})),
         ] {
             assert_eq!(value(&secret, path, &json!({"a": "x"})), shown, "{path}");
         }
         assert_eq!(value(&secret, "/data/a", &Value::Null), Value::Null, "that there was none is no secret");
-        let copy = json!({COPY: "x", "b": "x"});
-        assert_eq!(value(&secret, "/metadata/annotations", &copy), json!({COPY: HIDDEN, "b": "x"}));
-        let with_copy = json!({"metadata": {"annotations": copy}});
-        assert_eq!(body(&secret, &with_copy)["metadata"]["annotations"][COPY], HIDDEN);
+    }
+
+    #[test]
+    fn what_tells_of_the_values_of_a_secret_is_hidden_too() {
+        let secret = KindRef::new("v1", "Secret");
+        for annotation in TELLING {
+            let annotations = json!({annotation: "x", "b": "x"});
+            assert_eq!(value(&secret, "/metadata/annotations", &annotations), json!({annotation: HIDDEN, "b": "x"}));
+            let given = json!({"metadata": {"annotations": annotations}});
+            assert_eq!(body(&secret, &given)["metadata"]["annotations"][annotation], HIDDEN);
+        }
+        let given = || Some("0123".to_owned());
+        assert_eq!((digest(&secret, given()), digest(&KindRef::new("v1", "ConfigMap"), given())), (None, given()));
     }
 }

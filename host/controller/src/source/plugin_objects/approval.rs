@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{
@@ -27,6 +26,7 @@ impl PluginObjects {
         let (Some(plugin), Some(held)) = (self.plugins.get(name), self.held.get(name)) else {
             return self.plans.end(name);
         };
+        let now = self.now();
         let Some(known) = self.known.get_mut(name) else { return };
         let subject = Subject::of(plugin, held);
         // Another host may have led before, and have computed it.
@@ -37,7 +37,7 @@ impl PluginObjects {
         {
             *plan = said;
         }
-        if !known.plan.as_ref().is_some_and(|plan| subject.is_of(plan) && is_due(plan, Timestamp::now())) {
+        if !known.plan.as_ref().is_some_and(|plan| subject.is_of(plan) && is_due(plan, now)) {
             return;
         }
         // What another version has done to objects of a canary that has ended is about to be undone, and would be taken for what is there.
@@ -57,13 +57,14 @@ impl PluginObjects {
 
     /// Notes what a version would do that is held.
     pub(super) async fn finish_plan(&mut self, EndedPlan { name, subject, result }: EndedPlan) {
+        let now = self.now();
         let Some(known) = self.known.get_mut(&name) else { return };
         // Meanwhile it may have been approved, or another one may be held.
         let Some(plan) = known.plan.as_mut().filter(|plan| subject.is_of(plan) && plan.state != PlanState::Approved)
         else {
             return;
         };
-        *plan = computed(plan, result, Timestamp::now());
+        *plan = computed(plan, result, now);
         tracing::info!(source = name, version = plan.version, state = ?plan.state, "a new version waits for approval");
         self.report(&name).await;
     }

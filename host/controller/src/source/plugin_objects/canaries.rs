@@ -1,7 +1,6 @@
 //! Judges canaries as soon as anything has changed that their judgement depends on, and tells at once what has become of them. Decides nothing
 //! about a version itself: `trial.rs` does.
 
-use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{PluginObjects, glance::Glance, rollout, trial::progress_of};
@@ -50,7 +49,7 @@ impl PluginObjects {
         Some(Glance {
             objects: active.stable().objects.store().version(),
             all_reconciled: tried.map(|tried| tried.new_version.has_seen_all()),
-            is_over: rollout.is_some_and(|rollout| rollout::is_step_over(canary, rollout, Timestamp::now())),
+            is_over: rollout.is_some_and(|rollout| rollout::is_step_over(canary, rollout, self.now())),
         })
     }
 }

@@ -146,6 +146,10 @@ impl PluginObjects {
         }
     }
 
+    fn now(&self) -> Timestamp {
+        self.looker.loader.host().clock().now()
+    }
+
     /// Follows them for ever.
     pub async fn follow(mut self) {
         let (mut changes, mut moments) = (changes(&self.client, &self.namespace), glance::moments());
@@ -465,7 +469,7 @@ impl PluginObjects {
         let before = plugin.status.clone().unwrap_or_default();
         let generation = known.map_or(before.observed_generation, |known| known.observed_generation(plugin));
         let standing = Standing { name, load, at_work, stable, stable_source, rollout, plan, missing };
-        status(&standing, generation, &before, Timestamp::now())
+        status(&standing, generation, &before, self.now())
     }
 
     /// Writes a status, and tells of what is new in it. Returns what was written; none if that failed: the next look at the `Plugin`, a few

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{
@@ -139,7 +138,7 @@ impl PluginObjects {
             no_stable: None,
         };
         let objects = going.asked_about();
-        let begun = rollout::begun(going.canary, &candidate, &objects, Timestamp::now());
+        let begun = rollout::begun(going.canary, &candidate, &objects, self.now());
         let waits = |before: &&RolloutStatus| match &begun {
             Some(anew) => !rollout::begins_otherwise(going.plugin, before, anew, &objects),
             // In the midst of a canary, somebody may have suspended all of them. They are there, and it has not stood its test.
@@ -170,7 +169,7 @@ impl PluginObjects {
             others: going.loaded.all().cloned().collect(),
             no_stable: None,
         };
-        let now = Timestamp::now();
+        let now = self.now();
         match rollout::next(going.canary, &rollout, seen, now) {
             Next::Stay => self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded),
             Next::Widen => {
