@@ -267,7 +267,7 @@ fn is_unavailable(object: &Value) -> bool {
 }
 
 /// The first version, approved, with its objects.
-async fn begin(env: &mut TestEnv, rollout: Value) -> Result<()> {
+pub async fn begin(env: &mut TestEnv, rollout: Value) -> Result<()> {
     start(env).await?;
     store(env, "web", &[&plugin()?]).await?;
     let mut rollout = rollout;

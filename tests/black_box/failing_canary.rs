@@ -146,7 +146,7 @@ async fn killed_twice(env: &mut TestEnv) -> Result<()> {
 }
 
 /// A version whose answers are all refused: it returns a kind that its manifest does not name.
-async fn bad() -> Result<Vec<u8>> {
+pub async fn bad() -> Result<Vec<u8>> {
     let change = |manifest: &mut Value| {
         manifest["version"] = "0.3.0".into();
         manifest["children"] = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);

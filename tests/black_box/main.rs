@@ -58,6 +58,7 @@ mod metrics;
 mod misbehaviour;
 mod mistakes;
 mod narrow_lookups;
+mod new_versions;
 mod old_crd;
 mod outages;
 mod ownership;
@@ -107,6 +108,7 @@ fn main() -> ExitCode {
     canary::register(&mut suite);
     canary_ends::register(&mut suite);
     failing_canary::register(&mut suite);
+    new_versions::register(&mut suite);
     stable_source::register(&mut suite);
     pins::register(&mut suite);
     approval::register(&mut suite);

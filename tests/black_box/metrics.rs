@@ -46,11 +46,7 @@ pub fn register(suite: &mut Suite) {
 
 /// Every served metric is documented and every documented metric is served, in both formats.
 async fn every_metric_is_documented_and_valid(env: &mut TestEnv) -> Result<()> {
-    let namespace = env.namespace.name.clone();
-    env.set_up_host(|setup| {
-        setup.arguments = vec!["--leader-elect".to_owned(), format!("--host-namespace={namespace}")];
-    })?;
-    env.start_with_web().await?;
+    env.start_measured().await?;
     let documented = documented()?;
     for (accept, content_type, dialect) in ACCEPTS {
         let head = format!("GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n");

@@ -123,6 +123,26 @@ impl TestEnv {
         self.at_rest("web").await
     }
 
+    /// Starts a host that has all that is measured: the plugin `app-service`, an election, and a `Plugin`. That one is suspended, for the cluster
+    /// has other hosts.
+    pub async fn start_measured(&mut self) -> Result<()> {
+        let namespace = self.namespace.name.clone();
+        install_crd(&self.namespace.client(), &artifacts::repository().join("crds/plugins.pilothouse.dev.yaml"))
+            .await?;
+        self.set_up_host(|setup| {
+            let host_namespace = format!("--host-namespace={namespace}");
+            setup.arguments = vec!["--leader-elect".to_owned(), "--plugin-objects".to_owned(), host_namespace];
+        })?;
+        let spec = json!({"source": {"configMap": {"name": "none"}}, "suspended": true});
+        let plugin = json!({
+            "apiVersion": "pilothouse.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": namespace}, "spec": spec,
+        });
+        self.namespace.apply(plugin).await?;
+        self.start_with_web().await?;
+        let is_seen = |object: &Value| condition(object, "Ready")["reason"] == "Suspended";
+        self.namespace.until("Plugin", &namespace, "to be seen", is_seen).await.map(drop)
+    }
+
     /// Waits until an `AppService` is ready and neither it nor its Deployment has anything left to report.
     pub async fn at_rest(&self, name: &str) -> Result<()> {
         let what = "to have its Deployment rolled out";

@@ -116,13 +116,9 @@ async fn alerts() -> Result<Vec<Value>> {
     Ok(rules["spec"]["groups"][0]["rules"].as_array().context("no rules")?.clone())
 }
 
-/// What a host with a plugin and an election serves.
+/// What a host with a plugin, an election and a `Plugin` serves.
 async fn served(env: &mut TestEnv) -> Result<Samples> {
-    let namespace = env.namespace.name.clone();
-    env.set_up_host(|setup| {
-        setup.arguments = vec!["--leader-elect".to_owned(), format!("--host-namespace={namespace}")];
-    })?;
-    env.start_with_web().await?;
+    env.start_measured().await?;
     env.metrics_at_rest().await
 }
 

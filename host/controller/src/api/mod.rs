@@ -19,6 +19,9 @@ pub use self::{
         TransparencyLog, VerificationSpec,
     },
     reading::{find_plugin, list_plugins, plugins, read_plugin},
-    rollout::{FormerVersion, Pin, PlanPolicy, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep, RolloutStrategy},
+    rollout::{
+        FormerVersion, NewVersion, Pin, PlanPolicy, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep,
+        RolloutStrategy,
+    },
     selector::{LabelSelector, SelectorOperator, SelectorRequirement},
 };

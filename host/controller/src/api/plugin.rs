@@ -13,7 +13,7 @@ use super::{
     json_text::JsonText,
     names::NAME_PATTERN,
     plan::PlanStatus,
-    rollout::{FormerVersion, RolloutSpec, RolloutStatus},
+    rollout::{FormerVersion, NewVersion, RolloutSpec, RolloutStatus},
     selector::LabelSelector,
 };
 
@@ -30,6 +30,7 @@ use super::{
     printcolumn(json_path = ".status.shortDigest", name = "Digest", type_ = "string"),
     printcolumn(json_path = ".status.objects.total", name = "Objects", type_ = "integer"),
     printcolumn(json_path = ".status.conditions[?(@.type==\"Ready\")].status", name = "Ready", type_ = "string"),
+    printcolumn(json_path = ".status.newVersion", name = "New Version", type_ = "string"),
     printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date")
 )]
 #[serde(rename_all = "camelCase")]
@@ -311,6 +312,9 @@ pub struct PluginStatus {
     /// The components that were at work, the latest one first. A pin by its number means the first with this number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<FormerVersion>,
+    /// Whether a new version waits for approval, is tried, or was taken back, for `kubectl get`; none if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_version: Option<NewVersion>,
     /// How far a version is that does not answer all objects yet, or that was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStatus>,

@@ -148,6 +148,17 @@ impl RolloutStatus {
     }
 }
 
+/// How a new version stands that does not answer all objects, in one word.
+#[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NewVersion {
+    /// It waits until somebody approves it.
+    AwaitingApproval,
+    /// Some objects are answered by it.
+    Canary,
+    /// It was taken back, and is not tried again.
+    RolledBack,
+}
+
 /// A version that was at work.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

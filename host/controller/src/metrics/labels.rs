@@ -91,6 +91,19 @@ impl VersionLabels {
     }
 }
 
+/// Labels of a new version of a plugin by its state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct NewVersionLabels {
+    plugin: String,
+    state: &'static str,
+}
+
+impl NewVersionLabels {
+    pub(super) fn new(plugin: &str, state: &'static str) -> Self {
+        Self { plugin: plugin.to_owned(), state }
+    }
+}
+
 /// Labels of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct LeaseLabels {

@@ -7,6 +7,7 @@ mod election;
 mod faults;
 mod labels;
 mod measurements;
+mod new_versions;
 mod plugins;
 mod process;
 mod queue;
@@ -22,6 +23,7 @@ pub use self::{
     election::Election,
     faults::Faults,
     measurements::{Collision, Measurements},
+    new_versions::NewVersions,
     plugins::Plugins,
     reconciles::Reconciles,
     requests::{RequestMetrics, WithRequestMetrics},
@@ -36,6 +38,8 @@ pub struct Metrics {
     pub reconciles: Reconciles,
     /// Plugins: versions, loads, calls, and repaired drift.
     pub plugins: Plugins,
+    /// New versions of plugins that do not answer all objects.
+    pub new_versions: NewVersions,
     /// Faults reported on objects.
     pub faults: Faults,
     /// Leader election.
@@ -76,6 +80,7 @@ impl Metrics {
         let mut registry = Registry::default();
         let reconciles = Reconciles::register(&mut registry);
         let plugins = Plugins::register(&mut registry);
+        let new_versions = NewVersions::register(&mut registry);
         let faults = Faults::register(&mut registry);
         let election = Election::register(&mut registry);
         let requests = RequestMetrics::register(&mut registry);
@@ -86,7 +91,16 @@ impl Metrics {
         registry.register("pilothouse_build_info", "1, with the version of the host", built);
         registry.register_collector(Box::new(ProcessCollector));
         registry.register_collector(Box::new(MeasurementsCollector(measurements.clone())));
-        Arc::new(Self { registry: Mutex::new(registry), reconciles, plugins, faults, election, requests, measurements })
+        Arc::new(Self {
+            registry: Mutex::new(registry),
+            reconciles,
+            plugins,
+            new_versions,
+            faults,
+            election,
+            requests,
+            measurements,
+        })
     }
 
     /// Exposes a queue's statistics too.

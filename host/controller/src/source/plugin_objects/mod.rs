@@ -36,6 +36,7 @@ mod digest_text;
 mod glance;
 mod known;
 mod look;
+mod new_version;
 mod pins;
 mod planning;
 mod rollout;
@@ -76,6 +77,7 @@ use self::{
     glance::Glance,
     known::{Due, Known, asks_for_the_same},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
+    new_version::new_version,
     planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
 };
@@ -242,6 +244,7 @@ impl PluginObjects {
         self.held.remove(name);
         self.plans.end(name);
         self.declared.forget(name);
+        self.looker.loader.host().metrics().new_versions.forget(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
         let gone = name.to_owned();
@@ -420,9 +423,11 @@ impl PluginObjects {
         self.looker.contents.forget_all_but(&named.map(str::to_owned).collect());
     }
 
-    /// Writes the status of a `Plugin` if it differs.
+    /// Writes the status of a `Plugin` if it differs, and measures how its new version stands.
     async fn report(&mut self, name: &str) {
         let (Some(plugin), Some(known)) = (self.plugins.get(name), self.known.get(name)) else { return };
+        let state = new_version(&known.load, known.rollout.as_ref(), known.plan.as_ref());
+        self.looker.loader.host().metrics().new_versions.is(name, state);
         if !self.looker.loader.host().may_write() {
             return;
         }
@@ -468,7 +473,8 @@ impl PluginObjects {
         let missing = self.missing_versions(plugin);
         let before = plugin.status.clone().unwrap_or_default();
         let generation = known.map_or(before.observed_generation, |known| known.observed_generation(plugin));
-        let standing = Standing { name, load, at_work, stable, stable_source, rollout, plan, missing };
+        let new_version = new_version(&load, rollout.as_ref(), plan.as_ref());
+        let standing = Standing { name, load, at_work, stable, stable_source, rollout, new_version, plan, missing };
         status(&standing, generation, &before, self.now())
     }
 

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     api::{
-        AWAITING_APPROVAL, Condition, FormerVersion, KindName, LastError, ObjectCounts, PlanStatus, PluginStatus,
-        ReadinessRule, RolloutStatus, StableSource,
+        AWAITING_APPROVAL, Condition, FormerVersion, KindName, LastError, NewVersion, ObjectCounts, PlanStatus,
+        PluginStatus, ReadinessRule, RolloutStatus, StableSource,
     },
     clock::api_time,
     events::Event,
@@ -116,6 +116,8 @@ pub struct Standing {
     pub stable_source: Option<StableSource>,
     /// A version that does not answer all objects yet, or that was taken back.
     pub rollout: Option<RolloutStatus>,
+    /// How that one stands, or one that waits for approval, in one word.
+    pub new_version: Option<NewVersion>,
     /// What a version would do that somebody has to approve, or has approved.
     pub plan: Option<PlanStatus>,
     /// The pinned versions that are not to be had, as the pins name them.
@@ -158,6 +160,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         stable_source: stable_source(standing, before),
         stable_digest: standing.stable.as_deref().map(digest_text::text).or(before.stable_digest.clone()),
         versions: versions(at_work, &before.versions),
+        new_version: standing.new_version,
         rollout: standing.rollout.clone(),
         plan: standing.plan.clone(),
     }
@@ -376,6 +379,7 @@ mod tests {
             stable: None,
             stable_source: None,
             rollout: None,
+            new_version: None,
             plan: None,
             missing: Vec::new(),
         }
