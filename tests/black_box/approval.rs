@@ -38,6 +38,7 @@ pub fn register(suite: &mut Suite) {
         a_plan_that_fails_is_told_and_can_be_overruled,
         a_version_of_another_kind_is_held_too,
         install_says_that_a_version_waits,
+        a_version_whose_kind_is_taken_says_so_while_it_waits,
     );
 }
 
@@ -260,6 +261,28 @@ async fn install_says_that_a_version_waits(env: &mut TestEnv) -> Result<()> {
     install_by_command(env, &artifacts::guest("app-service-next")?, &[]).await?.succeeded()?;
     ensure!(pieces(env).await? == 1, "former pieces are left");
     Ok(())
+}
+
+/// Before somebody approves it for nothing. It is no longer in the way once that plugin is gone.
+async fn a_version_whose_kind_is_taken_says_so_while_it_waits(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!({})).await?;
+    let younger = repacked(&artifacts::guest("app-service-next")?, |it| it["name"] = "younger".into()).await?;
+    store(env, "younger", &[&std::fs::read(younger.path())?]).await?;
+    let spec = json!({"source": {"configMap": {"name": "younger"}}, "rollout": {"plan": "Require"}});
+    env.namespace.apply(plugin_object("younger", spec)).await?;
+    let says = |object: &Value, words: &str| {
+        let ready = condition(object, "Ready");
+        let message = text(&ready["message"]);
+        ready["reason"] == "AwaitingApproval"
+            && message.contains("pilothouse approve younger")
+            && message.contains("would not be loaded") != words.is_empty()
+            && message.contains(words)
+    };
+    let taken = |object: &Value| says(object, "already, from the Plugin 'web'") && says(object, "KindTaken");
+    env.namespace.until("Plugin", "younger", "to say that the kind is taken", taken).await?;
+    env.namespace.delete("Plugin", "web").await?;
+    let is_free = |object: &Value| says(object, "");
+    env.namespace.until("Plugin", "younger", "to wait for the approval alone", is_free).await.map(drop)
 }
 
 fn is_unavailable(object: &Value) -> bool {

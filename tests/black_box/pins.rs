@@ -19,9 +19,10 @@ use crate::{
     command::{pilothouse, repacked},
     permissions::{allow, rule},
     plan::{CHANGES, plan_as},
+    plugin_accounts::command,
     plugin_objects::{next, plugin, resume, sha256, store, text},
     suite::{Suite, tests},
-    test_env::TestEnv,
+    test_env::{TestEnv, app},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -32,6 +33,7 @@ pub fn register(suite: &mut Suite) {
         a_pin_is_stronger_than_a_canary,
         only_who_may_update_the_plugin_can_pin,
         a_plan_counts_what_is_pinned,
+        pins_that_cannot_be_followed_are_told,
     );
 }
 
@@ -156,6 +158,62 @@ async fn a_plan_counts_what_is_pinned(env: &mut TestEnv) -> Result<()> {
     let chosen = marked(env, OBJECTS - 2).await?;
     ensure!(!chosen.contains("web-0") && !chosen.contains("web-1"), "{chosen:?}");
     Ok(())
+}
+
+/// One names no object, two choose different versions for one, and one chooses a version that is nowhere. What is wrong goes one after the other.
+async fn pins_that_cannot_be_followed_are_told(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    let (old, new) = (sha256(&plugin()?), sha256(&next()?));
+    let ghost = pin(env, "ghost", "version", "0.1.0");
+    let same = [pin(env, "web-2", "version", "0.1.0"), pin(env, "web-2", "digest", &old)];
+    let nowhere = pin(env, "web-3", "version", "9.9.9");
+    let contradicting = [pin(env, "web-1", "version", "0.1.0"), pin(env, "web-1", "digest", &new)];
+    let all = [&ghost, &same[0], &same[1], &nowhere, &contradicting[0], &contradicting[1]];
+    set_pins(env, json!(all)).await?;
+    let object = |name: &str| format!("{}/{name}", env.namespace.name);
+    let told = degraded_by(env, "PinsContradict").await?;
+    ensure!(
+        [object("web-1"), "version 9.9.9".to_owned(), object("ghost")].iter().all(|it| told.contains(it)),
+        "{told}"
+    );
+    ensure!(!told.contains(&object("web-2")), "both pins name the same version: {told}");
+    crate::plugin_objects::told(env, &[("Warning", "PinsContradict", &object("web-1"))]).await?;
+
+    // A plan counts each object once, and those that no version answers as pinned.
+    let arguments = ["-o", "json", "--plugin", "web", "--host-namespace", &env.namespace.name];
+    let ended = plan_as(env, &artifacts::guest("app-service-next")?, &arguments).await?;
+    let report: Value = serde_json::from_str(&ended.output).with_context(|| format!("no report: {ended:?}"))?;
+    let counts = &report["counts"];
+    ensure!(counts["pinned"] == 3 && counts["changed"] == OBJECTS - 3, "{counts}");
+    store(env, "web", &[&next()?]).await?;
+    let chosen = marked(env, OBJECTS - 3).await?;
+    ensure!(["web-1", "web-2", "web-3"].iter().all(|name| !chosen.contains(*name)), "{chosen:?}");
+    let why = command(env, &["why", "appservice/web-1", "-n", &env.namespace.name]).await?.succeeded()?;
+    ensure!(why.contains("while its pins contradict each other"), "{why}");
+
+    set_pins(env, json!([ghost, same[0], same[1], nowhere])).await?;
+    marked(env, OBJECTS - 2).await?;
+    let told = degraded_by(env, "PinnedVersionMissing").await?;
+    ensure!(told.contains("version 9.9.9") && told.contains(&object("ghost")), "{told}");
+    set_pins(env, json!([ghost, same[0]])).await?;
+    let told = degraded_by(env, "PinnedObjectMissing").await?;
+    ensure!(told.contains(&object("ghost")) && !told.contains("9.9.9"), "{told}");
+    env.namespace.apply(app("ghost")).await?;
+    let is_well = |object: &Value| condition(object, "Degraded").is_null();
+    env.namespace.until("Plugin", "web", "to have nothing wrong with its pins", is_well).await?;
+    let made = env.namespace.until("Deployment", "ghost", "to be there", |_| true).await?;
+    ensure!(!is_marked(&made), "the pin does not count: {made}");
+    Ok(())
+}
+
+/// Waits until something is wrong with the pins, and returns what.
+async fn degraded_by(env: &TestEnv, reason: &str) -> Result<String> {
+    let is_it = |object: &Value| {
+        let degraded = condition(object, "Degraded");
+        degraded["reason"] == reason && degraded["observedGeneration"] == object["metadata"]["generation"]
+    };
+    let object = env.namespace.until("Plugin", "web", &format!("to be degraded by {reason}"), is_it).await?;
+    Ok(text(&condition(&object, "Degraded")["message"]).to_owned())
 }
 
 fn pin(env: &TestEnv, name: &str, by: &str, version: &str) -> Value {

@@ -10,7 +10,9 @@ use pilothouse_controller::{
     labels,
     object::describe,
     readiness::ReadinessRules,
-    source::plugin_objects::{AnsweringVersion, AnswersBecause, PINNED_VERSION_MISSING},
+    source::plugin_objects::{
+        AnsweringVersion, AnswersBecause, PINNED_VERSION_MISSING, PINS_CONTRADICT, SEVERAL_VERSIONS,
+    },
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -229,14 +231,16 @@ fn of_versions(plugin: &Plugin, answering: Option<&AnsweringVersion>) -> Vec<Str
         let why = rollout.message.as_deref().unwrap_or_default();
         said.push(format!("Version {} of its Plugin was taken back: {why}.", rollout.version));
     }
-    let missing = |condition: &&Condition| condition.reason == PINNED_VERSION_MISSING && condition.status == "True";
-    if answering.is_some_and(|it| it.because == AnswersBecause::Pin && it.version.is_none())
-        && let Some(missing) = status.and_then(|status| status.conditions.iter().find(missing))
-    {
-        said.push(format!(
-            "It stays as it is while the version is not there that it is pinned to: {}",
-            missing.message
-        ));
+    let is_told = |condition: &&Condition| {
+        [PINNED_VERSION_MISSING, PINS_CONTRADICT].contains(&&*condition.reason) && condition.status == "True"
+    };
+    let pinned = answering.filter(|it| it.because == AnswersBecause::Pin && it.version.is_none());
+    if let (Some(pinned), Some(told)) = (pinned, status.and_then(|status| status.conditions.iter().find(is_told))) {
+        let until_when = match &*pinned.digest {
+            SEVERAL_VERSIONS => "its pins contradict each other",
+            _ => "the version is not there that it is pinned to",
+        };
+        said.push(format!("It stays as it is while {until_when}: {}", told.message));
     }
     said
 }

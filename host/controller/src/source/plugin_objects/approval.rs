@@ -69,6 +69,13 @@ impl PluginObjects {
         self.report(&name).await;
     }
 
+    /// What would keep a version of a `Plugin` from work that waits for approval: its name, its kind or a metric belongs to another plugin.
+    pub(super) fn in_the_way(&self, plugin: &Plugin) -> Option<String> {
+        let held = self.held.get(&plugin.name_any())?;
+        let conflict = self.room_for(plugin, held.manifest()).err()?;
+        Some(format!("{conflict} ({})", conflict.reason()))
+    }
+
     /// A version of a `Plugin` waits for approval.
     pub(super) fn hold(&mut self, plugin: &Plugin, prepared: Arc<Prepared>) {
         self.held.insert(plugin.name_any(), prepared);

@@ -37,6 +37,7 @@ mod glance;
 mod known;
 mod look;
 mod new_version;
+mod pin_trouble;
 mod pins;
 mod planning;
 mod rollout;
@@ -64,9 +65,10 @@ pub use self::{
     answering::{AnsweringVersion, AnswersBecause, answering},
     candidate::Candidate,
     content::MAX_BYTES,
+    pin_trouble::{PINNED_VERSION_MISSING, PINS_CONTRADICT},
+    pins::SEVERAL_VERSIONS,
     planning::{PlanError, PlannedVersion, Planner},
     rollout::division_by_pins,
-    status::PINNED_VERSION_MISSING,
 };
 use self::{
     at_work::at_work,
@@ -470,11 +472,12 @@ impl PluginObjects {
         let origin = known.and_then(|known| known.origin.as_ref());
         let is_of_stable = |origin: &&StableSource| digest_text::digits(&origin.digest) == stable.as_deref();
         let stable_source = origin.filter(is_of_stable).cloned();
-        let missing = self.missing_versions(plugin);
+        let (in_the_way, pins) = (self.in_the_way(plugin), self.pin_trouble(plugin));
         let before = plugin.status.clone().unwrap_or_default();
         let generation = known.map_or(before.observed_generation, |known| known.observed_generation(plugin));
         let new_version = new_version(&load, rollout.as_ref(), plan.as_ref());
-        let standing = Standing { name, load, at_work, stable, stable_source, rollout, new_version, plan, missing };
+        let standing =
+            Standing { name, load, at_work, stable, stable_source, rollout, new_version, plan, in_the_way, pins };
         status(&standing, generation, &before, self.now())
     }
 

@@ -1,7 +1,10 @@
-//! Which version a pin names, by its digest or by its number. Pure: what a number stands for is in the
+//! Which version a pin names, by its digest or by its number, and which pins name nothing. Pure: what a number stands for is in the
 //! status, so that it is the same on every host and after every restart.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{candidate::Candidate, digest_text};
 use crate::{
@@ -9,13 +12,16 @@ use crate::{
     object::ObjectRef,
 };
 
+/// What stands in the place of a digest where the pins of an object name versions that differ.
+pub const SEVERAL_VERSIONS: &str = "several versions";
+
 /// The digests of the versions to which objects are pinned, as far as they are known.
 pub fn digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
     pins(plugin).filter_map(|pin| digest_of(plugin, pin))
 }
 
-/// The objects that are pinned, each with the digest of its version. Where nobody knows it, with a text that is no digest, so that no
-/// version answers the object.
+/// The objects that are pinned, each with the digest of its version. Where nobody knows it, or its pins contradict each other, with a text that
+/// is no digest, so that no version answers the object.
 pub fn targets(plugin: &Plugin) -> BTreeMap<ObjectRef, Arc<str>> {
     targets_by(plugin, |_| None)
 }
@@ -30,12 +36,37 @@ fn targets_by<'a>(plugin: &Plugin, otherwise: impl Fn(&Pin) -> Option<&'a str>) 
         Some(digest) => digest.into(),
         None => name_of(pin).into(),
     };
-    pins(plugin).map(|pin| (ObjectRef::new(&pin.namespace, &pin.name), target(pin))).collect()
+    let mut targets: BTreeMap<ObjectRef, Arc<str>> = BTreeMap::new();
+    for pin in pins(plugin) {
+        let named: Arc<str> = target(pin);
+        let known = targets.entry(object_of(pin)).or_insert_with(|| named.clone());
+        if *known != named {
+            *known = SEVERAL_VERSIONS.into();
+        }
+    }
+    targets
 }
 
 /// The versions that pins name and that are not among these, as the pins name them.
 pub fn missing(plugin: &Plugin, is_there: impl Fn(&str) -> bool) -> Vec<String> {
-    pins(plugin).filter(|pin| !digest_of(plugin, pin).is_some_and(&is_there)).map(name_of).collect()
+    let missing = pins(plugin).filter(|pin| !digest_of(plugin, pin).is_some_and(&is_there)).map(name_of);
+    missing.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The objects whose pins contradict each other: each would choose another version.
+pub fn contradicting(plugin: &Plugin) -> Vec<ObjectRef> {
+    let targets = targets(plugin).into_iter();
+    targets.filter(|(_, target)| **target == *SEVERAL_VERSIONS).map(|(object, _)| object).collect()
+}
+
+/// The objects that are pinned and not among these.
+pub fn without_object(plugin: &Plugin, is_there: impl Fn(&ObjectRef) -> bool) -> Vec<ObjectRef> {
+    let objects: BTreeSet<_> = pins(plugin).map(object_of).collect();
+    objects.into_iter().filter(|object| !is_there(object)).collect()
+}
+
+fn object_of(pin: &Pin) -> ObjectRef {
+    ObjectRef::new(&pin.namespace, &pin.name)
 }
 
 fn pins(plugin: &Plugin) -> impl Iterator<Item = &Pin> {
@@ -114,6 +145,27 @@ mod tests {
             let expected = expected.map(digest);
             assert_eq!(found, expected.iter().map(String::as_str).collect::<Vec<_>>(), "{pin}");
             assert_eq!(missing(&plugin, |_| true).is_empty(), expected.is_some(), "{pin}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn pins_that_name_different_versions_choose_none() -> Result<(), Box<dyn Error>> {
+        let status = json!({"versions": [{"version": "1", "digest": text('a')}]});
+        let pin = |by: &str, version: &str| json!({"name": "web", "namespace": "shop", by: version});
+        let (number, same, other) = (pin("version", "1"), pin("digest", &text('a')), pin("digest", &text('b')));
+        for (pins, expected) in [
+            ([&number, &same], Some(digest('a'))),
+            ([&number, &other], None),
+            ([&other, &number], None),
+            ([&number, &pin("version", "2")], None),
+        ] {
+            let plugin = plugin(&json!(pins), &status)?;
+            let object = ObjectRef::new("shop", "web");
+            let target = expected.as_deref().unwrap_or(SEVERAL_VERSIONS);
+            assert_eq!(targets(&plugin).get(&object).map(|it| &**it), Some(target), "{pins:?}");
+            assert_eq!(contradicting(&plugin).is_empty(), expected.is_some(), "{pins:?}");
+            assert_eq!(without_object(&plugin, |_| false), [object], "{pins:?}");
         }
         Ok(())
     }

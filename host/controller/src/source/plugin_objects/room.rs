@@ -53,7 +53,7 @@ impl PluginObjects {
     }
 
     /// The younger `Plugin`s that have to make room for what declares this; the first conflict with anybody else.
-    fn room_for(&self, plugin: &Plugin, manifest: &Manifest) -> Result<BTreeSet<String>, NotLoaded> {
+    pub(super) fn room_for(&self, plugin: &Plugin, manifest: &Manifest) -> Result<BTreeSet<String>, NotLoaded> {
         let is_owner = manifest.decorates.is_none();
         // After a start, the Plugins load in any order. Without this, the faster one would own the kind for a moment.
         if let Some(elder) = self.elder_to_come(plugin, &manifest.reconciles).filter(|_| is_owner) {

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::{
     digest_text,
+    pin_trouble::{PinTrouble, is_about_pins},
     waiting::{plan_event, waiting},
 };
 use crate::{
@@ -29,13 +30,10 @@ const SUSPENDED: &str = "Suspended";
 /// The reason of a plugin of which a new version answers some objects.
 const CANARY: &str = "Canary";
 
-/// The reason of a plugin with objects that no version answers.
-pub const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
-
 /// How many components are told that were at work.
 const VERSIONS: usize = 32;
 
-/// Condition: it is not, and the version before goes on.
+/// Condition: it is not, and the version before goes on; or something is wrong with the pins.
 const DEGRADED: &str = "Degraded";
 
 /// What became of a `Plugin`'s source.
@@ -120,8 +118,10 @@ pub struct Standing {
     pub new_version: Option<NewVersion>,
     /// What a version would do that somebody has to approve, or has approved.
     pub plan: Option<PlanStatus>,
-    /// The pinned versions that are not to be had, as the pins name them.
-    pub missing: Vec<String>,
+    /// What would keep that version from work though somebody approved it.
+    pub in_the_way: Option<String>,
+    /// What is wrong with its pins.
+    pub pins: PinTrouble,
 }
 
 /// The status of a `Plugin` of this generation, which had another one before.
@@ -209,7 +209,7 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
     let has_failed = |status: &PluginStatus| {
         let failed = |it: &Condition| match it.condition_type.as_str() {
             LOADED => it.status == "False" && it.reason != SUSPENDED,
-            other => other == DEGRADED,
+            other => other == DEGRADED && !is_about_pins(&it.reason),
         };
         status.conditions.iter().any(failed)
     };
@@ -218,7 +218,18 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
     {
         events.push(Event::warning(&error.reason, &error.message));
     }
+    events.extend(pin_event(before, after));
     events
+}
+
+/// The Event that tells that something is wrong with the pins, or something else than before.
+fn pin_event(before: &PluginStatus, after: &PluginStatus) -> Option<Event> {
+    let trouble = |status: &PluginStatus| {
+        let about_pins = |it: &&Condition| it.condition_type == DEGRADED && is_about_pins(&it.reason);
+        status.conditions.iter().find(about_pins).map(|it| (it.reason.clone(), it.message.clone()))
+    };
+    let (reason, message) = trouble(after).filter(|after| trouble(before).as_ref() != Some(after))?;
+    Some(Event::warning(&reason, &message))
 }
 
 /// The Event that tells that a canary has begun, or is in another step.
@@ -265,20 +276,31 @@ fn words(standing: &Standing) -> Vec<Word> {
             let why = "spec.suspended is true; its objects stay as they are";
             vec![word(READY, "False", SUSPENDED, why), word(LOADED, "False", SUSPENDED, why)]
         }
-        Load::Failed(failure) => failed(standing, failure),
+        Load::Failed(failure) => with_pins(standing, failed(standing, failure)),
         Load::Loaded => {
-            loaded(standing).chain(rolling_out(standing)).chain(held(standing)).chain(unanswered(standing)).collect()
+            with_pins(standing, loaded(standing).chain(rolling_out(standing)).chain(held(standing)).collect())
         }
         Load::WithoutSource(Failure { reason, message, .. }) => {
             let message =
                 format!("{message}; what is at work is what is asked for, and a host elsewhere could not load it");
-            loaded(standing).chain([word(DEGRADED, "True", reason, &message)]).collect()
+            with_pins(standing, loaded(standing).chain([word(DEGRADED, "True", reason, &message)]).collect())
         }
     }
 }
 
+/// The same with what is wrong with the pins. There is one condition of a type, so that it may have to tell two things.
+fn with_pins(standing: &Standing, mut words: Vec<Word>) -> Vec<Word> {
+    if let Some((reason, message)) = standing.pins.told() {
+        match words.iter_mut().find(|it| it.kind == DEGRADED) {
+            Some(degraded) => degraded.message = format!("{}; {message}", degraded.message),
+            None => words.push(word(DEGRADED, "True", reason, &message)),
+        }
+    }
+    words
+}
+
 fn loaded(standing: &Standing) -> impl Iterator<Item = Word> {
-    let waiting = waiting(&standing.name, standing.plan.as_ref()).filter(|_| standing.stable.is_none());
+    let waiting = awaited(standing).filter(|_| standing.stable.is_none());
     let [ready, more] = match waiting {
         Some(message) => not_ready(AWAITING_APPROVAL, &message),
         None => at_work(standing),
@@ -295,18 +317,12 @@ fn rolling_out(standing: &Standing) -> Option<Word> {
 
 /// What is told of a version that waits for approval while another one works.
 fn held(standing: &Standing) -> Option<Word> {
-    let message = waiting(&standing.name, standing.plan.as_ref()).filter(|_| is_ready(standing))?;
+    let message = awaited(standing).filter(|_| is_ready(standing))?;
     Some(word(RECONCILING, "True", AWAITING_APPROVAL, &message))
 }
 
-/// What is told of objects that are pinned to a version that nobody has.
-fn unanswered(standing: &Standing) -> Option<Word> {
-    let first = standing.missing.first()?;
-    let message = format!(
-        "objects are pinned to {first}, which this host does not have: they stay as they are; load that version once, or \
-         take the pins away"
-    );
-    Some(word(DEGRADED, "True", PINNED_VERSION_MISSING, &message))
+fn awaited(standing: &Standing) -> Option<String> {
+    waiting(&standing.name, standing.plan.as_ref(), standing.in_the_way.as_deref())
 }
 
 fn failed(standing: &Standing, Failure { reason, message, is_passing }: &Failure) -> Vec<Word> {
@@ -381,7 +397,8 @@ mod tests {
             rollout: None,
             new_version: None,
             plan: None,
-            missing: Vec::new(),
+            in_the_way: None,
+            pins: PinTrouble::default(),
         }
     }
 

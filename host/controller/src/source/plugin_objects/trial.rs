@@ -12,15 +12,17 @@ use super::{
     content::Component,
     known::Known,
     look::FoundVersions,
+    pin_trouble::PinTrouble,
     pins,
     rollout::{self, Course, Next, Seen},
     status::{Failure, Load},
 };
 use crate::{
     api::{ObjectCounts, Plugin, RolloutPhase, RolloutSpec, RolloutStatus},
+    cache::WatchState,
     object::Object,
     pipeline::lifecycle::managed::not_ours,
-    plugin::Versions,
+    plugin::{ActivePlugin, Versions},
     source::loader::{LoadedVersions, NotLoaded, Prepared, SourceId},
 };
 
@@ -252,10 +254,20 @@ impl PluginObjects {
         self.write(plugin.clone(), wanted).await.is_some_and(|written| written.rollout.as_ref() == Some(rollout))
     }
 
-    /// The versions to which objects are pinned and that are not to be had.
-    pub(super) fn missing_versions(&self, plugin: &Plugin) -> Vec<String> {
-        let loaded = self.looker.loader.versions(&SourceId::Object(plugin.name_any()));
-        loaded.map_or_else(Vec::new, |loaded| pins::missing(plugin, |digest| loaded.with_digest(digest).is_some()))
+    /// What is wrong with the pins of a `Plugin`, as far as that is known: before a version is loaded and its cache filled, anything may be there.
+    pub(super) fn pin_trouble(&self, plugin: &Plugin) -> PinTrouble {
+        let name = plugin.name_any();
+        let loaded = self.looker.loader.versions(&SourceId::Object(name.clone()));
+        let active = self.active(&name).filter(|active| active.objects.state() == WatchState::Synced);
+        let has_version = |loaded: LoadedVersions| pins::missing(plugin, |it| loaded.with_digest(it).is_some());
+        let has_object = |active: Arc<ActivePlugin>| {
+            pins::without_object(plugin, |object| active.objects.store().get(object).is_some())
+        };
+        PinTrouble {
+            contradicting: pins::contradicting(plugin),
+            missing_versions: loaded.map(has_version).unwrap_or_default(),
+            missing_objects: active.map(has_object).unwrap_or_default(),
+        }
     }
 }
 

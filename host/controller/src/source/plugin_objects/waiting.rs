@@ -11,9 +11,18 @@ const PLAN_FAILED: &str = "PlanFailed";
 /// The reason of an approval.
 const APPROVED: &str = "Approved";
 
-/// What a version waits for that has to be approved, and the command for it; none if it has been.
-pub fn waiting(name: &str, plan: Option<&PlanStatus>) -> Option<String> {
-    let PlanStatus { state, version, digest, summary, message, .. } = plan?;
+/// What a version waits for that has to be approved, and the command for it; none if it has been. `in_the_way`: what would keep it from work all
+/// the same.
+pub fn waiting(name: &str, plan: Option<&PlanStatus>, in_the_way: Option<&str>) -> Option<String> {
+    let waiting = awaited(name, plan?)?;
+    Some(match in_the_way {
+        Some(in_the_way) => format!("{waiting}. Once approved, it would not be loaded all the same: {in_the_way}"),
+        None => waiting,
+    })
+}
+
+fn awaited(name: &str, plan: &PlanStatus) -> Option<String> {
+    let PlanStatus { state, version, digest, summary, message, .. } = plan;
     let command = format!("pilothouse approve {name} --digest {digest}");
     match state {
         PlanState::Computing => {
@@ -45,7 +54,7 @@ pub fn plan_event(name: &str, before: Option<&PlanStatus>, after: Option<&PlanSt
         return None;
     }
     let PlanStatus { version, digest, .. } = after;
-    match (after.state, waiting(name, Some(after))) {
+    match (after.state, awaited(name, after)) {
         (PlanState::Approved, _) => Some(Event::normal(APPROVED, &format!("version {version} ({digest}) is approved"))),
         (PlanState::AwaitingApproval, Some(message)) => Some(Event::normal(AWAITING_APPROVAL, &message)),
         (PlanState::Failed, Some(message)) => Some(Event::warning(PLAN_FAILED, &message)),
@@ -79,10 +88,19 @@ mod tests {
             (PlanState::AwaitingApproval, "would change 3 objects and bring 1 into error", true),
             (PlanState::Failed, "cannot be found out: no CRD", true),
         ] {
-            let message = waiting("web", Some(&plan(state))).unwrap_or_default();
+            let message = waiting("web", Some(&plan(state)), None).unwrap_or_default();
             assert!(message.contains(words) && message.ends_with(command) == has_command, "{state:?}: {message}");
         }
-        assert_eq!((waiting("web", Some(&plan(PlanState::Approved))), waiting("web", None)), (None, None));
+        assert_eq!(
+            (waiting("web", Some(&plan(PlanState::Approved)), Some("it")), waiting("web", None, None)),
+            (None, None)
+        );
+        let taken =
+            waiting("web", Some(&plan(PlanState::AwaitingApproval)), Some("the kind is taken")).unwrap_or_default();
+        assert!(
+            taken.contains(command) && taken.ends_with("would not be loaded all the same: the kind is taken"),
+            "{taken}"
+        );
     }
 
     #[test]
