@@ -229,10 +229,15 @@ async fn other_steps_move_no_object(env: &mut TestEnv) -> Result<()> {
     }
     store(env, "web", &[&next()?]).await?;
     ensure!(marked(env, 1).await? == set(["web-0"]), "another wave is the first");
-    let steps = json!({"spec": {"rollout": {"steps": [wave("two"), wave("one")]}}});
+    let steps = json!({"spec": {"rollout": {"steps": [wave("two"), wave("one"), wave("three")]}}});
     env.namespace.patch("Plugin", "web", steps).await?;
-    let is_seen = |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
-    env.namespace.until("Plugin", "web", "to be looked at", is_seen).await?;
+    let is_seen = |object: &Value| {
+        let message = text(&condition(object, "Reconciling")["message"]);
+        object["status"]["observedGeneration"] == object["metadata"]["generation"]
+            && object["status"]["rollout"]["steps"] == 3
+            && message.contains("step 1 of 3")
+    };
+    env.namespace.until("Plugin", "web", "to tell of the steps that there are now", is_seen).await?;
     for name in names() {
         env.namespace.patch("AppService", &name, json!({"spec": {"replicas": 5}})).await?;
         let scaled = |deployment: &Value| deployment["spec"]["replicas"] == 5;

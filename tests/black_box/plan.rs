@@ -20,8 +20,9 @@ use serde_json::{Value, json};
 
 use crate::{
     chart::PLUGINS as REFERENCE_PLUGINS,
-    command::{Ended, pilothouse, repacked, with_manifest},
+    command::{Ended, file, pilothouse, repacked, with_manifest},
     permissions::{allow, rule},
+    plugin_objects::plugin_object,
     suite::{Suite, tests},
     test_env::{TestEnv, answering, app, config_map, is_ready, misbehaver, scripted, sextet},
 };
@@ -60,6 +61,8 @@ pub fn register(suite: &mut Suite) {
         a_name_that_is_taken_is_an_error,
         an_object_that_would_be_ready_no_longer_is_in_error,
         a_wrong_argument_is_no_change,
+        a_plugin_without_a_version_at_work_is_named_as_such,
+        what_is_no_component_is_told_in_one_line,
     );
 }
 
@@ -538,6 +541,35 @@ async fn an_object_that_would_be_ready_no_longer_is_in_error(env: &mut TestEnv) 
             let object = report["objects"].as_array().into_iter().flatten().find(|object| object["name"] == *name);
             let object = object.with_context(|| format!("no {name}: {report}"))?;
             ensure!(object["reason"].as_str() == *reason, "{object}");
+        }
+    }
+    Ok(())
+}
+
+async fn a_plugin_without_a_version_at_work_is_named_as_such(env: &mut TestEnv) -> Result<()> {
+    let crds = ["plugins.pilothouse.dev", "appservices.apps.example.com"].map(|name| format!("crds/{name}.yaml"));
+    env.move_to_api_server_with(&crds.each_ref().map(String::as_str)).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    let ended = plan_as(env, &artifacts::plugin("app-service")?, &["--plugin", "web"]).await?;
+    ensure!(ended.code == 0, "{ended:?}");
+    let first = ended.output.lines().find(|line| line.contains("the Plugin 'web'")).context("it is not named")?;
+    ensure!(first.ends_with("for the Plugin 'web', of which no version is at work:"), "{first}");
+    Ok(())
+}
+
+/// And once: neither the bytes of the file nor the same words again.
+async fn what_is_no_component_is_told_in_one_line(env: &mut TestEnv) -> Result<()> {
+    for (bytes, words) in [
+        (&b"#!/bin/sh\n"[..], "bad magic number (at byte 0)"),
+        (b"\0asm\x07\0\0\0", "version: 0x7 (at byte 4)"),
+        (&std::fs::read(artifacts::plugin("app-service")?)?[..1000], "(at byte "),
+    ] {
+        let file = file(bytes)?;
+        for ended in [plan_as(env, file.path(), &[]).await?, pilothouse([Path::new("inspect"), file.path()]).await?] {
+            let told = ended.errors.trim_end();
+            ensure!(ended.code == 1 && told.lines().count() == 1 && !told.contains("expected="), "{ended:?}");
+            ensure!(told.matches("not a whole WebAssembly file").count() == 1 && told.contains(words), "{told}");
+            ensure!(told.matches("(at ").count() == 1, "it is told twice: {told}");
         }
     }
     Ok(())

@@ -90,8 +90,8 @@ pub struct Manifest {
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// Not WebAssembly, or a damaged or half-written file.
-    #[error("not a whole WebAssembly file: {0}")]
-    NotWasm(#[source] wasmparser::BinaryReaderError),
+    #[error("not a whole WebAssembly file: {}", in_one_line(.0))]
+    NotWasm(wasmparser::BinaryReaderError),
     /// A core module.
     #[error("a core WebAssembly module, not a component; make it one with `pilothouse pack FILE -o PLUGIN.wasm`")]
     NotComponent,
@@ -139,6 +139,14 @@ pub enum ManifestError {
     /// Does not export the contract's `reconciler`.
     #[error("a component that does not export `{PACKAGE}reconciler`, so it is not a Pilothouse plugin")]
     NoReconciler,
+}
+
+/// What the parser says, without the bytes that it has found and expected, one in each line. It is no cause of its own, for then they would be
+/// told after all.
+fn in_one_line(error: &wasmparser::BinaryReaderError) -> String {
+    let first = error.message().lines().next().unwrap_or_default();
+    let words: Vec<_> = first.split(" - expected").next().unwrap_or_default().split_whitespace().collect();
+    format!("{} (at byte {})", words.join(" "), error.offset())
 }
 
 /// What a pass over the bytes finds.

@@ -3,7 +3,9 @@
 use std::{fmt::Write, io::IsTerminal};
 
 use clap::builder::styling::{AnsiColor, Style};
-use pilothouse_forecast::report::{Action, ChildCounts, ChildReport, Counts, Field, ObjectReport, Report, State};
+use pilothouse_forecast::report::{
+    Action, ChildCounts, ChildReport, Counts, Field, ObjectReport, PresentVersion, Report, State,
+};
 use serde_json::Value;
 
 use crate::{output, table::printable, yaml};
@@ -146,10 +148,12 @@ fn print_summary(out: &mut String, report: &Report) -> std::fmt::Result {
     let short = |digest: &str| digest.trim_start_matches("sha256:").chars().take(12).collect::<String>();
     write!(out, "{} {} ({})", version.name, printable(&version.version), short(&version.digest))?;
     match present {
-        Some(present) => {
-            let digest = present.digest.as_deref().map(short).unwrap_or_default();
-            let at_work = printable(present.version.as_deref().unwrap_or("no version"));
-            writeln!(out, " in the place of {at_work} ({digest}) of the Plugin '{}':", present.name)?;
+        Some(PresentVersion { name, version: Some(at_work), digest }) => {
+            let (at_work, digest) = (printable(at_work), digest.as_deref().map(short).unwrap_or_default());
+            writeln!(out, " in the place of {at_work} ({digest}) of the Plugin '{name}':")?;
+        }
+        Some(PresentVersion { name, version: None, .. }) => {
+            writeln!(out, " for the Plugin '{name}', of which no version is at work:")?;
         }
         None => writeln!(out, ":")?,
     }

@@ -48,7 +48,7 @@ pub fn course(plugin: &Plugin, digest: &str) -> Course {
     match going_on.filter(|_| is_tried) {
         Some(rollout) if rollout.phase == RolloutPhase::RolledBack => Course::StayAway(rollout.clone()),
         _ if is_gated(spec) && !is_approved(spec, digest) => Course::Hold,
-        Some(rollout) => Course::GoOn(rollout.clone()),
+        Some(rollout) => Course::GoOn(in_present_steps(rollout, canary(spec))),
         None if is_tried => Course::Begin,
         None => Course::TakeOver,
     }
@@ -189,6 +189,13 @@ fn number(step: &RolloutStep, of: usize) -> Option<usize> {
         (Some(percent), _) => Some(of.saturating_mul(wanted(percent)).div_ceil(100)),
         (None, objects) => objects.map(wanted),
     }
+}
+
+/// A canary that goes on after its steps may have been changed.
+fn in_present_steps(rollout: &RolloutStatus, canary: Option<&RolloutSpec>) -> RolloutStatus {
+    // Where steps were taken away, the one that it is in is the last one.
+    let steps = canary.map_or(rollout.steps, steps).max(rollout.step);
+    RolloutStatus { steps, ..rollout.clone() }
 }
 
 fn steps(canary: &RolloutSpec) -> u32 {
@@ -360,6 +367,17 @@ mod tests {
         ] {
             let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
             assert_eq!(next(&canary(&steps, allowed)?, &going_on(step), seen, now), expected, "{what}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_canary_is_in_one_of_the_steps_that_there_are_now() -> Result<(), Box<dyn Error>> {
+        let step = json!({"percent": 10, "seconds": 60});
+        for (steps, step_now, expected) in [(4, 2, 4), (2, 2, 2), (1, 2, 2)] {
+            let canary = canary(&json!(vec![&step; steps]), 0)?;
+            let rollout = in_present_steps(&going_on(step_now), Some(&canary));
+            assert_eq!((rollout.step, rollout.steps), (step_now, expected), "of {steps} steps");
         }
         Ok(())
     }
