@@ -44,7 +44,7 @@ pub fn register(suite: &mut Suite) {
 pub const ANSWER: &str = "decorator.test/answer";
 
 /// The annotation that the guest `decorator-second` reads.
-const SECOND_ANSWER: &str = "second.test/answer";
+pub const SECOND_ANSWER: &str = "second.test/answer";
 
 async fn a_namespace_gets_children_labels_and_annotations_from_an_account_of_the_decorator(
     env: &mut TestEnv,
@@ -391,7 +391,7 @@ async fn events(env: &TestEnv) -> Result<Vec<Event>> {
     Ok(all?.items)
 }
 
-async fn event(env: &TestEnv, reason: &str, words: &str) -> Result<()> {
+pub async fn event(env: &TestEnv, reason: &str, words: &str) -> Result<()> {
     eventually(PATIENCE, &format!("an Event {reason}"), async || {
         let found = events(env).await?;
         let is_it = |event: &Event| {

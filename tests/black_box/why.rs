@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     canary::{LONG, begin, in_step, marked, names},
     command::repacked,
+    decorators,
     plugin_accounts::command,
     plugin_objects::{next, plugin, plugin_object, resume, sha256, start, store, text, works},
     suite::{Suite, tests},
@@ -21,6 +22,8 @@ pub fn register(suite: &mut Suite) {
         a_pin_to_what_nobody_knows_is_told,
         a_suspended_and_a_deleted_object_say_so,
         children_of_both_scopes_are_shown,
+        decorators_are_told_with_what_they_have_made,
+        children_of_an_owner_and_of_a_decorator_are_told_apart,
     );
 }
 
@@ -95,6 +98,63 @@ async fn children_of_both_scopes_are_shown(env: &mut TestEnv) -> Result<()> {
     env.namespace.until("Scripted", "shop", "to be ready", is_ready).await?;
     let printed = why(env, "scripted/shop", "table").await?;
     ensure!(printed.contains("ConfigMap 'map'") && !printed.contains("not shown"), "{printed}");
+    Ok(())
+}
+
+/// And with what was refused to them, each under its own name.
+async fn decorators_are_told_with_what_they_have_made(env: &mut TestEnv) -> Result<()> {
+    let _deployed = decorators::start_with(env, &["decorator", "decorator-second"]).await?;
+    decorators::decorate(env, decorators::ANSWER, &decorators::answer(env, "first", "one")).await?;
+    decorators::until_labelled(env, "first", Some("one")).await?;
+    env.namespace.until("ConfigMap", "first", "to be there", |_| true).await?;
+    let other = decorators::children([decorators::on_namespace(env, json!({"labels": {"first": "other"}}))]);
+    decorators::decorate(env, decorators::SECOND_ANSWER, &other).await?;
+    decorators::event(env, "MetadataConflict", "set by plugin 'decorator'").await?;
+    let object = format!("namespace/{}", env.namespace.name);
+    let report: Value = serde_json::from_str(&why(env, &object, "json").await?)?;
+    let told = &report["decorators"];
+    ensure!(told[0]["name"] == "decorator" && told[0]["labels"] == json!(["first=one"]), "{report}");
+    ensure!(told[0]["children"] == 1 && told[0]["warning"].is_null(), "{report}");
+    let second = &told[1];
+    ensure!(
+        second["name"] == "decorator-second" && second["labels"] == json!([]) && second["children"] == 0,
+        "{report}"
+    );
+    ensure!(second["warning"]["reason"] == "MetadataConflict", "{report}");
+    let printed = why(env, &object, "table").await?;
+    for words in [
+        "decorated by: decorator 0.1.0",
+        "labels: first=one",
+        "children: 1",
+        "ago: MetadataConflict: ",
+        "ConfigMap 'first'",
+    ] {
+        ensure!(printed.contains(words), "it does not say {words:?}: {printed}");
+    }
+    ensure!(!printed.contains("No Plugin reconciles"), "nobody has to: {printed}");
+    Ok(())
+}
+
+async fn children_of_an_owner_and_of_a_decorator_are_told_apart(env: &mut TestEnv) -> Result<()> {
+    let _deployed = decorators::start_with(env, &["scripted", "decorator-scripted"]).await?;
+    let extra = decorators::children([config_map("extra", json!({}))]);
+    let mut object = scripted("shop", returning([config_map("own", json!({}))]));
+    object["metadata"]["annotations"] = json!({decorators::ANSWER: extra.to_string()});
+    env.namespace.apply(object).await?;
+    for name in ["own", "extra"] {
+        env.namespace.until("ConfigMap", name, "to be there", |_| true).await?;
+    }
+    let report: Value = serde_json::from_str(&why(env, "scripted/shop", "json").await?)?;
+    let children = report["children"].as_array().into_iter().flatten();
+    let mut told: Vec<_> = children.map(|child| (text(&child["child"]), child["decorator"].as_str())).collect();
+    told.sort_unstable();
+    let is_of = |(child, by): &(&str, Option<&str>), name: &str, expected: Option<&str>| {
+        child.contains(name) && *by == expected
+    };
+    let is_told =
+        told.len() == 2 && is_of(&told[0], "'extra'", Some("decorator-scripted")) && is_of(&told[1], "'own'", None);
+    ensure!(is_told, "{report}");
+    ensure!(text(&report["plugin"]).starts_with("scripted "), "{report}");
     Ok(())
 }
 

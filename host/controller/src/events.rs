@@ -97,16 +97,20 @@ impl Recorder {
         Self { writer: sender, clock }
     }
 
-    /// Records an Event on an object.
-    pub fn record(&self, kind: &KindRef, object: &Object, event: &Event) {
-        self.record_about(reference(kind, object), event);
+    /// Records an Event on an object, of which several plugins may have something to tell.
+    pub fn record(&self, plugin: &str, kind: &KindRef, object: &Object, event: &Event) {
+        self.write(api_event(reference(kind, object), Some(plugin), event, self.clock.now()));
     }
 
     /// Records an Event on what this refers to, with its UID.
     pub fn record_about(&self, object: ObjectReference, event: &Event) {
-        let name = object.name.clone();
-        if let Err(error) = self.writer.try_send(Command::Write(api_event(object, event, self.clock.now()).into())) {
-            tracing::warn!(object = name, reason = event.reason, "an event is dropped: {error}");
+        self.write(api_event(object, None, event, self.clock.now()));
+    }
+
+    fn write(&self, event: ApiEvent) {
+        let (name, reason) = (event.involved_object.name.clone(), event.reason.clone());
+        if let Err(error) = self.writer.try_send(Command::Write(event.into())) {
+            tracing::warn!(object = name, reason, "an event is dropped: {error}");
         }
     }
 
@@ -132,9 +136,9 @@ fn reference(kind: &KindRef, object: &Object) -> ObjectReference {
     }
 }
 
-fn api_event(object: ObjectReference, event: &Event, now: Timestamp) -> ApiEvent {
+fn api_event(object: ObjectReference, plugin: Option<&str>, event: &Event, now: Timestamp) -> ApiEvent {
     let mut hasher = DefaultHasher::new();
-    (object.uid.as_deref().unwrap_or_default(), event).hash(&mut hasher);
+    (object.uid.as_deref().unwrap_or_default(), plugin, event).hash(&mut hasher);
     let now = Time(now);
     let cut = |text: &str, limit: usize| text[..text.floor_char_boundary(limit)].to_owned();
     // The API server refuses an Event on a cluster-scoped object in an ordinary namespace. client-go uses `default`, too.
@@ -156,6 +160,7 @@ fn api_event(object: ObjectReference, event: &Event, now: Timestamp) -> ApiEvent
         last_timestamp: Some(now),
         source: Some(EventSource { component: Some(labels::HOST.to_owned()), host: None }),
         reporting_component: Some(labels::HOST.to_owned()),
+        reporting_instance: plugin.map(str::to_owned),
         ..Default::default()
     }
 }
@@ -268,7 +273,8 @@ mod tests {
     fn an_event_is_what_the_api_server_takes_however_long_its_parts_are() {
         let kind = KindRef::new("example.com/v1", "Web");
         let written = |object: &Object, message: &str| {
-            api_event(reference(&kind, object), &Event::warning(&"R".repeat(200), message), Timestamp::UNIX_EPOCH)
+            let event = Event::warning(&"R".repeat(200), message);
+            api_event(reference(&kind, object), Some("web"), &event, Timestamp::UNIX_EPOCH)
         };
         for name in ["web".to_owned(), "w".repeat(253), format!("{}.-{}", "w".repeat(234), "w".repeat(17))] {
             let event = written(&Object::sample("ns", &name), &"ä".repeat(2000));

@@ -30,7 +30,9 @@ pub struct ClusterState {
     pub plugin: Option<Plugin>,
     /// The version of the plugin that answers it; none if no `Plugin` says which.
     pub answering: Option<AnsweringVersion>,
-    /// Its children.
+    /// The `Plugin`s that decorate objects of its kind.
+    pub decorators: Vec<Plugin>,
+    /// Its children, those of decorators among them.
     pub children: Vec<Child>,
     /// The kinds of children that could not be listed, and why.
     pub unknown: Vec<(KindName, String)>,
@@ -44,6 +46,13 @@ pub struct Child {
     pub kind: KindRef,
     /// The child, as the host's caches would hold it.
     pub object: Object,
+}
+
+impl Child {
+    /// The decorator whose child it is; none if it is the child of the plugin that owns the object.
+    pub fn decorator(&self) -> Option<&str> {
+        self.object.labels.get(labels::DECORATOR)
+    }
 }
 
 impl ClusterState {
@@ -61,30 +70,49 @@ impl ClusterState {
         let found = api.get_opt(&named.name).await.context("failed to read the object")?;
         let Some(object) = found else { bail!("there is no {} '{}'{place}", resource.kind, named.name) };
         let kind = KindRef::new(resource.api_version.clone(), resource.kind.clone());
-        let plugin = plugin_of(client, &kind).await;
+        let (decorators, owners): (Vec<_>, Vec<_>) =
+            plugins_of(client, &kind).await.into_iter().partition(is_decorator);
+        let plugin = owners.into_iter().next();
         let answering = match &plugin {
             Some(plugin) => answering(plugin, &as_cached(&object, &resource)?),
             None => None,
         };
         let (mut children, mut unknown) = (Vec::new(), Vec::new());
-        for child_kind in plugin.iter().flat_map(|it| it.status.iter()).flat_map(|status| &status.children) {
+        for child_kind in child_kinds(plugin.iter().chain(&decorators)) {
             match children_of(client, &object, child_kind).await {
                 Ok(found) => children.extend(found),
                 Err(why) => unknown.push((child_kind.clone(), chain(why.as_ref()))),
             }
         }
         let events = events_of(client, &object).await?;
-        Ok(Self { kind, object: serde_json::to_value(object)?, plugin, answering, children, unknown, events })
+        let object = serde_json::to_value(object)?;
+        Ok(Self { kind, object, plugin, answering, decorators, children, unknown, events })
     }
 }
 
-/// The `Plugin` that reconciles a kind. A cluster without `Plugin`s, or whose `Plugin`s the user may not see, has none.
-async fn plugin_of(client: &Client, kind: &KindRef) -> Option<Plugin> {
-    let plugins = list_plugins(client.clone()).await.ok()?;
-    plugins.into_iter().filter(|plugin| plugin.status.as_ref().is_none_or(|status| !status.decorates)).find(|plugin| {
+/// The `Plugin`s that reconcile or decorate a kind. A cluster without `Plugin`s, or whose `Plugin`s the user may not see, has none.
+async fn plugins_of(client: &Client, kind: &KindRef) -> Vec<Plugin> {
+    let mut plugins = list_plugins(client.clone()).await.unwrap_or_default();
+    plugins.retain(|plugin| {
         let reconciles = plugin.status.as_ref().and_then(|status| status.reconciles.as_ref());
         reconciles.is_some_and(|it| it.kind_ref().is_same_kind(kind))
-    })
+    });
+    plugins
+}
+
+fn is_decorator(plugin: &Plugin) -> bool {
+    plugin.status.as_ref().is_some_and(|status| status.decorates)
+}
+
+/// The kinds of children that plugins may have, each once: several of them may have children of one kind.
+fn child_kinds<'p>(plugins: impl Iterator<Item = &'p Plugin>) -> Vec<&'p KindName> {
+    let mut kinds: Vec<&KindName> = Vec::new();
+    for kind in plugins.flat_map(|plugin| plugin.status.iter()).flat_map(|status| &status.children) {
+        if !kinds.iter().any(|known| known.kind_ref().is_same_kind(&kind.kind_ref())) {
+            kinds.push(kind);
+        }
+    }
+    kinds
 }
 
 async fn children_of(client: &Client, object: &DynamicObject, kind: &KindName) -> anyhow::Result<Vec<Child>> {

@@ -2,7 +2,9 @@
 //! what to look at next. Changes nothing.
 
 mod cluster_state;
+mod decorators;
 mod report;
+mod words;
 
 use anyhow::Context;
 use clap::Args;
@@ -15,7 +17,7 @@ use crate::{
     output,
 };
 
-/// Say why an object is as it is: its conditions, how far each of its children is, and its Events, on one screen.
+/// Say why an object is as it is: its conditions, how far each of its children is, what decorators have made of it, and its Events, on one screen.
 #[derive(Args)]
 pub struct Why {
     /// The object, such as AppService/web or llmmodel.ai.example.com/llama.

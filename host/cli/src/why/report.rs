@@ -17,7 +17,11 @@ use pilothouse_controller::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::cluster_state::{Child, ClusterState};
+use super::{
+    cluster_state::{Child, ClusterState},
+    decorators::{DecoratorReport, decorators},
+    words,
+};
 use crate::{
     age::{age, age_of},
     table,
@@ -39,6 +43,8 @@ pub struct Report {
     plugin: String,
     /// The version of its plugin that answers it; none if that is not known.
     answered_by: Option<AnsweredBy>,
+    /// The plugins that decorate it, or have.
+    decorators: Vec<DecoratorReport>,
     conditions: Vec<ConditionReport>,
     children: Vec<ChildReport>,
     events: Vec<EventReport>,
@@ -72,6 +78,8 @@ struct ConditionReport {
 struct ChildReport {
     child: String,
     age: String,
+    /// The decorator whose child it is; none if it is the child of the plugin that owns the object.
+    decorator: Option<String>,
     /// The version of the plugin that wrote it last; none if an older host did.
     made_by: Option<String>,
     /// Why it is not as its spec says; none if it is.
@@ -94,8 +102,6 @@ impl Report {
         let (metadata, status) = (&state.object["metadata"], &state.object["status"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let place = metadata["namespace"].as_str().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let declared = state.plugin.iter().filter_map(|plugin| plugin.status.as_ref());
-        let rules = declared.flat_map(|status| status.child_readiness.iter().cloned().map(Into::into)).collect();
         let first = state.events.len().saturating_sub(EVENTS);
         Self {
             object: format!("{} {place}{}", state.kind.kind, text(&metadata["name"])),
@@ -105,7 +111,8 @@ impl Report {
             plugin: plugin(state.plugin.as_ref()),
             answered_by: state.answering.as_ref().map(answered_by),
             conditions: conditions(status).iter().map(|condition| condition_report(condition, now)).collect(),
-            children: state.children.iter().map(|child| child_report(child, &rules, now)).collect(),
+            decorators: decorators(state, now),
+            children: state.children.iter().map(|child| child_report(child, state, now)).collect(),
             events: state.events[first..].iter().map(|event| event_report(event, now)).collect(),
             next: next(state),
         }
@@ -131,6 +138,9 @@ impl fmt::Display for Report {
                 None => writeln!(out, "answered by: {:.19}, {because}", table::printable(digest))?,
             }
         }
+        for decorator in &self.decorators {
+            write!(out, "{decorator}")?;
+        }
         writeln!(out)?;
         let conditions = self.conditions.iter();
         let conditions =
@@ -142,7 +152,8 @@ impl fmt::Display for Report {
         writeln!(out)?;
         let state = |child: &ChildReport| child.obstacle.clone().unwrap_or_else(|| "as its spec says".to_owned());
         let children = self.children.iter().map(|child| {
-            let made_by = child.made_by.clone().unwrap_or_default();
+            let parts = child.decorator.iter().chain(&child.made_by).map(String::as_str);
+            let made_by = parts.collect::<Vec<_>>().join(" ");
             [child.child.clone(), child.age.clone(), made_by, state(child)]
         });
         out.write_str(&table::table(["CHILD", "AGE", "MADE BY", "STATE"], &children.collect::<Vec<_>>()))?;
@@ -160,18 +171,7 @@ impl fmt::Display for Report {
 }
 
 fn plugin(plugin: Option<&Plugin>) -> String {
-    let Some(plugin) = plugin else { return "none of the Plugins reconciles this kind".to_owned() };
-    let status = plugin.status.clone().unwrap_or_default();
-    let is_ready = status.conditions.iter().any(|it| it.condition_type == "Ready" && it.status == "True");
-    let account = plugin.spec.service_account_name.as_ref().map(|name| format!(", with the rights of '{name}'"));
-    format!(
-        "{} {} ({}){}{}",
-        plugin.name_any(),
-        status.version.unwrap_or_default(),
-        status.short_digest.unwrap_or_default(),
-        account.unwrap_or_default(),
-        if is_ready { "" } else { ", not ready" }
-    )
+    plugin.map_or_else(|| "none of the Plugins reconciles this kind".to_owned(), words::of_plugin)
 }
 
 fn answered_by(AnsweringVersion { digest, version, because }: &AnsweringVersion) -> AnsweredBy {
@@ -198,11 +198,20 @@ fn condition_report(condition: &Condition, now: Timestamp) -> ConditionReport {
     }
 }
 
-fn child_report(Child { kind, object }: &Child, rules: &ReadinessRules, now: Timestamp) -> ChildReport {
+fn child_report(child: &Child, state: &ClusterState, now: Timestamp) -> ChildReport {
+    let Child { kind, object } = child;
+    let decorator = child.decorator().map(str::to_owned);
+    let plugin = match &decorator {
+        Some(name) => state.decorators.iter().find(|plugin| plugin.name_any() == *name),
+        None => state.plugin.as_ref(),
+    };
+    let declared = plugin.into_iter().filter_map(|plugin| plugin.status.as_ref());
+    let rules: ReadinessRules =
+        declared.flat_map(|status| status.child_readiness.iter().cloned().map(Into::into)).collect();
     let created = object.text_at("/metadata/creationTimestamp").unwrap_or_default();
     let obstacle = rules.obstacle(kind, object);
     let made_by = object.annotation(labels::MADE_BY);
-    ChildReport { child: describe(kind, &object.name), age: age_of(&created, now), made_by, obstacle }
+    ChildReport { child: describe(kind, &object.name), age: age_of(&created, now), decorator, made_by, obstacle }
 }
 
 fn event_report(event: &Event, now: Timestamp) -> EventReport {
@@ -253,6 +262,7 @@ fn next(state: &ClusterState) -> Vec<String> {
         next.push(format!("It is suspended: remove its annotation {} to let its plugin work.", labels::SUSPENDED));
     }
     match &state.plugin {
+        None if !state.decorators.is_empty() => {}
         None => next.push(format!(
             "No Plugin reconciles {}: `pilothouse list` shows those that there are. A host may have loaded one from a directory; its \
              children are not shown here.",

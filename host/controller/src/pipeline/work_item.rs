@@ -71,6 +71,6 @@ impl WorkItem<'_> {
     /// Counts a fault in the metrics and records it as an Event on the object.
     pub fn record_fault(&self, object: &Object, fault: &Event) {
         self.context.metrics.faults.count(&self.plugin.name, &fault.reason);
-        self.context.events.record(self.plugin.objects.kind(), object, fault);
+        self.context.events.record(&self.plugin.name, self.plugin.objects.kind(), object, fault);
     }
 }

@@ -185,7 +185,7 @@ async fn report_refused_status(
 fn publish_plugin_report(item: &WorkItem<'_>, object: &Object, result: &ReconcileResult) {
     item.context.metrics.measurements.record(&item.plugin.name, result.measurements());
     let events = result.plugin_report.iter().flat_map(|report| &report.events);
-    events.for_each(|event| item.context.events.record(item.plugin.objects.kind(), object, event));
+    events.for_each(|event| item.context.events.record(&item.plugin.name, item.plugin.objects.kind(), object, event));
 }
 
 fn log(item: &WorkItem<'_>, result: &ReconcileResult) {
