@@ -23,6 +23,12 @@ use crate::{
 /// How long a step lasts whose end is waited for, in s.
 const SHORT: u32 = 3;
 
+/// The finalizer of a version that is taken back.
+const OURS: &str = "tests.pilothouse.dev/ours";
+
+/// The finalizer of somebody else.
+const THEIRS: &str = "tests.pilothouse.dev/theirs";
+
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
@@ -32,6 +38,7 @@ pub fn register(suite: &mut Suite) {
         a_killed_host_takes_back_what_writes_and_then_fails,
         a_version_that_writes_and_then_waits_goes_back_after_its_step,
         a_version_that_heals_as_many_as_it_breaks_goes_back,
+        a_finalizer_of_a_version_that_goes_back_goes_with_it,
     );
 }
 
@@ -134,6 +141,39 @@ async fn a_version_that_heals_as_many_as_it_breaks_goes_back(env: &mut TestEnv) 
     settled(env, "Scripted").await?;
     store(env, "web", &[&guest_version("scripted", "0.2.0", "Secret").await?]).await?;
     gone_back(env).await.map(drop)
+}
+
+/// The version that works knows nothing of it, and nobody would ever take it off. The host is another one by then.
+async fn a_finalizer_of_a_version_that_goes_back_goes_with_it(env: &mut TestEnv) -> Result<()> {
+    let crds = ["crds/plugins.pilothouse.dev.yaml", "tests/guests/scripted/crd.yaml"];
+    env.move_to_api_server_with(&crds).await?;
+    resume(env).await?;
+    store(env, "web", &[&guest_version("scripted", "0.1.0", "ConfigMap").await?]).await?;
+    apply_plugin(env, json!([{"percent": 100, "seconds": LONG}])).await?;
+    let child = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}});
+    let mut object = answering("web", json!({"children": [{"object": child}]}));
+    object["metadata"]["finalizers"] = json!([THEIRS]);
+    env.namespace.apply(object).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.namespace.until("Plugin", "web", "to be at work", |it| it["status"]["stableDigest"].is_string()).await?;
+    settled(env, "Scripted").await?;
+
+    let packed = repacked(&artifacts::guest("scripted-finalizing")?, |manifest| {
+        (manifest["name"], manifest["version"]) = ("scripted".into(), "0.2.0".into());
+        manifest["finalizer"] = OURS.into();
+        manifest["children"] = json!([{"apiVersion": "v1", "kind": "Secret"}]);
+        (manifest["lookups"], manifest["ordersChildren"]) = (json!([]), false.into());
+    })
+    .await?;
+    store(env, "web", &[&std::fs::read(packed.path())?]).await?;
+    let has = |finalizers: Value| move |object: &Value| object["metadata"]["finalizers"] == finalizers;
+    env.namespace.until("Scripted", "web", "to have the finalizer", has(json!([THEIRS, OURS]))).await?;
+    env.host.kill().await?;
+    resume(env).await?;
+    gone_back(env).await?;
+    env.namespace.until("Scripted", "web", "to have the finalizer no more", has(json!([THEIRS]))).await?;
+    let forgotten = |object: &Value| !object["status"]["finalizers"].to_string().contains(OURS);
+    env.namespace.until("Plugin", "web", "to forget it", forgotten).await.map(drop)
 }
 
 /// Kills the host, and once more as soon as it works again.

@@ -121,6 +121,8 @@ pub struct Lineup {
     pub settings: PluginSettings,
     /// Which objects each of them answers; none if there is only one.
     pub division: Option<Arc<Division>>,
+    /// The finalizers that objects may have because of one of them, or of one before.
+    pub finalizers: Arc<BTreeSet<String>>,
 }
 
 /// The versions of a plugin that get ready.
@@ -227,7 +229,8 @@ impl Host {
     /// Activates a plugin as soon as it is ready. Until then the present version stays active. Without a configuration in its settings it
     /// has that of [`HostConfig::plugin_configs`].
     pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>, settings: PluginSettings) {
-        self.install_versions(Lineup { stable: reconciler, others: Vec::new(), settings, division: None });
+        let finalizers = Arc::default();
+        self.install_versions(Lineup { stable: reconciler, others: Vec::new(), settings, division: None, finalizers });
     }
 
     /// The same for several versions of a plugin that divide its objects among them.
@@ -273,11 +276,11 @@ impl Host {
 
     /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
     async fn prepare(&self, lineup: Lineup) -> PreparedVersions {
-        let Lineup { stable, others, mut settings, division } = lineup;
+        let Lineup { stable, others, mut settings, division, finalizers } = lineup;
         settings.config = self.config_of(&stable.manifest().name, &settings);
         let begin = |reconciler: Arc<dyn Reconciler>| {
             let mut plugin = ActivePlugin::new(reconciler, settings.clone(), &self.caches);
-            plugin.division = division.clone();
+            (plugin.division, plugin.other_finalizers) = (division.clone(), finalizers.clone());
             plugin
         };
         let mut prepared = PreparedVersions { stable: begin(stable), others: others.into_iter().map(begin).collect() };

@@ -177,7 +177,8 @@ impl Cluster {
 
     async fn answered(&self, mut observed: Observed, depth: Depth) -> Option<(Outcome, Option<FirstWrites>)> {
         let present = observed.object.clone();
-        let mut adds_finalizer = finalizer::next_step(&present, self.plugin.manifest()) == FinalizerStep::Add;
+        let mut adds_finalizer =
+            finalizer::next_step(&present, self.plugin.manifest(), &self.plugin.other_finalizers) == FinalizerStep::Add;
         let (mut steps, mut first, mut decoration, mut unready) = (Vec::new(), None, Vec::new(), None);
         let trouble = loop {
             let round = match self.ask(&observed).await {

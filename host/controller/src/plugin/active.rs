@@ -58,6 +58,8 @@ pub struct ActivePlugin {
     pub said_by: Option<Arc<str>>,
     /// Which objects it answers; none for all.
     pub division: Option<Arc<Division>>,
+    /// The finalizers of the plugin's versions, which objects may have because of another one.
+    pub other_finalizers: Arc<BTreeSet<String>>,
 }
 
 impl ActivePlugin {
@@ -91,6 +93,7 @@ impl ActivePlugin {
             presence,
             said_by,
             division: None,
+            other_finalizers: Arc::default(),
             reconciler,
         }
     }

@@ -2,7 +2,7 @@
 //! name or one kind. Finds no components itself.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -105,12 +105,14 @@ pub struct LoadedVersions {
     pub others: Vec<Arc<Prepared>>,
     /// Which objects each of them answers; none if there is only one.
     pub division: Option<Arc<Division>>,
+    /// The finalizers that objects may have because of one of them, or of one before.
+    pub finalizers: Arc<BTreeSet<String>>,
 }
 
 impl LoadedVersions {
     /// One version for all objects.
     pub fn one(prepared: Prepared) -> Self {
-        Self { stable: Arc::new(prepared), others: Vec::new(), division: None }
+        Self { stable: Arc::new(prepared), others: Vec::new(), division: None, finalizers: Arc::default() }
     }
 
     /// The version with this digest, if it is loaded.
@@ -125,13 +127,16 @@ impl LoadedVersions {
 
     fn is_same(&self, other: &Self) -> bool {
         let versions = || self.all().zip(other.all()).all(|(one, other)| Arc::ptr_eq(one, other));
-        self.others.len() == other.others.len() && self.division == other.division && versions()
+        // Fewer finalizers are no reason to begin anew: no object has the others any more.
+        let knows_all = other.finalizers.is_subset(&self.finalizers);
+        self.others.len() == other.others.len() && self.division == other.division && knows_all && versions()
     }
 
     fn map(&self, change: impl Fn(&Prepared) -> Prepared) -> Self {
         let changed = |version: &Arc<Prepared>| Arc::new(change(version));
         let others = self.others.iter().map(changed).collect();
-        Self { stable: changed(&self.stable), others, division: self.division.clone() }
+        let (division, finalizers) = (self.division.clone(), self.finalizers.clone());
+        Self { stable: changed(&self.stable), others, division, finalizers }
     }
 }
 
@@ -415,6 +420,7 @@ impl Loader {
             others: others.collect(),
             settings: versions.stable.settings.clone(),
             division: versions.division.clone(),
+            finalizers: versions.finalizers.clone(),
         });
         all.insert(id.clone(), versions);
         self.changes.fetch_add(1, Ordering::AcqRel);

@@ -1,6 +1,9 @@
 //! The finalizers of an object: that of its plugin, if the plugin exports `finalizer`, and that of the host, if its children are in an
 //! order. Each is added before the first child that needs it is created. The plugin's is removed when the plugin has finalized the object,
-//! the host's when the children that go in an order are gone. Never touches a finalizer of somebody else.
+//! the host's when the children that go in an order are gone. What another version of the plugin has left, as one that was taken back, is
+//! removed by the version that answers the object. Never touches a finalizer of somebody else.
+
+use std::collections::BTreeSet;
 
 use kube::{Client, api::Patch};
 use pilothouse_engine::Manifest;
@@ -21,6 +24,8 @@ pub enum FinalizerStep {
     Reconcile,
     /// Add the finalizer first.
     Add,
+    /// Remove first what other versions of the plugin have left.
+    Shed,
     /// The object is being deleted: call `finalize`.
     Finalize,
     /// The object is being deleted, but this version of the plugin does not finalize any more: remove the finalizer.
@@ -31,11 +36,15 @@ pub enum FinalizerStep {
     Ignore,
 }
 
-/// The next step for an object, from its deletion timestamp, its finalizers and the manifest.
-pub fn next_step(object: &Object, manifest: &Manifest) -> FinalizerStep {
-    let held = object.finalizers.iter().any(|finalizer| is_ours(finalizer, manifest));
-    match (object.deleting, manifest.finalizes, held) {
-        (false, true, false) => FinalizerStep::Add,
+/// The next step for an object, from its deletion timestamp, its finalizers, the manifest, and the finalizers that other versions of the plugin
+/// have.
+pub fn next_step(object: &Object, manifest: &Manifest, others: &BTreeSet<String>) -> FinalizerStep {
+    let held = object.finalizers.iter().any(|held| is_ours(held, manifest));
+    let left = object.finalizers.iter().any(|held| is_left(held, manifest, others));
+    match (object.deleting, manifest.finalizes, held || left) {
+        // What is left goes with the same write.
+        (false, true, _) if !held => FinalizerStep::Add,
+        (false, _, _) if left => FinalizerStep::Shed,
         (false, _, _) => FinalizerStep::Reconcile,
         (true, true, true) => FinalizerStep::Finalize,
         (true, false, true) => FinalizerStep::Release,
@@ -57,8 +66,12 @@ pub fn is_being_collected(object: &Object) -> bool {
 
 /// The finalizers that objects may have because of a plugin with this manifest.
 pub fn all_of(manifest: &Manifest) -> Vec<String> {
-    let own = manifest.finalizes.then(|| finalizer(manifest));
-    own.into_iter().chain(manifest.orders_children.then(|| labels::ORDERED_DELETION.to_owned())).collect()
+    own(manifest).into_iter().chain(manifest.orders_children.then(|| labels::ORDERED_DELETION.to_owned())).collect()
+}
+
+/// The finalizer that objects have because of a plugin with this manifest, if it finalizes them.
+pub fn own(manifest: &Manifest) -> Option<String> {
+    manifest.finalizes.then(|| finalizer(manifest))
 }
 
 /// The finalizer that this version of a plugin adds.
@@ -71,14 +84,32 @@ fn is_ours(held: &str, manifest: &Manifest) -> bool {
     manifest.finalizer.as_deref() == Some(held) || held == labels::finalizer(&manifest.name)
 }
 
-/// Adds the plugin's finalizer to an object.
+/// Whether a finalizer is of another version of the plugin, and this one does not need it.
+fn is_left(held: &str, manifest: &Manifest, others: &BTreeSet<String>) -> bool {
+    others.contains(held) && !(manifest.finalizes && is_ours(held, manifest))
+}
+
+/// Adds the plugin's finalizer to an object, in the place of those that other versions have left.
 ///
 /// # Errors
 /// [`Failure`] if the API server refuses or the object has changed.
 pub async fn add(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
-    let mut finalizers: Vec<_> = object.finalizers.iter().map(ToString::to_string).collect();
+    let mut finalizers = without_left(plugin, object);
     finalizers.push(finalizer(plugin.manifest()));
     write(client, plugin, object, json!(finalizers)).await
+}
+
+/// Removes from an object what other versions of its plugin have left.
+///
+/// # Errors
+/// As for [`add`].
+pub async fn shed(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
+    write(client, plugin, object, json!(without_left(plugin, object))).await
+}
+
+fn without_left(plugin: &ActivePlugin, object: &Object) -> Vec<String> {
+    let is_left = |held: &str| is_left(held, plugin.manifest(), &plugin.other_finalizers);
+    object.finalizers.iter().filter(|held| !is_left(held)).map(ToString::to_string).collect()
 }
 
 /// Adds the finalizer for children in an order.
@@ -106,7 +137,8 @@ pub async fn remove_order(client: &Client, plugin: &ActivePlugin, object: &Objec
 /// # Errors
 /// [`Failure`] if the API server refuses or the object has changed.
 pub async fn remove(client: &Client, plugin: &ActivePlugin, object: &Object) -> Result<(), Failure> {
-    let others = object.finalizers.iter().filter(|held| !is_ours(held, plugin.manifest()));
+    let is_plugins = |held: &str| is_ours(held, plugin.manifest()) || plugin.other_finalizers.contains(held);
+    let others = object.finalizers.iter().filter(|held| !is_plugins(held));
     let others: Vec<_> = others.map(ToString::to_string).collect();
     write(client, plugin, object, json!(others)).await
 }
@@ -171,8 +203,30 @@ mod tests {
             let mut finalizers = vec!["example.com/other".into()];
             finalizers.extend(held.map(Into::into));
             let object = Object { deleting, finalizers, ..Object::sample("ns", "a") };
-            let step = next_step(&object, &manifest(finalizes, name));
+            let step = next_step(&object, &manifest(finalizes, name), &BTreeSet::new());
             assert_eq!(step, expected, "{deleting} {finalizes} {name:?} {held:?}");
+        }
+    }
+
+    #[test]
+    fn what_another_version_has_left_is_removed_or_counts_as_its_own() {
+        let (default, named, left) = ("pilothouse.dev/web", "web.example.com/finalizer", "web.example.com/tried");
+        for (deleting, finalizes, held, expected) in [
+            (false, false, &[left][..], FinalizerStep::Shed),
+            (false, false, &[default], FinalizerStep::Shed),
+            (false, false, &["example.com/other"], FinalizerStep::Reconcile),
+            (false, true, &[left], FinalizerStep::Add),
+            (false, true, &[left, named], FinalizerStep::Shed),
+            (false, true, &[named], FinalizerStep::Reconcile),
+            (false, true, &[default], FinalizerStep::Reconcile),
+            (true, true, &[left], FinalizerStep::Finalize),
+            (true, false, &[left], FinalizerStep::Release),
+        ] {
+            let finalizers = held.iter().map(|held| (*held).into()).collect();
+            let object = Object { deleting, finalizers, ..Object::sample("ns", "a") };
+            let others = [default, named, left].map(str::to_owned).into();
+            let step = next_step(&object, &manifest(finalizes, Some(named)), &others);
+            assert_eq!(step, expected, "{deleting} {finalizes} {held:?}");
         }
     }
 }

@@ -47,7 +47,7 @@ impl Rounds<'_> {
             return ControlFlow::Break(self.undecorate(state, observed).await);
         }
         if item.plugin.presence == Presence::Departed {
-            return ControlFlow::Break(match finalizer::next_step(object, manifest) {
+            return ControlFlow::Break(match finalizer::next_step(object, manifest, &item.plugin.other_finalizers) {
                 FinalizerStep::TearDown => self.tear_down(state, observed).await,
                 _ => RoundEnd::finished(Action::AwaitChange),
             });
@@ -69,12 +69,19 @@ impl Rounds<'_> {
             }
         }
         // This comes after the check for changes: finalizers and the deletion timestamp are inputs, so a settled answer needs no step.
-        match finalizer::next_step(object, manifest) {
+        match finalizer::next_step(object, manifest, &item.plugin.other_finalizers) {
             FinalizerStep::Reconcile => ControlFlow::Continue(Verb::Reconcile),
             FinalizerStep::Finalize => ControlFlow::Continue(Verb::Finalize),
             FinalizerStep::TearDown => ControlFlow::Break(self.tear_down(state, observed).await),
             FinalizerStep::Ignore => ControlFlow::Break(RoundEnd::finished(Action::AwaitChange)),
             FinalizerStep::Release => ControlFlow::Break(self.release(state, object, &[]).await),
+            FinalizerStep::Shed => {
+                tracing::info!("finalizers that another version of the plugin has left are taken off");
+                ControlFlow::Break(match finalizer::shed(&item.context.client, item.plugin, object).await {
+                    Ok(()) => RoundEnd::AnotherRound,
+                    Err(failure) => self.fail(state, object, failure).await,
+                })
+            }
             FinalizerStep::Add => {
                 ControlFlow::Break(match finalizer::add(&item.context.client, item.plugin, object).await {
                     Ok(()) => RoundEnd::AnotherRound,

@@ -33,6 +33,7 @@ mod changes;
 mod content;
 mod declared;
 mod digest_text;
+mod finalizers;
 mod glance;
 mod known;
 mod look;
@@ -474,10 +475,22 @@ impl PluginObjects {
         let stable_source = origin.filter(is_of_stable).cloned();
         let (in_the_way, pins) = (self.in_the_way(plugin), self.pin_trouble(plugin));
         let before = plugin.status.clone().unwrap_or_default();
+        let finalizers = self.finalizers(plugin);
         let generation = known.map_or(before.observed_generation, |known| known.observed_generation(plugin));
         let new_version = new_version(&load, rollout.as_ref(), plan.as_ref());
-        let standing =
-            Standing { name, load, at_work, stable, stable_source, rollout, new_version, plan, in_the_way, pins };
+        let standing = Standing {
+            name,
+            load,
+            at_work,
+            stable,
+            stable_source,
+            rollout,
+            new_version,
+            plan,
+            in_the_way,
+            pins,
+            finalizers,
+        };
         status(&standing, generation, &before, self.now())
     }
 

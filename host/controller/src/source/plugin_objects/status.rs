@@ -1,6 +1,8 @@
 //! The status of a `Plugin`: what became of its source, and how the version at work stands. Follows kstatus: `Ready` is always there,
 //! `Reconciling`, `Stalled` and `Degraded` only while they are true. Pure.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::{
@@ -122,6 +124,8 @@ pub struct Standing {
     pub in_the_way: Option<String>,
     /// What is wrong with its pins.
     pub pins: PinTrouble,
+    /// The finalizers that its objects may have because of any of its versions.
+    pub finalizers: BTreeSet<String>,
 }
 
 /// The status of a `Plugin` of this generation, which had another one before.
@@ -153,7 +157,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         decorates: at_work.map_or(before.decorates, |it| it.decorates),
         children: at_work.map_or_else(|| before.children.clone(), |it| it.children.clone()),
         child_readiness: at_work.map_or_else(|| before.child_readiness.clone(), |it| it.child_readiness.clone()),
-        finalizers: at_work.map_or_else(|| before.finalizers.clone(), |it| it.finalizers.clone()),
+        finalizers: at_work.map_or_else(|| before.finalizers.clone(), |it| finalizers(it, standing)),
         objects: at_work.map(|it| it.objects),
         last_swap_time: if is_swap { Some(api_time(now)) } else { before.last_swap_time.clone() },
         last_error: last_error(&standing.load, before.last_error.as_ref(), now),
@@ -164,6 +168,12 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         rollout: standing.rollout.clone(),
         plan: standing.plan.clone(),
     }
+}
+
+/// Those of the version at work first, then those of others.
+fn finalizers(at_work: &AtWork, standing: &Standing) -> Vec<String> {
+    let others = standing.finalizers.iter().filter(|other| !at_work.finalizers.contains(other));
+    at_work.finalizers.iter().chain(others).cloned().collect()
 }
 
 /// The components that were at work, the latest one first.
@@ -399,6 +409,7 @@ mod tests {
             plan: None,
             in_the_way: None,
             pins: PinTrouble::default(),
+            finalizers: BTreeSet::new(),
         }
     }
 

@@ -10,6 +10,7 @@ use super::{
     at_work::{counts, failing_since},
     candidate::Candidate,
     content::Component,
+    finalizers::finalizers_of,
     known::Known,
     look::FoundVersions,
     pin_trouble::PinTrouble,
@@ -49,7 +50,8 @@ fn led_by(
             others.push(version.clone());
         }
     }
-    LoadedVersions { stable: stable.clone(), others, division }
+    let finalizers = finalizers_of(plugin, std::iter::once(stable).chain(&others));
+    LoadedVersions { stable: stable.clone(), others, division, finalizers }
 }
 
 impl PluginObjects {
