@@ -36,7 +36,7 @@ impl Reconciler for NativeAppService {
     fn call(&self, _: Verb, request: Request, _: CallContext) -> BoxFuture<'_, Call> {
         let started = Instant::now();
         let outcome = Outcome::Response(reconcile(request));
-        let usage = Usage { duration: started.elapsed(), memory_peak: 0 };
+        let usage = Usage { duration: started.elapsed(), ..Usage::default() };
         Box::pin(std::future::ready(Call { outcome, usage, recorded: Recorded::default() }))
     }
 }

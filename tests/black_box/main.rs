@@ -38,6 +38,7 @@ mod failed_writes;
 mod failing_canary;
 mod fault_reporting;
 mod finalizer;
+mod floods;
 mod free_fields;
 mod history;
 mod host_memory;
@@ -158,6 +159,7 @@ fn main() -> ExitCode {
     refused_writes::register(&mut suite);
     failed_writes::register(&mut suite);
     misbehaviour::register(&mut suite);
+    floods::register(&mut suite);
     mistakes::register(&mut suite);
     answer_validation::register(&mut suite);
     bad_plugins::register(&mut suite);

@@ -64,6 +64,8 @@ pub struct Usage {
     pub duration: Duration,
     /// The peak of its linear memory, in bytes.
     pub memory_peak: usize,
+    /// The log lines that were not written, for the call or its plugin wrote too many.
+    pub log_lines_dropped: usize,
 }
 
 /// A finished call.
@@ -102,7 +104,7 @@ impl Plugin {
         let code = &self.code;
         let reservation = code.shared.budget.begin_call(&code.share, code.need.bytes()).await;
         let context = CallContext { lookups: Arc::new(NoLookups), now: Timestamp::UNIX_EPOCH };
-        let mut store = store(code, CallState::new(&code.limits, reservation, context, None));
+        let mut store = store(code, CallState::new(code, reservation, context, None));
         let _running = code.shared.ticker.enter()?;
         code.pre.instantiate_async(&mut store).await.map(drop)
     }
@@ -117,7 +119,7 @@ impl Code {
         let started = Instant::now();
         // Only with WASI can a plugin read random numbers. For all others the request need not be hashed.
         let seed = self.imports_wasi.then(|| seed(&request));
-        let mut store = store(self, CallState::new(&self.limits, reservation, context, seed));
+        let mut store = store(self, CallState::new(self, reservation, context, seed));
         let outcome = match in_time(self.limits.wall, self.instantiate_and_call(&mut store, verb, request)).await {
             Some(Ok(response)) => Outcome::Response(response),
             Some(Err(error)) => self.classify(&error, store.data()),
@@ -128,7 +130,11 @@ impl Code {
             _ => self.need.learn(store.data().meter.memory_peak),
         }
         let state = store.into_data();
-        let usage = Usage { duration: started.elapsed(), memory_peak: state.meter.memory_peak };
+        let usage = Usage {
+            duration: started.elapsed(),
+            memory_peak: state.meter.memory_peak,
+            log_lines_dropped: state.logs.dropped(),
+        };
         Call { outcome, usage, recorded: state.into_recorded() }
     }
 

@@ -18,6 +18,7 @@ use crate::{
     contract::{Imports, v0_1},
     digest,
     epoch::Ticker,
+    log_rate::{PluginLog, PluginLogs},
     precompiled,
     slow::SlowLane,
     state::CallState,
@@ -133,6 +134,7 @@ pub(crate) struct Shared {
     pub(crate) ticker: Ticker,
     pub(crate) budget: Arc<Budget>,
     pub(crate) slow: SlowLane,
+    pub(crate) logs: PluginLogs,
 }
 
 /// A loaded plugin: checked, compiled and linked. It can be called any number of times, also concurrently.
@@ -159,6 +161,8 @@ pub(crate) struct Code {
     pub(crate) need: Arc<Need>,
     /// What its calls have at the moment.
     pub(crate) share: Arc<Share>,
+    /// What the plugin may write into the log.
+    pub(crate) log: Arc<PluginLog>,
 }
 
 impl Engine {
@@ -177,6 +181,7 @@ impl Engine {
             ticker,
             budget: Arc::new(Budget::new(config.call_memory, MAX_INSTANCES as usize)),
             slow: SlowLane::default(),
+            logs: PluginLogs::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -231,9 +236,11 @@ impl Engine {
             reconcile,
             need: Arc::default(),
             share: Arc::default(),
+            log: Arc::default(),
         };
-        let code = Arc::new(code);
-        code.try_start().await?;
+        // What it writes before it is called is nobody's yet: anything can bear a plugin's name.
+        Arc::new(code.clone()).try_start().await?;
+        let code = Arc::new(Code { log: self.shared.logs.of(&manifest.name), ..code });
         let stats = LoadStats { compiling, duration: started.elapsed() };
         Ok(Plugin { manifest, digest, code, stats })
     }

@@ -56,12 +56,14 @@ mod epoch;
 mod fingerprint;
 mod imports;
 mod limits;
+mod log_rate;
 pub mod lookups;
 mod precompiled;
 mod reconciler;
 mod slow;
 mod start;
 mod state;
+mod token_bucket;
 mod wasi;
 
 pub use budget::call_memory_of_container;
@@ -78,3 +80,4 @@ pub use pilothouse_wit::{
     MeasurementKind, Requirement, Selector, is_json_pointer,
 };
 pub use reconciler::Reconciler;
+pub use token_bucket::{Rate, TokenBucket};

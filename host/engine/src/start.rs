@@ -28,7 +28,7 @@ impl Code {
         let reservation = self.shared.budget.begin_call(&self.share, self.need.bytes()).await;
         let context = CallContext { lookups: Arc::new(NoLookups), now: Timestamp::UNIX_EPOCH };
         let seed = self.imports_wasi.then_some(0);
-        let mut store = store(self, CallState::new(&self.limits, reservation, context, seed));
+        let mut store = store(self, CallState::new(self, reservation, context, seed));
         let started = in_time(self.limits.wall, async {
             let _running = self.shared.ticker.enter()?;
             self.pre.instantiate_async(&mut store).await.map(drop)

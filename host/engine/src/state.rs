@@ -11,6 +11,7 @@ use crate::{
     CallContext, Limits,
     budget::Reservation,
     contract::LookupError,
+    engine::Code,
     lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, Query, Recorded, fingerprint_of},
     wasi,
 };
@@ -34,8 +35,9 @@ pub(crate) struct CallState {
 }
 
 impl CallState {
-    pub(crate) fn new(limits: &Limits, reservation: Reservation, context: CallContext, wasi_seed: Option<u64>) -> Self {
-        let (logs, CallContext { lookups, now }) = (wasi::LogBudget::new(limits.log_bytes), context);
+    pub(crate) fn new(code: &Code, reservation: Reservation, context: CallContext, wasi_seed: Option<u64>) -> Self {
+        let (limits, CallContext { lookups, now }) = (&code.limits, context);
+        let logs = wasi::LogBudget::new(limits.log_bytes, code.log.clone(), now);
         Self {
             meter: Meter::new(limits, reservation),
             recorded: Recorded::default(),

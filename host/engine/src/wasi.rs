@@ -20,36 +20,93 @@ use wasmtime_wasi::{
     cli::{IsTerminal, StdoutStream},
 };
 
-use crate::contract::log::Level;
+use crate::{
+    contract::log::Level,
+    log_rate::{LineFate, PluginLog},
+};
 
-/// Writes the log lines of a call up to a limit. Clones share the limit.
+/// Writes the log lines of a call up to the limits of the call and of its plugin. Clones share the limits.
 #[derive(Clone)]
 pub(crate) struct LogBudget {
-    left: Arc<Mutex<Option<usize>>>,
+    spent: Arc<Mutex<Spent>>,
+    plugin: Arc<PluginLog>,
+    /// The time of the call.
+    now: Timestamp,
     clock_read: Arc<AtomicBool>,
 }
 
+/// What a call has written.
+struct Spent {
+    /// The bytes that it may still write; none after the cut.
+    left: Option<usize>,
+    /// The lines that were not written.
+    dropped: usize,
+}
+
 impl LogBudget {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self { left: Arc::new(Mutex::new(Some(bytes))), clock_read: Arc::default() }
+    /// A budget of so many bytes for a call at this time, within what its plugin may write.
+    pub(crate) fn new(bytes: usize, plugin: Arc<PluginLog>, now: Timestamp) -> Self {
+        let spent = Spent { left: Some(bytes), dropped: 0 };
+        Self { spent: Arc::new(Mutex::new(spent)), plugin, now, clock_read: Arc::default() }
     }
 
     pub(crate) fn clock_was_read(&self) -> bool {
         self.clock_read.load(Ordering::Relaxed)
     }
 
+    /// The lines that were not written for want of a budget.
+    pub(crate) fn dropped(&self) -> usize {
+        lock(&self.spent).dropped
+    }
+
     /// Writes the lines of a message, cut at the limit. The cut is logged once.
     pub(crate) fn write(&self, level: Level, message: &str) {
-        let mut left = lock(&self.left);
-        let Some(bytes) = *left else { return };
+        let mut spent = lock(&self.spent);
+        let Some(bytes) = spent.left else {
+            spent.dropped += lines(message).count();
+            return;
+        };
         let fits = message.floor_char_boundary(bytes);
-        for line in message[..fits].lines().filter(|line| !line.trim().is_empty()) {
-            emit(level, line);
+        let dropped = lines(&message[..fits]).filter(|line| !self.emit(level, line)).count();
+        spent.dropped += dropped + lines(&message[fits..]).count();
+        spent.left = (fits == message.len()).then(|| bytes - fits);
+        if spent.left.is_none() {
+            self.emit(Level::Warn, "the plugin's log is cut here: it wrote more than its limit in one call");
         }
-        *left = (fits == message.len()).then(|| bytes - fits);
-        if left.is_none() {
-            tracing::warn!("the plugin's log is cut here: it wrote more than its limit in one call");
+    }
+
+    /// Writes a line, unless the plugin may write no more: then it returns false.
+    fn emit(&self, level: Level, line: &str) -> bool {
+        if !is_enabled(level) {
+            return true;
         }
+        match self.plugin.admit(line.len(), self.now) {
+            LineFate::Written => emit(level, line),
+            LineFate::Dropped => return false,
+            LineFate::FirstDropped => {
+                tracing::warn!(
+                    "the plugin writes more log lines than it may; what is above its limit is dropped and counted in \
+                     pilothouse_log_lines_dropped_total"
+                );
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The lines of a message that are not empty.
+fn lines(message: &str) -> impl Iterator<Item = &str> {
+    message.lines().filter(|line| !line.trim().is_empty())
+}
+
+/// Whether lines of this level are in the log at all. Those that are not cost the plugin nothing.
+fn is_enabled(level: Level) -> bool {
+    match level {
+        Level::Error => tracing::enabled!(target: "plugin", tracing::Level::ERROR),
+        Level::Warn => tracing::enabled!(target: "plugin", tracing::Level::WARN),
+        Level::Info => tracing::enabled!(target: "plugin", tracing::Level::INFO),
+        Level::Debug => tracing::enabled!(target: "plugin", tracing::Level::DEBUG),
     }
 }
 
@@ -195,34 +252,40 @@ impl AsyncWrite for Lines {
 mod tests {
     use super::*;
 
+    fn budget(bytes: usize) -> LogBudget {
+        LogBudget::new(bytes, Arc::default(), Timestamp::UNIX_EPOCH)
+    }
+
     #[test]
     fn a_budget_is_spent_once_and_cut_between_characters() {
-        let logs = LogBudget::new(10);
+        let logs = budget(10);
         logs.write(Level::Info, "12345");
-        assert_eq!(*lock(&logs.left), Some(5));
+        assert_eq!(lock(&logs.spent).left, Some(5));
         logs.clone().write(Level::Info, "äöü");
-        assert_eq!(*lock(&logs.left), None, "six bytes do not fit into five");
+        assert_eq!(lock(&logs.spent).left, None, "six bytes do not fit into five");
         logs.write(Level::Info, "");
-        assert_eq!(*lock(&logs.left), None);
+        assert_eq!(lock(&logs.spent).left, None);
+        logs.write(Level::Info, "one\n\ntwo");
+        assert_eq!(logs.dropped(), 3, "the third letter, and two lines");
     }
 
     #[test]
     fn output_becomes_lines_however_it_is_cut() {
-        let logs = LogBudget::new(100);
+        let logs = budget(100);
         let mut lines = Lines { level: Level::Info, logs: logs.clone(), partial: Vec::new() };
         lines.push(b"one\ntw");
         assert_eq!(lines.partial, b"tw");
-        assert_eq!(*lock(&logs.left), Some(96));
+        assert_eq!(lock(&logs.spent).left, Some(96));
         lines.push(b"o\n");
         assert_eq!(lines.partial, b"");
         lines.push(b"rest");
         drop(lines);
-        assert_eq!(*lock(&logs.left), Some(88), "what is left without a line end is written at the end");
+        assert_eq!(lock(&logs.spent).left, Some(88), "what is left without a line end is written at the end");
     }
 
     #[test]
     fn a_line_without_an_end_is_not_kept() {
-        let mut lines = Lines { level: Level::Info, logs: LogBudget::new(100), partial: Vec::new() };
+        let mut lines = Lines { level: Level::Info, logs: budget(100), partial: Vec::new() };
         for _ in 0..100 {
             lines.push(&[b'x'; 1_000]);
             assert!(lines.partial.len() <= MAX_LINE, "{}", lines.partial.len());
@@ -231,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_frozen_clock_says_that_it_was_read() {
-        let logs = LogBudget::new(1);
+        let logs = budget(1);
         let clock = FixedClock { now: Timestamp::UNIX_EPOCH, read: logs.clock_read.clone(), ticks: Arc::default() };
         assert!(HostMonotonicClock::now(&clock) < HostMonotonicClock::now(&clock));
         assert!(!logs.clock_was_read());

@@ -3,6 +3,7 @@
 //! name. Decides nothing.
 
 mod classic;
+mod dropped;
 mod election;
 mod faults;
 mod labels;
@@ -20,6 +21,7 @@ use pilothouse_engine::{Call, Manifest, Outcome};
 use prometheus_client::{encoding::text::encode, metrics::gauge::Gauge, registry::Registry};
 
 pub use self::{
+    dropped::Dropped,
     election::Election,
     faults::Faults,
     measurements::{Collision, Measurements},
@@ -42,6 +44,8 @@ pub struct Metrics {
     pub new_versions: NewVersions,
     /// Faults reported on objects.
     pub faults: Faults,
+    /// Events and log lines that were not written.
+    pub dropped: Dropped,
     /// Leader election.
     pub election: Election,
     /// Requests to the API server.
@@ -82,6 +86,7 @@ impl Metrics {
         let plugins = Plugins::register(&mut registry);
         let new_versions = NewVersions::register(&mut registry);
         let faults = Faults::register(&mut registry);
+        let dropped = Dropped::register(&mut registry);
         let election = Election::register(&mut registry);
         let requests = RequestMetrics::register(&mut registry);
         let measurements = Arc::new(Measurements::register(&mut registry));
@@ -97,6 +102,7 @@ impl Metrics {
             plugins,
             new_versions,
             faults,
+            dropped,
             election,
             requests,
             measurements,
@@ -118,6 +124,7 @@ impl Metrics {
         self.reconciles.initialize(&manifest.name, concurrency);
         self.plugins.version_started(&manifest.name, &manifest.version);
         self.faults.initialize(&manifest.name);
+        self.dropped.initialize(&manifest.name);
         self.measurements.plugin_started(manifest);
     }
 
@@ -130,6 +137,7 @@ impl Metrics {
     /// A plugin was called.
     pub fn called(&self, plugin: &str, call: &Call) {
         self.plugins.called(plugin, &call.outcome, &call.usage);
+        self.dropped.log_lines(plugin, call.usage.log_lines_dropped);
         if matches!(call.outcome, Outcome::Deadline(_)) {
             self.reconciles.timed_out(plugin);
         }

@@ -7,7 +7,7 @@ use kube::Client;
 
 use crate::{
     clock::Clock,
-    events::{Event, Recorder},
+    events::{Author, Event, Recorded, Recorder},
     identity::{Identities, ServiceAccount},
     lookups::{CachedLookups, IndexedLookups, LookupIndex, Reader},
     metrics::Metrics,
@@ -69,8 +69,21 @@ impl WorkItem<'_> {
     }
 
     /// Counts a fault in the metrics and records it as an Event on the object.
-    pub fn record_fault(&self, object: &Object, fault: &Event) {
+    pub fn record_fault(&self, object: &Object, fault: &Event) -> Recorded {
         self.context.metrics.faults.count(&self.plugin.name, &fault.reason);
-        self.context.events.record(&self.plugin.name, self.plugin.objects.kind(), object, fault);
+        self.record_event(Author::Host(&self.plugin.name), object, fault)
+    }
+
+    /// Records an Event of the plugin on the object.
+    pub fn record_plugin_event(&self, object: &Object, event: &Event) -> Recorded {
+        self.record_event(Author::Plugin(&self.plugin.name), object, event)
+    }
+
+    fn record_event(&self, author: Author<'_>, object: &Object, event: &Event) -> Recorded {
+        let recorded = self.context.events.record(author, self.plugin.objects.kind(), object, event);
+        if recorded == Recorded::Dropped {
+            self.context.metrics.dropped.event(&self.plugin.name);
+        }
+        recorded
     }
 }

@@ -14,7 +14,7 @@ use pilothouse_engine::{
 
 use self::{answer::LastAnswer, in_sync::AnswerId, inputs::Inputs};
 use super::{observe::Observed, work_item::WorkItem};
-use crate::events::Event;
+use crate::events::{Event, Recorded};
 
 /// A call to make.
 pub struct PluginCall<'a> {
@@ -127,7 +127,9 @@ fn answer_id(item: &WorkItem<'_>, observed: &Observed, response: &Response) -> O
 fn report_denied_lookups(item: &WorkItem<'_>, observed: &Observed, denied: &[DeniedLookup]) {
     for DeniedLookup { kind, why } in denied {
         let denial = Event::warning("LookupDenied", why);
-        tracing::warn!(reason = denial.reason, %kind, decision = "the plugin goes on without", "{why}");
-        item.record_fault(&observed.object, &denial);
+        // The plugin chooses what is denied, in any number of words: in the log as well, only so many of them.
+        if item.record_fault(&observed.object, &denial) == Recorded::Yes {
+            tracing::warn!(reason = denial.reason, %kind, decision = "the plugin goes on without", "{why}");
+        }
     }
 }

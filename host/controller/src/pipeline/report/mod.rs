@@ -93,7 +93,9 @@ pub async fn report(
         reports.known = KnownStatus::default();
     }
     // Before the status is written, because the API server may refuse it.
-    result.faults.iter().for_each(|fault| item.record_fault(object, fault));
+    for fault in &result.faults {
+        item.record_fault(object, fault);
+    }
     if item.plugin.manifest().decorates.is_some() {
         // The status is its owner's. Events say what happens.
         publish_plugin_report(item, object, result);
@@ -184,8 +186,9 @@ async fn report_refused_status(
 /// Records the plugin's Events and measurements.
 fn publish_plugin_report(item: &WorkItem<'_>, object: &Object, result: &ReconcileResult) {
     item.context.metrics.measurements.record(&item.plugin.name, result.measurements());
-    let events = result.plugin_report.iter().flat_map(|report| &report.events);
-    events.for_each(|event| item.context.events.record(&item.plugin.name, item.plugin.objects.kind(), object, event));
+    for event in result.plugin_report.iter().flat_map(|report| &report.events) {
+        item.record_plugin_event(object, event);
+    }
 }
 
 fn log(item: &WorkItem<'_>, result: &ReconcileResult) {

@@ -88,7 +88,7 @@ use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
     api::{PlanStatus, Plugin, PluginSpec, PluginStatus, RolloutStatus, StableSource},
     errors::chain,
-    events::{Event, STATUS_FIELDS_DROPPED},
+    events::{Author, Event, Recorded, STATUS_FIELDS_DROPPED},
     host::Loading,
     labels,
     plugin::{ActivePlugin, PluginSettings, Presence},
@@ -512,7 +512,10 @@ impl PluginObjects {
             events.push(Event::warning(STATUS_FIELDS_DROPPED, &message));
         }
         for event in events {
-            self.looker.loader.host().events().record_about(plugin.object_ref(&()), &event);
+            let host = self.looker.loader.host();
+            if host.events().record_about(Author::Host(&name), plugin.object_ref(&()), &event) == Recorded::Dropped {
+                host.metrics().dropped.event(&name);
+            }
         }
         let mut written = Plugin::clone(&plugin);
         written.status = Some(status.clone());

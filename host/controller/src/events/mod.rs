@@ -1,10 +1,13 @@
 //! Kubernetes Events on objects: core/v1 Events with timestamps and a count, for `kubectl describe` and `kubectl get events`. A
 //! repeated Event raises the count of the first one. Events are written in the background, so a reconcile never waits for them. When
-//! the host stops, it writes the pending ones. Nothing depends on an Event being written.
+//! the host stops, it writes the pending ones. Nothing depends on an Event being written, and there is a limit to how many are (`limiter.rs`).
+
+mod limiter;
 
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
     time::Duration,
 };
 
@@ -24,6 +27,8 @@ use tokio::{
     time::Instant,
 };
 
+pub use self::limiter::Author;
+use self::limiter::{EventFate, Limiter};
 use crate::{clock::Clock, errors::chain, labels, object::Object};
 
 /// The reason of an Event that tells of fields of a status which the CRD does not declare.
@@ -77,7 +82,17 @@ impl From<pilothouse_engine::contract::Event> for Event {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     writer: mpsc::Sender<Command>,
+    limiter: Arc<Limiter>,
     clock: Clock,
+}
+
+/// What became of an Event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// It will be written.
+    Yes,
+    /// There are too many. The log tells it now and then.
+    Dropped,
 }
 
 /// A command to the writer.
@@ -94,23 +109,43 @@ impl Recorder {
     pub fn start(client: Client, clock: Clock) -> Self {
         let (sender, receiver) = mpsc::channel(MAX_PENDING);
         tokio::spawn(Writer { client, written: BTreeMap::new() }.run(receiver));
-        Self { writer: sender, clock }
+        Self { writer: sender, limiter: Arc::default(), clock }
     }
 
     /// Records an Event on an object, of which several plugins may have something to tell.
-    pub fn record(&self, plugin: &str, kind: &KindRef, object: &Object, event: &Event) {
-        self.write(api_event(reference(kind, object), Some(plugin), event, self.clock.now()));
+    pub fn record(&self, author: Author<'_>, kind: &KindRef, object: &Object, event: &Event) -> Recorded {
+        self.write(author, event, |now| api_event(reference(kind, object), Some(author.plugin()), event, now))
     }
 
     /// Records an Event on what this refers to, with its UID.
-    pub fn record_about(&self, object: ObjectReference, event: &Event) {
-        self.write(api_event(object, None, event, self.clock.now()));
+    pub fn record_about(&self, author: Author<'_>, object: ObjectReference, event: &Event) -> Recorded {
+        self.write(author, event, |now| api_event(object, None, event, now))
     }
 
-    fn write(&self, event: ApiEvent) {
-        let (name, reason) = (event.involved_object.name.clone(), event.reason.clone());
-        if let Err(error) = self.writer.try_send(Command::Write(event.into())) {
-            tracing::warn!(object = name, reason, "an event is dropped: {error}");
+    fn write(&self, author: Author<'_>, event: &Event, api: impl FnOnce(Timestamp) -> ApiEvent) -> Recorded {
+        let now = self.clock.now();
+        let written = api(now);
+        let name = written.involved_object.name.clone();
+        let uid = written.involved_object.uid.as_deref().unwrap_or_default();
+        match self.limiter.admit(author, &event.reason, uid, now) {
+            EventFate::Recorded => {}
+            EventFate::Dropped => return Recorded::Dropped,
+            EventFate::FirstDropped => {
+                tracing::warn!(
+                    object = name,
+                    reason = event.reason,
+                    "there are more Events than an object or a plugin may have; what is above the limit is dropped and counted in \
+                     pilothouse_events_dropped_total"
+                );
+                return Recorded::Dropped;
+            }
+        }
+        match self.writer.try_send(Command::Write(written.into())) {
+            Ok(()) => Recorded::Yes,
+            Err(error) => {
+                tracing::warn!(object = name, reason = event.reason, "an event is dropped: {error}");
+                Recorded::Dropped
+            }
         }
     }
 
