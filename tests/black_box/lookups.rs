@@ -1,11 +1,15 @@
 //! Lookups of plugins: what they return, and that a change of it triggers a reconcile.
 
 use anyhow::{Context, Result, ensure};
+use pilothouse_tests::{
+    cluster::{PATIENCE, condition},
+    wait::{Look, eventually},
+};
 use serde_json::{Value, json};
 
 use crate::{
     suite::{Suite, tests},
-    test_env::{TestEnv, config_map, is_ready, scripted},
+    test_env::{TestEnv, config_map, is_ready, misbehaver, scripted},
 };
 
 /// How long a call computes after its lookups, roughly in milliseconds: long enough to create an object meanwhile, and well below
@@ -15,6 +19,12 @@ const COMPUTE: u32 = 200;
 /// The most attempts to create the object during a call.
 const ATTEMPTS: usize = 20;
 
+/// The memory in MiB that calls may have here. A fourth of it is for what objects look up, and no plugin gets all of that.
+const CALL_MEMORY: &str = "64";
+
+/// Objects with a thousand lookups each: more than there is room for.
+const CURIOUS: usize = 64;
+
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
@@ -22,7 +32,39 @@ pub fn register(suite: &mut Suite) {
         an_empty_namespace_means_that_of_the_object,
         an_object_that_appears_during_the_call_that_gets_it_is_noticed,
         an_object_that_appears_during_the_call_that_selects_it_is_noticed,
+        lookups_that_the_host_cannot_remember_fail_their_object_and_no_other_plugin,
     );
+}
+
+async fn lookups_that_the_host_cannot_remember_fail_their_object_and_no_other_plugin(env: &mut TestEnv) -> Result<()> {
+    env.set_up_host(|setup| setup.arguments = vec!["--call-memory".to_owned(), CALL_MEMORY.to_owned()])?;
+    env.start(&["misbehaver", "scripted"]).await?;
+    for number in 0..CURIOUS {
+        let mut object = misbehaver(&format!("curious-{number}"), "many-lookups");
+        object["spec"]["number"] = 1_000.into();
+        env.namespace.apply(object).await?;
+    }
+    let is_refused = |object: &Value| condition(object, "Ready")["reason"] == "LookupMemoryUsed";
+    let refused = eventually(PATIENCE, "each object to be ready or refused", async || {
+        let objects = env.namespace.list("Misbehaver").await?;
+        let (refused, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_refused(object));
+        let ready = others.iter().filter(|object| is_ready(object)).count();
+        let all = ready + refused.len() == CURIOUS && ready > 0;
+        let first = refused.first().map(|object| (*object).clone()).filter(|_| all);
+        Ok(first.map_or_else(|| Look::NotYet(format!("{ready} ready, {} refused", refused.len())), Look::Found))
+    })
+    .await?;
+    let message = condition(&refused, "Stalled")["message"].as_str().unwrap_or_default().to_owned();
+    ensure!(message.contains("of the 16384 KiB") && message.contains("--call-memory"), "{message}");
+    let name = refused["metadata"]["name"].as_str().context("no name")?;
+    env.event("Misbehaver", name, "LookupMemoryUsed").await?;
+    // Another plugin has its part.
+    env.namespace.apply(settings()).await?;
+    let spec = json!({"lookups": [{"kind": "ConfigMap", "name": "settings"}], "response": {}});
+    env.namespace.apply(scripted("modest", spec)).await?;
+    env.namespace.until("Scripted", "modest", "to be ready", is_ready).await?;
+    env.namespace.patch("Misbehaver", name, json!({"spec": {"number": 1}})).await?;
+    env.namespace.until("Misbehaver", name, "to be ready with fewer lookups", is_ready).await.map(drop)
 }
 
 async fn found_objects_are_given_to_the_plugin(env: &mut TestEnv) -> Result<()> {

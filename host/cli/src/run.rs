@@ -20,6 +20,9 @@ use crate::{
     logging::Logging, plugin_configs::PluginConfigs, stop_signal,
 };
 
+/// Beside the memory of calls, this part of as much again is for what objects have looked up.
+const PART_FOR_LOOKUPS: usize = 4;
+
 /// Run the host: load the plugins of a directory and reconcile their objects until SIGTERM or SIGINT.
 #[derive(Args)]
 pub struct Run {
@@ -51,7 +54,8 @@ pub struct Run {
     /// How long the API server may take for a response before the request fails and is retried.
     #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     request_timeout: Duration,
-    /// Memory in MiB that all calls of plugins may have together. Default: half of what the container may have.
+    /// Memory in MiB that all calls of plugins may have together; a quarter as much again is for remembering what objects look up.
+    /// Default: half of what the container may have.
     #[arg(long, env = "PILOTHOUSE_CALL_MEMORY", value_name = "MIB")]
     call_memory: Option<usize>,
     /// Where /healthz and /readyz are served; port 0 takes a free one, which the log shows.
@@ -102,6 +106,7 @@ impl Run {
                 needs_plugin: !self.plugin_objects,
                 plugin_configs: self.configs.read()?,
                 clock,
+                lookup_memory: engine.call_memory() / PART_FOR_LOOKUPS,
                 ..HostConfig::default()
             },
         );

@@ -59,6 +59,8 @@ pub struct HostConfig {
     pub needs_plugin: bool,
     /// The configurations of plugins by name, as JSON text.
     pub plugin_configs: BTreeMap<String, Arc<str>>,
+    /// The bytes that may be taken to remember what objects have looked up.
+    pub lookup_memory: usize,
     /// The source of the time of day.
     pub clock: Clock,
     /// The source of random numbers for jitter.
@@ -94,6 +96,7 @@ impl Default for HostConfig {
             grace: Duration::from_secs(25),
             needs_plugin: true,
             plugin_configs: BTreeMap::new(),
+            lookup_memory: 64 << 20,
             clock: Clock::system(),
             random: Random::from_system(),
             schemas: SchemaCache::default(),
@@ -175,7 +178,8 @@ impl Host {
     /// A host without plugins. Needs a tokio runtime.
     pub fn new(client: Client, metrics: Arc<Metrics>, config: HostConfig) -> Arc<Self> {
         let queue = Arc::new(Queue::new(config.concurrency, config.random.clone()));
-        let (plugins, lookups) = (Arc::<Registry>::default(), Arc::<LookupIndex>::default());
+        let (plugins, lookups) =
+            (Arc::<Registry>::default(), Arc::new(LookupIndex::within(config.lookup_memory)));
         let hot_loops = Arc::<HotLoops>::default();
         let trigger = Trigger::new(queue.clone(), plugins.clone(), lookups.clone(), hot_loops.clone());
         let trigger = Arc::new(trigger);

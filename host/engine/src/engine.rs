@@ -206,6 +206,11 @@ impl Engine {
         &self.limits
     }
 
+    /// The bytes of memory that all calls may have together.
+    pub fn call_memory(&self) -> usize {
+        self.shared.budget.bytes()
+    }
+
     /// Whether the machine code of the component with this digest is in the cache. It may still turn out to be damaged.
     pub fn is_compiled(&self, digest: &str) -> bool {
         self.cache.path(digest).exists()

@@ -8,6 +8,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
+    /// The least of all, as the begin of a range.
+    pub const LEAST: Self = Self(0);
+
     /// The fingerprint of a value.
     pub fn of(value: &(impl Hash + ?Sized)) -> Self {
         let mut hasher = DefaultHasher::new();

@@ -21,6 +21,8 @@ pub struct Limits {
     pub log_bytes: usize,
     /// The bytes that the lookups of one call may find, all together. 8 MiB.
     pub lookup_bytes: usize,
+    /// The bytes of the lookups of one call themselves, all together: names, selectors, fields. The host remembers them. 1 MiB.
+    pub query_bytes: usize,
     /// Lookups of one call. 1,000.
     pub lookups: usize,
     /// Resource handles alive at once. 1,000.
@@ -48,6 +50,7 @@ impl Default for Limits {
             output_bytes: 1 << 20,
             log_bytes: 16 << 10,
             lookup_bytes: 8 << 20,
+            query_bytes: 1 << 20,
             lookups: 1_000,
             handles: 1_000,
         }

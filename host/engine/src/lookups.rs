@@ -95,6 +95,14 @@ impl Query {
         Self { kind, scope, target: Target::Labels(selector.to_owned()), fields: Vec::new() }
     }
 
+    /// The bytes of its texts.
+    pub fn text_bytes(&self) -> usize {
+        let namespace = if let Scope::Namespace(namespace) = &self.scope { namespace.len() } else { 0 };
+        let (Target::Name(target) | Target::Labels(target)) = &self.target;
+        let fields: usize = self.fields.iter().map(String::len).sum();
+        self.kind.api_version.len() + self.kind.kind.len() + namespace + target.len() + fields
+    }
+
     /// Whether its texts are of a size that anything could be found with.
     ///
     /// # Errors

@@ -28,6 +28,9 @@ pub(crate) struct CallState {
     pub(crate) lookups_left: usize,
     /// How many bytes lookups may still find.
     lookup_bytes_left: usize,
+    /// How many bytes lookups may still be of themselves.
+    query_bytes_left: usize,
+    query_bytes: usize,
     pub(crate) now: Timestamp,
     pub(crate) explanation: Explanation,
     wasi: Option<WasiCtx>,
@@ -46,6 +49,8 @@ impl CallState {
             lookups,
             lookups_left: limits.lookups,
             lookup_bytes_left: limits.lookup_bytes,
+            query_bytes_left: limits.query_bytes,
+            query_bytes: limits.query_bytes,
             now,
             explanation: Explanation::default(),
             table: ResourceTable::new(),
@@ -72,6 +77,13 @@ impl CallState {
         self.lookups_left = left.ok_or_else(|| LookupError::Denied("one call makes too many lookups".to_owned()))?;
         // Not recorded: what is refused for its own sake always is, and may be of any size.
         query.check_size()?;
+        let left = self.query_bytes_left.checked_sub(query.text_bytes());
+        self.query_bytes_left = left.ok_or_else(|| {
+            let most = self.query_bytes >> 10;
+            LookupError::Denied(format!(
+                "the lookups of one call have more than {most} KiB of names, selectors and fields"
+            ))
+        })?;
         let limit = self.lookup_bytes_left;
         let answer = self.lookups.answer(query, limit);
         self.recorded.lookups.push(AnsweredLookup { query: query.clone(), limit, answer: fingerprint_of(&answer) });

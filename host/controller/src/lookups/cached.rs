@@ -104,6 +104,7 @@ impl CachedLookups {
         // A namespace that the query names has been compared with the served ones already.
         let served = self.served.as_ref().filter(|_| is_namespaced && namespace.is_none());
         let query = LabelQuery {
+            kind: query.kind.clone(),
             namespace: namespace.map(str::to_owned),
             selector: selector.to_owned(),
             fields: query.fields.clone(),

@@ -11,6 +11,7 @@
 //! - A change wakes every object that looks up the changed object, even if it did not exist at the time of the lookup.
 //! - No change is missed between the answer and the end of the call, because a lookup is indexed before it is answered.
 //! - A lookup makes no request, and a plugin can look up only the kinds that its manifest declares.
+//! - What is remembered of lookups has a bound. An object whose lookups have no room fails, and says so.
 //! - If the plugin has an account, it is shown only what that account may read ([`Reader`]).
 //!
 //! # Caveats
@@ -25,7 +26,7 @@
 //!
 //! let (index, settings) = (LookupIndex::default(), KindRef::new("v1", "ConfigMap"));
 //! let key = Key { plugin: "web".into(), object: ObjectRef::new("shop", "front") };
-//! index.add(&key, Query::by_name(settings.clone(), Scope::OwnNamespace, "settings"));
+//! assert!(index.add(&key, &Query::by_name(settings.clone(), Scope::OwnNamespace, "settings")).is_ok());
 //! assert_eq!(index.users_of(&settings), [key.clone()]);
 //!
 //! index.forget(&key);
@@ -35,6 +36,7 @@
 mod cached;
 mod index;
 mod indexed;
+mod memory;
 mod reader;
 mod remembered;
 
@@ -42,6 +44,7 @@ pub use self::{
     cached::{CachedLookups, LookedUpKind},
     index::LookupIndex,
     indexed::IndexedLookups,
+    memory::NoRoom,
     reader::Reader,
     remembered::RememberedAnswers,
 };

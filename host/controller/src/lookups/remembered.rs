@@ -7,27 +7,29 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use pilothouse_engine::Fingerprint;
+use pilothouse_engine::{Fingerprint, contract::KindRef};
 
 use crate::{cache::Store, object::Object, projection::Projection};
 
-/// The bytes of remembered texts, for one kind that one plugin looks up.
+/// The bytes of what is remembered, for all kinds that one plugin looks up.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Answers about one kind.
+/// The answers to the lookups of one plugin.
 #[derive(Debug, Default)]
 pub struct RememberedAnswers(Mutex<Answers>);
 
 #[derive(Debug, Default)]
 struct Answers {
     by_query: HashMap<LabelQuery, Arc<Found>>,
-    /// The bytes of all their texts.
+    /// The bytes of all their texts, and of those of the lookups.
     bytes: usize,
 }
 
 /// A lookup by labels, by a plugin that may make it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabelQuery {
+    /// The kind.
+    pub kind: KindRef,
     /// The namespace; none for all.
     pub namespace: Option<String>,
     /// The label selector.
@@ -81,10 +83,11 @@ impl RememberedAnswers {
 
 impl Answers {
     fn remember(&mut self, query: LabelQuery, found: &Arc<Found>) {
+        let asked = query.remembered_bytes();
         if let Some(before) = self.by_query.remove(&query) {
-            self.bytes -= before.remembered_bytes();
+            self.bytes -= asked + before.remembered_bytes();
         }
-        let more = found.remembered_bytes();
+        let more = asked + found.remembered_bytes();
         if self.bytes + more > MAX_BYTES {
             // Rarely: most lookups find few objects.
             self.by_query.clear();
@@ -94,6 +97,16 @@ impl Answers {
             self.bytes += more;
             self.by_query.insert(query, found.clone());
         }
+    }
+}
+
+impl LabelQuery {
+    /// What it takes to remember it.
+    fn remembered_bytes(&self) -> usize {
+        let namespace = self.namespace.as_ref().map_or(0, String::len);
+        let fields: usize = self.fields.iter().map(|field| field.len() + 64).sum();
+        let served = self.served.as_ref().map_or(0, BTreeSet::len) * 32;
+        self.kind.api_version.len() + self.kind.kind.len() + namespace + self.selector.len() + fields + served + 256
     }
 }
 
@@ -152,7 +165,8 @@ mod tests {
 
     fn asking_for(fields: &[&str]) -> LabelQuery {
         let fields = fields.iter().map(ToString::to_string).collect();
-        LabelQuery { namespace: Some("ns".to_owned()), selector: String::new(), fields, served: None }
+        let kind = KindRef::new("v1", "Pod");
+        LabelQuery { kind, namespace: Some("ns".to_owned()), selector: String::new(), fields, served: None }
     }
 
     #[test]
@@ -185,6 +199,18 @@ mod tests {
         );
         store.clear();
         assert_eq!(answer().map(|found| found.texts.len()), Some(0));
+    }
+
+    #[test]
+    fn what_is_asked_counts_as_well_as_what_is_found() {
+        let (store, answers) = (Store::default(), RememberedAnswers::default());
+        let fields = vec!["/f".repeat(2_000); 100];
+        for number in 0..100 {
+            let asked = LabelQuery { selector: format!("n={number}"), fields: fields.clone(), ..asking_for(&[]) };
+            assert!(answers.answer(&asked, &store, || Some(Vec::new())).is_some());
+        }
+        let remembered = answers.lock().by_query.len();
+        assert!(remembered * 400_000 <= MAX_BYTES, "{remembered} are remembered, of 400 kB each");
     }
 
     #[test]

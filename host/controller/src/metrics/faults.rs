@@ -9,7 +9,7 @@ use super::labels::FaultLabels;
 
 /// The reasons whose counters start at zero: all Warning Events in `docs/conditions.md`. A reason of a plugin is never a label,
 /// because plugins could create any number of them.
-const REASONS: [&str; 26] = [
+const REASONS: [&str; 27] = [
     "NameConflict",
     "MetadataConflict",
     "Forbidden",
@@ -35,6 +35,7 @@ const REASONS: [&str; 26] = [
     "DeletesHeldBack",
     "Invalid",
     "HostMemoryUsed",
+    "LookupMemoryUsed",
     "AccountUnavailable",
 ];
 

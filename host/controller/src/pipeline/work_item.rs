@@ -65,7 +65,7 @@ impl WorkItem<'_> {
 
     /// The same, but each lookup is indexed: a change of what it returned triggers a reconcile of the object. For calls.
     pub fn indexed_lookups(&self) -> IndexedLookups {
-        IndexedLookups { answers: self.lookups(), index: self.context.lookups.clone(), key: self.key.clone() }
+        IndexedLookups::new(self.lookups(), self.context.lookups.clone(), self.key.clone())
     }
 
     /// Counts a fault in the metrics and records it as an Event on the object.

@@ -12,7 +12,7 @@ use crate::{
     cache::{Caches, Informer, WatchScope, WatchState},
     identity::Account,
     labels,
-    lookups::LookedUpKind,
+    lookups::{LookedUpKind, RememberedAnswers},
     object::{Object, ObjectRef},
     observable::Observable,
     projection::Projections,
@@ -70,9 +70,12 @@ impl ActivePlugin {
         let start_all = |kinds: &[KindRef], scope: WatchScope| {
             kinds.iter().map(|kind| (kind.clone(), caches.informer(kind, scope.clone()))).collect::<BTreeMap<_, _>>()
         };
+        // One for all kinds: a manifest may have a hundred of them.
+        let answers = Arc::<RememberedAnswers>::default();
         let looked_up = |declared: &Lookup| {
             let informer = caches.informer(&declared.kind, WatchScope::of_lookup(declared));
-            (declared.kind.clone(), LookedUpKind { declared: declared.clone(), informer, answers: Arc::default() })
+            let answers = answers.clone();
+            (declared.kind.clone(), LookedUpKind { declared: declared.clone(), informer, answers })
         };
         Self {
             name: manifest.name.as_str().into(),

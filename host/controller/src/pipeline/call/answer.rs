@@ -57,8 +57,10 @@ pub struct LastAnswer {
 impl LastAnswer {
     /// The answer to a call with these inputs.
     pub fn new(inputs: Inputs, response: Arc<Response>, recorded: Recorded, children: Option<AnswerId>) -> Self {
-        let Recorded { lookups, clock_read, denied: _, forced_deletions } = recorded;
+        let Recorded { mut lookups, clock_read, denied: _, forced_deletions } = recorded;
         let response = Some(response);
+        // They stay as long as the object.
+        lookups.shrink_to_fit();
         Self {
             inputs,
             lookups,

@@ -14,7 +14,10 @@ use pilothouse_engine::{
 
 use self::{answer::LastAnswer, in_sync::AnswerId, inputs::Inputs};
 use super::{observe::Observed, work_item::WorkItem};
-use crate::events::{Event, Recorded};
+use crate::{
+    events::{Event, Recorded},
+    lookups::NoRoom,
+};
 
 /// A call to make.
 pub struct PluginCall<'a> {
@@ -45,6 +48,8 @@ pub enum CallError {
     Failed(Outcome),
     /// Nobody can tell what the plugin's account may look up.
     PermissionsUnknown(String),
+    /// The host cannot remember all that the plugin looked up.
+    NotRemembered(NoRoom),
 }
 
 /// How often a call is repeated because it made lookups of which nobody knew whether the account may make them. Each round can only
@@ -77,8 +82,7 @@ pub async fn call_plugin(
     item.context.metrics.called(&item.plugin.name, &call);
     report_denied_lookups(item, observed, &call.recorded.denied);
     // Also for a failed call. What it looked up may be the cause, and then a change of that has to trigger the next call.
-    let queries = call.recorded.lookups.iter().map(|lookup| lookup.query.clone()).collect();
-    item.context.lookups.record(item.key, queries);
+    item.context.lookups.record(item.key, call.recorded.lookups.iter().map(|lookup| &lookup.query));
     match call.outcome {
         Outcome::Response(response) => {
             let children = answer_id(item, observed, &response);
@@ -104,6 +108,12 @@ async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>
             // The next call waits until it has all the memory that it may need. A plugin has no effects, so nothing happens twice.
             has_waited = true;
             continue;
+        }
+        if let Some(no_room) = lookups.no_room() {
+            item.context.metrics.called(&item.plugin.name, &call);
+            // What there was room for is of no use without the rest, and others need it.
+            item.context.lookups.forget(item.key);
+            return Err(CallError::NotRemembered(no_room));
         }
         let open = lookups.answers.open_questions();
         if open.is_empty() {
