@@ -2,11 +2,13 @@
 //! A file is always complete, because it is written under another name and then renamed.
 
 use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs::Metadata,
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -16,22 +18,103 @@ const REFUSED_FOR: Duration = Duration::from_secs(3_600);
 /// How long code of other versions of the engine is kept, and what a compilation left that was killed.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
+/// The code that stays after nothing uses it any more, so that a version that comes back need not be compiled.
+const KEPT_UNUSED: usize = 8;
+
 /// The directory with precompiled code.
 #[derive(Debug)]
 pub(crate) struct Cache {
     directory: PathBuf,
     /// A hash of the engine's version and settings. It is part of the file name, so code of another engine is never found.
     compatibility: u64,
+    uses: Mutex<Uses>,
+}
+
+/// What of the code this process uses. Code that it never used is that of other processes.
+#[derive(Debug, Default)]
+struct Uses {
+    /// How many use the code of a digest.
+    used: BTreeMap<String, usize>,
+    /// What was used, the longest unused first.
+    unused: VecDeque<String>,
+    /// What stays although nothing uses it.
+    wanted: BTreeSet<String>,
+}
+
+/// Code that is used, or is about to be: as long as this is there, its file stays.
+#[derive(Debug)]
+pub(crate) struct UsedCode {
+    cache: Arc<Cache>,
+    digest: String,
+}
+
+impl Drop for UsedCode {
+    fn drop(&mut self) {
+        self.cache.end_use(&self.digest);
+    }
 }
 
 impl Cache {
     /// Opens the cache. Creates the directory if it is missing, with access for this user only.
     pub(crate) fn open(directory: &Path, engine: &wasmtime::Engine) -> io::Result<Self> {
         create_private(directory)?;
-        prune(directory)?;
+        prune(directory, is_unused_for_long)?;
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        Ok(Self { directory: directory.to_owned(), compatibility: hasher.finish() })
+        Ok(Self { directory: directory.to_owned(), compatibility: hasher.finish(), uses: Mutex::default() })
+    }
+
+    /// Keeps the code of a digest as long as the result is there, whether the code is there yet or not.
+    pub(crate) fn begin_use(self: &Arc<Self>, digest: &str) -> UsedCode {
+        let mut uses = self.uses();
+        *uses.used.entry(digest.to_owned()).or_default() += 1;
+        uses.unused.retain(|unused| unused != digest);
+        UsedCode { cache: self.clone(), digest: digest.to_owned() }
+    }
+
+    /// Keeps the code of these digests also while nothing uses it.
+    pub(crate) fn keep(&self, wanted: BTreeSet<String>) {
+        let mut uses = self.uses();
+        uses.wanted = wanted;
+        self.remove_unused(&mut uses);
+    }
+
+    fn end_use(&self, digest: &str) {
+        let mut uses = self.uses();
+        let Some(users) = uses.used.get_mut(digest) else { return };
+        *users -= 1;
+        if *users > 0 {
+            return;
+        }
+        uses.used.remove(digest);
+        // What was never compiled takes no place from what was.
+        if self.path(digest).exists() {
+            uses.unused.push_back(digest.to_owned());
+            self.remove_unused(&mut uses);
+        }
+    }
+
+    /// Removes what has been unused for the longest time, if there is more of it than is kept.
+    fn remove_unused(&self, uses: &mut Uses) {
+        let Uses { unused, wanted, .. } = uses;
+        let mut surplus = unused.iter().filter(|digest| !wanted.contains(*digest)).count().saturating_sub(KEPT_UNUSED);
+        unused.retain(|digest| {
+            if surplus == 0 || wanted.contains(digest) {
+                return true;
+            }
+            surplus -= 1;
+            let path = self.path(digest);
+            if let Err(error) = std::fs::remove_file(&path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!("failed to remove '{}', which nothing uses any more: {error}", path.display());
+            }
+            false
+        });
+    }
+
+    fn uses(&self) -> MutexGuard<'_, Uses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file for the code of the component with this digest.
@@ -66,11 +149,12 @@ impl Cache {
 
     /// Remembers for a while why a component was not compiled.
     pub(crate) fn remember_refusal(&self, digest: &str, why: &str) -> io::Result<()> {
+        prune(&self.directory, is_past_refusal)?;
         std::fs::write(self.refusal_path(digest), why)
     }
 
     fn refusal_path(&self, digest: &str) -> PathBuf {
-        self.path(digest).with_extension("refused")
+        self.path(digest).with_extension(REFUSED)
     }
 
     /// A temporary directory in the cache, for code before [`Cache::commit`]. On the same file system, a rename is atomic.
@@ -84,11 +168,25 @@ impl Cache {
     }
 }
 
+/// The extension of files that say why a component was not compiled.
+const REFUSED: &str = "refused";
+
 /// What the names of temporary directories begin with.
 const SCRATCH: &str = ".compiling-";
 
-/// Removes what nobody has used for long.
-fn prune(directory: &Path) -> io::Result<()> {
+/// Whether nobody has used an entry for long. Another directory is not the cache's own.
+fn is_unused_for_long(path: &Path, metadata: &Metadata, age: Duration) -> bool {
+    let is_scratch = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH));
+    age > KEPT_FOR && (is_scratch || !metadata.is_dir())
+}
+
+/// Whether an entry says why something was not compiled, and does not count any more.
+fn is_past_refusal(path: &Path, _: &Metadata, age: Duration) -> bool {
+    age > REFUSED_FOR && path.extension().is_some_and(|extension| extension == REFUSED)
+}
+
+/// Removes entries by their paths, what is known of them, and the time since they were used.
+fn prune(directory: &Path, is_pruned: fn(&Path, &Metadata, Duration) -> bool) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let metadata = match entry.metadata() {
@@ -97,13 +195,12 @@ fn prune(directory: &Path) -> io::Result<()> {
             found => found?,
         };
         let path = entry.path();
-        let is_old = metadata.modified()?.elapsed().is_ok_and(|age| age > KEPT_FOR);
-        let is_scratch = entry.file_name().to_string_lossy().starts_with(SCRATCH);
-        let removed = match (is_old, metadata.is_dir()) {
-            (true, true) if is_scratch => std::fs::remove_dir_all(&path),
-            (true, false) => std::fs::remove_file(&path),
-            // Another directory is not the cache's own.
-            _ => continue,
+        if !metadata.modified()?.elapsed().is_ok_and(|age| is_pruned(&path, &metadata, age)) {
+            continue;
+        }
+        let removed = match metadata.is_dir() {
+            true => std::fs::remove_dir_all(&path),
+            false => std::fs::remove_file(&path),
         };
         if let Err(error) = removed
             && error.kind() != io::ErrorKind::NotFound
@@ -199,6 +296,48 @@ mod tests {
         let long_ago = SystemTime::now() - REFUSED_FOR;
         std::fs::File::open(cache.refusal_path("digest"))?.set_modified(long_ago)?;
         assert_eq!(cache.refusal("digest"), None, "it is tried again");
+        Ok(())
+    }
+
+    #[test]
+    fn code_of_versions_that_were_replaced_goes_but_for_the_last_ones() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Arc::new(Cache::open(folder.path(), &wasmtime::Engine::default())?);
+        std::fs::write(cache.path("of-another-process"), b"code")?;
+        let compiled = |number: usize| {
+            let used = cache.begin_use(&format!("{number}"));
+            std::fs::write(cache.path(&format!("{number}")), b"code").map(|()| used)
+        };
+        let there = || (0..40).filter(|number| cache.path(&format!("{number}")).exists()).collect::<Vec<_>>();
+        cache.keep(["3".to_owned()].into());
+        let at_work = compiled(0)?;
+        let also_at_work = cache.begin_use("0");
+        for number in 1..40 {
+            drop(compiled(number)?);
+        }
+        assert_eq!(there(), [0, 3, 32, 33, 34, 35, 36, 37, 38, 39]);
+        drop(at_work);
+        let back = cache.begin_use("32");
+        drop(compiled(1)?);
+        assert_eq!(there(), [0, 1, 3, 32, 33, 34, 35, 36, 37, 38, 39], "those that are used count no longer");
+        drop((also_at_work, back));
+        assert_eq!(there(), [0, 1, 3, 32, 35, 36, 37, 38, 39]);
+        cache.keep(BTreeSet::new());
+        assert_eq!(there(), [0, 1, 32, 35, 36, 37, 38, 39], "it is the one that was not used for the longest time");
+        assert!(cache.path("of-another-process").exists());
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_refused_long_ago_is_removed_when_something_else_is() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(folder.path(), &wasmtime::Engine::default())?;
+        cache.remember_refusal("old", "it needs too much")?;
+        cache.remember_refusal("new", "it needs too much")?;
+        let long_ago = SystemTime::now() - REFUSED_FOR - Duration::from_secs(1);
+        std::fs::File::open(cache.refusal_path("old"))?.set_modified(long_ago)?;
+        cache.remember_refusal("newest", "it needs too much")?;
+        assert!(!cache.refusal_path("old").exists() && cache.refusal_path("new").exists());
         Ok(())
     }
 

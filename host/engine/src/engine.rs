@@ -1,6 +1,7 @@
 //! The engine: one per process, shared by all plugins. Turns bytes into a [`Plugin`] that can be called. Calls nothing itself.
 
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -14,7 +15,7 @@ use wasmtime::{
 use crate::{
     CompileError, Compiler, ContractSeries, Limits, Manifest, ManifestError,
     budget::{Budget, Need, Share},
-    cache::Cache,
+    cache::{Cache, UsedCode},
     contract::{Imports, v0_1},
     digest,
     epoch::Ticker,
@@ -163,6 +164,8 @@ pub(crate) struct Code {
     pub(crate) share: Arc<Share>,
     /// What the plugin may write into the log.
     pub(crate) log: Arc<PluginLog>,
+    /// Keeps the file of the machine code.
+    _file: Arc<UsedCode>,
 }
 
 impl Engine {
@@ -216,6 +219,12 @@ impl Engine {
         self.cache.path(digest).exists()
     }
 
+    /// Keeps the machine code of the components with these digests, for the next start of the host. Of other code that is not used any more,
+    /// the last few versions stay.
+    pub fn keep_compiled(&self, digests: BTreeSet<String>) {
+        self.cache.keep(digests);
+    }
+
     /// Loads a plugin whose calls have limits of their own. Its memory stays below the limit of the engine all the same.
     ///
     /// # Errors
@@ -226,6 +235,8 @@ impl Engine {
             let bytes = bytes.clone();
             run_blocking(move || Ok::<_, ManifestError>((Manifest::read(&bytes)?, digest(&bytes)))).await??
         };
+        // What does not come to be used is unused, whatever stops it.
+        let used = self.cache.begin_use(&digest);
         let CompiledComponent { component, compiling } = self.compiled(&bytes, &digest).await?;
         let pre = self.linker.instantiate_pre(&component).map_err(|error| LoadError::Link(format!("{error:#}")))?;
         let contract = manifest.series();
@@ -242,6 +253,7 @@ impl Engine {
             need: Arc::default(),
             share: Arc::default(),
             log: Arc::default(),
+            _file: Arc::new(used),
         };
         // What it writes before it is called is nobody's yet: anything can bear a plugin's name.
         Arc::new(code.clone()).try_start().await?;

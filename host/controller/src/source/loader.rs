@@ -277,6 +277,11 @@ impl Loader {
         self.engine.is_compiled(digest)
     }
 
+    /// Keeps the machine code of the components with these digests, also while no version of them is loaded.
+    pub fn keep_compiled(&self, digests: BTreeSet<String>) {
+        self.engine.keep_compiled(digests);
+    }
+
     /// What a source has loaded; none if nothing of it is at work.
     pub fn loaded(&self, id: &SourceId) -> Option<Arc<Prepared>> {
         self.lock().get(id).map(|loaded| loaded.stable.clone())

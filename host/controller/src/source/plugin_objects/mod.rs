@@ -118,6 +118,8 @@ pub struct PluginObjects {
     first_looks: u64,
     /// Until those that exist already have been looked at.
     starting: Option<Starting>,
+    /// The digests of the components that are kept for the next start.
+    needed: BTreeSet<String>,
 }
 
 /// The plugins that existed when the host started.
@@ -148,6 +150,7 @@ impl PluginObjects {
             plans: Plans::new(planner),
             first_looks: 0,
             starting,
+            needed: BTreeSet::new(),
         }
     }
 
@@ -267,6 +270,28 @@ impl PluginObjects {
             self.begin_plan(&name);
             self.report(&name).await;
         }
+        self.forget_unneeded();
+    }
+
+    /// Versions that were replaced need no place on the disk. What is named, and what is loaded, may be all that the next start finds; an
+    /// object can be pinned to what the status still knows.
+    fn forget_unneeded(&mut self) {
+        if self.starting.is_some() {
+            return;
+        }
+        let named = self.plugins.values().flat_map(|plugin| named_digests(plugin)).map(str::to_owned);
+        let versions = |name: &String| self.looker.loader.versions(&SourceId::Object(name.clone()));
+        let loaded = self.plugins.keys().filter_map(versions);
+        let loaded = loaded.flat_map(|versions| versions.all().map(|it| it.digest().to_owned()).collect::<Vec<_>>());
+        let waiting = self.held.values().chain(self.to_try.values()).map(|it| it.digest().to_owned());
+        let used: BTreeSet<_> = named.chain(loaded).chain(waiting).collect();
+        let known = self.plugins.values().filter_map(|plugin| plugin.status.as_ref()).flat_map(pins::numbered);
+        let needed: BTreeSet<_> = known.map(|(_, digest)| digest.to_owned()).chain(used.iter().cloned()).collect();
+        if needed != self.needed {
+            self.looker.contents.forget_own_but(&needed);
+            self.needed = needed;
+        }
+        self.looker.loader.keep_compiled(used);
     }
 
     /// Looks at what failed for a reason that may have passed by now, and at tags that were looked up long enough ago.

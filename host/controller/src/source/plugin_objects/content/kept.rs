@@ -5,6 +5,7 @@ use std::{
     collections::BTreeSet,
     io,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use pilothouse_artifact::Evidence;
@@ -18,6 +19,8 @@ use crate::source::plugin_objects::digest_text;
 #[derive(Clone)]
 pub struct KeptComponents {
     directory: PathBuf,
+    /// The digests of those that this host has kept since it started.
+    own: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// What is kept beside the bytes.
@@ -30,7 +33,7 @@ struct Record {
 impl KeptComponents {
     /// Keeps components in this directory, which nobody else may write.
     pub fn new(directory: PathBuf) -> Self {
-        Self { directory }
+        Self { directory, own: Arc::default() }
     }
 
     /// The component with this digest, `sha256:` and hexadecimal digits, if it is kept and whole.
@@ -48,6 +51,7 @@ impl KeptComponents {
 
     /// Keeps a component.
     pub(super) fn put(&self, component: &Component) {
+        self.own().insert(component.digest.clone());
         let record =
             Record { manifest_digest: component.manifest_digest.clone(), evidence: component.evidence.clone() };
         if let Err(error) = self.write(component, &record) {
@@ -64,6 +68,20 @@ impl KeptComponents {
                 tracing::debug!("failed to remove {}: {error}", path.display());
             }
         }
+    }
+
+    /// Removes all but these of those that this host has kept since it started. Others may be of another host.
+    pub fn retain_own(&self, digests: &BTreeSet<String>) {
+        let gone: Vec<_> = self.own().extract_if(.., |digest| !digests.contains(digest)).collect();
+        for path in gone.iter().flat_map(|name| [self.component(name), self.record(name)]) {
+            if let Err(error) = std::fs::remove_file(&path) {
+                tracing::debug!("failed to remove {}: {error}", path.display());
+            }
+        }
+    }
+
+    fn own(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, component: &Component, record: &Record) -> io::Result<()> {
@@ -120,6 +138,21 @@ mod tests {
         kept.put(&first);
         kept.retain(&[first.digest.clone()].into());
         assert_eq!((found(&first), found(&second)), (Some(b"first".to_vec()), None));
+        Ok(())
+    }
+
+    #[test]
+    fn what_this_host_has_kept_goes_when_nobody_needs_it() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let (kept, other) =
+            (KeptComponents::new(directory.path().to_owned()), KeptComponents::new(directory.path().to_owned()));
+        let [needed, replaced, foreign] = [&b"needed"[..], b"replaced", b"foreign"].map(component);
+        [&needed, &replaced].into_iter().for_each(|component| kept.put(component));
+        other.put(&foreign);
+        kept.retain_own(&[needed.digest.clone()].into());
+        let is_there = |component: &Component| kept.get(&format!("sha256:{}", component.digest)).is_some();
+        assert_eq!([&needed, &replaced, &foreign].map(is_there), [true, false, true]);
+        assert!(!kept.record(&replaced.digest).exists());
         Ok(())
     }
 

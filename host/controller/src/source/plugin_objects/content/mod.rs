@@ -107,6 +107,11 @@ impl Contents {
         self.kept.retain(digests);
     }
 
+    /// The same for those that were kept since the host started.
+    pub fn forget_own_but(&self, digests: &BTreeSet<String>) {
+        self.kept.retain_own(digests);
+    }
+
     async fn fetch(&self, source: &Source, with_signatures: bool) -> Result<Fetched, ContentError> {
         match (&source.config_map, &source.oci) {
             (Some(source), None) => config_map::fetch(&self.namespace, &self.unpacker, source).await,
