@@ -26,7 +26,7 @@ use crate::{
     plan,
     plugin_objects::{plugin_object, store, text},
     suite::{Suite, tests},
-    test_env::{TestEnv, app},
+    test_env::{TestEnv, app, config_map, is_ready, returning, scripted},
 };
 
 /// The host's service account.
@@ -47,6 +47,7 @@ pub fn register(suite: &mut Suite) {
         an_object_gets_what_its_own_namespace_allows,
         what_a_manifest_asks_for_has_to_be_granted,
         only_objects_of_selected_namespaces_are_reconciled,
+        children_in_a_namespace_that_is_not_selected_any_more_are_told,
         a_suspended_object_is_left_as_it_is,
         a_lookup_in_another_namespace_has_to_be_declared,
         a_plugin_is_listed_explained_and_uninstalled,
@@ -291,6 +292,30 @@ async fn only_objects_of_selected_namespaces_are_reconciled(env: &mut TestEnv) -
         Ok(Look::of(env.namespace.get("Deployment", "shop").await?.is_none(), "it was created again"))
     })
     .await
+}
+
+async fn children_in_a_namespace_that_is_not_selected_any_more_are_told(env: &mut TestEnv) -> Result<()> {
+    let _deployed = start(env).await?;
+    let crd = artifacts::repository().join("tests/guests/scripted-cluster/crd.yaml");
+    install_crd(&env.namespace.client(), &crd).await?;
+    let arguments = ["--namespaces", "team=web", "--grant", "Secret"];
+    install(env, &artifacts::guest("scripted-cluster")?, &arguments).await?.succeeded()?;
+    let name = env.namespace.name.clone();
+    let label = |value: Value| json!({"metadata": {"labels": {"team": value}}});
+    env.namespace.patch("Namespace", &name, label(json!("web"))).await?;
+    let mut child = config_map("child", json!({"text": "ours"}));
+    child["metadata"]["namespace"] = name.clone().into();
+    let mut object = scripted("web", returning([child]));
+    object["kind"] = "ClusterScripted".into();
+    env.namespace.apply(object).await?;
+    env.namespace.until("ClusterScripted", "web", "to be ready", is_ready).await?;
+    env.namespace.patch("Namespace", &name, label(json!(null))).await?;
+    let told = env.stalled("ClusterScripted", "web", "ChildScopeNotAllowed").await?;
+    let message = text(&condition(&told, "Ready")["message"]);
+    ensure!(message.contains("spec.namespaces") && message.contains(&name), "{message}");
+    ensure!(env.namespace.get("ConfigMap", "child").await?.is_some(), "the child is gone");
+    env.namespace.patch("Namespace", &name, label(json!("web"))).await?;
+    env.namespace.until("ClusterScripted", "web", "to be ready again", is_ready).await.map(drop)
 }
 
 async fn a_suspended_object_is_left_as_it_is(env: &mut TestEnv) -> Result<()> {

@@ -126,6 +126,14 @@ impl LiveChild {
 }
 
 impl Observed {
+    /// The namespaces that have children of the object and that the plugin does not work in any more.
+    pub fn unserved_namespaces(&self) -> BTreeSet<&str> {
+        let Some(served) = &self.namespaces else { return BTreeSet::new() };
+        let of_children = self.all_children().map(|child| &child.object.name.namespace);
+        let elsewhere = of_children.filter(|namespace| !namespace.is_empty() && !served.contains(*namespace));
+        elsewhere.map(|namespace| &**namespace).collect()
+    }
+
     /// The request of a call of a plugin that speaks this version of the contract.
     pub fn request(&self, contract: ContractSeries, refused: Vec<RefusedChild>, config: &str) -> Request {
         let shown = |child: &LiveChild| {

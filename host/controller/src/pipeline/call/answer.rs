@@ -261,6 +261,18 @@ mod tests {
     }
 
     #[test]
+    fn children_are_checked_again_once_a_namespace_of_theirs_is_not_served() {
+        let served = |namespaces: &[&str]| {
+            let namespaces = namespaces.iter().copied().map(Arc::from).collect();
+            Observed { namespaces: Some(namespaces), ..observed("1", "1") }
+        };
+        let children = [Child::applied("x".to_owned())];
+        let id = |now: &Observed| AnswerId::of("d", now, &children);
+        assert!(id(&served(&["ns"])) == id(&served(&["ns", "other"])), "no child is in the other one");
+        assert!(id(&served(&["ns"])) != id(&served(&["other"])), "the same answer is refused now");
+    }
+
+    #[test]
     fn an_answer_that_was_not_reported_is_not_settled() {
         let now = observed("1", "1");
         let mut before = settled(&now);

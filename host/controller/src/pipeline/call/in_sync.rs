@@ -161,6 +161,8 @@ impl AnswerId {
         let mut hasher = DefaultHasher::new();
         (digest, &observed.object.uid, children.len()).hash(&mut hasher);
         observed.schemas().for_each(|schema| schema.hash(&mut hasher));
+        // A child whose namespace is not served any more is refused, although it agrees with the answer.
+        observed.unserved_namespaces().hash(&mut hasher);
         for Child { object, handling, after, on_immutable, on_removal, unmanaged_fields } in children {
             let policies = (*handling as u8, *on_immutable as u8, *on_removal as u8);
             (object, policies, after, unmanaged_fields).hash(&mut hasher);
