@@ -178,8 +178,7 @@ impl Host {
     /// A host without plugins. Needs a tokio runtime.
     pub fn new(client: Client, metrics: Arc<Metrics>, config: HostConfig) -> Arc<Self> {
         let queue = Arc::new(Queue::new(config.concurrency, config.random.clone()));
-        let (plugins, lookups) =
-            (Arc::<Registry>::default(), Arc::new(LookupIndex::within(config.lookup_memory)));
+        let (plugins, lookups) = (Arc::<Registry>::default(), Arc::new(LookupIndex::within(config.lookup_memory)));
         let hot_loops = Arc::<HotLoops>::default();
         let trigger = Trigger::new(queue.clone(), plugins.clone(), lookups.clone(), hot_loops.clone());
         let trigger = Arc::new(trigger);
@@ -263,8 +262,8 @@ impl Host {
             }
             if presence == Presence::AtWork {
                 host.metrics.plugin_started(manifest, concurrency.unwrap_or(host.config.concurrency));
+                host.queue.open(&manifest.name, concurrency);
             }
-            host.queue.open(&manifest.name, concurrency);
             let versions = host.plugins.start(prepared.stable, prepared.others);
             host.trigger.plugin_started(&versions);
             starting.finish(&key);
@@ -422,6 +421,7 @@ impl Host {
         self.plugins.stop(name);
         self.trigger.plugin_stopped(name);
         self.pipeline.forget_plugin(name);
+        self.rights.stop(name);
         self.metrics.plugin_stopped(name);
     }
 

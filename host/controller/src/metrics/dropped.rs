@@ -30,10 +30,17 @@ impl Dropped {
         }
     }
 
+    /// Removes a plugin's counters.
+    pub(super) fn remove(&self, plugin: &str) {
+        for family in [&self.events, &self.log_lines] {
+            family.remove(&PluginLabels::new(plugin));
+        }
+    }
+
     /// A call wrote so many log lines too many.
     pub(super) fn log_lines(&self, plugin: &str, lines: usize) {
-        if lines > 0 {
-            self.log_lines.get_or_create(&PluginLabels::new(plugin)).inc_by(lines.try_into().unwrap_or(u64::MAX));
+        if let (1.., Some(counter)) = (lines, self.log_lines.get(&PluginLabels::new(plugin))) {
+            counter.inc_by(lines.try_into().unwrap_or(u64::MAX));
         }
     }
 }
@@ -41,6 +48,8 @@ impl Dropped {
 impl Dropped {
     /// An Event was dropped.
     pub fn event(&self, plugin: &str) {
-        self.events.get_or_create(&PluginLabels::new(plugin)).inc();
+        if let Some(counter) = self.events.get(&PluginLabels::new(plugin)) {
+            counter.inc();
+        }
     }
 }

@@ -115,6 +115,7 @@ impl Measurements {
         let mut state = self.state();
         state.release(plugin, &[]);
         state.declared.remove(plugin);
+        self.dropped.remove(&PluginLabels::new(plugin));
     }
 
     fn state(&self) -> MutexGuard<'_, MetricsByName> {
@@ -147,7 +148,9 @@ impl Measurements {
             // A version that was replaced during its call may have declared other metrics.
             let Some(registered) = state.registered.get_mut(&measurement.name) else { continue };
             if !registered.record(measurement, &mut room) {
-                self.dropped.get_or_create(&PluginLabels::new(plugin)).inc();
+                if let Some(dropped) = self.dropped.get(&PluginLabels::new(plugin)) {
+                    dropped.inc();
+                }
                 if !std::mem::replace(&mut registered.overflow_logged, true) {
                     let metric = &measurement.name;
                     tracing::warn!(

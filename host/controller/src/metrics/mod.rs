@@ -128,9 +128,12 @@ impl Metrics {
         self.measurements.plugin_started(manifest);
     }
 
-    /// A plugin was removed.
+    /// A plugin was removed. Its series go.
     pub fn plugin_stopped(&self, plugin: &str) {
-        self.plugins.version_stopped(plugin);
+        self.reconciles.remove(plugin);
+        self.plugins.remove(plugin);
+        self.faults.remove(plugin);
+        self.dropped.remove(plugin);
         self.measurements.plugin_stopped(plugin);
     }
 
@@ -157,5 +160,62 @@ impl Metrics {
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, time::Duration};
+
+    use pilothouse_engine::{LoadStats, Outcome, Recorded, Usage, contract::KindRef};
+
+    use super::*;
+    use crate::queue::Action;
+
+    /// Everything that happens with a plugin.
+    fn use_all(metrics: &Metrics, plugin: &str) {
+        drop(metrics.reconciles.started(plugin));
+        for action in [Action::AwaitChange, Action::Requeue, Action::Terminal, Action::Backoff(Duration::ZERO)] {
+            metrics.reconciles.ended(plugin, action, Duration::ZERO);
+        }
+        metrics.reconciles.panicked(plugin);
+        let usage = Usage { log_lines_dropped: 1, ..Usage::default() };
+        let outcome = Outcome::Deadline(Duration::ZERO);
+        metrics.called(plugin, &Call { outcome, usage, recorded: Recorded::default() });
+        metrics.plugins.call_skipped(plugin);
+        metrics.plugins.drift_repaired(plugin);
+        metrics.faults.count(plugin, "LookupDenied");
+        metrics.faults.count(plugin, "ApiServerError");
+        metrics.dropped.event(plugin);
+    }
+
+    #[test]
+    fn the_series_of_a_plugin_go_with_it_and_do_not_come_back() {
+        let (metrics, queue) = (Metrics::new(), Arc::new(Queue::new(1, crate::clock::Random::seeded(1))));
+        metrics.register_queue(&queue);
+        let names = || {
+            let text = metrics.exposition(Format::Classic);
+            text.lines().filter(|line| line.contains("\"web\"")).map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        let begin = || {
+            let stats = LoadStats { compiling: Some(Duration::ZERO), duration: Duration::ZERO };
+            metrics.plugins.loaded("web", &stats);
+            metrics.plugin_started(&Manifest::new("web", "1", KindRef::new("v1", "Web")), 4);
+            metrics.plugins.rights_missing("web", 0);
+            queue.open("web", None);
+        };
+        begin();
+        let at_first = names();
+        use_all(&metrics, "web");
+        assert!(names().len() > at_first.len() && at_first.len() > 50, "{at_first:#?}");
+        let under_way = metrics.reconciles.started("web");
+        metrics.plugin_stopped("web");
+        queue.forget_plugin("web");
+        assert_eq!(names(), BTreeSet::new());
+        use_all(&metrics, "web");
+        assert_eq!(names(), BTreeSet::new(), "a reconcile may end later");
+        begin();
+        drop(under_way);
+        assert_eq!(names(), at_first, "it begins anew");
     }
 }

@@ -1,4 +1,5 @@
-//! The metrics of plugins: versions, loads, calls, missing rights and repaired drift. Loads and calls nothing.
+//! The metrics of plugins: versions, loads, calls, missing rights and repaired drift. Loads and calls nothing. What happens after a plugin
+//! is gone counts nowhere, so that its series do not come back.
 
 use std::{
     collections::HashMap,
@@ -112,6 +113,22 @@ impl Plugins {
         self.versions().insert(plugin.to_owned(), version.to_owned());
     }
 
+    /// The plugin is gone. Removes its metrics.
+    pub(super) fn remove(&self, plugin: &str) {
+        self.version_stopped(plugin);
+        for outcome in OUTCOMES {
+            self.calls.remove(&CallLabels::new(plugin, outcome));
+        }
+        let label = PluginLabels::new(plugin);
+        for family in [&self.call_seconds, &self.memory, &self.load_seconds, &self.compile_seconds] {
+            family.remove(&label);
+        }
+        for family in [&self.skipped, &self.swaps, &self.drift] {
+            family.remove(&label);
+        }
+        self.rights_missing.remove(&label);
+    }
+
     /// No version is active any more. Returns whether one was.
     pub(super) fn version_stopped(&self, plugin: &str) -> bool {
         let Some(version) = self.versions().remove(plugin) else { return false };
@@ -140,15 +157,21 @@ impl Plugins {
 
     /// A plugin was called.
     pub fn called(&self, plugin: &str, outcome: &Outcome, usage: &Usage) {
-        self.calls.get_or_create(&CallLabels::new(plugin, outcome_label(outcome))).inc();
+        if let Some(calls) = self.calls.get(&CallLabels::new(plugin, outcome_label(outcome))) {
+            calls.inc();
+        }
         let label = PluginLabels::new(plugin);
-        self.call_seconds.get_or_create(&label).observe(usage.duration.as_secs_f64());
-        self.memory.get_or_create(&label).observe(usage.memory_peak as f64);
+        let measured = [(&self.call_seconds, usage.duration.as_secs_f64()), (&self.memory, usage.memory_peak as f64)];
+        for (family, value) in measured {
+            if let Some(histogram) = family.get(&label) {
+                histogram.observe(value);
+            }
+        }
     }
 
     /// A plugin was not called, for it would have been asked the same again.
     pub fn call_skipped(&self, plugin: &str) {
-        self.skipped.get_or_create(&PluginLabels::new(plugin)).inc();
+        count(&self.skipped, plugin);
     }
 
     /// The host lacks this many of the rights that the plugin needs.
@@ -159,7 +182,13 @@ impl Plugins {
 
     /// The host repaired a child that somebody else had changed.
     pub fn drift_repaired(&self, plugin: &str) {
-        self.drift.get_or_create(&PluginLabels::new(plugin)).inc();
+        count(&self.drift, plugin);
+    }
+}
+
+fn count(family: &Family<PluginLabels, Counter>, plugin: &str) {
+    if let Some(counter) = family.get(&PluginLabels::new(plugin)) {
+        counter.inc();
     }
 }
 

@@ -66,15 +66,46 @@ impl Reconciles {
         self.max_concurrent.get_or_create(&controller).set(concurrency.try_into().unwrap_or(i64::MAX));
     }
 
+    /// Removes a plugin's metrics.
+    pub(super) fn remove(&self, plugin: &str) {
+        let controller = ControllerLabels::new(plugin);
+        for result in RESULTS {
+            self.total.remove(&ReconcileLabels::new(plugin, result));
+        }
+        for family in [&self.errors, &self.terminal_errors, &self.panics, &self.timeouts] {
+            family.remove(&controller);
+        }
+        self.seconds.remove(&controller);
+        self.active.remove(&controller);
+        self.max_concurrent.remove(&controller);
+    }
+
     pub(super) fn timed_out(&self, plugin: &str) {
-        self.timeouts.get_or_create(&ControllerLabels::new(plugin)).inc();
+        if let Some(timeouts) = self.timeouts.get(&ControllerLabels::new(plugin)) {
+            timeouts.inc();
+        }
+    }
+}
+
+/// A reconcile that is counted as under way until this is dropped. Its plugin may go meanwhile, and come back with other numbers.
+pub struct ActiveReconcile(Option<Gauge>);
+
+impl Drop for ActiveReconcile {
+    fn drop(&mut self) {
+        if let Some(active) = &self.0 {
+            active.dec();
+        }
     }
 }
 
 impl Reconciles {
     /// A reconcile started.
-    pub fn started(&self, plugin: &str) {
-        self.active.get_or_create(&ControllerLabels::new(plugin)).inc();
+    pub fn started(&self, plugin: &str) -> ActiveReconcile {
+        let active = self.active.get(&ControllerLabels::new(plugin)).map(|active| active.clone());
+        if let Some(active) = &active {
+            active.inc();
+        }
+        ActiveReconcile(active)
     }
 
     /// A reconcile ended, with this action to follow.
@@ -88,19 +119,29 @@ impl Reconciles {
             // controller-runtime counts a terminal error as an error, too.
             Action::Terminal | Action::Backoff(_) => error,
         };
-        self.active.get_or_create(&controller).dec();
-        self.total.get_or_create(&ReconcileLabels::new(plugin, result)).inc();
-        self.seconds.get_or_create(&controller).observe(duration.as_secs_f64());
+        let count = |family: &Family<ControllerLabels, Counter>| {
+            if let Some(counter) = family.get(&controller) {
+                counter.inc();
+            }
+        };
+        if let Some(total) = self.total.get(&ReconcileLabels::new(plugin, result)) {
+            total.inc();
+        }
+        if let Some(seconds) = self.seconds.get(&controller) {
+            seconds.observe(duration.as_secs_f64());
+        }
         if result == error {
-            self.errors.get_or_create(&controller).inc();
+            count(&self.errors);
         }
         if action == Action::Terminal {
-            self.terminal_errors.get_or_create(&controller).inc();
+            count(&self.terminal_errors);
         }
     }
 
     /// A reconcile ended in a panic.
     pub fn panicked(&self, plugin: &str) {
-        self.panics.get_or_create(&ControllerLabels::new(plugin)).inc();
+        if let Some(panics) = self.panics.get(&ControllerLabels::new(plugin)) {
+            panics.inc();
+        }
     }
 }

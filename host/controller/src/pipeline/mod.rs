@@ -91,7 +91,7 @@ impl Pipeline {
         let version = &plugin.manifest().version;
         let span = tracing::info_span!("reconcile", plugin = %plugin.name, %version, object = %key.object);
         let (started, metrics) = (Instant::now(), &self.context.metrics);
-        metrics.reconciles.started(&key.plugin);
+        let active = metrics.reconciles.started(&key.plugin);
         let item = WorkItem { context: &self.context, plugin, key, failures };
         // A panic that escapes from here would skip `Queue::done`. The key would stay in progress, and the object would never be
         // reconciled again.
@@ -109,6 +109,7 @@ impl Pipeline {
         // Whatever the result. An object that fails each time would otherwise postpone the deletes of all other objects until the
         // first minute of the version is over.
         versions.mark_seen(&key.object);
+        drop(active);
         metrics.reconciles.ended(&key.plugin, action, started.elapsed());
         Outcome { action, pause: self.hot_loops.end_reconcile(key, action) }
     }

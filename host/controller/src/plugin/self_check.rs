@@ -1,12 +1,16 @@
 //! Checks whether the host has the rights that a plugin needs. The check runs when a version starts, so that an administrator sees
 //! all missing rights at once and before an object fails. Never grants rights, and delays nothing.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::Client;
 use pilothouse_engine::{Manifest, contract::KindRef};
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, task::AbortHandle};
 
 use super::{
     ActivePlugin,
@@ -27,13 +31,15 @@ pub struct SelfCheck {
     metrics: Arc<Metrics>,
     /// Allows one review at a time, because a starting host has more urgent requests.
     limit: Semaphore,
+    /// The checks that go on, by the plugin.
+    running: Mutex<BTreeMap<Arc<str>, Vec<AbortHandle>>>,
 }
 
 impl SelfCheck {
     /// A check for a host that watches one namespace or all. Makes no request yet.
     pub fn new(client: Client, namespace: Option<&str>, metrics: Arc<Metrics>) -> Arc<Self> {
         let limit = Semaphore::new(1);
-        Arc::new(Self { client, namespace: namespace.map(str::to_owned), metrics, limit })
+        Arc::new(Self { client, namespace: namespace.map(str::to_owned), metrics, limit, running: Mutex::default() })
     }
 
     /// Checks the rights for a plugin in the background. Missing rights are logged and counted.
@@ -43,7 +49,7 @@ impl SelfCheck {
         let informers = plugin.informers().cloned().collect::<Vec<_>>();
         // A plugin begins its work without waiting for this: a right that is missing shows at the write, too, and this may take a second for
         // each kind.
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             match check.missing(&manifest, writer, &informers).await {
                 Ok(missing) => check.report(&manifest, &missing),
                 Err(error) => tracing::warn!(
@@ -53,6 +59,19 @@ impl SelfCheck {
                 ),
             }
         });
+        let mut running = self.running();
+        let checks = running.entry(plugin.name.clone()).or_default();
+        checks.retain(|check| !check.is_finished());
+        checks.push(task.abort_handle());
+    }
+
+    /// Ends the checks for a plugin that is gone: their results are nobody's.
+    pub fn stop(&self, plugin: &str) {
+        self.running().remove(plugin).iter().flatten().for_each(AbortHandle::abort);
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Vec<AbortHandle>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn report(&self, manifest: &Manifest, missing: &[MissingRight]) {

@@ -19,6 +19,8 @@ pub(super) struct PluginQueue {
     /// Live keys that have overtaken bulk keys since the last bulk key.
     live_in_a_row: usize,
     pub(super) processing: usize,
+    /// Whether its plugin is at work, so that its statistics are somebody's.
+    pub(super) is_open: bool,
     /// How many keys it reconciles at once; none for what the queue says.
     pub(super) concurrency: Option<usize>,
     pub(super) stats: QueueStats,
@@ -50,10 +52,9 @@ impl PluginQueue {
         Some(key)
     }
 
-    /// Forgets all keys.
-    pub(super) fn clear(&mut self) {
-        self.live.clear();
-        self.bulk.clear();
+    /// Forgets all but how many keys are in progress: they come back.
+    pub(super) fn close(&mut self) {
+        *self = Self { processing: self.processing, ..Self::default() };
     }
 
     /// Whether no key waits.

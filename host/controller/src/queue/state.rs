@@ -43,7 +43,8 @@ pub(super) struct QueueState {
 impl QueueState {
     /// Includes a plugin in the statistics from now on. It reconciles so many keys at once; none for what the queue says.
     pub(super) fn open(&mut self, plugin: &str, concurrency: Option<usize>) {
-        self.plugins.entry(plugin.into()).or_default().concurrency = concurrency;
+        let queue = self.plugins.entry(plugin.into()).or_default();
+        (queue.is_open, queue.concurrency) = (true, concurrency);
     }
 
     /// Adds a key, or raises the priority of a key that waits already.
@@ -175,8 +176,12 @@ impl QueueState {
     /// Forgets a plugin's waiting keys, timers and failures.
     pub(super) fn forget_plugin(&mut self, plugin: &str) {
         if let Some(queue) = self.plugins.get_mut(plugin) {
-            queue.clear();
+            queue.close();
+            if queue.processing == 0 {
+                self.plugins.remove(plugin);
+            }
         }
+        self.round_robin.retain(|other| &**other != plugin);
         self.timers.retain(|(_, key)| &*key.plugin != plugin);
         self.key_states.retain(|key, key_state| {
             if &*key.plugin != plugin {
@@ -201,11 +206,11 @@ impl QueueState {
         self.key_states.len()
     }
 
-    /// The numbers of each plugin.
+    /// The numbers of each plugin at work.
     pub(super) fn stats(&self, now: Instant) -> BTreeMap<Arc<str>, QueueSnapshot> {
         let snapshot = |queue: &PluginQueue| QueueSnapshot { stats: queue.stats.clone(), load: QueueLoad::default() };
-        let mut stats: BTreeMap<_, _> =
-            self.plugins.iter().map(|(plugin, queue)| (plugin.clone(), snapshot(queue))).collect();
+        let open = self.plugins.iter().filter(|(_, queue)| queue.is_open);
+        let mut stats: BTreeMap<_, _> = open.map(|(plugin, queue)| (plugin.clone(), snapshot(queue))).collect();
         for (key, key_state) in &self.key_states {
             let Some(QueueSnapshot { load, .. }) = stats.get_mut(&key.plugin) else { continue };
             load.live += usize::from(key_state.queued == Some(Priority::Live));
@@ -384,6 +389,7 @@ mod tests {
     fn keys_are_counted_as_they_come_wait_and_are_worked_on() {
         let (mut state, a, now) = (QueueState::default(), key("p", "a"), Instant::now());
         let of = |state: &QueueState| state.stats(now + Duration::from_secs(9)).remove("p").unwrap_or_default();
+        state.open("p", None);
         for priority in [Priority::Bulk, Priority::Live, Priority::Live] {
             state.add(a.clone(), priority);
         }
