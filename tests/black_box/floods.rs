@@ -4,6 +4,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Event;
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams},
+};
 use pilothouse_tests::{
     cluster::PATIENCE,
     wait::{Look, eventually},
@@ -11,6 +16,7 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
+    plugin_objects::{self, plugin, plugin_object, store},
     suite::{Suite, tests},
     test_env::{TestEnv, answering, is_ready, misbehaver},
 };
@@ -31,7 +37,12 @@ const LOG_LINE: usize = 256;
 const CHATTERING: usize = 16;
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, events_of_a_plugin_have_a_limit_over_time, log_lines_of_a_plugin_have_a_limit_over_time);
+    tests!(
+        suite,
+        events_of_a_plugin_have_a_limit_over_time,
+        log_lines_of_a_plugin_have_a_limit_over_time,
+        a_status_is_not_fought_over_without_end,
+    );
 }
 
 async fn events_of_a_plugin_have_a_limit_over_time(env: &mut TestEnv) -> Result<()> {
@@ -86,4 +97,28 @@ async fn log_lines_of_a_plugin_have_a_limit_over_time(env: &mut TestEnv) -> Resu
     let told = env.host.log().matches(told).count();
     ensure!(told == 1, "it was told {told} times that lines are dropped");
     Ok(())
+}
+
+/// A second host of the cluster, as a second release of the chart, writes the status of the same `Plugin`s.
+async fn a_status_is_not_fought_over_without_end(env: &mut TestEnv) -> Result<()> {
+    plugin_objects::start(env).await?;
+    store(env, "web", &[&plugin()?]).await?;
+    env.namespace.apply(plugin_object("web", json!({"source": {"configMap": {"name": "web"}}}))).await?;
+    env.namespace.until("Plugin", "web", "to be ready", is_ready).await?;
+    let (api, client) = (env.namespace.api("Plugin")?, env.cluster.plane.client().await?);
+    let about = ListParams::default().fields("involvedObject.kind=Plugin,reason=StatusContested");
+    let mut total = 1_000;
+    eventually(PATIENCE, "the host to tell of somebody else", async || {
+        for _ in 0..20 {
+            total += 1;
+            let other = json!({"status": {"objects": {"total": total}}});
+            api.patch_status("web", &PatchParams::default(), &Patch::Merge(other)).await?;
+        }
+        let events = Api::<Event>::namespaced(client.clone(), "default").list(&about).await?.items;
+        Ok(Look::of(events.iter().any(|event| event.involved_object.name.as_deref() == Some("web")), total))
+    })
+    .await?;
+    // What was put off is done once it is quiet.
+    let is_right = |object: &Value| object["status"]["objects"]["total"] == 0 && is_ready(object);
+    env.namespace.until("Plugin", "web", "to have its own status", is_right).await.map(drop)
 }

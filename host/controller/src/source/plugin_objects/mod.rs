@@ -44,6 +44,7 @@ mod planning;
 mod rollout;
 mod room;
 mod status;
+mod status_writes;
 mod trial;
 mod waiting;
 
@@ -83,6 +84,7 @@ use self::{
     new_version::new_version,
     planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
+    status_writes::{Admission, StatusWrites},
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
@@ -114,6 +116,7 @@ pub struct PluginObjects {
     held: BTreeMap<String, Arc<Prepared>>,
     plans: Plans,
     declared: DeclaredStatus,
+    status_writes: StatusWrites,
     /// How many of them were looked at for the first time: an older one for which others waited may have come to nothing.
     first_looks: u64,
     /// Until those that exist already have been looked at.
@@ -148,6 +151,7 @@ impl PluginObjects {
             glances: BTreeMap::new(),
             held: BTreeMap::new(),
             plans: Plans::new(planner),
+            status_writes: StatusWrites::default(),
             first_looks: 0,
             starting,
             needed: BTreeSet::new(),
@@ -250,6 +254,7 @@ impl PluginObjects {
         self.held.remove(name);
         self.plans.end(name);
         self.declared.forget(name);
+        self.status_writes.forget(name);
         self.looker.loader.host().metrics().new_versions.forget(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
@@ -464,7 +469,14 @@ impl PluginObjects {
         if wanted == plugin.status.clone().unwrap_or_default() {
             return;
         }
-        self.write(plugin.clone(), wanted).await;
+        let (plugin, now) = (plugin.clone(), self.now());
+        match self.status_writes.admit(name, now) {
+            Admission::Due => {
+                self.write(plugin, wanted).await;
+            }
+            Admission::Later => {}
+            Admission::LaterAndTold => self.tell(&plugin, &status_writes::contested()),
+        }
         self.follow_pins(name);
     }
 
@@ -536,16 +548,19 @@ impl PluginObjects {
             tracing::warn!(plugin = name, reason = STATUS_FIELDS_DROPPED, "{message}");
             events.push(Event::warning(STATUS_FIELDS_DROPPED, &message));
         }
-        for event in events {
-            let host = self.looker.loader.host();
-            if host.events().record_about(Author::Host(&name), plugin.object_ref(&()), &event) == Recorded::Dropped {
-                host.metrics().dropped.event(&name);
-            }
-        }
+        events.iter().for_each(|event| self.tell(&plugin, event));
         let mut written = Plugin::clone(&plugin);
         written.status = Some(status.clone());
         self.plugins.insert(name, written.into());
         Some(status)
+    }
+
+    /// Records an Event on a `Plugin`.
+    fn tell(&self, plugin: &Plugin, event: &Event) {
+        let (host, name) = (self.looker.loader.host(), plugin.name_any());
+        if host.events().record_about(Author::Host(&name), plugin.object_ref(&()), event) == Recorded::Dropped {
+            host.metrics().dropped.event(&name);
+        }
     }
 
     /// Writes a status. Where the CRD is found not to declare all of it, writes the rest.
