@@ -97,7 +97,7 @@ fn take_variables(setup: &mut Setup, variables: &Value, namespace: &str) -> Resu
 /// If the API server refuses an object.
 pub async fn apply_manifest(env: &TestEnv) -> Result<()> {
     let manifest = std::fs::read_to_string(artifacts::repository().join("deploy/pilothouse.yaml"))?;
-    let manifest = manifest.replace("namespace: pilothouse\n", &format!("namespace: {}\n", env.namespace.name));
+    let manifest = manifest.replace("namespace: \"pilothouse\"\n", &format!("namespace: {}\n", env.namespace.name));
     for object in serde_saphyr::from_multiple::<Value>(&manifest)? {
         if object["kind"] != "Namespace" {
             apply(env, &object, &PatchParams::apply("tests").force()).await?;

@@ -4,6 +4,8 @@
 mod commands;
 mod expressions;
 mod image;
+mod odd_values;
+mod plugin_schema;
 mod pods;
 mod rendered;
 mod rights;
@@ -28,6 +30,8 @@ const ALL: [&str; 2] = ["--set", "serviceMonitor.enabled=true,prometheusRule.ena
 
 pub fn register(suite: &mut Suite) {
     rendered::register(suite);
+    odd_values::register(suite);
+    plugin_schema::register(suite);
     pods::register(suite);
     rights::register(suite);
     running::register(suite);

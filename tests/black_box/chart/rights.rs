@@ -22,9 +22,13 @@ pub fn register(suite: &mut Suite) {
         suite,
         plugins_get_what_install_gives_them,
         a_decorator_gets_what_install_gives_it,
+        a_lookup_of_what_is_in_no_namespace_counts_in_the_cluster,
         the_host_gets_rights_on_nothing_but_its_own,
     );
 }
+
+/// How the names of rights end that are not bound in the namespace that is watched.
+const IN_CLUSTER: &str = ".cluster-scoped";
 
 /// Objects by kind and name.
 type Objects = BTreeMap<(String, String), Value>;
@@ -41,7 +45,9 @@ async fn plugins_get_what_install_gives_them(_: &mut TestEnv) -> Result<()> {
         (&["--set", "watchNamespace=shop"], &["--namespace", "shop"]),
         (&["--set", "plugins[0].account.namespace=Object,plugins[0].account.name=tenant"], &[]),
     ] {
-        let chart = rendered(values).await?;
+        let mut chart = rendered(values).await?;
+        // Those the chart alone gives: its values say what no manifest says.
+        chart.retain(|(_, name), _| !name.ends_with(IN_CLUSTER));
         let mut installed = Objects::new();
         for plugin in PLUGINS {
             let tenant: &[&str] = match plugin == "app-service" && values.iter().any(|it| it.contains("tenant")) {
@@ -74,6 +80,37 @@ async fn a_decorator_gets_what_install_gives_it(_: &mut TestEnv) -> Result<()> {
     let file = file.to_str().context("a path that is not text")?;
     let printed = pilothouse(["install", "--dry-run", file]).await?.succeeded()?;
     same(&chart, &of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?))
+}
+
+/// No RoleBinding gives rights on such a kind. `install` knows of none which kinds these are.
+async fn a_lookup_of_what_is_in_no_namespace_counts_in_the_cluster(_: &mut TestEnv) -> Result<()> {
+    let (helm, plugins) = (Helm::get().await?, reference_plugins()?);
+    let kinds = ["resourceflavors.kueue.x-k8s.io", "workloadpriorityclasses.kueue.x-k8s.io"];
+    let only = |verbs: &[&str]| -> BTreeSet<String> {
+        verbs.iter().flat_map(|verb| kinds.map(|kind| format!("{verb} {kind}"))).collect()
+    };
+    let role = "pilothouse-plugin-training-job";
+    let of_host = (format!("{role}{IN_CLUSTER}"), only(&["get", "list", "watch"]), "pilothouse");
+    let of_account = (format!("{role}.account{IN_CLUSTER}"), only(&["get", "list"]), role);
+    for (value, expected) in [
+        ("watchNamespace=", &[][..]),
+        ("watchNamespace=shop", &[of_host.clone(), of_account]),
+        ("watchNamespace=shop,plugins[1].account.namespace=Object", &[of_host]),
+    ] {
+        let values = ["--values", &*plugins, "--set", value];
+        let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "pilothouse", values: &values };
+        let objects = of_plugins(helm.objects(release).await?);
+        let given = objects.keys().filter(|(_, name)| name.ends_with(IN_CLUSTER)).count();
+        ensure!(given == 2 * expected.len(), "{value}: {:?}", objects.keys());
+        for (name, wanted, account) in expected {
+            let role = objects.get(&("ClusterRole".to_owned(), name.clone())).context("no role")?;
+            ensure!(rights(role) == *wanted, "{value}: {name} gives {:?}", rights(role));
+            let binding = objects.get(&("ClusterRoleBinding".to_owned(), name.clone())).context("no binding")?;
+            let who = serde_json::json!([{"kind": "ServiceAccount", "name": account, "namespace": "pilothouse"}]);
+            ensure!(binding["roleRef"]["name"] == *name && binding["subjects"] == who, "{value}: {binding}");
+        }
+    }
+    Ok(())
 }
 
 /// Without plugins it may read what it needs to find some, and write nothing but what it keeps for itself.

@@ -41,8 +41,8 @@ pub fn register(suite: &mut Suite) {
 /// The objects of the file, in the namespace of the test.
 fn deployed(namespace: &str) -> Result<Vec<Value>> {
     let text = std::fs::read_to_string(artifacts::repository().join("deploy/llm-operator.yaml"))?;
-    let text = text.replace("namespace: default", &format!("namespace: {namespace}"));
-    Ok(serde_saphyr::from_multiple(&text.replace("value: default", &format!("value: {namespace}")))?)
+    let text = text.replace("namespace: \"default\"", &format!("namespace: {namespace}"));
+    Ok(serde_saphyr::from_multiple(&text.replace("value: \"default\"", &format!("value: {namespace}")))?)
 }
 
 /// `kubectl get pods -l app=llm-operator`, `kubectl auth can-i create deployments --as=system:serviceaccount:default:llm-operator`,

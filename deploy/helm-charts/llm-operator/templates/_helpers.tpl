@@ -1,8 +1,8 @@
 {{/* The labels of all objects. */}}
 {{- define "llm-operator.labels" -}}
-app: {{ .Release.Name }}
+app: {{ .Release.Name | quote }}
 app.kubernetes.io/name: llm-operator
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}

@@ -1,18 +1,21 @@
-{{/* The name of all objects. */}}
+{{/* The name of all objects. A Service has to be named by it, too: a letter first, no dot, and no dash at the end. */}}
 {{- define "pilothouse.name" -}}
+{{- $name := .Release.Name | replace "." "-" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- else if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- $name = .Values.fullnameOverride -}}
+{{- else if not (contains .Chart.Name .Release.Name) -}}
+{{- $name = printf "%s-%s" $name .Chart.Name -}}
 {{- end -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}
+{{- $name = printf "%s-%s" .Chart.Name $name -}}
+{{- end -}}
+{{- $name | trunc 40 | trimAll "-" -}}
 {{- end }}
 
 {{/* The labels by which the host's Pods are selected. They never change. */}}
 {{- define "pilothouse.selector" -}}
 app.kubernetes.io/name: pilothouse
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* The labels of all objects. */}}
@@ -37,7 +40,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* The Secrets that the host may read: a JSON list. */}}
 {{- define "pilothouse.registrySecrets" -}}
-{{- $names := .Values.registrySecrets -}}
+{{- $names := .Values.registrySecrets | default list -}}
 {{- range .Values.plugins -}}
 {{- with .source.oci -}}{{- with .pullSecretName -}}{{- $names = append $names . -}}{{- end -}}{{- end -}}
 {{- end -}}
@@ -47,7 +50,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* The labels of what is made for a plugin: `pilothouse uninstall` finds it by the last one. */}}
 {{- define "pilothouse.pluginLabels" -}}
 {{ include "pilothouse.labels" .root }}
-pilothouse.dev/component-of: {{ .plugin.name }}
+pilothouse.dev/component-of: {{ .plugin.name | quote }}
 {{- end }}
 
 {{/* The account of a plugin. */}}

@@ -1,0 +1,75 @@
+{{/* What no schema can say of the values. Renders nothing: it fails, or not. */}}
+{{- define "pilothouse.checks" -}}
+{{- include "pilothouse.checkElection" . -}}
+{{- include "pilothouse.checkLabels" . -}}
+{{- include "pilothouse.checkArguments" . -}}
+{{- include "pilothouse.checkPlugins" . -}}
+{{- end }}
+
+{{- define "pilothouse.checkElection" -}}
+{{- if and (not .Values.leaderElection) (gt (int .Values.replicas) 1) -}}
+{{- fail "several replicas need an election: set leaderElection to true, or replicas to 1" -}}
+{{- end -}}
+{{- end }}
+
+{{/* The chart's own labels: a Pod with another one is found by no selector. */}}
+{{- define "pilothouse.checkLabels" -}}
+{{- $own := keys (include "pilothouse.labels" . | fromYaml) -}}
+{{- $given := dict "podLabels" .Values.podLabels -}}
+{{- range $name := list "serviceMonitor" "prometheusRule" "dashboard" -}}
+{{- $_ := set $given (printf "%s.labels" $name) (get $.Values $name).labels -}}
+{{- end -}}
+{{- range $value, $labels := $given -}}
+{{- range $label, $_ := $labels -}}
+{{- if has $label $own -}}
+{{- fail (printf "%s: the label %s is the chart's own" $value $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* What the chart gives the host already, or relies on, with the value that says it. */}}
+{{- define "pilothouse.checkArguments" -}}
+{{- $own := dict
+  "--plugins" "plugins" "--plugin-objects" "plugins"
+  "--leader-elect" "leaderElection" "--leader-elect-lease-name" "fullnameOverride"
+  "--cache-dir" "cache" "--concurrency" "concurrency" "--resync" "resync" "--call-memory" "callMemoryMebibytes"
+  "--log-level" "log.level" "--log-format" "log.format"
+  "--watch-namespace" "watchNamespace" "--host-namespace" "the namespace of the release"
+  "--health-address" "" "--metrics-address" "" -}}
+{{- range .Values.extraArgs -}}
+{{- $name := splitList "=" . | first -}}
+{{- if hasKey $own $name -}}
+{{- with get $own $name -}}
+{{- fail (printf "extraArgs: the chart says %s to the host, by %s" $name .) -}}
+{{- end -}}
+{{- fail (printf "extraArgs: %s is the chart's own; probes and the Service go by it" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Each plugin has a name and an account of its own: by its name `pilothouse uninstall` finds what to delete, the account, too. */}}
+{{- define "pilothouse.checkPlugins" -}}
+{{- $accounts := dict (include "pilothouse.account" .) "" -}}
+{{- $names := list -}}
+{{- range .Values.plugins -}}
+{{- if has .name $names -}}
+{{- fail (printf "plugins: '%s' is there twice" .name) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- if eq (printf "pilothouse-plugin-%s" .name) (include "pilothouse.name" $) -}}
+{{- fail (printf "fullnameOverride: '%s' is the name of the rights of the plugin '%s'" (include "pilothouse.name" $) .name) -}}
+{{- end -}}
+{{- if ne (dig "account" "namespace" "Host" .) "Object" -}}
+{{- $account := include "pilothouse.pluginAccount" . -}}
+{{- if hasKey $accounts $account -}}
+{{- $other := get $accounts $account -}}
+{{- if $other -}}
+{{- fail (printf "plugins: '%s' and '%s' have one account, '%s': it would have the rights of both, and go with the first that is uninstalled. Give each its own" $other .name $account) -}}
+{{- end -}}
+{{- fail (printf "plugins: the account '%s' of '%s' is the host's own" $account .name) -}}
+{{- end -}}
+{{- $_ := set $accounts $account .name -}}
+{{- end -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,241 @@
+//! Values and names that are right and look like something else to YAML or to Kubernetes, and values that are wrong: what a chart takes the API
+//! server takes, too, and what it refuses it refuses with a message that names the value.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::PatchParams;
+use pilothouse_tests::{
+    cluster::{create_namespace, install_crd},
+    helm::{Helm, Release},
+    third_party::PROMETHEUS_RULE,
+};
+use serde_json::{Value, json};
+
+use super::{
+    plugin_schema::{plugin, plugins},
+    reference_plugins,
+};
+use crate::{
+    deployed::apply,
+    suite::{Suite, tests},
+    test_env::TestEnv,
+};
+
+/// Namespaces whose names are a number, a truth and nothing to YAML.
+const NAMESPACES: [&str; 3] = ["123", "on", "null"];
+
+/// Cut to 40 characters, it ends with two dashes.
+const LONG: &str = "abcdefghijabcdefghijabcdefghijabcdefgh--pilothouse";
+
+pub fn register(suite: &mut Suite) {
+    tests!(
+        suite,
+        the_api_server_takes_odd_names_of_releases,
+        the_api_server_takes_odd_values,
+        a_namespace_that_looks_like_nothing_is_watched,
+        wrong_values_are_refused_by_name,
+        what_is_taken_away_is_the_default_or_refused,
+        the_cache_is_one_volume,
+        two_plugins_never_share_a_name_or_an_account,
+    );
+}
+
+async fn the_api_server_takes_odd_names_of_releases(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["crds/plugins.pilothouse.dev.yaml"]).await?;
+    for (chart, name) in [
+        ("pilothouse", "123"),
+        ("pilothouse", "1e3"),
+        ("pilothouse", "my.pilothouse"),
+        ("pilothouse", "1pilothouse"),
+        ("pilothouse", LONG),
+        ("llm-operator", "123"),
+        ("llm-operator", "1e3"),
+        ("llm-operator", "on"),
+    ] {
+        is_taken(env, chart, name, &[]).await?;
+    }
+    Ok(())
+}
+
+async fn the_api_server_takes_odd_values(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["crds/plugins.pilothouse.dev.yaml"]).await?;
+    install_crd(&env.namespace.client(), &PROMETHEUS_RULE.fetch().await?).await?;
+    for namespace in NAMESPACES {
+        create_namespace(&env.namespace.client(), namespace).await?;
+        let watched = format!("watchNamespace={namespace}");
+        is_taken(env, "pilothouse", "web", &["--values", &reference_plugins()?, "--set-string", &watched]).await?;
+        is_taken(env, "llm-operator", "web", &["--set-string", &watched]).await?;
+    }
+    let odd = plugins(&[
+        plugin("123", &json!({"reconciles": {"group": "", "kind": "On", "resource": "on"}})),
+        plugin("web", &json!({"account": {"name": "on"}, "digest": null, "limits": null, "rollout": null})),
+    ]);
+    let rule = r#"prometheusRule={"enabled": true, "runbookUrl": "https://example.com/a?b=c:d", "selector": "job=\"a: b #c\""}"#;
+    for (chart, values) in [
+        ("pilothouse", ["--set-json", odd.as_str()]),
+        ("pilothouse", ["--set-json", rule]),
+        ("pilothouse", ["--set-json", r#"podAnnotations={"kubectl.kubernetes.io/default-container": "sidecar"}"#]),
+        ("pilothouse", ["--set", "callMemoryMebibytes=1000000"]),
+        ("pilothouse", ["--set", "priorityClassName=on,serviceAccount.name=on"]),
+        ("pilothouse", ["--set-json", r#"extraArgs=["--watch-renewal=2m"]"#]),
+        ("llm-operator", ["--set", "pluginsConfigMap=on"]),
+        ("llm-operator", ["--set", "logLevel=off"]),
+        ("llm-operator", ["--set-json", r#"logLevel="info,pilothouse_controller=debug""#]),
+    ] {
+        is_taken(env, chart, "web", &values).await?;
+    }
+    let objects = rendered("pilothouse", &["--set", "callMemoryMebibytes=1000000"]).await?;
+    let arguments = pod_of(&objects)?["containers"][0]["args"].to_string();
+    ensure!(arguments.contains("--call-memory=1000000"), "{arguments}");
+    Ok(())
+}
+
+/// Without a value, a host would watch all namespaces.
+async fn a_namespace_that_looks_like_nothing_is_watched(_: &mut TestEnv) -> Result<()> {
+    for chart in super::CHARTS {
+        let objects = rendered(chart, &["--set-string", "watchNamespace=null"]).await?;
+        let variables = &pod_of(&objects)?["containers"][0]["env"];
+        let watched = json!({"name": "WATCH_NAMESPACE", "value": "null"});
+        ensure!(variables.as_array().is_some_and(|all| all.contains(&watched)), "{chart}: {variables}");
+    }
+    Ok(())
+}
+
+async fn wrong_values_are_refused_by_name(_: &mut TestEnv) -> Result<()> {
+    for (chart, values, words) in [
+        ("pilothouse", r#"fullnameOverride="1abc""#, "fullnameOverride"),
+        ("pilothouse", r#"fullnameOverride="a.b""#, "fullnameOverride"),
+        ("pilothouse", r#"fullnameOverride="abcdefghijabcdefghijabcdefghijabcdefghij0""#, "fullnameOverride"),
+        ("pilothouse", r#"watchNamespace="a.b""#, "watchNamespace"),
+        ("pilothouse", r#"log.level="nonsense""#, "/log/level"),
+        ("pilothouse", r#"prometheusRule.runbookUrl="a: b""#, "runbookUrl"),
+        ("pilothouse", r#"prometheusRule.selector="a\nb""#, "selector"),
+        ("pilothouse", r#"podLabels={"app.kubernetes.io/instance": "x"}"#, "podLabels"),
+        ("pilothouse", r#"podLabels={"a b": "x"}"#, "a b"),
+        ("pilothouse", r#"podLabels={"a": "x y"}"#, "podLabels"),
+        ("pilothouse", r#"serviceMonitor.labels={"app.kubernetes.io/name": "x"}"#, "serviceMonitor.labels"),
+        ("pilothouse", r#"extraArgs=["--concurrency=9"]"#, "--concurrency"),
+        ("pilothouse", r#"extraArgs=["--resync", "9h"]"#, "--resync"),
+        ("pilothouse", r#"extraArgs=["--log-level=debug"]"#, "log.level"),
+        ("pilothouse", r#"extraArgs=["--metrics-address=0.0.0.0:1"]"#, "--metrics-address"),
+        ("llm-operator", r#"logLevel="nonsense""#, "logLevel"),
+        ("llm-operator", r#"watchNamespace="a.b""#, "watchNamespace"),
+        ("llm-operator", r#"nodeSelector={"a": "x y"}"#, "nodeSelector"),
+    ] {
+        let said = refused(chart, &["--set-json", values]).await?;
+        ensure!(said.contains(words), "{chart} with {values}: {said}");
+    }
+    Ok(())
+}
+
+/// `null` in values takes the default of the chart away.
+async fn what_is_taken_away_is_the_default_or_refused(_: &mut TestEnv) -> Result<()> {
+    for (chart, value) in [
+        ("pilothouse", "image"),
+        ("pilothouse", "replicas"),
+        ("pilothouse", "log"),
+        ("pilothouse", "log.level"),
+        ("pilothouse", "serviceAccount"),
+        ("pilothouse", "probes"),
+        ("pilothouse", "probes.livenessSeconds"),
+        ("pilothouse", "networkPolicy"),
+        ("pilothouse", "networkPolicy.egressPorts"),
+        ("pilothouse", "podDisruptionBudget"),
+        ("pilothouse", "serviceMonitor"),
+        ("pilothouse", "prometheusRule"),
+        ("pilothouse", "dashboard"),
+        ("llm-operator", "image"),
+        ("llm-operator", "logLevel"),
+    ] {
+        let said = refused(chart, &["--set", &format!("{value}=null")]).await?;
+        let name = value.rsplit('.').next().unwrap_or(value);
+        ensure!(said.contains("missing") && said.contains(name), "{chart} without {value}: {said}");
+    }
+    let none = rendered("pilothouse", &["--set", "registrySecrets=null"]).await?;
+    ensure!(!json!(none).to_string().contains(r#"["secrets"]"#), "it may read Secrets");
+    for value in [
+        "resources",
+        "affinity",
+        "nodeSelector",
+        "tolerations",
+        "podLabels",
+        "podAnnotations",
+        "plugins",
+        "extraArgs",
+        "watchNamespace",
+        "fullnameOverride",
+        "dashboard.labels",
+        "prometheusRule.selector",
+        "callMemoryMebibytes",
+    ] {
+        let objects = rendered("pilothouse", &["--set", &format!("{value}=null")]).await?;
+        pod_of(&objects).with_context(|| format!("without {value}"))?;
+    }
+    Ok(())
+}
+
+async fn the_cache_is_one_volume(_: &mut TestEnv) -> Result<()> {
+    let default = json!({"name": "cache", "emptyDir": {"sizeLimit": "1Gi"}});
+    let claim = json!({"name": "cache", "persistentVolumeClaim": {"claimName": "plugins"}});
+    for (value, volume) in [
+        ("replicas=2", &default),
+        ("cache=null", &default),
+        ("cache.emptyDir.sizeLimit=2Gi", &json!({"name": "cache", "emptyDir": {"sizeLimit": "2Gi"}})),
+        ("cache.persistentVolumeClaim.claimName=plugins", &claim),
+    ] {
+        let objects = rendered("pilothouse", &["--set", value]).await?;
+        let volumes = &pod_of(&objects)?["volumes"];
+        ensure!(*volumes == json!([volume]), "{value}: {volumes}");
+    }
+    let two =
+        refused("pilothouse", &["--set-json", r#"cache={"emptyDir": {}, "hostPath": {"path": "/cache"}}"#]).await?;
+    ensure!(two.contains("cache"), "{two}");
+    Ok(())
+}
+
+/// `pilothouse uninstall` finds by the name what to delete, the account, too.
+async fn two_plugins_never_share_a_name_or_an_account(_: &mut TestEnv) -> Result<()> {
+    let with = |name: &str, account: &str| plugin(name, &json!({"account": {"name": account}}));
+    let web = || plugin("web", &json!({}));
+    for (given, words) in [
+        ([web(), web()], "'web' is there twice"),
+        ([with("web", "shared"), with("shop", "shared")], "'web' and 'shop' have one account, 'shared'"),
+        ([with("shop", "pilothouse-plugin-web"), web()], "have one account"),
+        ([with("shop", "pilothouse"), web()], "the host's own"),
+    ] {
+        let said = refused("pilothouse", &["--set-json", &plugins(&given)]).await?;
+        ensure!(said.contains(words), "{given:?}: {said}");
+    }
+    let named = ["--set-json", &plugins(&[web()]), "--set", "fullnameOverride=pilothouse-plugin-web"];
+    let said = refused("pilothouse", &named).await?;
+    ensure!(said.contains("fullnameOverride"), "{said}");
+    // One of that name in the namespace of each object is made by who owns it, with the rights that he wants.
+    let of_object = |name: &str| plugin(name, &json!({"account": {"name": "tenant", "namespace": "Object"}}));
+    rendered("pilothouse", &["--set-json", &plugins(&[of_object("web"), of_object("shop")])]).await.map(drop)
+}
+
+/// Whether the API server would take all that a chart renders to.
+async fn is_taken(env: &TestEnv, chart: &str, name: &str, values: &[&str]) -> Result<()> {
+    let release = Release { chart, name, namespace: &env.namespace.name, values };
+    for object in Helm::get().await?.objects(release).await? {
+        let taken = apply(env, &object, &PatchParams::apply("tests").dry_run()).await;
+        taken.with_context(|| format!("{chart} as {name} with {values:?}: {object}"))?;
+    }
+    Ok(())
+}
+
+async fn rendered(chart: &str, values: &[&str]) -> Result<Vec<Value>> {
+    Helm::get().await?.objects(Release { chart, name: "pilothouse", namespace: "test", values }).await
+}
+
+/// What Helm says to values that it refuses.
+async fn refused(chart: &str, values: &[&str]) -> Result<String> {
+    let refused = rendered(chart, values).await.err().with_context(|| format!("{chart} takes {values:?}"))?;
+    let said = refused.to_string();
+    ensure!(!said.contains("nil pointer") && !said.contains("YAML parse error"), "{chart} with {values:?}: {said}");
+    Ok(said)
+}
+
+fn pod_of(objects: &[Value]) -> Result<&Value> {
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
+    Ok(&deployment["spec"]["template"]["spec"])
+}
