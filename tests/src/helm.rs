@@ -108,6 +108,16 @@ impl Helm {
         self.in_cluster(release, "upgrade", kubeconfig).await
     }
 
+    /// Takes a release out of its namespace.
+    ///
+    /// # Errors
+    /// If there is none, or the API server refuses it. Quotes the words.
+    pub async fn uninstall(&self, release: Release<'_>, kubeconfig: &Path) -> Result<()> {
+        let mut arguments: Vec<OsString> = vec!["uninstall".into(), release.name.into()];
+        arguments.extend(["--namespace".into(), release.namespace.into(), "--kubeconfig".into(), kubeconfig.into()]);
+        self.run(arguments).await.map(drop)
+    }
+
     async fn in_cluster(&self, release: Release<'_>, verb: &str, kubeconfig: &Path) -> Result<()> {
         let mut arguments = release.arguments(verb)?;
         arguments.extend(["--kubeconfig".into(), kubeconfig.into()]);

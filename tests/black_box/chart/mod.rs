@@ -7,6 +7,7 @@ mod image;
 mod odd_values;
 mod plugin_schema;
 mod pods;
+mod releases;
 mod rendered;
 mod rights;
 mod running;
@@ -32,6 +33,7 @@ pub fn register(suite: &mut Suite) {
     rendered::register(suite);
     odd_values::register(suite);
     plugin_schema::register(suite);
+    releases::register(suite);
     pods::register(suite);
     rights::register(suite);
     running::register(suite);

@@ -1,9 +1,11 @@
-{{/* What no schema can say of the values. Renders nothing: it fails, or not. */}}
+{{/* What no schema can say of the values, and what only the cluster knows. Renders nothing: it fails, or not. */}}
 {{- define "pilothouse.checks" -}}
 {{- include "pilothouse.checkElection" . -}}
 {{- include "pilothouse.checkLabels" . -}}
 {{- include "pilothouse.checkArguments" . -}}
 {{- include "pilothouse.checkPlugins" . -}}
+{{- include "pilothouse.checkOnlyHost" . -}}
+{{- include "pilothouse.checkTakenOut" . -}}
 {{- end }}
 
 {{- define "pilothouse.checkElection" -}}
@@ -70,6 +72,40 @@
 {{- fail (printf "plugins: the account '%s' of '%s' is the host's own" $account .name) -}}
 {{- end -}}
 {{- $_ := set $accounts $account .name -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* A Plugin is of the whole cluster, and so is its status: two hosts would write it in turn, without end. `lookup` finds nothing where no
+cluster is asked, as by `helm template`. */}}
+{{- define "pilothouse.checkOnlyHost" -}}
+{{- if .Release.IsInstall -}}
+{{- range (lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- if and (eq (get $labels "app.kubernetes.io/name") "pilothouse") (not (hasKey $labels "pilothouse.dev/component-of")) -}}
+{{- $instance := get $labels "app.kubernetes.io/instance" -}}
+{{- $namespace := (first (.subjects | default (list (dict)))).namespace | default "" -}}
+{{- if or (ne $instance $.Release.Name) (ne $namespace $.Release.Namespace) -}}
+{{- fail (printf "the release '%s' in the namespace '%s' is in this cluster already, and a cluster takes one host: Plugins are in no namespace, and two hosts would work on each of them. Add plugins to that release; a Plugin's namespaces says where it works. If that host is gone, delete what it left, such as the ClusterRoleBinding '%s'" $instance $namespace .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* With a plugin that is not in the values any more Helm deletes its account and its rights at once. What only that account may take off the
+plugin's objects would stay on them: finalizers, and what a decorator has set. */}}
+{{- define "pilothouse.checkTakenOut" -}}
+{{- if and .Release.IsUpgrade (.Capabilities.APIVersions.Has "pilothouse.dev/v1alpha1/Plugin") -}}
+{{- $names := list -}}
+{{- range .Values.plugins -}}{{- $names = append $names .name -}}{{- end -}}
+{{- range (lookup "pilothouse.dev/v1alpha1" "Plugin" "" "").items -}}
+{{- $annotations := .metadata.annotations | default dict -}}
+{{- $release := printf "%s/%s" (get $annotations "meta.helm.sh/release-namespace") (get $annotations "meta.helm.sh/release-name") -}}
+{{- $status := .status | default dict -}}
+{{- if and (eq $release (printf "%s/%s" $.Release.Namespace $.Release.Name)) (not (has .metadata.name $names)) (or $status.decorates $status.finalizers) -}}
+{{- fail (printf "the plugin '%s' is not in the values any more. What it has set on its objects stays on them when its rights go: run `pilothouse uninstall %s` first, then this again" .metadata.name .metadata.name) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
