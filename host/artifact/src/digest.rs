@@ -1,7 +1,5 @@
 //! Digests as registries write them: an algorithm, a colon, hexadecimal digits. Reads nothing from anywhere.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256, Sha512};
 
 /// The digest of what a registry sends.
@@ -25,13 +23,13 @@ impl Digest {
 
     /// The `sha256` digest of these bytes.
     pub fn sha256(bytes: &[u8]) -> Self {
-        Self(format!("sha256:{}", hex(&Sha256::digest(bytes))))
+        Self(format!("sha256:{:x}", Sha256::digest(bytes)))
     }
 
     /// Whether it is the digest of these bytes.
     pub fn is_of(&self, bytes: &[u8]) -> bool {
         match self.0.strip_prefix("sha512:") {
-            Some(digits) => digits == hex(&Sha512::digest(bytes)),
+            Some(digits) => digits == format!("{:x}", Sha512::digest(bytes)),
             None => *self == Self::sha256(bytes),
         }
     }
@@ -40,14 +38,6 @@ impl Digest {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string does not fail.
-        write!(text, "{byte:02x}").ok();
-        text
-    })
 }
 
 #[cfg(test)]

@@ -36,8 +36,7 @@ pub struct RegistrySettings {
 /// A client of one registry with one set of credentials.
 pub struct Registry {
     reader: Reader,
-    /// For pushing.
-    client: Client,
+    settings: RegistrySettings,
     credentials: Credentials,
 }
 
@@ -56,8 +55,8 @@ impl Registry {
     /// The certificate authorities are not PEM.
     pub fn new(settings: &RegistrySettings, credentials: Credentials) -> Result<Self, RegistryError> {
         install_crypto_provider();
-        let client = client(settings).map_err(|error| RegistryError::Client(error.to_string()))?;
-        Ok(Self { reader: Reader::new(settings, credentials.clone())?, client, credentials })
+        let reader = Reader::new(settings, credentials.clone())?;
+        Ok(Self { reader, settings: settings.clone(), credentials })
     }
 
     /// The digest of the manifest that the image's tag stands for at the moment. A name with a digest is not asked for.
@@ -118,8 +117,9 @@ impl Registry {
     pub async fn push(&self, image: &Image, component: Component) -> Result<String, RegistryError> {
         let (config, layer) = component.parts();
         let layers = [layer];
+        let client = pushing_client(&self.settings).map_err(|error| RegistryError::Client(error.to_string()))?;
         let auth = self.credentials.auth();
-        let push = self.client.push(image.reference(), &layers, config, &auth, None);
+        let push = client.push(image.reference(), &layers, config, &auth, None);
         within(TRANSFER, async { Ok(push.await?) }).await?;
         self.resolve(image).await
     }
@@ -172,7 +172,8 @@ impl Registry {
     }
 }
 
-fn client(settings: &RegistrySettings) -> Result<Client, oci_client::errors::OciDistributionError> {
+/// The library's client, which reads answers whole: for pushing alone.
+fn pushing_client(settings: &RegistrySettings) -> Result<Client, oci_client::errors::OciDistributionError> {
     let authority = |pem: &String| Certificate { encoding: CertificateEncoding::Pem, data: pem.clone().into_bytes() };
     Client::try_from(ClientConfig {
         protocol: if settings.plain_http { ClientProtocol::Http } else { ClientProtocol::Https },

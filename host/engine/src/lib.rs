@@ -80,4 +80,4 @@ pub use pilothouse_wit::{
     MeasurementKind, Requirement, Selector, is_json_pointer,
 };
 pub use reconciler::Reconciler;
-pub use token_bucket::{Rate, TokenBucket};
+pub use token_bucket::{Admission, Rate, Refusals, TokenBucket};

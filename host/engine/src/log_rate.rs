@@ -9,16 +9,13 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::{Rate, TokenBucket};
+use crate::{Admission, Rate, Refusals, TokenBucket};
 
 /// The bytes that one plugin may write: 4 MiB at once, then 16 KiB a second.
 const BYTES: Rate = Rate::new(4 << 20, Duration::from_nanos(1_000_000_000 / (16 << 10)));
 
 /// What a line costs besides its own bytes: the log has the time, the object and more of it.
 const LINE: usize = 256;
-
-/// How often it is told that lines are dropped.
-const TOLD: Rate = Rate::new(1, Duration::from_secs(3_600));
 
 /// The log of one plugin.
 #[derive(Debug, Default)]
@@ -27,29 +24,18 @@ pub(crate) struct PluginLog(Mutex<Spent>);
 #[derive(Debug, Default)]
 struct Spent {
     bytes: TokenBucket,
-    told: TokenBucket,
-}
-
-/// What becomes of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineFate {
-    /// It is written.
-    Written,
-    /// It is dropped.
-    Dropped,
-    /// It is dropped, and somebody has to be told of that.
-    FirstDropped,
+    refusals: Refusals,
 }
 
 impl PluginLog {
     /// Whether a line of so many bytes may be written at this time. If so, it counts as written.
-    pub(crate) fn admit(&self, bytes: usize, now: Timestamp) -> LineFate {
+    pub(crate) fn admit(&self, bytes: usize, now: Timestamp) -> Admission {
         let mut spent = lock(&self.0);
         let cost = u32::try_from(bytes + LINE).unwrap_or(u32::MAX);
         if spent.bytes.take(BYTES, cost, now) {
-            return LineFate::Written;
+            return Admission::Admitted;
         }
-        if spent.told.take(TOLD, 1, now) { LineFate::FirstDropped } else { LineFate::Dropped }
+        spent.refusals.refuse(now)
     }
 }
 
@@ -88,7 +74,7 @@ mod tests {
     fn a_plugin_writes_its_burst_and_then_so_much_a_second() {
         let log = PluginLog::default();
         let written = |seconds| {
-            std::iter::from_fn(|| (log.admit(1_024 - LINE, at(seconds)) == LineFate::Written).then_some(())).count()
+            std::iter::from_fn(|| (log.admit(1_024 - LINE, at(seconds)) == Admission::Admitted).then_some(())).count()
         };
         assert_eq!(written(0), 4 << 10);
         assert_eq!((written(0), written(1), written(3)), (0, 16, 32));
@@ -100,14 +86,14 @@ mod tests {
         let log = PluginLog::default();
         let large = 5 << 20;
         for (seconds, expected) in [
-            (0, LineFate::FirstDropped),
-            (0, LineFate::Dropped),
-            (3_599, LineFate::Dropped),
-            (3_600, LineFate::FirstDropped),
+            (0, Admission::FirstRefused),
+            (0, Admission::Refused),
+            (3_599, Admission::Refused),
+            (3_600, Admission::FirstRefused),
         ] {
             assert_eq!(log.admit(large, at(seconds)), expected, "after {seconds} s");
         }
-        assert_eq!(log.admit(1, at(3_600)), LineFate::Written, "a line that fits is written");
+        assert_eq!(log.admit(1, at(3_600)), Admission::Admitted, "a line that fits is written");
     }
 
     #[test]

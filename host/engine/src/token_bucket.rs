@@ -63,6 +63,36 @@ impl TokenBucket {
     }
 }
 
+/// How often somebody is told that something is refused.
+const TOLD: Rate = Rate::new(1, Duration::from_secs(3_600));
+
+/// What becomes of something that has a limit over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It is within the limit.
+    Admitted,
+    /// It is above the limit.
+    Refused,
+    /// It is above the limit, and somebody has to be told of that.
+    FirstRefused,
+}
+
+/// What is above a limit: of the first of it in an hour somebody has to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals(TokenBucket);
+
+impl Refusals {
+    /// One more.
+    pub fn refuse(&mut self, now: Timestamp) -> Admission {
+        if self.0.take(TOLD, 1, now) { Admission::FirstRefused } else { Admission::Refused }
+    }
+
+    /// Whether the next one would be told.
+    pub fn is_forgotten(&self, now: Timestamp) -> bool {
+        self.0.is_full(now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

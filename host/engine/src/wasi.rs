@@ -20,10 +20,7 @@ use wasmtime_wasi::{
     cli::{IsTerminal, StdoutStream},
 };
 
-use crate::{
-    contract::log::Level,
-    log_rate::{LineFate, PluginLog},
-};
+use crate::{Admission, contract::log::Level, log_rate::PluginLog};
 
 /// Writes the log lines of a call up to the limits of the call and of its plugin. Clones share the limits.
 #[derive(Clone)]
@@ -81,9 +78,9 @@ impl LogBudget {
             return true;
         }
         match self.plugin.admit(line.len(), self.now) {
-            LineFate::Written => emit(level, line),
-            LineFate::Dropped => return false,
-            LineFate::FirstDropped => {
+            Admission::Admitted => emit(level, line),
+            Admission::Refused => return false,
+            Admission::FirstRefused => {
                 tracing::warn!(
                     "the plugin writes more log lines than it may; what is above its limit is dropped and counted in \
                      pilothouse_log_lines_dropped_total"

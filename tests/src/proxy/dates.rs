@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderValue, header::DATE},
     response::Response,
 };
-use jiff::Timestamp;
+use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
 
 /// What is done to the dates of answers.
 #[derive(Default)]
@@ -26,8 +26,8 @@ impl Dates {
     pub(super) fn moved(&self, mut answer: Response) -> Response {
         let ahead = Duration::from_secs(self.seconds_ahead.load(Ordering::Relaxed).into());
         if !ahead.is_zero() {
-            let date = (Timestamp::now() + ahead).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-            if let Ok(date) = HeaderValue::try_from(date) {
+            let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&(Timestamp::now() + ahead));
+            if let Some(date) = date.ok().and_then(|date| HeaderValue::try_from(date).ok()) {
                 answer.headers_mut().insert(DATE, date);
             }
         }

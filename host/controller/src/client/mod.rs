@@ -42,10 +42,7 @@ use kube::{
 use tower::{BoxError, Service, ServiceBuilder};
 use tower_http::timeout::TimeoutBody;
 
-use self::{
-    connections::Connections, in_flight::InFlightLimit, server_date::ServerDate, timeout::RequestTimeout,
-    token::TokenFile,
-};
+use self::{connections::Connections, in_flight::InFlightLimit, timeout::RequestTimeout, token::TokenFile};
 pub use self::{dry_run::dry_running, token::TokenError};
 use crate::{client::fence::Fence, clock::Clock, errors::chain, metrics::RequestMetrics};
 
@@ -206,7 +203,7 @@ where
         // Below the fence: a refused write is not sent, so it is not counted.
         .layer(requests)
         .layer(RequestTimeout::new(timeout))
-        .layer(ServerDate::new(clock))
+        .map_future(move |answer| server_date::told(clock.clone(), answer))
         .service(connection)
 }
 

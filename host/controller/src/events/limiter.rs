@@ -14,16 +14,13 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pilothouse_engine::{Rate, TokenBucket};
+use pilothouse_engine::{Admission, Rate, Refusals, TokenBucket};
 
 /// The Events of one source on one object: client-go's `defaultSpamBurst` and `defaultSpamQPS`.
 const OBJECT: Rate = Rate::new(25, Duration::from_secs(300));
 
 /// The Events of one source on all objects.
 const SOURCE: Rate = Rate::new(1_000, Duration::from_secs(1));
-
-/// How often it is told that Events of a source are dropped.
-const TOLD: Rate = Rate::new(1, Duration::from_secs(3_600));
 
 /// The fewest objects of a source among which those are looked for that can be forgotten.
 const FEWEST_SWEPT: usize = 64;
@@ -46,17 +43,6 @@ impl<'a> Author<'a> {
     }
 }
 
-/// What becomes of an Event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventFate {
-    /// It is recorded.
-    Recorded,
-    /// It is dropped.
-    Dropped,
-    /// It is dropped, and somebody has to be told of that.
-    FirstDropped,
-}
-
 /// Limits Events.
 #[derive(Debug, Default)]
 pub(super) struct Limiter(Mutex<BTreeMap<Source, Spent>>);
@@ -72,7 +58,7 @@ struct Source {
 #[derive(Debug, Default)]
 struct Spent {
     all: TokenBucket,
-    told: TokenBucket,
+    refusals: Refusals,
     /// By the UID of the object.
     objects: BTreeMap<String, TokenBucket>,
     /// The number of objects at which those are forgotten that say nothing.
@@ -81,7 +67,7 @@ struct Spent {
 
 impl Limiter {
     /// Whether an Event for this reason on the object with this UID may be recorded. If so, it counts as recorded.
-    pub(super) fn admit(&self, author: Author<'_>, reason: &str, uid: &str, now: Timestamp) -> EventFate {
+    pub(super) fn admit(&self, author: Author<'_>, reason: &str, uid: &str, now: Timestamp) -> Admission {
         let source = Source::of(author, reason);
         let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !sources.contains_key(&source) {
@@ -102,7 +88,7 @@ impl Source {
 }
 
 impl Spent {
-    fn admit(&mut self, uid: &str, now: Timestamp) -> EventFate {
+    fn admit(&mut self, uid: &str, now: Timestamp) -> Admission {
         let mut object = self.objects.get(uid).copied().unwrap_or_default();
         // Both have a token, or none is taken: an object that says too much costs the others nothing.
         if object.has(OBJECT, 1, now) && self.all.take(SOURCE, 1, now) {
@@ -111,9 +97,9 @@ impl Spent {
                 self.sweep(now);
             }
             self.objects.insert(uid.to_owned(), object);
-            return EventFate::Recorded;
+            return Admission::Admitted;
         }
-        if self.told.take(TOLD, 1, now) { EventFate::FirstDropped } else { EventFate::Dropped }
+        self.refusals.refuse(now)
     }
 
     /// Forgets the objects of which nothing is left to remember.
@@ -124,7 +110,7 @@ impl Spent {
 
     /// Whether there is nothing to remember.
     fn is_idle(&self, now: Timestamp) -> bool {
-        self.objects.is_empty() && self.all.is_full(now) && self.told.is_full(now)
+        self.objects.is_empty() && self.all.is_full(now) && self.refusals.is_forgotten(now)
     }
 }
 
@@ -139,7 +125,7 @@ mod tests {
     /// How many of a thousand Events are recorded.
     fn recorded(limiter: &Limiter, author: Author<'_>, reason: &str, uid: &str, seconds: i64) -> usize {
         let fates = (0..1_000).map(|_| limiter.admit(author, reason, uid, at(seconds)));
-        fates.filter(|fate| *fate == EventFate::Recorded).count()
+        fates.filter(|fate| *fate == Admission::Admitted).count()
     }
 
     const PLUGIN: Author<'_> = Author::Plugin("web");
@@ -180,21 +166,21 @@ mod tests {
         let limiter = Limiter::default();
         recorded(&limiter, HOST, "LookupDenied", "b", 0);
         for _ in 0..25 {
-            assert_eq!(limiter.admit(PLUGIN, "Acted", "a", at(10_000)), EventFate::Recorded);
+            assert_eq!(limiter.admit(PLUGIN, "Acted", "a", at(10_000)), Admission::Admitted);
         }
         for (seconds, expected) in [
-            (10_000, EventFate::FirstDropped),
-            (10_001, EventFate::Dropped),
-            (10_300, EventFate::Recorded),
-            (10_301, EventFate::Dropped),
-            (10_600, EventFate::Recorded),
-            (10_601, EventFate::Dropped),
-            (13_601, EventFate::Recorded),
+            (10_000, Admission::FirstRefused),
+            (10_001, Admission::Refused),
+            (10_300, Admission::Admitted),
+            (10_301, Admission::Refused),
+            (10_600, Admission::Admitted),
+            (10_601, Admission::Refused),
+            (13_601, Admission::Admitted),
         ] {
             assert_eq!(limiter.admit(PLUGIN, "Acted", "a", at(seconds)), expected, "after {seconds} s");
         }
         let dropped: Vec<_> = (0..25).map(|_| limiter.admit(PLUGIN, "Acted", "a", at(13_601))).collect();
-        let told = dropped.iter().filter(|fate| **fate == EventFate::FirstDropped).count();
+        let told = dropped.iter().filter(|fate| **fate == Admission::FirstRefused).count();
         assert_eq!(told, 1, "{dropped:?}");
     }
 

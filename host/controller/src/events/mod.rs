@@ -20,7 +20,10 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
-use pilothouse_engine::contract::{EventType, KindRef};
+use pilothouse_engine::{
+    Admission,
+    contract::{EventType, KindRef},
+};
 use serde_json::json;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -28,7 +31,7 @@ use tokio::{
 };
 
 pub use self::limiter::Author;
-use self::limiter::{EventFate, Limiter};
+use self::limiter::Limiter;
 use crate::{clock::Clock, errors::chain, labels, object::Object};
 
 /// The reason of an Event that tells of fields of a status which the CRD does not declare.
@@ -114,23 +117,21 @@ impl Recorder {
 
     /// Records an Event on an object, of which several plugins may have something to tell.
     pub fn record(&self, author: Author<'_>, kind: &KindRef, object: &Object, event: &Event) -> Recorded {
-        self.write(author, event, |now| api_event(reference(kind, object), Some(author.plugin()), event, now))
+        self.write(author, reference(kind, object), Some(author.plugin()), event)
     }
 
     /// Records an Event on what this refers to, with its UID.
     pub fn record_about(&self, author: Author<'_>, object: ObjectReference, event: &Event) -> Recorded {
-        self.write(author, event, |now| api_event(object, None, event, now))
+        self.write(author, object, None, event)
     }
 
-    fn write(&self, author: Author<'_>, event: &Event, api: impl FnOnce(Timestamp) -> ApiEvent) -> Recorded {
-        let now = self.clock.now();
-        let written = api(now);
-        let name = written.involved_object.name.clone();
-        let uid = written.involved_object.uid.as_deref().unwrap_or_default();
-        match self.limiter.admit(author, &event.reason, uid, now) {
-            EventFate::Recorded => {}
-            EventFate::Dropped => return Recorded::Dropped,
-            EventFate::FirstDropped => {
+    /// `teller` is the plugin that the Event names.
+    fn write(&self, author: Author<'_>, object: ObjectReference, teller: Option<&str>, event: &Event) -> Recorded {
+        let (name, now) = (object.name.clone(), self.clock.now());
+        match self.limiter.admit(author, &event.reason, object.uid.as_deref().unwrap_or_default(), now) {
+            Admission::Admitted => {}
+            Admission::Refused => return Recorded::Dropped,
+            Admission::FirstRefused => {
                 tracing::warn!(
                     object = name,
                     reason = event.reason,
@@ -140,7 +141,7 @@ impl Recorder {
                 return Recorded::Dropped;
             }
         }
-        match self.writer.try_send(Command::Write(written.into())) {
+        match self.writer.try_send(Command::Write(api_event(object, teller, event, now).into())) {
             Ok(()) => Recorded::Yes,
             Err(error) => {
                 tracing::warn!(object = name, reason = event.reason, "an event is dropped: {error}");

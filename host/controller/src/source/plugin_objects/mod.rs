@@ -61,6 +61,7 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
 };
+use pilothouse_engine::Admission;
 use serde_json::json;
 
 pub use self::{
@@ -84,7 +85,7 @@ use self::{
     new_version::new_version,
     planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
-    status_writes::{Admission, StatusWrites},
+    status_writes::StatusWrites,
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
@@ -471,11 +472,11 @@ impl PluginObjects {
         }
         let (plugin, now) = (plugin.clone(), self.now());
         match self.status_writes.admit(name, now) {
-            Admission::Due => {
+            Admission::Admitted => {
                 self.write(plugin, wanted).await;
             }
-            Admission::Later => {}
-            Admission::LaterAndTold => self.tell(&plugin, &status_writes::contested()),
+            Admission::Refused => {}
+            Admission::FirstRefused => self.tell(&plugin, &status_writes::contested()),
         }
         self.follow_pins(name);
     }

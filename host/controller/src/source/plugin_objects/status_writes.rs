@@ -4,14 +4,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use pilothouse_engine::{Rate, TokenBucket};
+use pilothouse_engine::{Admission, Rate, Refusals, TokenBucket};
 
 use crate::events::Event;
 
 /// More than the swaps and canaries of a plugin need.
 const WRITES: Rate = Rate::new(100, Duration::from_secs(1));
-/// How often somebody is told that there are more.
-const TOLD: Rate = Rate::new(1, Duration::from_secs(3_600));
 /// The reason of the Event.
 const STATUS_CONTESTED: &str = "StatusContested";
 
@@ -22,28 +20,14 @@ pub struct StatusWrites(BTreeMap<String, Spent>);
 #[derive(Debug, Default)]
 struct Spent {
     writes: TokenBucket,
-    told: TokenBucket,
-}
-
-/// What becomes of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// It is due.
-    Due,
-    /// It has to wait for the next look at the `Plugin`.
-    Later,
-    /// The same, and somebody has to be told.
-    LaterAndTold,
+    refusals: Refusals,
 }
 
 impl StatusWrites {
-    /// Whether the status of this `Plugin` may be written now.
+    /// Whether the status of this `Plugin` may be written now. If not, the next look at the `Plugin` tries again.
     pub fn admit(&mut self, plugin: &str, now: Timestamp) -> Admission {
-        let Spent { writes, told } = self.0.entry(plugin.to_owned()).or_default();
-        if writes.take(WRITES, 1, now) {
-            return Admission::Due;
-        }
-        if told.take(TOLD, 1, now) { Admission::LaterAndTold } else { Admission::Later }
+        let Spent { writes, refusals } = self.0.entry(plugin.to_owned()).or_default();
+        if writes.take(WRITES, 1, now) { Admission::Admitted } else { refusals.refuse(now) }
     }
 
     /// A `Plugin` is gone.
@@ -70,7 +54,7 @@ mod tests {
             let now = start + jiff::SignedDuration::from_secs(seconds);
             let all: Vec<_> = (0..1_000).map(|_| writes.admit(plugin, now)).collect();
             let number = |of: Admission| all.iter().filter(|it| **it == of).count();
-            (number(Admission::Due), number(Admission::LaterAndTold))
+            (number(Admission::Admitted), number(Admission::FirstRefused))
         };
         assert_eq!(admitted(&mut writes, "web", 0), (100, 1));
         assert_eq!(admitted(&mut writes, "web", 10), (10, 0));
