@@ -8,6 +8,7 @@ mod bad_components;
 mod bad_plugins;
 mod bad_registry;
 mod canary;
+mod canary_config;
 mod canary_ends;
 mod capture;
 mod changes;
@@ -107,6 +108,7 @@ fn main() -> ExitCode {
     plan::register(&mut suite);
     plan_decorators::register(&mut suite);
     canary::register(&mut suite);
+    canary_config::register(&mut suite);
     canary_ends::register(&mut suite);
     failing_canary::register(&mut suite);
     new_versions::register(&mut suite);

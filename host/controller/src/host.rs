@@ -114,14 +114,20 @@ impl Drop for Loading {
     }
 }
 
-/// The versions of a plugin that are to work, with what the cluster says of all of them.
+/// A version of a plugin that is to work.
+pub struct LineupVersion {
+    /// The version.
+    pub reconciler: Arc<dyn Reconciler>,
+    /// What the cluster says of it. The versions of a plugin differ in their configuration at most.
+    pub settings: PluginSettings,
+}
+
+/// The versions of a plugin that are to work.
 pub struct Lineup {
     /// The version that answers whatever no other one does.
-    pub stable: Arc<dyn Reconciler>,
+    pub stable: LineupVersion,
     /// The others. They reconcile the same kind.
-    pub others: Vec<Arc<dyn Reconciler>>,
-    /// What the cluster says of the plugin.
-    pub settings: PluginSettings,
+    pub others: Vec<LineupVersion>,
     /// Which objects each of them answers; none if there is only one.
     pub division: Option<Arc<Division>>,
     /// The finalizers that objects may have because of one of them, or of one before.
@@ -232,14 +238,14 @@ impl Host {
     /// Activates a plugin as soon as it is ready. Until then the present version stays active. Without a configuration in its settings it
     /// has that of [`HostConfig::plugin_configs`].
     pub fn install(self: &Arc<Self>, reconciler: Arc<dyn Reconciler>, settings: PluginSettings) {
-        let finalizers = Arc::default();
-        self.install_versions(Lineup { stable: reconciler, others: Vec::new(), settings, division: None, finalizers });
+        let (stable, finalizers) = (LineupVersion { reconciler, settings }, Arc::default());
+        self.install_versions(Lineup { stable, others: Vec::new(), division: None, finalizers });
     }
 
     /// The same for several versions of a plugin that divide its objects among them.
     pub fn install_versions(self: &Arc<Self>, lineup: Lineup) {
-        let name = lineup.stable.manifest().name.clone();
-        let (host, key, presence) = (self.clone(), name.clone(), lineup.settings.presence);
+        let name = lineup.stable.reconciler.manifest().name.clone();
+        let (host, key, presence) = (self.clone(), name.clone(), lineup.stable.settings.presence);
         // The lock is held until `begin`. Otherwise the task could call `finish` first, and the plugin would count as starting for
         // ever.
         let mut starting = self.starting();
@@ -279,10 +285,10 @@ impl Host {
 
     /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
     async fn prepare(&self, lineup: Lineup) -> PreparedVersions {
-        let Lineup { stable, others, mut settings, division, finalizers } = lineup;
-        settings.config = self.config_of(&stable.manifest().name, &settings);
-        let begin = |reconciler: Arc<dyn Reconciler>| {
-            let mut plugin = ActivePlugin::new(reconciler, settings.clone(), &self.caches);
+        let Lineup { stable, others, division, finalizers } = lineup;
+        let begin = |LineupVersion { reconciler, settings }: LineupVersion| {
+            let config = self.config_of(&reconciler.manifest().name, &settings);
+            let mut plugin = ActivePlugin::new(reconciler, PluginSettings { config, ..settings }, &self.caches);
             (plugin.division, plugin.other_finalizers) = (division.clone(), finalizers.clone());
             plugin
         };

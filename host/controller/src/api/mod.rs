@@ -15,8 +15,8 @@ pub use self::{
     plan::{AWAITING_APPROVAL, PlanState, PlanStatus, PlanSummary, PlannedChildren, PlannedObjects},
     plugin::{
         ConfigMapSource, Grants, IdentitySpec, KindGrant, KindName, LastError, LimitsSpec, LookupGrant, ObjectCounts,
-        OciSource, Plugin, PluginSpec, PluginStatus, ReadinessRule, ServiceAccountNamespace, Source, StableSource,
-        TransparencyLog, VerificationSpec,
+        OciSource, Plugin, PluginSpec, PluginStatus, ReadinessRule, ServiceAccountNamespace, Source, StableConfig,
+        StableSource, TransparencyLog, VerificationSpec,
     },
     reading::{find_plugin, list_plugins, plugins, read_plugin},
     rollout::{

@@ -309,6 +309,9 @@ pub struct PluginStatus {
     /// Where that component came from: a host that does not have it looks for it there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable_source: Option<StableSource>,
+    /// The configuration of that component, where there is a `rollout`. It stays while another version is tried or held, or was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable_config: Option<StableConfig>,
     /// The components that were at work, the latest one first. A pin by its number means the first with this number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<FormerVersion>,
@@ -331,6 +334,17 @@ pub struct StableSource {
     pub digest: String,
     /// The source. An image is named by the digest of its manifest.
     pub source: Source,
+}
+
+/// The configuration of the component that answers all objects.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StableConfig {
+    /// Its digest.
+    pub digest: String,
+    /// The configuration, as JSON text; none if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
 }
 
 /// Why a plugin was not loaded.

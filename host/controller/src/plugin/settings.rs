@@ -93,6 +93,13 @@ impl PluginSettings {
     }
 }
 
+impl PluginSettings {
+    /// The same with another configuration.
+    pub fn with_config(&self, config: Option<Arc<str>>) -> Self {
+        Self { config, ..self.clone() }
+    }
+}
+
 /// Whether a plugin is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Presence {

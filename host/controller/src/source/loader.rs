@@ -14,7 +14,7 @@ use pilothouse_engine::{
 };
 
 use crate::{
-    host::{Host, Lineup},
+    host::{Host, Lineup, LineupVersion},
     metrics::Collision,
     plugin::{Division, NotGranted, PluginSettings},
 };
@@ -376,21 +376,30 @@ impl Loader {
         );
     }
 
-    /// Has what a source has loaded go on with what is said of it now.
+    /// Has what a source has loaded go on with what is said of it now. A version beside the one that works keeps a configuration where the
+    /// present one does not fit.
     ///
     /// # Errors
     /// [`NotGranted`] if it asks for more than it may by now. It is taken from work.
-    pub fn settle(&self, id: &SourceId, settings: PluginSettings) -> Result<(), NotGranted> {
-        let Some(loaded) = self.versions(id).filter(|loaded| loaded.stable.settings != settings) else {
+    pub fn settle(&self, id: &SourceId, settings: &PluginSettings) -> Result<(), NotGranted> {
+        self.go_on(id, |version| match self.check_config(version.manifest(), settings) {
+            Ok(()) => settings.clone(),
+            Err(_) => settings.with_config(version.settings.config.clone()),
+        })
+    }
+
+    fn go_on(&self, id: &SourceId, settings_of: impl Fn(&Prepared) -> PluginSettings) -> Result<(), NotGranted> {
+        let Some(loaded) = self.versions(id) else { return Ok(()) };
+        if loaded.all().all(|version| version.has_settings(&settings_of(version))) {
             return Ok(());
-        };
-        let checked = loaded.all().try_for_each(|version| settings.grants.check(version.manifest()));
+        }
+        let checked = loaded.all().try_for_each(|version| settings_of(version).grants.check(version.manifest()));
         if let Err(refused) = checked {
             self.remove(id);
             return Err(refused);
         }
         tracing::info!(source = %id, plugin = loaded.stable.name(), "the plugin goes on as is said of it now");
-        let versions = loaded.map(|version| self.with_settings(version, &settings));
+        let versions = loaded.map(|version| self.with_settings(version, &settings_of(version)));
         self.start(&mut self.lock(), id, versions);
         Ok(())
     }
@@ -408,22 +417,23 @@ impl Loader {
         checked.map_err(|error| NotLoaded::Config { version: manifest.version.clone(), error })
     }
 
-    /// The same where the source does not give what is asked for: what the plugin may do must not wait for that. Its configuration stays,
-    /// for it belongs to what is asked for.
+    /// The same where the source does not give what is asked for: what the plugin may do must not wait for that. Each version keeps its
+    /// configuration, for that belongs to what is asked for.
     ///
     /// # Errors
     /// As [`settle`](Self::settle).
-    pub fn restrict(&self, id: &SourceId, settings: PluginSettings) -> Result<(), NotGranted> {
-        let config = self.loaded(id).and_then(|loaded| loaded.settings.config.clone());
-        self.settle(id, PluginSettings { config, ..settings })
+    pub fn restrict(&self, id: &SourceId, settings: &PluginSettings) -> Result<(), NotGranted> {
+        self.go_on(id, |version| settings.with_config(version.settings.config.clone()))
     }
 
     fn start(&self, all: &mut Loaded, id: &SourceId, versions: LoadedVersions) {
-        let others = versions.others.iter().map(|version| version.plugin.clone() as Arc<dyn Reconciler>);
+        let working = |version: &Arc<Prepared>| LineupVersion {
+            reconciler: version.plugin.clone(),
+            settings: version.settings.clone(),
+        };
         self.host.install_versions(Lineup {
-            stable: versions.stable.plugin.clone(),
-            others: others.collect(),
-            settings: versions.stable.settings.clone(),
+            stable: working(&versions.stable),
+            others: versions.others.iter().map(working).collect(),
             division: versions.division.clone(),
             finalizers: versions.finalizers.clone(),
         });

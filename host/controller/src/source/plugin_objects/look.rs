@@ -26,6 +26,8 @@ pub struct Look {
     pub plugin: Arc<Plugin>,
     /// What it says beside its component.
     pub settings: PluginSettings,
+    /// The same for the version that works, and for those that are pinned, while the source has another one.
+    pub working: PluginSettings,
     /// The digest of the manifest that its tag stood for at the last look, if nothing but the tag is worth a look.
     pub tag: Option<String>,
 }
@@ -33,6 +35,14 @@ pub struct Look {
 impl Look {
     fn id(&self) -> SourceId {
         SourceId::Object(self.name.clone())
+    }
+
+    /// What is said of the versions beside the one of this digest, which the source has.
+    fn settings_beside(&self, digest: &str) -> &PluginSettings {
+        match rollout::stable_of(&self.plugin) {
+            Some(stable) if stable != digest && rollout::needs_stable(&self.plugin.spec) => &self.working,
+            _ => &self.settings,
+        }
     }
 }
 
@@ -256,17 +266,24 @@ impl Looker {
         let ready = |digest: &str| ready.and_then(|versions| versions.with_digest(digest)).cloned();
         let prepared = match ready(stable) {
             Some(ready) => Ok(ready),
-            None => self.stable(look, stable).await?,
+            None => self.stable(look, stable, &look.working).await?,
         };
         let Ok(prepared) = prepared else { return Ok(None) };
         let tried = rollout::tried_of(&look.plugin);
         let wanted: BTreeSet<_> = pins::digests(&look.plugin).chain(tried).filter(|it| *it != stable).collect();
         let mut others = Vec::new();
         for digest in wanted {
-            others.extend(match ready(digest) {
-                Some(ready) => Some(ready),
-                None => self.other(look, digest).await?,
-            });
+            let settings = if tried == Some(digest) { &look.settings } else { &look.working };
+            match ready(digest) {
+                Some(ready) => others.push(ready),
+                None => others.extend(self.other(look, digest, settings).await.unwrap_or_else(|error| {
+                    tracing::warn!(
+                        plugin = look.name,
+                        "a version that worked beside another one does not load: {error}"
+                    );
+                    None
+                })),
+            }
         }
         Ok(Some(FoundVersions { prepared, others, no_stable: None }))
     }
@@ -274,31 +291,36 @@ impl Looker {
     /// The versions that a `Plugin` needs beside the one that its source has: the one that works, while a new one is tried or held, and those
     /// to which objects are pinned. One that is not to be had is left out.
     async fn others(&self, look: &Look, digest: &str) -> Result<Others, NotLoaded> {
-        let spec = &look.plugin.spec;
+        let (spec, settings) = (&look.plugin.spec, look.settings_beside(digest));
         let stable = rollout::stable_of(&look.plugin).filter(|_| rollout::needs_stable(spec));
         let wanted: BTreeSet<_> =
             pins::digests(&look.plugin).chain(stable).filter(|wanted| *wanted != digest).collect();
         let mut others = Others::default();
         for digest in wanted {
             if stable == Some(digest) {
-                match self.stable(look, digest).await? {
+                match self.stable(look, digest, settings).await? {
                     Ok(found) => others.found.push(found),
                     Err(why) => others.no_stable = why,
                 }
             } else {
-                others.found.extend(self.other(look, digest).await?);
+                others.found.extend(self.other(look, digest, settings).await?);
             }
         }
         Ok(others)
     }
 
     /// A version that is loaded, or else kept.
-    async fn other(&self, look: &Look, digest: &str) -> Result<Option<Arc<Prepared>>, NotLoaded> {
+    async fn other(
+        &self,
+        look: &Look,
+        digest: &str,
+        settings: &PluginSettings,
+    ) -> Result<Option<Arc<Prepared>>, NotLoaded> {
         let prepared = match self.known(look, digest) {
-            Some(known) if known.has_settings(&look.settings) => return Ok(Some(known)),
-            Some(known) => self.loader.settled(&known, &look.settings)?,
+            Some(known) if known.has_settings(settings) => return Ok(Some(known)),
+            Some(known) => self.loader.settled(&known, settings)?,
             None => match self.contents.read_kept_as(&look.plugin.spec, digest).await {
-                Some(component) => self.loader.prepare(component.bytes, look.settings.clone()).await?,
+                Some(component) => self.loader.prepare(component.bytes, settings.clone()).await?,
                 None => return Ok(None),
             },
         };
@@ -311,15 +333,16 @@ impl Looker {
         &self,
         look: &Look,
         digest: &str,
+        settings: &PluginSettings,
     ) -> Result<Result<Arc<Prepared>, Option<ContentError>>, NotLoaded> {
-        if let Some(known) = self.other(look, digest).await? {
+        if let Some(known) = self.other(look, digest, settings).await? {
             return Ok(Ok(known));
         }
         let Some(source) = rollout::stable_source(&look.plugin, digest) else { return Ok(Err(None)) };
         match self.contents.read_from(&look.plugin.spec, source, digest).await {
             Ok(component) => {
                 self.contents.keep(&component);
-                Ok(Ok(Arc::new(self.loader.prepare(component.bytes, look.settings.clone()).await?)))
+                Ok(Ok(Arc::new(self.loader.prepare(component.bytes, settings.clone()).await?)))
             }
             Err(why) => Ok(Err(Some(why))),
         }

@@ -43,6 +43,7 @@ mod pins;
 mod planning;
 mod rollout;
 mod room;
+mod stable_config;
 mod status;
 mod status_writes;
 mod trial;
@@ -331,7 +332,8 @@ impl PluginObjects {
         let known = self.known.get(name).filter(|_| due == Due::Tag);
         let tag = known.and_then(|known| known.tag.clone());
         let settings = PluginSettings::of_plugin(&plugin, &self.namespace);
-        self.looks.begin(&self.looker, Look { name: name.to_owned(), plugin, settings, tag });
+        let working = self.settings_of_working(&plugin, &settings);
+        self.looks.begin(&self.looker, Look { name: name.to_owned(), plugin, settings, working, tag });
     }
 
     /// Does what a look is for: installs what it found, and reports it.
@@ -414,7 +416,7 @@ impl PluginObjects {
         if let Err(mismatch) = loader.fits(&id, &settings) {
             return self.not_loaded(&plugin.name_any(), &mismatch);
         }
-        match loader.settle(&id, settings) {
+        match loader.settle(&id, &settings) {
             Ok(()) => Load::WithoutSource(failure),
             Err(refused) => self.not_loaded(&plugin.name_any(), &refused.into()),
         }
@@ -425,7 +427,7 @@ impl PluginObjects {
         let Load::Failed(failure) = load else { return load };
         let id = SourceId::Object(plugin.name_any());
         let settings = PluginSettings::of_plugin(plugin, &self.namespace);
-        let message = match self.looker.loader.restrict(&id, settings) {
+        let message = match self.looker.loader.restrict(&id, &settings) {
             Ok(()) => failure.message,
             Err(refused) => format!("{}; the version that worked is stopped: {refused}", failure.message),
         };
@@ -494,10 +496,13 @@ impl PluginObjects {
         }
     }
 
-    /// Looks again if the number of a pin stands for another version now than at the last look.
+    /// Looks again if the number of a pin stands for another version now than at the last look, or if another version works now: what is
+    /// pinned has its configuration.
     fn follow_pins(&mut self, name: &str) {
         let (Some(plugin), Some(known)) = (self.plugins.get(name), self.known.get(name)) else { return };
-        if known.pins != pins::targets(plugin) {
+        let pins = pins::targets(plugin);
+        let is_led_otherwise = !pins.is_empty() && rollout::stable_of(&known.plugin) != rollout::stable_of(plugin);
+        if known.pins != pins || is_led_otherwise {
             self.look_at(name, Due::Source);
         }
     }
@@ -516,6 +521,7 @@ impl PluginObjects {
         let finalizers = self.finalizers(plugin);
         let generation = known.map_or(before.observed_generation, |known| known.observed_generation(plugin));
         let new_version = new_version(&load, rollout.as_ref(), plan.as_ref());
+        let (stable_config, keeps_config) = (self.stable_config(plugin), self.keeps_config(plugin));
         let standing = Standing {
             name,
             load,
@@ -527,6 +533,8 @@ impl PluginObjects {
             plan,
             in_the_way,
             pins,
+            stable_config,
+            keeps_config,
             finalizers,
         };
         status(&standing, generation, &before, self.now())
@@ -633,13 +641,13 @@ fn named_digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
     own.filter_map(digest_text::digits).chain(pins::digests(plugin))
 }
 
-/// Whether two states of a `Plugin` have the same version at work, the same one on trial and the same ones pinned, as another host may have
-/// written them.
+/// Whether two states of a `Plugin` have the same version at work with the same configuration, the same one on trial and the same ones pinned,
+/// as another host may have written them.
 fn stands_alike(one: &Plugin, other: &Plugin) -> bool {
     let standing = |plugin: &Plugin| {
         let status = plugin.status.as_ref()?;
         let trial = status.rollout.as_ref().map(|it| (it.phase, it.digest.clone(), it.step, it.up_to.clone()));
-        Some((status.stable_digest.clone(), trial, pins::targets(plugin)))
+        Some((status.stable_digest.clone(), status.stable_config.clone(), trial, pins::targets(plugin)))
     };
     standing(one) == standing(other)
 }

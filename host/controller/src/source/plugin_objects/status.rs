@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::{
         AWAITING_APPROVAL, Condition, FormerVersion, KindName, LastError, NewVersion, ObjectCounts, PlanStatus,
-        PluginStatus, ReadinessRule, RolloutStatus, StableSource,
+        PluginStatus, ReadinessRule, RolloutStatus, StableConfig, StableSource,
     },
     clock::api_time,
     events::Event,
@@ -114,6 +114,10 @@ pub struct Standing {
     pub stable: Option<String>,
     /// Where that one came from; none if nobody knows better than the status before.
     pub stable_source: Option<StableSource>,
+    /// The configuration of that one; none where nobody has to know it.
+    pub stable_config: Option<StableConfig>,
+    /// Whether that is another one than the `Plugin` has now.
+    pub keeps_config: bool,
     /// A version that does not answer all objects yet, or that was taken back.
     pub rollout: Option<RolloutStatus>,
     /// How that one stands, or one that waits for approval, in one word.
@@ -162,6 +166,11 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         last_swap_time: if is_swap { Some(api_time(now)) } else { before.last_swap_time.clone() },
         last_error: last_error(&standing.load, before.last_error.as_ref(), now),
         stable_source: stable_source(standing, before),
+        stable_config: if standing.stable.is_some() {
+            standing.stable_config.clone()
+        } else {
+            before.stable_config.clone()
+        },
         stable_digest: standing.stable.as_deref().map(digest_text::text).or(before.stable_digest.clone()),
         versions: versions(at_work, &before.versions),
         new_version: standing.new_version,
@@ -320,7 +329,7 @@ fn loaded(standing: &Standing) -> impl Iterator<Item = Word> {
 
 /// What is told of a version that does not answer all objects yet.
 fn rolling_out(standing: &Standing) -> Option<Word> {
-    let message = tried(standing.rollout.as_ref()?);
+    let message = with_kept_config(standing, &tried(standing.rollout.as_ref()?));
     // Otherwise the condition says already what is missing.
     is_ready(standing).then(|| word(RECONCILING, "True", CANARY, &message))
 }
@@ -328,7 +337,16 @@ fn rolling_out(standing: &Standing) -> Option<Word> {
 /// What is told of a version that waits for approval while another one works.
 fn held(standing: &Standing) -> Option<Word> {
     let message = awaited(standing).filter(|_| is_ready(standing))?;
-    Some(word(RECONCILING, "True", AWAITING_APPROVAL, &message))
+    Some(word(RECONCILING, "True", AWAITING_APPROVAL, &with_kept_config(standing, &message)))
+}
+
+/// The same, and that the configuration that somebody may have changed is not that of the version that works yet.
+fn with_kept_config(standing: &Standing, message: &str) -> String {
+    let kept = match standing.keeps_config {
+        true => "; the version that works keeps the configuration that it had",
+        false => "",
+    };
+    format!("{message}{kept}")
 }
 
 fn awaited(standing: &Standing) -> Option<String> {
@@ -337,7 +355,8 @@ fn awaited(standing: &Standing) -> Option<String> {
 
 fn failed(standing: &Standing, Failure { reason, message, is_passing }: &Failure) -> Vec<Word> {
     let more = if *is_passing { RECONCILING } else { STALLED };
-    let goes_on = standing.at_work.as_ref().map(|it| format!("{message}; version {} goes on", it.version));
+    let with = if standing.keeps_config { " with the configuration that it had" } else { "" };
+    let goes_on = standing.at_work.as_ref().map(|it| format!("{message}; version {} goes on{with}", it.version));
     let mut words = vec![
         word(LOADED, "False", reason, message),
         word(READY, "False", reason, message),
@@ -404,6 +423,8 @@ mod tests {
             at_work,
             stable: None,
             stable_source: None,
+            stable_config: None,
+            keeps_config: false,
             rollout: None,
             new_version: None,
             plan: None,
