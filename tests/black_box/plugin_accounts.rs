@@ -4,7 +4,10 @@
 use std::{ffi::OsString, path::Path};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
+    SubjectAccessReviewSpec,
+};
 use kube::{
     Api, Client, Config,
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
@@ -21,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::{
     chart::PLUGINS as REFERENCE_PLUGINS,
-    command::{COMPILATION, Ended, pilothouse, pilothouse_within},
+    command::{COMPILATION, Ended, pilothouse, pilothouse_within, repacked},
     deployed::{self, Deployed},
     plan,
     plugin_objects::{plugin_object, store, text},
@@ -43,6 +46,7 @@ pub fn register(suite: &mut Suite) {
         a_right_that_the_account_loses_is_told_and_comes_back,
         a_plan_is_made_with_the_settings_and_the_account_of_the_plugin,
         the_host_may_act_as_no_other_account,
+        in_one_namespace_what_is_in_none_is_looked_up,
         a_lookup_that_the_account_may_not_make_is_denied,
         an_object_gets_what_its_own_namespace_allows,
         what_a_manifest_asks_for_has_to_be_granted,
@@ -174,6 +178,69 @@ async fn the_host_may_act_as_no_other_account(env: &mut TestEnv) -> Result<()> {
         ensure!(allowed == expected, "may it impersonate {resource} {namespace:?} {name:?}? {allowed}");
     }
     Ok(())
+}
+
+/// Whether the objects of a kind are in namespaces says the cluster.
+async fn in_one_namespace_what_is_in_none_is_looked_up(env: &mut TestEnv) -> Result<()> {
+    let deployed = start(env).await?;
+    let own = env.namespace.name.clone();
+    env.host.stop().await?;
+    env.set_up_host(|setup| {
+        *setup = deployed.setup();
+        setup.namespace = Some(own.clone());
+    })?;
+    env.host.resume().await?;
+    let kind = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"});
+    let plugin = repacked(&artifacts::plugin("app-service")?, |manifest| {
+        manifest["lookups"] = json!([kind, {"apiVersion": "v1", "kind": "ConfigMap"}]);
+    })
+    .await?;
+    install(env, plugin.path(), &["--namespace", &own]).await?.succeeded()?;
+    env.namespace.until("Plugin", "app-service", "to have all caches", is_ready).await?;
+    let names = [ACCOUNT, &format!("{ACCOUNT}.account")].map(|role| format!("{role}.cluster-scoped"));
+    for (name, verbs) in names.iter().zip([&["get", "list", "watch"][..], &["get", "list"]]) {
+        let role = serde_json::to_value(roles(env).get(name).await?)?;
+        let only = json!([{"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": verbs}]);
+        ensure!(role["rules"] == only, "{role}");
+    }
+    let (classes, nodes, maps) = (("storage.k8s.io", "storageclasses"), ("", "nodes"), ("", "configmaps"));
+    for (account, verb, resource, expected) in [
+        (HOST, "watch", classes, true),
+        (HOST, "delete", classes, false),
+        (HOST, "list", nodes, false),
+        (HOST, "list", maps, false),
+        (ACCOUNT, "list", classes, true),
+        (ACCOUNT, "watch", classes, false),
+        (ACCOUNT, "delete", classes, false),
+        (ACCOUNT, "list", nodes, false),
+        (ACCOUNT, "list", maps, false),
+    ] {
+        let allowed = is_allowed(env, account, verb, resource).await?;
+        ensure!(allowed == expected, "may {account} {verb} {resource:?} in the cluster? {allowed}");
+    }
+    command(env, &["uninstall", "app-service", "--yes"]).await?.succeeded()?;
+    for name in names {
+        ensure!(roles(env).get_opt(&name).await?.is_none(), "{name} is left");
+    }
+    Ok(())
+}
+
+/// Whether an account in the host's namespace may do something with all objects of a resource.
+async fn is_allowed(env: &TestEnv, account: &str, verb: &str, (group, resource): (&str, &str)) -> Result<bool> {
+    let attributes = ResourceAttributes {
+        verb: Some(verb.to_owned()),
+        group: Some(group.to_owned()),
+        resource: Some(resource.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SubjectAccessReviewSpec {
+        user: Some(user(env, account)),
+        resource_attributes: Some(attributes),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let answer = Api::all(env.namespace.client()).create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
 /// The host's caches have the Secret all the time, for the host may read it.

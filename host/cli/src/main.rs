@@ -16,6 +16,7 @@ mod duration;
 mod election;
 mod inspect;
 mod install;
+mod kind_name;
 mod list;
 mod local_engine;
 mod logging;

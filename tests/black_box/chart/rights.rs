@@ -45,10 +45,9 @@ async fn plugins_get_what_install_gives_them(_: &mut TestEnv) -> Result<()> {
         (&["--set", "watchNamespace=shop"], &["--namespace", "shop"]),
         (&["--set", "plugins[0].account.namespace=Object,plugins[0].account.name=tenant"], &[]),
     ] {
-        let mut chart = rendered(values).await?;
-        // Those the chart alone gives: its values say what no manifest says.
-        chart.retain(|(_, name), _| !name.ends_with(IN_CLUSTER));
-        let mut installed = Objects::new();
+        let (chart, mut installed) = (rendered(values).await?, Objects::new());
+        let in_one_namespace = !arguments.is_empty();
+        ensure!(chart.keys().any(|(_, name)| name.ends_with(IN_CLUSTER)) == in_one_namespace, "{:?}", chart.keys());
         for plugin in PLUGINS {
             let tenant: &[&str] = match plugin == "app-service" && values.iter().any(|it| it.contains("tenant")) {
                 true => &["--account", "tenant", "--account-in", "object"],
@@ -56,13 +55,26 @@ async fn plugins_get_what_install_gives_them(_: &mut TestEnv) -> Result<()> {
             };
             let file = artifacts::plugin(plugin)?;
             let file = file.to_str().context("a path that is not text")?;
-            let all = [&["install", "--dry-run", file], arguments, tenant].concat();
+            // A manifest does not say which kinds are in no namespace: the values of the chart do, and an argument.
+            let unnamespaced = if in_one_namespace { cluster_scoped(plugin)? } else { Vec::new() };
+            let unnamespaced: Vec<_> = unnamespaced.iter().map(String::as_str).collect();
+            let all = [&["install", "--dry-run", file], arguments, tenant, &unnamespaced].concat();
             let printed = pilothouse(all).await?.succeeded()?;
             installed.extend(of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?));
         }
         same(&chart, &installed).with_context(|| format!("with {values:?}"))?;
     }
     Ok(())
+}
+
+/// The arguments of `install` for what the values say of the kinds that a plugin looks up.
+fn cluster_scoped(plugin: &str) -> Result<Vec<String>> {
+    let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(reference_plugins()?)?)?;
+    let mut plugins = values["plugins"].as_array().context("no plugins")?.iter();
+    let lookups = &plugins.find(|it| it["name"] == plugin).context("no such plugin")?["lookups"];
+    let unnamespaced = lookups.as_array().into_iter().flatten().filter(|lookup| lookup["clusterScoped"] == true);
+    let argument = |it: &Value| format!("--cluster-scoped={}.{}", text(&it["kind"]), text(&it["group"]));
+    Ok(unnamespaced.map(argument).collect())
 }
 
 async fn a_decorator_gets_what_install_gives_it(_: &mut TestEnv) -> Result<()> {
@@ -82,7 +94,7 @@ async fn a_decorator_gets_what_install_gives_it(_: &mut TestEnv) -> Result<()> {
     same(&chart, &of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?))
 }
 
-/// No RoleBinding gives rights on such a kind. `install` knows of none which kinds these are.
+/// No RoleBinding gives rights on such a kind.
 async fn a_lookup_of_what_is_in_no_namespace_counts_in_the_cluster(_: &mut TestEnv) -> Result<()> {
     let (helm, plugins) = (Helm::get().await?, reference_plugins()?);
     let kinds = ["resourceflavors.kueue.x-k8s.io", "workloadpriorityclasses.kueue.x-k8s.io"];

@@ -35,7 +35,7 @@ use crate::{
     duration::duration,
     output,
     plugin_file::PluginFile,
-    rbac::{Grantee, objects::account_role, plurals::Plurals},
+    rbac::{Grantee, objects::account_role, resources::Resources},
     table, yaml,
 };
 
@@ -82,15 +82,15 @@ impl Install {
         let component = component.context("failed to compress the component")?;
         if self.dry_run {
             let settings = self.settings.settings(&file.manifest, None)?;
-            let rights = self.rights(&file, &settings, &Plurals::default());
+            let rights = self.rights(&file, &settings, &self.grantee.resources([&file.manifest])?);
             return print(&component, &rights, &component.plugin(&file.manifest.name, &settings));
         }
         block_on(self.install(&file, &component))
     }
 
     /// The rights that the host needs, and those of the plugin's account.
-    fn rights(&self, file: &PluginFile, settings: &Settings, plurals: &Plurals) -> Vec<Value> {
-        let objects = self.grantee.role_objects(plurals);
+    fn rights(&self, file: &PluginFile, settings: &Settings, resources: &Resources) -> Vec<Value> {
+        let objects = self.grantee.role_objects(resources);
         let writer = if settings.account.is_some() { Writer::Account } else { Writer::Host };
         let of_account = settings.account.iter().flat_map(|account| objects.of_account(&file.manifest, account));
         objects.of_host(&file.manifest, writer).into_iter().chain(of_account).collect()
@@ -102,14 +102,15 @@ impl Install {
         let help = "failed to look for the Plugin; is its CRD there? `pilothouse crd | kubectl apply -f -`";
         let before = find_plugin(client.clone(), name).await.context(help)?;
         let settings = self.settings.settings(&file.manifest, before.as_ref().map(|before| &before.spec))?;
+        let resources = self.grantee.resources([&file.manifest])?;
         let (maps, pieces) =
             (Api::<ConfigMap>::namespaced(client.clone(), &self.grantee.host().namespace), &component.pieces);
         for (number, piece) in pieces.iter().enumerate() {
             eprintln!("{name}: storing the component, piece {} of {}", number + 1, pieces.len());
             maps.patch(&piece.name_any(), &applying(), &Patch::Apply(piece)).await.context("failed to store it")?;
         }
-        let plurals = Plurals::of_cluster(&client, &rights::of_host(&file.manifest, Writer::Host)).await;
-        for right in self.rights(file, &settings, &plurals) {
+        let resources = resources.asked(&client, &rights::of_host(&file.manifest, Writer::Host)).await;
+        for right in self.rights(file, &settings, &resources) {
             apply(&client, name, &right).await?;
         }
         let plugin = component.plugin(name, &settings);

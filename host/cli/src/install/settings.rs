@@ -15,6 +15,7 @@ use pilothouse_engine::{Manifest, contract::KindRef};
 use serde_json::Value;
 
 use crate::{
+    kind_name::kind_name,
     rbac::objects::{PluginAccount, name_for},
     yaml,
 };
@@ -140,15 +141,16 @@ impl SettingsArguments {
         let looked_up = manifest.lookups.iter().map(|lookup| &lookup.kind);
         let sensitive: Vec<_> =
             sensitive.chain(looked_up.filter(|kind| is_privileged(kind) || is_secret(kind))).collect();
-        let missing = sensitive.iter().find(|kind| !self.grants.contains(&grant(kind)) && !is_granted(before, kind));
+        let missing =
+            sensitive.iter().find(|kind| !self.grants.contains(&kind_name(kind)) && !is_granted(before, kind));
         if let Some(kind) = missing {
-            let grant = grant(kind);
+            let grant = kind_name(kind);
             bail!(
                 "the plugin asks for {kind}, which gives rights or holds credentials; if it shall have that, grant it by name: \
                  --grant {grant}"
             );
         }
-        let unknown = self.grants.iter().find(|granted| !sensitive.iter().any(|kind| grant(kind) == **granted));
+        let unknown = self.grants.iter().find(|granted| !sensitive.iter().any(|kind| kind_name(kind) == **granted));
         ensure!(
             unknown.is_none(),
             "the plugin does not ask for {}, or it needs no grant by name; leave out --grant",
@@ -163,12 +165,4 @@ fn is_granted(before: Option<&Grants>, kind: &KindRef) -> bool {
     let is = |group: &str, name: &str| group == kind.group() && name == kind.kind;
     children.iter().flatten().any(|granted| is(&granted.group, &granted.kind))
         || lookups.iter().flatten().any(|granted| is(&granted.group, &granted.kind))
-}
-
-/// How a kind is named in `--grant`, which is how `kubectl` names resources.
-fn grant(kind: &KindRef) -> String {
-    match kind.group() {
-        "" => kind.kind.clone(),
-        group => format!("{}.{group}", kind.kind),
-    }
 }

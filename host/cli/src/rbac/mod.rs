@@ -2,19 +2,20 @@
 //! and contacts no cluster.
 
 pub mod objects;
-pub mod plurals;
+pub mod resources;
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::Args;
 use pilothouse_controller::plugin::rights::Writer;
+use pilothouse_engine::Manifest;
 
 use self::{
     objects::{Host, RoleObjects},
-    plurals::Plurals,
+    resources::Resources,
 };
-use crate::{output, plugin_file::PluginFile, yaml};
+use crate::{kind_name::kind_name, output, plugin_file::PluginFile, yaml};
 
 /// Print the rights that the host needs for plugins: a ClusterRole and its binding each, as YAML for `kubectl apply -f -`.
 ///
@@ -36,12 +37,20 @@ pub struct Grantee {
     /// Give the rights in this namespace only, for a host with --watch-namespace
     #[arg(long)]
     namespace: Option<String>,
+    /// A kind that plugins look up and whose objects are in no namespace: rights on them are given in the cluster. Where a cluster is asked, it
+    /// says so itself of the kinds that are installed. Can be given several times.
+    #[arg(long = "cluster-scoped", value_name = "KIND[.GROUP]", requires = "namespace")]
+    cluster_scoped: Vec<String>,
     /// The host's service account.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "pilothouse/pilothouse", value_parser = host)]
     service_account: Host,
 }
 
-fn host(text: &str) -> anyhow::Result<Host> {
+/// A service account, as arguments name it.
+///
+/// # Errors
+/// If it has another form.
+pub fn host(text: &str) -> anyhow::Result<Host> {
     match text.split('/').collect::<Vec<_>>()[..] {
         [namespace, name] if !namespace.is_empty() && !name.is_empty() => {
             Ok(Host { namespace: namespace.to_owned(), name: name.to_owned() })
@@ -57,8 +66,8 @@ impl Rbac {
     /// If a file is not a plugin. The error names the file and says what to do.
     pub fn execute(&self) -> anyhow::Result<()> {
         let plugins = self.files.iter().map(|file| PluginFile::read(file)).collect::<anyhow::Result<Vec<_>>>()?;
-        let plurals = Plurals::default();
-        let objects = self.grantee.role_objects(&plurals);
+        let resources = self.grantee.resources(plugins.iter().map(|plugin| &plugin.manifest))?;
+        let objects = self.grantee.role_objects(&resources);
         let rights = plugins.iter().flat_map(|plugin| objects.of_host(&plugin.manifest, Writer::Host));
         let documents = rights.map(|object| yaml::print(&object)).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(output::print(documents.join("---\n"))?)
@@ -71,8 +80,24 @@ impl Grantee {
         &self.service_account
     }
 
+    /// The resources of the kinds of plugins, as the arguments say of them.
+    ///
+    /// # Errors
+    /// If an argument names a kind that no plugin looks up.
+    pub fn resources<'m>(&self, plugins: impl IntoIterator<Item = &'m Manifest>) -> anyhow::Result<Resources> {
+        let looked_up: BTreeSet<_> =
+            plugins.into_iter().flat_map(|manifest| &manifest.lookups).map(|lookup| kind_name(&lookup.kind)).collect();
+        let unknown = self.cluster_scoped.iter().find(|kind| !looked_up.contains(*kind));
+        ensure!(
+            unknown.is_none(),
+            "no plugin looks up {}; leave out --cluster-scoped",
+            unknown.map(String::as_str).unwrap_or_default()
+        );
+        Ok(Resources::usual(&self.cluster_scoped))
+    }
+
     /// Makes the objects with the rights.
-    pub fn role_objects<'a>(&'a self, plurals: &'a Plurals) -> RoleObjects<'a> {
-        RoleObjects { host: &self.service_account, namespace: self.namespace.as_deref(), plurals }
+    pub fn role_objects<'a>(&'a self, resources: &'a Resources) -> RoleObjects<'a> {
+        RoleObjects { host: &self.service_account, namespace: self.namespace.as_deref(), resources }
     }
 }

@@ -5,10 +5,10 @@ use pilothouse_controller::{
     labels::COMPONENT_OF,
     plugin::rights::{self, Right, Writer},
 };
-use pilothouse_engine::Manifest;
+use pilothouse_engine::{Manifest, contract::KindRef};
 use serde_json::{Value, json};
 
-use super::plurals::Plurals;
+use super::resources::Resources;
 
 /// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -47,6 +47,11 @@ pub fn impersonation_role(plugin: &str) -> String {
     format!("pilothouse-plugin-{plugin}.impersonation")
 }
 
+/// The name of the objects with those of the rights of a role that count in the whole cluster.
+fn cluster_scoped_role(role: &str) -> String {
+    format!("{role}.cluster-scoped")
+}
+
 impl Host {
     fn subject(&self) -> Value {
         subject(&self.namespace, &self.name)
@@ -59,17 +64,21 @@ pub struct RoleObjects<'a> {
     pub host: &'a Host,
     /// The only namespace in which the rights are given; none for the whole cluster.
     pub namespace: Option<&'a str>,
-    /// The plurals of the kinds.
-    pub plurals: &'a Plurals,
+    /// The resources of the kinds.
+    pub resources: &'a Resources,
 }
 
 impl RoleObjects<'_> {
-    /// What the host may do for a plugin: a role and its binding.
+    /// What the host may do for a plugin: a role and its binding, and others of what is in no namespace.
     pub fn of_host(&self, manifest: &Manifest, writer: Writer) -> Vec<Value> {
         let name = name_for(&manifest.name);
         let role = Role { plugin: &manifest.name, name: &name };
         let rules = self.rules(&rights::of_host(manifest, writer));
-        vec![role.object("ClusterRole", None, rules), role.binding(self.namespace, "ClusterRole", &self.host.subject())]
+        let subject = self.host.subject();
+        let mut objects =
+            vec![role.object("ClusterRole", None, rules), role.binding(self.namespace, "ClusterRole", &subject)];
+        objects.extend(self.in_cluster(manifest, &role, &subject, &["get", "list", "watch"]));
+        objects
     }
 
     /// What a plugin's account may do, and that the host may act as it and as no other.
@@ -88,13 +97,15 @@ impl RoleObjects<'_> {
                     "apiVersion": "v1", "kind": "ServiceAccount",
                     "metadata": {"name": account.name, "namespace": own, "labels": labels(&manifest.name)},
                 });
-                vec![
+                let mut objects = vec![
                     service_account,
                     rights.object("ClusterRole", None, rules),
                     rights.binding(self.namespace, "ClusterRole", &subject),
                     acting.object("Role", Some(own), act),
                     acting.binding(Some(own), "Role", &self.host.subject()),
-                ]
+                ];
+                objects.extend(self.in_cluster(manifest, &rights, &subject, &["get", "list"]));
+                objects
             }
             // Who owns a namespace makes the account there, and binds the role to it.
             ServiceAccountNamespace::Object => vec![
@@ -105,9 +116,23 @@ impl RoleObjects<'_> {
         }
     }
 
+    /// The lookups of kinds whose objects are in no namespace, for a role that is bound in one: no RoleBinding gives rights on them.
+    fn in_cluster(&self, manifest: &Manifest, role: &Role<'_>, subject: &Value, verbs: &[&str]) -> Vec<Value> {
+        let kinds = manifest.lookups.iter().map(|lookup| &lookup.kind);
+        let kinds = kinds.filter(|kind| self.namespace.is_some() && self.resources.is_cluster_scoped(kind));
+        let rule = |kind: &KindRef| json!({"apiGroups": [kind.group()], "resources": [self.resources.plural(kind)], "verbs": verbs});
+        let rules: Vec<_> = kinds.map(rule).collect();
+        if rules.is_empty() {
+            return Vec::new();
+        }
+        let name = cluster_scoped_role(role.name);
+        let role = Role { plugin: role.plugin, name: &name };
+        vec![role.object("ClusterRole", None, rules), role.binding(None, "ClusterRole", subject)]
+    }
+
     fn rules(&self, rights: &[Right]) -> Vec<Value> {
         let rule = |right: &Right| {
-            let resource = right.resource(&self.plurals.of(&right.kind));
+            let resource = right.resource(&self.resources.plural(&right.kind));
             json!({"apiGroups": [right.kind.group()], "resources": [resource], "verbs": right.verbs})
         };
         rights.iter().map(rule).collect()
