@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
+use jiff::Timestamp;
 use kube::client::Body;
 use pilothouse_controller::{observable::Observable, schema::SchemaCache};
 use serde_json::{Value, json};
@@ -186,6 +187,11 @@ impl Cluster {
         }
     }
 
+    /// The time of day.
+    pub fn now(&self) -> Timestamp {
+        self.time.now()
+    }
+
     /// Answers a host's request.
     pub fn handle(&self, host: HostId, request: &Request<Bytes>) -> Response<Bytes> {
         if let Some(document) = self.documents.get(request.uri().path()) {
@@ -204,6 +210,7 @@ impl Cluster {
                 before: change.before.as_ref().map(|object| &object.value),
                 after: change.after.as_ref().map(|object| &object.value),
                 is_delete: change.verb == "delete",
+                now: self.time.now(),
             });
         }
         self.record.note("server", || {

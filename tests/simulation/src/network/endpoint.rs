@@ -83,15 +83,15 @@ async fn carry(
     }
     connection.until_connected().await;
     if let Some(Fault::Refused(code)) = passage.fault {
-        return Ok(refusal(code));
+        return Ok(network.dated(connection.id.host, refusal(code)));
     }
     if RequestClass::Watch.has(&request) {
-        let answer = watch_stream::start(&network, &connection, &request);
+        let answer = network.dated(connection.id.host, watch_stream::start(&network, &connection, &request));
         wait(passage.after).await;
         return Ok(answer);
     }
     let request = from_cache(&network, &connection, request);
-    let answer = network.cluster.handle(connection.id, &request);
+    let answer = network.dated(connection.id.host, network.cluster.handle(connection.id, &request));
     match passage.fault {
         Some(Fault::CrashAfter(back_after)) => {
             network.crash(&connection, back_after);

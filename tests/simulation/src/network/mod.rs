@@ -9,6 +9,7 @@
 
 mod answer;
 mod connection;
+pub mod date;
 mod endpoint;
 mod watch_stream;
 
@@ -21,6 +22,7 @@ use std::{
 use fastrand::Rng;
 use tokio::sync::mpsc;
 
+use self::date::Dates;
 pub use self::{connection::Connection, endpoint::Endpoint};
 use crate::{
     cluster::Cluster,
@@ -63,6 +65,7 @@ struct State {
     watches: Watches,
     /// How far the watches of each host's API server are behind, in milliseconds.
     behind: BTreeMap<usize, u32>,
+    dates: Dates,
 }
 
 /// The open watches, and what happens to those that come.
@@ -111,7 +114,8 @@ impl Network {
         crashes: mpsc::UnboundedSender<Crash>,
     ) -> Arc<Self> {
         let (random, watches) = (Rng::with_seed(seed), Watches::default());
-        let state = State { random, delays, faults: Vec::new(), watches, behind: BTreeMap::new() };
+        let dates = Dates::new(seed);
+        let state = State { random, delays, faults: Vec::new(), watches, behind: BTreeMap::new(), dates };
         Arc::new(Self { cluster, record, state: Mutex::new(state), crashes })
     }
 
@@ -137,6 +141,7 @@ impl Network {
     pub fn move_connection(&self, host: usize, behind: u32) {
         let mut state = self.lock();
         state.behind.insert(host, behind);
+        state.dates.move_host(host);
         state.watches.suffer(WatchTrouble::Cut, |watch| watch.host == host);
     }
 
@@ -153,6 +158,12 @@ impl Network {
         state.watches.lags.clear();
         state.watches.replays.clear();
         state.behind.clear();
+        state.dates.calm();
+    }
+
+    /// An answer to a host with the date of this moment.
+    fn dated<B>(&self, host: usize, answer: http::Response<B>) -> http::Response<B> {
+        self.lock().dates.dated(host, self.cluster.now(), answer)
     }
 
     /// A random number below a limit, for whoever else needs one.

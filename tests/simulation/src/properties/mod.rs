@@ -32,6 +32,8 @@ pub enum Property {
     OneWriter,
     /// A host changes nothing of an object but its status and finalizers.
     ObjectsAreTheirUsers,
+    /// The times that a host writes are those of the API server, whatever the clock of its machine says.
+    TimesAreTheServers,
     /// `Ready` is not true while a child that it speaks of is wrong for longer than the events take.
     ReadyIsTrue,
     /// An object that needs work is worked on, whatever went wrong before.

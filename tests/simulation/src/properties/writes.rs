@@ -7,6 +7,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use jiff::{SignedDuration, Timestamp};
 use pilothouse_controller::labels;
 use pilothouse_engine::contract::{Child, Response};
 use serde_json::Value;
@@ -16,7 +17,10 @@ use super::{
     reconciled::{controller, is_reconciled},
     subset::missing,
 };
-use crate::{host_id::HostId, paths::OWN_NAMESPACE, plugin::decide::has_condition};
+use crate::{host_id::HostId, network::date, paths::OWN_NAMESPACE, plugin::decide::has_condition};
+
+/// How late a write may arrive after its time was read.
+const DELAYED: SignedDuration = SignedDuration::from_mins(5);
 
 /// A child by kind, namespace and name. The namespace is empty for one without.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +41,8 @@ pub struct HostWrite<'a> {
     pub after: Option<&'a Value>,
     /// Whether it was a delete, even if the object only waits for its finalizers.
     pub is_delete: bool,
+    /// When.
+    pub now: Timestamp,
 }
 
 /// What the judgement is based on, and what it found.
@@ -189,8 +195,27 @@ fn of_object(write: HostWrite<'_>) -> Option<Violation> {
     let after = write.after?;
     let same = |pointer: &str| before.pointer(pointer) == after.pointer(pointer);
     let kept = ["/spec", "/metadata/labels", "/metadata/annotations", "/metadata/ownerReferences"];
-    let changed = kept.into_iter().find(|pointer| !same(pointer))?;
-    violation(format!("{} changes {changed} of the object {name}", write.host))
+    if let Some(changed) = kept.into_iter().find(|pointer| !same(pointer)) {
+        return violation(format!("{} changes {changed} of the object {name}", write.host));
+    }
+    let wrong = wrong_time(before, after, write.now)?;
+    let what = format!("{} writes into the object {name} that {wrong}, and it is {}", write.host, write.now);
+    Some(Violation { property: Property::TimesAreTheServers, what })
+}
+
+/// A condition whose time a write changes to one that was not now: later than an API server could say, or long ago.
+fn wrong_time(before: &Value, after: &Value, now: Timestamp) -> Option<String> {
+    let of = |object: &Value| object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let known = of(before);
+    let latest = now.saturating_add(SignedDuration::from_secs(date::MOST + 1)).unwrap_or(now);
+    let earliest = now.saturating_sub(DELAYED).unwrap_or(now);
+    of(after).iter().find_map(|condition| {
+        let time = text(&condition["lastTransitionTime"]);
+        let is_new = !known.iter().any(|known| known["lastTransitionTime"] == time);
+        let is_wrong = |time: &Timestamp| *time > latest || *time < earliest;
+        let wrong = time.parse().ok().filter(|time| is_new && is_wrong(time))?;
+        Some(format!("{} changed at {wrong}", text(&condition["type"])))
+    })
 }
 
 impl Inner {
