@@ -271,6 +271,7 @@ impl Cluster {
             namespace: Some(name.clone()),
             cache: self.cache(),
             arguments: Vec::new(),
+            variables: Vec::new(),
         };
         Ok(Namespace { name, client, setup })
     }

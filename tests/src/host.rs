@@ -38,6 +38,8 @@ pub struct Setup {
     pub cache: PathBuf,
     /// More arguments of `pilothouse run`.
     pub arguments: Vec<String>,
+    /// More variables of its environment.
+    pub variables: Vec<(&'static str, PathBuf)>,
 }
 
 /// A command that runs a program in a control group.
@@ -110,6 +112,7 @@ impl Host {
             command.env("LOG_LEVEL", level);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+        command.envs(self.setup.variables.iter().map(|(name, value)| (name, value)));
         self.process = Some(command.spawn().context("failed to start the host")?);
         eventually(PATIENCE, "the host to listen", async || {
             self.check_alive()?;

@@ -23,6 +23,7 @@ pub mod kueue;
 pub mod languages;
 pub mod lint;
 pub mod lws;
+pub mod machine_clock;
 pub mod manifests;
 pub mod metrics;
 pub mod metrics_api;

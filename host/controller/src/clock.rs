@@ -6,6 +6,7 @@
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -36,9 +37,11 @@ struct ServerClock {
 }
 
 impl Clock {
-    /// The system's clock.
+    /// The system's clock as it was at the start, and what has passed since. Whoever sets it meanwhile moves nothing: an object that expires in an
+    /// hour would be deleted at once, before the next answer of the API server tells better.
     pub fn system() -> Self {
-        Self::from(Timestamp::now)
+        let (start, started) = (Timestamp::now(), Instant::now());
+        Self::from(move || start.saturating_add(started.elapsed()).unwrap_or(start))
     }
 
     /// A clock that tells the time that `now` returns.

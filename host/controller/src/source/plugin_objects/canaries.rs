@@ -37,19 +37,23 @@ impl PluginObjects {
     }
 
     /// What there is to be seen of a canary; none if there is none, or if its versions get ready yet.
-    fn seen(&self, plugin: &Plugin) -> Option<Glance> {
+    fn seen(&mut self, plugin: &Plugin) -> Option<Glance> {
         let name = plugin.name_any();
         let canary = rollout::canary(&plugin.spec)?;
         let (_, active) = self.at_work_as_loaded(&name)?;
-        let rollout = self.known.get(&name)?.rollout.as_ref().filter(|it| it.goes_on());
+        let rollout = self.known.get(&name)?.rollout.clone().filter(RolloutStatus::goes_on);
         if rollout.is_none() && !self.to_try.contains_key(&name) {
             return None;
         }
-        let tried = rollout.and_then(|rollout| active.with_digest(rollout::digest_of(rollout)));
+        let tried = rollout.as_ref().and_then(|rollout| active.with_digest(rollout::digest_of(rollout)));
+        let now = self.now();
+        let is_over = rollout.is_some_and(|rollout| {
+            rollout::is_step_over(canary, &rollout, self.step_times.lasted(&name, &rollout, now))
+        });
         Some(Glance {
             objects: active.stable().objects.store().version(),
             all_reconciled: tried.map(|tried| tried.new_version.has_seen_all()),
-            is_over: rollout.is_some_and(|rollout| rollout::is_step_over(canary, rollout, self.now())),
+            is_over,
         })
     }
 }

@@ -46,6 +46,7 @@ mod room;
 mod stable_config;
 mod status;
 mod status_writes;
+mod step_times;
 mod trial;
 mod waiting;
 
@@ -87,6 +88,7 @@ use self::{
     planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
     status_writes::StatusWrites,
+    step_times::StepTimes,
 };
 use super::loader::{Loader, NotLoaded, Prepared, SourceId};
 use crate::{
@@ -119,6 +121,7 @@ pub struct PluginObjects {
     plans: Plans,
     declared: DeclaredStatus,
     status_writes: StatusWrites,
+    step_times: StepTimes,
     /// How many of them were looked at for the first time: an older one for which others waited may have come to nothing.
     first_looks: u64,
     /// Until those that exist already have been looked at.
@@ -154,6 +157,7 @@ impl PluginObjects {
             held: BTreeMap::new(),
             plans: Plans::new(planner),
             status_writes: StatusWrites::default(),
+            step_times: StepTimes::default(),
             first_looks: 0,
             starting,
             needed: BTreeSet::new(),
@@ -257,6 +261,7 @@ impl PluginObjects {
         self.plans.end(name);
         self.declared.forget(name);
         self.status_writes.forget(name);
+        self.step_times.forget(name);
         self.looker.loader.host().metrics().new_versions.forget(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
@@ -516,25 +521,25 @@ impl PluginObjects {
         let origin = known.and_then(|known| known.origin.as_ref());
         let is_of_stable = |origin: &&StableSource| digest_text::digits(&origin.digest) == stable.as_deref();
         let stable_source = origin.filter(is_of_stable).cloned();
+        let (stable_config, keeps_config) = (self.stable_config(plugin), self.keeps_config(plugin));
         let (in_the_way, pins) = (self.in_the_way(plugin), self.pin_trouble(plugin));
         let before = plugin.status.clone().unwrap_or_default();
         let finalizers = self.finalizers(plugin);
         let generation = known.map_or(before.observed_generation, |known| known.observed_generation(plugin));
         let new_version = new_version(&load, rollout.as_ref(), plan.as_ref());
-        let (stable_config, keeps_config) = (self.stable_config(plugin), self.keeps_config(plugin));
         let standing = Standing {
             name,
             load,
             at_work,
             stable,
             stable_source,
+            stable_config,
+            keeps_config,
             rollout,
             new_version,
             plan,
             in_the_way,
             pins,
-            stable_config,
-            keeps_config,
             finalizers,
         };
         status(&standing, generation, &before, self.now())

@@ -2,7 +2,7 @@
 //! first, and when it goes on or goes back. Pure: objects, counts and the time are given, and all that has to outlive a host is in the
 //! status.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use pilothouse_engine::Selector;
@@ -208,11 +208,10 @@ fn step_of(canary: &RolloutSpec, number: u32) -> Option<&RolloutStep> {
     canary.steps.get(index).or(canary.steps.last())
 }
 
-/// Whether the time of the step is over in which a version is.
-pub fn is_step_over(canary: &RolloutSpec, rollout: &RolloutStatus, now: Timestamp) -> bool {
-    let seconds = step_of(canary, rollout.step).map_or(0, |step| i64::from(step.seconds));
-    let since = rollout.since.parse::<Timestamp>().unwrap_or(now);
-    now.duration_since(since).as_secs() >= seconds
+/// Whether the time of the step is over in which a version is, and which has lasted for so long.
+pub fn is_step_over(canary: &RolloutSpec, rollout: &RolloutStatus, lasted: Duration) -> bool {
+    let seconds = step_of(canary, rollout.step).map_or(0, |step| step.seconds.into());
+    lasted >= Duration::from_secs(seconds)
 }
 
 /// How the objects of a canary are.
@@ -241,8 +240,8 @@ pub enum Next {
     GoBack(usize),
 }
 
-/// What follows for a canary whose objects are like this.
-pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, now: Timestamp) -> Next {
+/// What follows for a canary whose objects are like this, and whose step has lasted for so long.
+pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, lasted: Duration) -> Next {
     let ObjectCounts { total, ready, failing } = seen.counts;
     // Neither time nor a count says anything about a version that was tried on nothing.
     if total == 0 || rollout.objects == 0 {
@@ -256,7 +255,7 @@ pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, now: Time
     if is_too_many(failed) {
         return Next::GoBack(failed);
     }
-    if !is_step_over(canary, rollout, now) || !seen.all_reconciled {
+    if !is_step_over(canary, rollout, lasted) || !seen.all_reconciled {
         return Next::Stay;
     }
     // What was ready before and has not become ready again has failed, too.
@@ -307,7 +306,6 @@ pub fn taken_back(rollout: &RolloutStatus, failed: usize, counts: ObjectCounts, 
 mod tests {
     use std::{collections::BTreeMap, error::Error};
 
-    use jiff::SignedDuration;
     use serde_json::json;
 
     use super::*;
@@ -344,8 +342,8 @@ mod tests {
             all_reconciled: true,
         };
         let no_object_yet = RolloutStatus { objects: 0, ..going_on(1) };
-        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(60);
-        assert_eq!(next(&canary(&steps, 0)?, &no_object_yet, seen(1, 0, 1), now), Next::BeginAnew);
+        let lasted = Duration::from_secs(60);
+        assert_eq!(next(&canary(&steps, 0)?, &no_object_yet, seen(1, 0, 1), lasted), Next::BeginAnew);
         for (what, step, allowed, seen, seconds, expected) in [
             ("nothing is known yet", 1, 0, seen(10, 9, 1), 59, Next::Stay),
             ("one more is failing", 1, 0, seen(10, 8, 2), 1, Next::GoBack(1)),
@@ -365,8 +363,8 @@ mod tests {
             ("its objects are gone", 1, 0, seen(0, 0, 0), 1, Next::BeginAnew),
             ("some were not asked yet", 1, 0, Seen { all_reconciled: false, ..seen(10, 9, 1) }, 90, Next::Stay),
         ] {
-            let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
-            assert_eq!(next(&canary(&steps, allowed)?, &going_on(step), seen, now), expected, "{what}");
+            let lasted = Duration::from_secs(seconds);
+            assert_eq!(next(&canary(&steps, allowed)?, &going_on(step), seen, lasted), expected, "{what}");
         }
         Ok(())
     }

@@ -174,7 +174,8 @@ impl PluginObjects {
             no_stable: None,
         };
         let now = self.now();
-        match rollout::next(going.canary, &rollout, seen, now) {
+        let lasted = self.step_times.lasted(&going.plugin.name_any(), &rollout, now);
+        match rollout::next(going.canary, &rollout, seen, lasted) {
             Next::Stay => self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded),
             Next::Widen => {
                 let next = rollout::widened(going.canary, &rollout, &going.asked_about(), now);
@@ -193,6 +194,7 @@ impl PluginObjects {
         let answered = |object: &Object| installed.division.as_ref().is_some_and(|it| it.digest_for(object) == digest);
         let objects: Vec<_> = going.asked_about().into_iter().filter(|object| answered(object)).collect();
         let next = rollout::beginning(&next, counts(&objects));
+        self.step_times.begin(&going.plugin.name_any(), &next);
         if !self.write_rollout(going.plugin, &next).await {
             return;
         }

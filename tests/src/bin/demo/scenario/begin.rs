@@ -75,6 +75,7 @@ async fn host(printer: &mut Printer, plane: &ControlPlane, folder: &TempDir) -> 
         namespace: None,
         cache: folder.path().join("compiled"),
         arguments: ARGUMENTS.map(str::to_owned).to_vec(),
+        variables: Vec::new(),
     };
     let mut host = Host::prepare(setup)?;
     host.install(&artifacts::plugin("app-service")?, PLUGIN)?;
