@@ -36,10 +36,7 @@ impl Deployed {
         let deployment = api(&env.namespace.client(), "Deployment", Some(namespace))?.get(name).await?;
         let pod = deployment.data["spec"]["template"]["spec"].clone();
         let account = (namespace.to_owned(), text(&pod["serviceAccountName"]).to_owned());
-        let folder = tempfile::tempdir()?;
-        let kubeconfig = folder.path().join("kubeconfig");
-        std::fs::write(folder.path().join("ca.crt"), env.cluster.plane.ca_pem())?;
-        std::fs::write(&kubeconfig, kubeconfig_of(env, folder.path(), &token(env, &account).await?).to_string())?;
+        let (folder, kubeconfig) = kubeconfig(env, &account).await?;
         let mut setup = Setup { kubeconfig, arguments: Vec::new(), namespace: None, ..env.namespace.setup() };
         take_arguments(&mut setup, &pod["containers"][0]["args"])?;
         take_variables(&mut setup, &pod["containers"][0]["env"], namespace)?;
@@ -121,6 +118,18 @@ pub async fn apply(env: &TestEnv, object: &Value, how: &PatchParams) -> Result<(
     let name = text(&object["metadata"]["name"]);
     let applied = api.patch(name, how, &Patch::Apply(object)).await;
     applied.map(drop).with_context(|| format!("failed to apply {kind} '{name}'"))
+}
+
+/// A kubeconfig with a token of a service account, which is named with its namespace, and its folder.
+///
+/// # Errors
+/// If there is no such account.
+pub async fn kubeconfig(env: &TestEnv, account: &(String, String)) -> Result<(TempDir, PathBuf)> {
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(folder.path().join("ca.crt"), env.cluster.plane.ca_pem())?;
+    std::fs::write(&kubeconfig, kubeconfig_of(env, folder.path(), &token(env, account).await?).to_string())?;
+    Ok((folder, kubeconfig))
 }
 
 async fn token(env: &TestEnv, account: &(String, String)) -> Result<String> {

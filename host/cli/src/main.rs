@@ -28,6 +28,7 @@ mod pack;
 mod plan;
 mod plugin_configs;
 mod plugin_file;
+mod preflight;
 mod push;
 mod rbac;
 mod reference;
@@ -83,6 +84,7 @@ enum Command {
     Bench(bench::Bench),
     Pack(pack::Pack),
     Push(push::Push),
+    Preflight(preflight::Preflight),
     Completions(completions::Completions),
     #[command(hide = true)]
     Complete(completions::Complete),
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
         Command::Bench(command) => command.execute(),
         Command::Pack(command) => command.execute(),
         Command::Push(command) => command.execute(),
+        Command::Preflight(command) => command.execute(),
         Command::Completions(command) => command.execute(program()),
         Command::Complete(command) => command.execute(program()),
         Command::Reference(command) => command.execute(program()),

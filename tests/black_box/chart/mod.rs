@@ -7,6 +7,7 @@ mod image;
 mod odd_values;
 mod plugin_schema;
 mod pods;
+mod preflight;
 mod releases;
 mod rendered;
 mod rights;
@@ -27,7 +28,8 @@ pub const PLUGINS: [&str; 7] =
 const CHARTS: [&str; 2] = ["pilothouse", "llm-operator"];
 
 /// Turns on all that is off by default.
-const ALL: [&str; 2] = ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"];
+const ALL: [&str; 2] =
+    ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,preflight.enabled=true"];
 
 pub fn register(suite: &mut Suite) {
     rendered::register(suite);
@@ -35,6 +37,7 @@ pub fn register(suite: &mut Suite) {
     plugin_schema::register(suite);
     releases::register(suite);
     pods::register(suite);
+    preflight::register(suite);
     rights::register(suite);
     running::register(suite);
     expressions::register(suite);

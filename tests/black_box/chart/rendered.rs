@@ -139,10 +139,12 @@ async fn the_pods_keep_to_the_restricted_policy(env: &mut TestEnv) -> Result<()>
     let labels = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     env.namespace.patch("Namespace", &own, labels).await?;
     let helm = Helm::get().await?;
-    for chart in CHARTS {
-        let objects = helm.objects(Release { chart, name: "web", namespace: &own, values: &[] }).await?;
-        let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
-        let mut spec = deployment["spec"]["template"]["spec"].clone();
+    for (chart, kind, values) in
+        [("pilothouse", "Deployment", &[][..]), ("pilothouse", "Job", &ALL), ("llm-operator", "Deployment", &[])]
+    {
+        let objects = helm.objects(Release { chart, name: "web", namespace: &own, values }).await?;
+        let owner = objects.iter().find(|object| object["kind"] == kind).with_context(|| format!("no {kind}"))?;
+        let mut spec = owner["spec"]["template"]["spec"].clone();
         let container = &spec["containers"][0]["securityContext"];
         ensure!(container["readOnlyRootFilesystem"] == true, "{chart}: it may write to its image");
         // The account is not there yet.
@@ -151,7 +153,7 @@ async fn the_pods_keep_to_the_restricted_policy(env: &mut TestEnv) -> Result<()>
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
         env.namespace.apply(account).await?;
         let pod = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": chart, "namespace": own}, "spec": spec,
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": own}, "spec": spec,
         });
         apply(env, &pod, &PatchParams::apply("tests").dry_run()).await?;
         let container = "/spec/containers/0/securityContext";
