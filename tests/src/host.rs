@@ -103,7 +103,8 @@ impl Host {
         if self.setup.pod.is_none() {
             command.arg("--kubeconfig").arg(&self.setup.kubeconfig);
         }
-        command.args(["--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0", "--log-format", "json"]);
+        // Two addresses, as a deployed host has them.
+        command.args(["--health-address", "127.0.0.1:0", "--metrics-address", "127.0.0.2:0", "--log-format", "json"]);
         command.arg("--cache-dir").arg(&self.setup.cache).args(&self.setup.arguments);
         if let Some(namespace) = &self.setup.namespace {
             command.args(["--watch-namespace", namespace]);
@@ -111,8 +112,8 @@ impl Host {
         if let Some(level) = self.log_level {
             command.env("LOG_LEVEL", level);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
         command.envs(self.setup.variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
         self.process = Some(command.spawn().context("failed to start the host")?);
         eventually(PATIENCE, "the host to listen", async || {
             self.check_alive()?;

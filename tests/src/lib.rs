@@ -35,6 +35,7 @@ pub mod process_group;
 pub mod project;
 pub mod proxy;
 pub mod registry;
+pub mod sockets;
 #[cfg(test)]
 mod structure;
 pub mod table;

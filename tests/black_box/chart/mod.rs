@@ -8,6 +8,7 @@ mod odd_values;
 mod plugin_schema;
 mod pods;
 mod preflight;
+mod probes;
 mod releases;
 mod rendered;
 mod rights;
@@ -38,6 +39,7 @@ pub fn register(suite: &mut Suite) {
     releases::register(suite);
     pods::register(suite);
     preflight::register(suite);
+    probes::register(suite);
     rights::register(suite);
     running::register(suite);
     expressions::register(suite);
