@@ -25,7 +25,7 @@ shift $((OPTIND - 1))
 crates=("$@")
 if [ ${#crates[@]} = 0 ]; then
   for folder in "$root"/plugins/*/; do
-    grep -qs '^pilothouse_sdk::plugin!' "$folder/src/lib.rs" && crates+=("${folder%/}")
+    grep -qsE '^pilothouse_sdk::(plugin|configured_plugin)!' "$folder/src/lib.rs" && crates+=("${folder%/}")
   done
 fi
 
@@ -88,6 +88,8 @@ cd "$root"
 # As a part of the whole workspace, so that it shares what is built for the other programs.
 (unset RUSTFLAGS && CARGO_TARGET_DIR=$build_root cargo build --quiet --workspace --bin pilothouse-pack)
 for crate in "${crates[@]}"; do
+  # Beside the crates under examples are plugins without code.
+  [ -e "$crate/Cargo.toml" ] || continue
   crate=$(cd "$crate" && pwd)
   name=$(sed -n 's/^name = "\(.*\)"/\1/p' "$crate/Cargo.toml" | head -1)
   case $crate in

@@ -57,6 +57,9 @@ pub enum ConfigError {
     /// There is none, and the plugin needs one.
     #[error("the plugin needs a configuration: {0}")]
     Missing(String),
+    /// It fits the schema, if there is one, and the plugin cannot use it.
+    #[error("the plugin cannot use its configuration: {0}")]
+    Refused(String),
     /// A value in it does not fit.
     #[error("the plugin's configuration does not fit the schema in its manifest, at '{path}': {words}")]
     Mismatch {

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use wasmparser::{Encoding, Parser, Payload};
 
 use crate::{
-    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Decorates, Interfaces,
+    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Declaration, Decorates,
     KindRef, Lookup, Measurement, measurement::MOST_METRICS,
 };
 
@@ -18,7 +17,7 @@ pub const SECTION: &str = "pilothouse:manifest";
 const MOST_KINDS: usize = 100;
 
 /// Interface prefix of the contract; what follows is the interface and its version.
-const PACKAGE: &str = "pilothouse:plugin/";
+pub(crate) const PACKAGE: &str = "pilothouse:plugin/";
 
 /// The declaration embedded in a plugin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,6 +126,14 @@ pub enum ManifestError {
          install a host that has them"
     )]
     UnknownFields(String),
+    /// Its kinds come from its configuration, and there is none here.
+    #[error(
+        "the plugin '{name}' takes the kind that it reconciles from its configuration, so it does nothing without one; give it one"
+    )]
+    TakesConfig {
+        /// Its name.
+        name: String,
+    },
     /// Imports interfaces of a WASI that this host does not have.
     #[error(
         "it imports {import}, and this host gives plugins WASI 0.2; build it for the target wasm32-wasip2, without the async functions \
@@ -147,14 +154,6 @@ fn in_one_line(error: &wasmparser::BinaryReaderError) -> String {
     let first = error.message().lines().next().unwrap_or_default();
     let words: Vec<_> = first.split(" - expected").next().unwrap_or_default().split_whitespace().collect();
     format!("{} (at byte {})", words.join(" "), error.offset())
-}
-
-/// What a pass over the bytes finds.
-#[derive(Default)]
-struct Found {
-    manifests: BTreeSet<Vec<u8>>,
-    interfaces: Vec<String>,
-    imports: Vec<String>,
 }
 
 impl Manifest {
@@ -190,50 +189,10 @@ impl Manifest {
     /// Reads the manifest and checks that the component speaks this host's contract. Runs and compiles nothing.
     ///
     /// # Errors
-    /// Each way in which bytes are not a plugin has its own [`ManifestError`], which says what to do.
+    /// Each way in which bytes are not a plugin has its own [`ManifestError`], which says what to do. One of them is a plugin whose kinds come
+    /// from its configuration: [`Declaration::read`] reads that as well.
     pub fn read(bytes: &[u8]) -> Result<Self, ManifestError> {
-        let found = scan(bytes)?;
-        let exports = |interface: &str| -> Vec<&str> {
-            found.interfaces.iter().filter_map(|name| name.strip_prefix(interface)?.strip_prefix('@')).collect()
-        };
-        let manifest = match (found.manifests.len(), found.manifests.first()) {
-            (1, Some(text)) => parse(text),
-            (0, _) => Err(ManifestError::Missing),
-            (several, _) => Err(ManifestError::Several(several)),
-        };
-        // A version mismatch explains everything else, so it is told first.
-        let exported = exports("reconciler");
-        if let (Some(found), false) = (exported.first(), exported.iter().any(|it| ContractSeries::of(it).is_some())) {
-            return Err(ManifestError::ContractVersion { found: (*found).to_owned() });
-        }
-        let Manifested { mut manifest, unknown } = manifest?;
-        // Before it is compiled: it may well have types that the compiler does not know.
-        if let Some(import) = found.imports.iter().find(|import| is_newer_wasi(import)) {
-            return Err(ManifestError::Wasi { import: import.clone() });
-        }
-        let series = ContractSeries::of(&manifest.contract);
-        // Whoever is newer than this host may well have fields that it does not know. The version says more.
-        if series.is_some_and(ContractSeries::refuses_unknown_fields) && !unknown.is_empty() {
-            return Err(ManifestError::UnknownFields(unknown.join(", ")));
-        }
-        manifest.validate()?;
-        let is_meant = |versions: &[&str]| versions.iter().any(|version| ContractSeries::of(version) == series);
-        if exported.is_empty() {
-            return Err(ManifestError::NoReconciler);
-        }
-        // A component may export several versions, for hosts of different ages. The manifest says which one is meant here.
-        if !is_meant(&exported) {
-            let (meant, exported) = (&manifest.contract, exported.join(" and "));
-            let reason = format!("it is {meant}, but the component exports {PACKAGE}reconciler of {exported}");
-            return Err(ManifestError::Invalid { field: "contract", reason });
-        }
-        if !series.is_some_and(ContractSeries::declares_namespaces_of_lookups) {
-            // It says nothing about namespaces, and may look into all of them by their names.
-            manifest.lookups.iter_mut().for_each(|lookup| lookup.all_namespaces = true);
-        }
-        manifest.finalizes = is_meant(&exports("finalizer"));
-        manifest.validate_decorates()?;
-        Ok(manifest)
+        Declaration::read(bytes)?.fixed()
     }
 
     /// The version of the contract that the plugin speaks, up to the patch.
@@ -257,7 +216,7 @@ impl Manifest {
     }
 
     /// What a plugin may not declare about objects that are not its own.
-    fn validate_decorates(&self) -> Result<(), ManifestError> {
+    pub(crate) fn validate_decorates(&self) -> Result<(), ManifestError> {
         let Some(decorates) = &self.decorates else { return Ok(()) };
         let invalid = |reason: String| Err(ManifestError::Invalid { field: "decorates", reason });
         let declared = [
@@ -273,7 +232,7 @@ impl Manifest {
         decorates.fault().map_or(Ok(()), invalid)
     }
 
-    fn validate(&self) -> Result<(), ManifestError> {
+    pub(crate) fn validate(&self) -> Result<(), ManifestError> {
         let invalid = |field, reason: &str| Err(ManifestError::Invalid { field, reason: reason.to_owned() });
         if !is_dns_label(&self.name) {
             return invalid("name", "it must be a DNS label: at most 63 of a-z, 0-9 and -, beginning with a letter");
@@ -374,51 +333,7 @@ impl Manifest {
     }
 }
 
-/// A manifest, and the paths of the fields in its text that no manifest has.
-struct Manifested {
-    manifest: Manifest,
-    unknown: Vec<String>,
-}
-
-fn parse(text: &[u8]) -> Result<Manifested, ManifestError> {
-    let mut unknown = Vec::new();
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let manifest = serde_ignored::deserialize(&mut json, |path| unknown.push(path.to_string()));
-    let manifest = manifest.and_then(|manifest| json.end().map(|()| manifest)).map_err(ManifestError::Malformed)?;
-    Ok(Manifested { manifest, unknown })
-}
-
-fn scan(bytes: &[u8]) -> Result<Found, ManifestError> {
-    let (mut found, mut depth) = (Found::default(), 0usize);
-    for payload in Parser::new(0).parse_all(bytes) {
-        match payload.map_err(ManifestError::NotWasm)? {
-            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
-                return Err(ManifestError::NotComponent);
-            }
-            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
-            Payload::End(_) => depth = depth.saturating_sub(1),
-            Payload::CustomSection(section) if section.name() == SECTION => {
-                found.manifests.insert(section.data().to_vec());
-            }
-            _ => {}
-        }
-    }
-    let Interfaces { imports, exports } = Interfaces::read(bytes).map_err(ManifestError::NotWasm)?;
-    found.imports = imports;
-    found.interfaces = exports.iter().filter_map(|name| name.strip_prefix(PACKAGE).map(str::to_owned)).collect();
-    Ok(found)
-}
-
-/// Whether an import is an interface of a WASI after 0.2.
-fn is_newer_wasi(import: &str) -> bool {
-    let version = import.strip_prefix("wasi:").and_then(|name| name.split_once('@')).map(|(_, version)| version);
-    let mut numbers =
-        version.into_iter().flat_map(|version| version.splitn(3, '.')).map_while(|it| it.parse::<u32>().ok());
-    let (major, minor) = (numbers.next(), numbers.next());
-    (major, minor) > (Some(0), Some(2))
-}
-
-fn is_dns_label(text: &str) -> bool {
+pub(crate) fn is_dns_label(text: &str) -> bool {
     text.len() <= 63
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && !text.ends_with('-')

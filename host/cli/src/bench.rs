@@ -74,7 +74,8 @@ impl Bench {
 
     async fn run(&self) -> anyhow::Result<()> {
         let cases = cases::read(&self.case)?;
-        let plugin = offline::load(&self.plugin, &self.cache_dir).await?;
+        let config = cases.first().map(|case| &case.inputs.config);
+        let plugin = offline::load_configured(&self.plugin, &self.cache_dir, config).await?;
         let mut costs = Vec::new();
         for case in &cases {
             let cost = self.measure(&plugin, case).await.with_context(|| format!("{}: {}", case.place, case.name))?;

@@ -82,7 +82,7 @@ impl Capture {
         let config = self.cluster.config().await?;
         // It could not write if it wanted to.
         let reader = client::client(&config, Metrics::new().requests(), Fence::closed(), Clock::system())?;
-        let manifest = offline::manifest(&file)?;
+        let manifest = offline::manifest(&file, &self.cache_dir, None).await?;
         let (resource, scope) = self.object.find_kind(&reader).await?;
         check_kind(&resource, &manifest)?;
         let namespace = match scope {
@@ -93,7 +93,7 @@ impl Capture {
         let place = Place { watched: None, host_namespace: config.default_namespace.clone() };
         let present = Present::find(&reader, &manifest, None).await?;
         let settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
-        let version = Arc::new(offline::load_within(&file, &self.cache_dir, &settings.limits).await?);
+        let version = Arc::new(offline::load_within(&file, &self.cache_dir, &settings.limits, None).await?);
         let planned = PlannedVersion { version: version.clone(), settings, division: None };
         let cluster = forecast::Cluster::read(reader, planned, &place).await.context("failed to read the cluster")?;
         let what = describe(&manifest.reconciles, &name);

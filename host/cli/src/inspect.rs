@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use pilothouse_artifact::{Image, Pulled};
 use pilothouse_controller::{api::find_plugin, source::plugin_objects::MAX_BYTES};
-use pilothouse_engine::{Interfaces, digest};
+use pilothouse_engine::{Declaration, Interfaces, digest};
 use serde_json::{Value, json};
 
 use crate::{
@@ -68,11 +68,18 @@ impl Inspect {
     }
 
     fn print_component(&self, image: Option<&str>, plugin: PluginFile) -> anyhow::Result<()> {
-        let PluginFile { manifest, bytes } = plugin;
+        let PluginFile { declaration, bytes } = plugin;
+        let manifest = match &declaration {
+            Declaration::Fixed(manifest) => serde_json::to_value(manifest)?,
+            Declaration::Configured(template) => serde_json::to_value(template)?,
+        };
         let Interfaces { imports, exports } = Interfaces::read(&bytes)?;
         let (digest, size) = (format!("sha256:{}", digest(&bytes)), bytes.len());
         let mut comments = format!("# {digest}, {size} bytes\n");
         comments.extend(image.map(|image| format!("# {image}\n")));
+        if matches!(declaration, Declaration::Configured(_)) {
+            comments += "# the kinds of its objects, children and lookups come from its configuration\n";
+        }
         comments +=
             &format!("# imports {}\n", if imports.is_empty() { "nothing".to_owned() } else { imports.join(", ") });
         let all = json!({

@@ -9,6 +9,7 @@ mod capture;
 mod cluster;
 mod compile;
 mod completions;
+mod config_file;
 mod confirm;
 mod crd;
 mod dev;

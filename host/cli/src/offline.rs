@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::Context;
 use clap::ValueEnum;
 use pilothouse_controller::plugin::PluginLimits;
-use pilothouse_engine::{Compiler, Engine, EngineConfig, Limits, Manifest, Plugin};
+use pilothouse_engine::{Compiler, Declaration, Engine, EngineConfig, Limits, Manifest, Plugin};
+use serde_json::Value;
 
 use crate::cache_dir::CacheDir;
 
@@ -19,20 +20,33 @@ pub enum Output {
     Json,
 }
 
-/// Loads a plugin, with its code from the cache where that has it.
+/// Loads a plugin, with its code from the cache where that has it. Its kinds may come from this configuration.
 ///
 /// # Errors
-/// If the file is no plugin. The error names it and says what to do.
-pub async fn load(file: &Path, cache: &CacheDir) -> anyhow::Result<Plugin> {
-    load_within(file, cache, &PluginLimits::default()).await
+/// If the file is no plugin, or cannot use the configuration. The error names it and says what to do.
+pub async fn load_configured(file: &Path, cache: &CacheDir, config: Option<&Value>) -> anyhow::Result<Plugin> {
+    load_within(file, cache, &PluginLimits::default(), config.map(Value::to_string).as_deref()).await
 }
 
-/// Loads a plugin that may use what a `Plugin` says.
+/// Loads a plugin that may use what a `Plugin` says, with its configuration, JSON text.
 ///
 /// # Errors
-/// As [`load`].
-pub async fn load_within(file: &Path, cache: &CacheDir, limits: &PluginLimits) -> anyhow::Result<Plugin> {
-    let bytes = read(file)?;
+/// As [`load_configured`].
+pub async fn load_within(
+    file: &Path,
+    cache: &CacheDir,
+    limits: &PluginLimits,
+    config: Option<&str>,
+) -> anyhow::Result<Plugin> {
+    load_bytes(read(file)?, cache, limits, config).await.with_context(|| format!("'{}'", file.display()))
+}
+
+async fn load_bytes(
+    bytes: Vec<u8>,
+    cache: &CacheDir,
+    limits: &PluginLimits,
+    config: Option<&str>,
+) -> anyhow::Result<Plugin> {
     let limits = limits.of_calls(Limits::default());
     let engine = Engine::new(EngineConfig {
         cache: cache.path()?,
@@ -40,15 +54,32 @@ pub async fn load_within(file: &Path, cache: &CacheDir, limits: &PluginLimits) -
         limits: limits.clone(),
         call_memory: usize::MAX,
     })?;
-    engine.load_within(bytes, limits).await.with_context(|| format!("'{}'", file.display()))
+    Ok(engine.load_configured(bytes, limits, config).await?)
 }
 
-/// Reads the manifest of a plugin, without loading it.
+/// The manifest of a plugin. It is loaded only where its kinds come from its configuration.
 ///
 /// # Errors
-/// If the file is no plugin. The error names it and says what to do.
-pub fn manifest(file: &Path) -> anyhow::Result<Manifest> {
-    Manifest::read(&read(file)?).with_context(|| format!("'{}'", file.display()))
+/// If the file is no plugin, or needs another configuration. The error names it and says what to do.
+pub async fn manifest(file: &Path, cache: &CacheDir, config: Option<&Value>) -> anyhow::Result<Manifest> {
+    manifest_of(read(file)?, cache, config).await.with_context(|| format!("'{}'", file.display()))
+}
+
+/// The same for its bytes.
+///
+/// # Errors
+/// If they are no plugin, or the plugin needs another configuration.
+pub async fn manifest_of(bytes: Vec<u8>, cache: &CacheDir, config: Option<&Value>) -> anyhow::Result<Manifest> {
+    match Declaration::read(&bytes)? {
+        Declaration::Fixed(manifest) => Ok(*manifest),
+        Declaration::Configured(_) => {
+            let config = config.context(
+                "the kind that this plugin reconciles comes from its configuration; give it one with --config",
+            )?;
+            let plugin = load_bytes(bytes, cache, &PluginLimits::default(), Some(&config.to_string())).await?;
+            Ok(pilothouse_engine::Reconciler::manifest(&plugin).clone())
+        }
+    }
 }
 
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {

@@ -5,17 +5,26 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::yaml;
+use crate::config_file::read_config;
 
 /// The configurations of plugins.
 #[derive(Args)]
 pub struct PluginConfigs {
-    /// Configuration of a plugin, handed to it with every request: a YAML or JSON file. Can be given for several plugins.
+    /// Configuration of a plugin, handed to it with every request: a YAML or JSON file with it, or with a Plugin that has it. Can be given for several plugins.
     #[arg(long = "config", value_name = "NAME=FILE", value_parser = plugin_config)]
     configs: Vec<PluginConfig>,
 }
 
 impl PluginConfigs {
+    /// The configuration of one plugin; none if there is none.
+    ///
+    /// # Errors
+    /// If its file cannot be read.
+    pub fn of(&self, plugin: &str) -> anyhow::Result<Option<serde_json::Value>> {
+        let found = self.configs.iter().find(|config| config.plugin == plugin);
+        found.map(|config| read_config(&config.file)).transpose()
+    }
+
     /// Reads them. The keys are the plugins' names, the values JSON text.
     ///
     /// # Errors
@@ -23,7 +32,7 @@ impl PluginConfigs {
     pub fn read(&self) -> anyhow::Result<BTreeMap<String, Arc<str>>> {
         let mut configs = BTreeMap::new();
         for PluginConfig { plugin, file } in &self.configs {
-            let config = yaml::read_one(file)?.to_string();
+            let config = read_config(file)?.to_string();
             ensure!(
                 configs.insert(plugin.clone(), config.into()).is_none(),
                 "plugin '{plugin}' has two configurations; give --config {plugin}=FILE once"

@@ -1,14 +1,14 @@
-//! Plugin files: their bytes and manifests. Runs nothing of a plugin.
+//! Plugin files: their bytes and what they say about themselves. Runs nothing of a plugin.
 
 use std::path::Path;
 
 use anyhow::Context;
-use pilothouse_engine::Manifest;
+use pilothouse_engine::Declaration;
 
 /// The content of a plugin file.
 pub struct PluginFile {
-    /// The manifest.
-    pub manifest: Manifest,
+    /// What it says about itself.
+    pub declaration: Declaration,
     /// The whole file.
     pub bytes: Vec<u8>,
 }
@@ -19,8 +19,8 @@ impl PluginFile {
     /// # Errors
     /// If the bytes are no plugin. The error has the name and says what to do.
     pub fn of(bytes: Vec<u8>, name: impl std::fmt::Display) -> anyhow::Result<Self> {
-        let manifest = Manifest::read(&bytes).with_context(|| format!("'{name}'"))?;
-        Ok(Self { manifest, bytes })
+        let declaration = Declaration::read(&bytes).with_context(|| format!("'{name}'"))?;
+        Ok(Self { declaration, bytes })
     }
 
     /// Reads a plugin file.

@@ -29,7 +29,7 @@ impl Push {
     /// # Errors
     /// If the file is not a plugin, or the registry does not take it.
     pub fn execute(&self) -> anyhow::Result<()> {
-        let PluginFile { manifest, bytes } = PluginFile::read(&self.plugin)?;
+        let PluginFile { declaration, bytes } = PluginFile::read(&self.plugin)?;
         let Interfaces { imports, exports } = Interfaces::read(&bytes)?;
         let registry = self.registry.registry(&self.image)?;
         let (size, component) = (bytes.len(), digest(&bytes));
@@ -37,7 +37,7 @@ impl Push {
             let pushed = registry.push(&self.image, Component { bytes, imports, exports }).await;
             pushed.with_context(|| format!("failed to push to '{}'", self.image))
         })?;
-        let (name, version) = (&manifest.name, &manifest.version);
+        let (name, version) = (declaration.name(), declaration.version());
         eprintln!("plugin {name} {version}, {size} bytes, spec.digest sha256:{component}");
         Ok(output::print_line(self.image.with_digest(&pushed))?)
     }

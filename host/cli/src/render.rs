@@ -17,7 +17,7 @@ use pilothouse_engine::contract::Verdict;
 use pilothouse_offline::{Answer, Inputs, NoAnswer, reconcile};
 use serde_json::json;
 
-use crate::{cache_dir::CacheDir, logging::Logging, offline, output, yaml};
+use crate::{cache_dir::CacheDir, config_file::read_config, logging::Logging, offline, output, yaml};
 
 /// Print the children that a plugin returns for an object, as YAML, without a cluster.
 ///
@@ -35,7 +35,7 @@ pub struct Render {
     /// YAML or JSON file with the objects that the plugin can look up.
     #[arg(long, value_name = "FILE")]
     lookups: Option<PathBuf>,
-    /// YAML or JSON file with the plugin's configuration.
+    /// YAML or JSON file with the plugin's configuration, or with a Plugin that has it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Also print the status that the plugin returns, as the last document.
@@ -59,7 +59,8 @@ impl Render {
     }
 
     async fn render(&self) -> anyhow::Result<()> {
-        let plugin = offline::load(&self.plugin, &self.cache_dir).await?;
+        let config = self.config.as_deref().map(read_config).transpose()?;
+        let plugin = offline::load_configured(&self.plugin, &self.cache_dir, config.as_ref()).await?;
         let read = |path: &Option<PathBuf>| path.as_deref().map(yaml::read).transpose();
         let mut documents = yaml::read(&self.object)?;
         let (Some(object), true) = (documents.pop(), documents.is_empty()) else {
@@ -69,7 +70,7 @@ impl Render {
             object,
             children: read(&self.children)?.unwrap_or_default(),
             lookups: read(&self.lookups)?.unwrap_or_default(),
-            config: self.config.as_deref().map(yaml::read_one).transpose()?.unwrap_or_default(),
+            config: config.unwrap_or_default(),
             now: jiff::Timestamp::now(),
         };
         let round = reconcile(&plugin, &inputs).await.with_context(|| format!("'{}'", self.object.display()))?;

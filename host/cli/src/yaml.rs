@@ -2,7 +2,7 @@
 
 use std::{io::Read, path::Path};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde_json::Value;
 
 /// Reads all documents of a file; `-` is standard input. Skips empty documents and flattens `List`s.
@@ -19,16 +19,6 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&text).with_context(|| format!("'{}' is not YAML", path.display()))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).flat_map(items).collect())
-}
-
-/// Reads the one document of a file; null where it is empty.
-///
-/// # Errors
-/// If the file cannot be read, is not YAML, or has several documents.
-pub fn read_one(path: &Path) -> anyhow::Result<Value> {
-    let mut documents = read(path)?;
-    ensure!(documents.len() <= 1, "'{}' has {} documents; one is expected", path.display(), documents.len());
-    Ok(documents.pop().unwrap_or_default())
 }
 
 fn items(document: Value) -> Vec<Value> {

@@ -96,6 +96,11 @@ impl Reconciler for Plugin {
 }
 
 impl Plugin {
+    /// Whether its kinds come from its configuration.
+    pub fn takes_kinds_from_config(&self) -> bool {
+        self.template.is_some()
+    }
+
     /// Creates an instance and drops it, to measure the fixed cost of a call.
     ///
     /// # Errors

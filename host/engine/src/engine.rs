@@ -13,7 +13,7 @@ use wasmtime::{
 };
 
 use crate::{
-    CompileError, Compiler, ContractSeries, Limits, Manifest, ManifestError,
+    CompileError, Compiler, ConfigError, ContractSeries, Declaration, Limits, Manifest, ManifestError, Template,
     budget::{Budget, Need, Share},
     cache::{Cache, UsedCode},
     contract::{Imports, v0_1},
@@ -84,6 +84,9 @@ pub enum LoadError {
     /// No instance of it comes to be.
     #[error("the component does not start: {0}")]
     Start(#[from] StartError),
+    /// Its manifest comes from its configuration, and that is none that it can use.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
 }
 
 /// Why no instance of a component comes to be.
@@ -141,6 +144,8 @@ pub(crate) struct Shared {
 /// A loaded plugin: checked, compiled and linked. It can be called any number of times, also concurrently.
 pub struct Plugin {
     pub(crate) manifest: Manifest,
+    /// What the component says about itself, where the manifest comes from the configuration.
+    pub(crate) template: Option<Template>,
     pub(crate) digest: String,
     pub(crate) code: Arc<Code>,
     /// The cost of loading it.
@@ -157,6 +162,7 @@ pub(crate) struct Code {
     pub(crate) contract: ContractSeries,
     pub(crate) reconcile: ComponentExportIndex,
     pub(crate) finalize: Option<ComponentExportIndex>,
+    pub(crate) configure: Option<ComponentExportIndex>,
     pub(crate) imports_wasi: bool,
     /// The memory that its calls need. With other limits they need the same.
     pub(crate) need: Arc<Need>,
@@ -230,22 +236,44 @@ impl Engine {
     /// # Errors
     /// As [`Engine::load`].
     pub async fn load_within(&self, bytes: impl Into<Arc<[u8]>>, limits: Limits) -> Result<Plugin, LoadError> {
+        self.load_configured(bytes, limits, None).await
+    }
+
+    /// As [`load_within`](Self::load_within), for a plugin whose kinds may come from this configuration, JSON text. For others it does not
+    /// matter here.
+    ///
+    /// # Errors
+    /// As [`Engine::load`].
+    pub async fn load_configured(
+        &self,
+        bytes: impl Into<Arc<[u8]>>,
+        limits: Limits,
+        config: Option<&str>,
+    ) -> Result<Plugin, LoadError> {
         let (started, bytes) = (Instant::now(), bytes.into());
-        let (manifest, digest) = {
+        let (declaration, digest) = {
             let bytes = bytes.clone();
-            run_blocking(move || Ok::<_, ManifestError>((Manifest::read(&bytes)?, digest(&bytes)))).await??
+            run_blocking(move || Ok::<_, ManifestError>((Declaration::read(&bytes)?, digest(&bytes)))).await??
         };
+        if let Declaration::Configured(template) = &declaration {
+            // What does not even fit the schema needs no compiler.
+            template.check_config(config)?;
+        }
         // What does not come to be used is unused, whatever stops it.
         let used = self.cache.begin_use(&digest);
         let CompiledComponent { component, compiling } = self.compiled(&bytes, &digest).await?;
         let pre = self.linker.instantiate_pre(&component).map_err(|error| LoadError::Link(format!("{error:#}")))?;
-        let contract = manifest.series();
+        let contract = match &declaration {
+            Declaration::Fixed(manifest) => manifest.series(),
+            Declaration::Configured(template) => ContractSeries::of(&template.contract).unwrap_or_default(),
+        };
         let reconcile = export(&component, contract, ("reconciler", "reconcile"))
             .ok_or_else(|| LoadError::Link("`reconciler.reconcile` is not exported".to_owned()))?;
         let code = Code {
             shared: self.shared.clone(),
             contract,
             finalize: export(&component, contract, ("finalizer", "finalize")),
+            configure: export(&component, contract, ("configurator", "configure")),
             imports_wasi: imports_wasi(&component, &self.shared.wasmtime),
             limits: self.capped(limits),
             pre,
@@ -256,17 +284,44 @@ impl Engine {
             _file: Arc::new(used),
         };
         // What it writes before it is called is nobody's yet: anything can bear a plugin's name.
-        Arc::new(code.clone()).try_start().await?;
-        let code = Arc::new(Code { log: self.shared.logs.of(&manifest.name), ..code });
+        let code = Arc::new(code);
+        let (manifest, template) = match declaration {
+            Declaration::Fixed(manifest) => {
+                code.try_start().await?;
+                (*manifest, None)
+            }
+            // To be asked is to be started.
+            Declaration::Configured(template) => (code.configure(&template, config).await?, Some(template)),
+        };
+        let code = Arc::new(Code { log: self.shared.logs.of(&manifest.name), ..Code::clone(&code) });
         let stats = LoadStats { compiling, duration: started.elapsed() };
-        Ok(Plugin { manifest, digest, code, stats })
+        Ok(Plugin { manifest, template, digest, code, stats })
+    }
+
+    /// The same component with another configuration, JSON text: where its kinds come from it, it may be another plugin.
+    ///
+    /// # Errors
+    /// [`LoadError`] if the plugin cannot use it.
+    pub async fn reconfigured(&self, plugin: &Plugin, config: Option<&str>) -> Result<Plugin, LoadError> {
+        let Plugin { manifest, template, digest, code, stats } = plugin;
+        let (manifest, code) = match template {
+            None => (manifest.clone(), code.clone()),
+            Some(template) => {
+                template.check_config(config)?;
+                let manifest = code.configure(template, config).await?;
+                let log = self.shared.logs.of(&manifest.name);
+                (manifest, Arc::new(Code { log, ..Code::clone(code) }))
+            }
+        };
+        Ok(Plugin { manifest, template: template.clone(), digest: digest.clone(), code, stats: *stats })
     }
 
     /// The same plugin, whose calls have other limits.
     pub fn limited(&self, plugin: &Plugin, limits: Limits) -> Plugin {
-        let Plugin { manifest, digest, code, stats } = plugin;
+        let Plugin { manifest, template, digest, code, stats } = plugin;
         let code = Code { limits: self.capped(limits), ..Code::clone(code) };
-        Plugin { manifest: manifest.clone(), digest: digest.clone(), code: Arc::new(code), stats: *stats }
+        let (manifest, template, digest) = (manifest.clone(), template.clone(), digest.clone());
+        Plugin { manifest, template, digest, code: Arc::new(code), stats: *stats }
     }
 
     fn capped(&self, limits: Limits) -> Limits {

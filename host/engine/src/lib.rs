@@ -75,9 +75,9 @@ pub use fingerprint::Fingerprint;
 pub use limits::Limits;
 pub use lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded, Scope, Target};
 pub use pilothouse_wit::{
-    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Decorates,
+    CONTRACT_VERSION, ChildReadiness, ChildReads, ConfigError, ConfigSchema, ContractSeries, Declaration, Decorates,
     EvaluationError, Expression, Interfaces, Lookup, MalformedRequirement, Manifest, ManifestError, Measurement,
-    MeasurementKind, Requirement, Selector, is_json_pointer,
+    MeasurementKind, Requirement, Selector, Template, is_json_pointer,
 };
 pub use reconciler::Reconciler;
 pub use token_bucket::{Admission, Rate, Refusals, TokenBucket};

@@ -14,7 +14,7 @@ mod section;
 
 pub use error::Error;
 
-use pilothouse_wit::{Manifest, SECTION};
+use pilothouse_wit::{Declaration, SECTION};
 use wasmparser::Parser;
 
 /// A plugin, ready to be loaded by a host.
@@ -22,8 +22,8 @@ use wasmparser::Parser;
 pub struct Packed {
     /// The component with its manifest.
     pub wasm: Vec<u8>,
-    /// The manifest, read back from the component as a host reads it.
-    pub manifest: Manifest,
+    /// What it says about itself, read back from the component as a host reads it.
+    pub declaration: Declaration,
 }
 
 /// Packs `input`, a core module or a component. `manifest` is JSON text and replaces a manifest
@@ -47,6 +47,6 @@ pub fn pack(input: &[u8], manifest: Option<&str>) -> Result<Packed, Error> {
     manifests.dedup();
     let append = |component, text: &Vec<u8>| section::append(component, SECTION, text.trim_ascii());
     let wasm = manifests.iter().fold(component, append);
-    let manifest = Manifest::read(&wasm)?;
-    Ok(Packed { wasm, manifest })
+    let declaration = Declaration::read(&wasm)?;
+    Ok(Packed { wasm, declaration })
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::Parser;
+use pilothouse_wit::Declaration;
 use std::path::PathBuf;
 
 /// Make a plugin of a core module or a component: check it and embed its manifest.
@@ -29,14 +30,16 @@ fn main() -> anyhow::Result<()> {
     let packed = pilothouse_pack::pack(&input, manifest.as_deref()).with_context(|| format!("cannot pack {name}"))?;
     write_if_changed(&arguments.output, &packed.wasm)
         .with_context(|| format!("cannot write {}", arguments.output.display()))?;
-    let manifest = packed.manifest;
+    let declaration = packed.declaration;
+    let kind = match &declaration {
+        Declaration::Fixed(manifest) => format!("for {}", manifest.reconciles),
+        Declaration::Configured(_) => "for kinds of its configuration".to_owned(),
+    };
     println!(
-        "{}: {} {} for {} {}, {} KiB",
+        "{}: {} {} {kind}, {} KiB",
         arguments.output.display(),
-        manifest.name,
-        manifest.version,
-        manifest.reconciles.api_version,
-        manifest.reconciles.kind,
+        declaration.name(),
+        declaration.version(),
         packed.wasm.len().div_ceil(1024),
     );
     Ok(())

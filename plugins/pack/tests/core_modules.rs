@@ -32,7 +32,7 @@ fn a_module_gets_the_types_of_the_contract_that_its_exports_name() -> Result<(),
         [(&["reconciler#reconcile"][..], false), (&["reconciler#reconcile", "finalizer#finalize"], true)]
     {
         let packed = pack(&module("", CONTRACT_VERSION, functions)?, Some(MANIFEST))?;
-        assert_eq!(packed.manifest.finalizes, finalizes);
+        assert_eq!(packed.declaration.clone().fixed()?.finalizes, finalizes);
         let found = interfaces(&packed)?;
         assert_eq!(found.exports.len(), functions.len(), "{found:?}");
         assert!(found.imports.iter().all(|import| import.starts_with("pilothouse:plugin/types@")), "{found:?}");

@@ -37,8 +37,8 @@ fn plugin(sections: &[&[u8]]) -> Vec<u8> {
 #[test]
 fn a_component_gets_the_given_manifest() -> Result<(), Error> {
     let packed = pack(&plugin(&[]), Some(MANIFEST))?;
-    assert_eq!(packed.manifest.name, "a");
-    assert_eq!(packed.manifest.lookups, []);
+    assert_eq!(packed.declaration.clone().fixed()?.name, "a");
+    assert_eq!(packed.declaration.clone().fixed()?.lookups, []);
     assert!(packed.wasm.ends_with(MANIFEST.as_bytes()));
     Ok(())
 }
@@ -55,7 +55,7 @@ fn packing_again_changes_nothing() -> Result<(), Error> {
 fn a_given_manifest_replaces_the_embedded_one() -> Result<(), Error> {
     let given = MANIFEST.replace("1.0.0", "2.0.0");
     let packed = pack(&plugin(&[MANIFEST.as_bytes()]), Some(&given))?;
-    assert_eq!(packed.manifest.version, "2.0.0");
+    assert_eq!(packed.declaration.clone().fixed()?.version, "2.0.0");
     assert_eq!(packed.wasm, pack(&plugin(&[]), Some(&given))?.wasm);
     Ok(())
 }

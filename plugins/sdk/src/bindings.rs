@@ -1,4 +1,4 @@
-//! What `wit-bindgen` generates from the contract, for a plugin and for a plugin with a finalizer. Nothing here is written by
+//! What `wit-bindgen` generates from the contract, for a plugin, for a plugin with a finalizer, and for one whose kinds come from its configuration. Nothing here is written by
 //! hand, and plugin authors never need it: they use [`crate::plugin!`] and the typed modules.
 
 // Generated code: it crosses the WebAssembly boundary by pointers, and its documentation is the contract's own.
@@ -31,5 +31,21 @@ pub mod finalizing {
         pub_export_macro: true,
         export_macro_name: "export_finalizing",
         default_bindings_module: "pilothouse_sdk::bindings::finalizing",
+    });
+}
+
+/// What the world `configured-plugin` adds to the world `plugin`.
+pub mod configuring {
+    wit_bindgen::generate!({
+        inline: "package pilothouse:sdk; world configuring { export pilothouse:plugin/configurator@0.2.0; }",
+        path: "../../wit/0.2",
+        world: "pilothouse:sdk/configuring",
+        with: {
+            "pilothouse:plugin/types@0.2.0": crate::bindings::plain::pilothouse::plugin::types,
+        },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_configuring",
+        default_bindings_module: "pilothouse_sdk::bindings::configuring",
     });
 }

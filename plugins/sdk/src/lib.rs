@@ -82,4 +82,4 @@ pub use raw::{
 };
 pub use request::Request;
 pub use response::Response;
-pub use run::run;
+pub use run::{report_panics, run, run_raw};

@@ -4,7 +4,7 @@
 use crate::imports;
 use crate::kind::{fields, kind_ref};
 use crate::parse::parse;
-use crate::raw::{LookupError, Scope};
+use crate::raw::{KindRef, LookupError, Scope};
 use crate::{Error, Kind};
 use serde::de::DeserializeOwned;
 
@@ -52,6 +52,28 @@ where
 {
     let found = imports::select(&kind_ref::<K>(), scope, label_selector, &fields::<K>()).map_err(refused)?;
     found.iter().map(|text| read(text)).collect()
+}
+
+/// The JSON text of the object of a kind that is known only when the plugin runs. `fields`: JSON pointers of the fields to return, all
+/// without any.
+///
+/// # Errors
+/// As for [`get`].
+pub fn get_raw(kind: &KindRef, scope: &Scope, name: &str, fields: &[String]) -> Result<Option<String>, Error> {
+    imports::get(kind, scope, name, fields).map_err(refused)
+}
+
+/// The same for the objects that a label selector matches.
+///
+/// # Errors
+/// As for [`get`].
+pub fn select_raw(
+    kind: &KindRef,
+    scope: &Scope,
+    label_selector: &str,
+    fields: &[String],
+) -> Result<Vec<String>, Error> {
+    imports::select(kind, scope, label_selector, fields).map_err(refused)
 }
 
 fn scope(namespace: Option<&str>) -> Scope {

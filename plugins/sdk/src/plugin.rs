@@ -162,3 +162,67 @@ macro_rules! __exports {
         );
     };
 }
+
+/// Makes the crate a plugin whose kinds come from its configuration: exports `configure` and `reconcile`, and embeds what is the same for
+/// every configuration.
+///
+/// ```text
+/// name: "compose",                   // the component's name; a plugin that is made of it has the one in the manifest of its configuration
+/// version: "1.2.0",                  // default: the crate's version
+/// config_schema: include_str!("../config.schema.json"), // what a configuration has to fit before `configure` sees it; default: any
+/// configure: configure,              // fn(&str) -> Result<String, Vec<String>>: of a configuration, JSON text, the manifest, JSON
+///                                    // text without `contract` and `configSchema`; or what is wrong, one sentence each
+/// reconcile: reconcile,              // fn(raw::Request) -> A where A: Into<Response>: objects of kinds that nobody knows have no types
+/// ```
+#[macro_export]
+macro_rules! configured_plugin {
+    (
+        name: $name:literal,
+        $(version: $version:literal,)?
+        $(config_schema: $config_schema:expr,)?
+        configure: $configure:path,
+        reconcile: $reconcile:path $(,)?
+    ) => {
+        /// What this component is, as JSON text.
+        pub const MANIFEST: &str = concat!(
+            "{\"name\":\"", $name, "\",\"version\":\"", $crate::__version!($($version)?), "\",\"contract\":\"0.2.0\"",
+            $(",\"configSchema\":", $config_schema,)?
+            "}"
+        );
+
+        const _: () = $crate::manifest::check(&[$name, $($version,)?]);
+
+        /// One reconcile in the contract's plain types, exactly as the exported function does it.
+        pub fn reconcile_raw(request: $crate::raw::Request) -> $crate::raw::Response {
+            $crate::run_raw(request, $reconcile)
+        }
+
+        /// What is made of a configuration, exactly as the exported function does it.
+        pub fn configure_raw(config: &str) -> Result<String, Vec<String>> {
+            $crate::report_panics();
+            $configure(config)
+        }
+
+        #[cfg(target_family = "wasm")]
+        #[allow(unsafe_code)]
+        mod __plugin {
+            #[used]
+            #[unsafe(link_section = "pilothouse:manifest")]
+            static SECTION: [u8; super::MANIFEST.len()] = $crate::manifest::section(super::MANIFEST);
+
+            struct Plugin;
+
+            $crate::__exports!();
+
+            impl $crate::bindings::configuring::exports::pilothouse::plugin::configurator::Guest for Plugin {
+                fn configure(config: String) -> Result<String, Vec<String>> {
+                    super::configure_raw(&config)
+                }
+            }
+
+            $crate::bindings::configuring::export_configuring!(
+                Plugin with_types_in $crate::bindings::configuring
+            );
+        }
+    };
+}

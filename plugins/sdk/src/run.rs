@@ -22,3 +22,15 @@ where
     };
     response.into()
 }
+
+/// The same for a plugin that reads the request itself, for it knows the kinds of its objects from its configuration only.
+pub fn run_raw<A: Into<Response>>(request: raw::Request, reconcile: impl FnOnce(raw::Request) -> A) -> raw::Response {
+    imports::report_panics();
+    reconcile(request).into().into()
+}
+
+/// Has the message of a panic sent to the host, which shows it.
+#[doc(hidden)]
+pub fn report_panics() {
+    imports::report_panics();
+}

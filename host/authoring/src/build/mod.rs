@@ -116,7 +116,8 @@ pub fn build(folder: &Path, purpose: Purpose) -> Result<Built, BuildError> {
     let folder = folder.canonicalize().map_err(|_| no_project())?;
     let language = Language::of(&folder).ok_or_else(no_project)?;
     let Compiled { module, manifest, finalizes } = compile(&folder, language, purpose)?;
-    let Packed { wasm, manifest } = pack(&module, manifest.as_deref())?;
+    let Packed { wasm, declaration } = pack(&module, manifest.as_deref())?;
+    let manifest = declaration.fixed().map_err(pilothouse_pack::Error::from)?;
     finalizer::check_plugin(language, finalizes, manifest.finalizes)?;
     let imports = Interfaces::read(&wasm).map_err(pilothouse_pack::Error::from)?.imports;
     let file = folder.join(OUTPUT).join(format!("{}.wasm", manifest.name));

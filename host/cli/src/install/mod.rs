@@ -1,5 +1,5 @@
-//! `pilothouse install`: stores a plugin in the cluster as a `Plugin` object, with what it needs, and waits until it is at work. Runs
-//! nothing of it here.
+//! `pilothouse install`: stores a plugin in the cluster as a `Plugin` object, with what it needs, and waits until it is at work. Of a
+//! plugin whose kinds come from its configuration, it asks here what it makes of that.
 
 mod objects;
 mod settings;
@@ -9,11 +9,14 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, bail};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{
+    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
     core::GroupVersionKind,
+    runtime::wait::{await_condition, conditions},
 };
 use pilothouse_controller::{
     api::{
@@ -23,6 +26,7 @@ use pilothouse_controller::{
     labels::COMPONENT_OF,
     plugin::rights::{self, Writer},
 };
+use pilothouse_engine::Manifest;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -31,9 +35,11 @@ use self::{
     settings::{Settings, SettingsArguments},
 };
 use crate::{
+    cache_dir::CacheDir,
     cluster::{Cluster, block_on},
+    config_file::ConfigFile,
     duration::duration,
-    output,
+    offline, output,
     plugin_file::PluginFile,
     rbac::{Grantee, objects::account_role, resources::Resources},
     table, yaml,
@@ -44,6 +50,9 @@ const MANAGER: &str = "pilothouse-install";
 
 /// How long an install may take from its first piece to the `Plugin` that names it.
 const UNDER_WAY: SignedDuration = SignedDuration::from_mins(10);
+
+/// How long a CRD may take until its kind is served.
+const ESTABLISHED: Duration = Duration::from_secs(30);
 
 /// How often the `Plugin` is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(300);
@@ -66,43 +75,78 @@ pub struct Install {
     #[command(flatten)]
     settings: SettingsArguments,
     #[command(flatten)]
+    cache_dir: CacheDir,
+    #[command(flatten)]
     cluster: Cluster,
     #[command(flatten)]
     grantee: Grantee,
 }
 
+/// What is installed.
+pub(crate) struct Installed {
+    /// What it asks for.
+    pub(crate) manifest: Manifest,
+    /// The component.
+    pub(crate) bytes: Vec<u8>,
+    config: Option<ConfigFile>,
+}
+
+impl Installed {
+    fn config(&self) -> Option<&Value> {
+        self.config.as_ref().map(|file| &file.config)
+    }
+
+    fn definitions(&self) -> &[Value] {
+        self.config.as_ref().map(|file| file.definitions.as_slice()).unwrap_or_default()
+    }
+}
+
 impl Install {
+    async fn read(&self) -> anyhow::Result<Installed> {
+        let PluginFile { bytes, .. } = PluginFile::read(&self.file)?;
+        let config = self.settings.config_file()?;
+        let given = config.as_ref().map(|file| &file.config);
+        let manifest = offline::manifest_of(bytes.clone(), &self.cache_dir, given).await;
+        let manifest = manifest.with_context(|| format!("'{}'", self.file.display()))?;
+        Ok(Installed { manifest, bytes, config })
+    }
+
     /// Runs the command.
     ///
     /// # Errors
     /// If the file is not a plugin, the API server refuses something, or the plugin does not come to work. The error says why.
     pub fn execute(&self) -> anyhow::Result<()> {
-        let file = PluginFile::read(&self.file)?;
+        let file = block_on(self.read())?;
         let component = Component::of(&file, &self.grantee.host().namespace);
         let component = component.context("failed to compress the component")?;
         if self.dry_run {
-            let settings = self.settings.settings(&file.manifest, None)?;
+            let settings = self.settings.settings(&file.manifest, file.config(), None)?;
             let rights = self.rights(&file, &settings, &self.grantee.resources([&file.manifest])?);
-            return print(&component, &rights, &component.plugin(&file.manifest.name, &settings));
+            let before: Vec<_> = file.definitions().iter().chain(&rights).cloned().collect();
+            return print(&component, &before, &component.plugin(&file.manifest.name, &settings));
         }
         block_on(self.install(&file, &component))
     }
 
     /// The rights that the host needs, and those of the plugin's account.
-    fn rights(&self, file: &PluginFile, settings: &Settings, resources: &Resources) -> Vec<Value> {
+    fn rights(&self, file: &Installed, settings: &Settings, resources: &Resources) -> Vec<Value> {
         let objects = self.grantee.role_objects(resources);
         let writer = if settings.account.is_some() { Writer::Account } else { Writer::Host };
         let of_account = settings.account.iter().flat_map(|account| objects.of_account(&file.manifest, account));
         objects.of_host(&file.manifest, writer).into_iter().chain(of_account).collect()
     }
 
-    async fn install(&self, file: &PluginFile, component: &Component) -> anyhow::Result<()> {
+    async fn install(&self, file: &Installed, component: &Component) -> anyhow::Result<()> {
         let (client, name) = (self.cluster.client().await?, &file.manifest.name);
         let plugins = Api::<Plugin>::all(client.clone());
         let help = "failed to look for the Plugin; is its CRD there? `pilothouse crd | kubectl apply -f -`";
         let before = find_plugin(client.clone(), name).await.context(help)?;
-        let settings = self.settings.settings(&file.manifest, before.as_ref().map(|before| &before.spec))?;
+        let settings =
+            self.settings.settings(&file.manifest, file.config(), before.as_ref().map(|before| &before.spec))?;
         let resources = self.grantee.resources([&file.manifest])?;
+        for definition in file.definitions() {
+            apply_definition(&client, definition).await?;
+        }
         let (maps, pieces) =
             (Api::<ConfigMap>::namespaced(client.clone(), &self.grantee.host().namespace), &component.pieces);
         for (number, piece) in pieces.iter().enumerate() {
@@ -236,6 +280,21 @@ async fn apply(client: &Client, plugin: &str, object: &Value) -> anyhow::Result<
     }
     let applied = api.patch(&object.name_any(), &applying(), &Patch::Apply(&object)).await;
     applied.with_context(|| format!("failed to apply {}", what()))?;
+    Ok(())
+}
+
+/// Applies a CRD that came with the configuration, and waits until the API server serves its kind: the rights name its plural.
+async fn apply_definition(client: &Client, definition: &Value) -> anyhow::Result<()> {
+    let definition: CustomResourceDefinition = serde_json::from_value(definition.clone()).context("a CRD")?;
+    let name = definition.name_any();
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    let applied = api.patch(&name, &applying(), &Patch::Apply(&definition)).await;
+    applied.with_context(|| format!("failed to apply the CRD '{name}'"))?;
+    let established = await_condition(api, &name, conditions::is_crd_established());
+    let waited = tokio::time::timeout(ESTABLISHED, established).await;
+    waited
+        .with_context(|| format!("the CRD '{name}' is not served after {ESTABLISHED:?}"))?
+        .with_context(|| name.clone())?;
     Ok(())
 }
 

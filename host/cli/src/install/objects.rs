@@ -11,8 +11,7 @@ use pilothouse_controller::{
 };
 use pilothouse_engine::digest;
 
-use super::settings::Settings;
-use crate::plugin_file::PluginFile;
+use super::{Installed, settings::Settings};
 
 /// The bytes of a piece. `kubectl apply` copies an object into an annotation of 256 KiB at most, where they are a third longer.
 const PIECE: usize = 180 << 10;
@@ -36,7 +35,7 @@ impl Component {
     ///
     /// # Errors
     /// If the component cannot be compressed, which only memory could be the cause of.
-    pub fn of(file: &PluginFile, namespace: &str) -> std::io::Result<Self> {
+    pub fn of(file: &Installed, namespace: &str) -> std::io::Result<Self> {
         let name = &file.manifest.name;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&file.bytes)?;

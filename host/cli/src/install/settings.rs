@@ -15,15 +15,16 @@ use pilothouse_engine::{Manifest, contract::KindRef};
 use serde_json::Value;
 
 use crate::{
+    config_file::ConfigFile,
     kind_name::kind_name,
     rbac::objects::{PluginAccount, name_for},
-    yaml,
 };
 
 /// What an installation says of a plugin.
 #[derive(Args)]
 pub struct SettingsArguments {
-    /// YAML or JSON file with the plugin's configuration. Default: that of the Plugin that is there.
+    /// YAML or JSON file with the plugin's configuration, or with a Plugin that has it; CRDs in it are applied as well. Default: that of the
+    /// Plugin that is there.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Grant a kind that has to be granted by name, because it gives rights or holds credentials: such as Secret, or
@@ -92,14 +93,26 @@ pub struct Settings {
 }
 
 impl SettingsArguments {
+    /// What the file with the configuration has; nothing without one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn config_file(&self) -> anyhow::Result<Option<ConfigFile>> {
+        self.config.as_deref().map(ConfigFile::read).transpose()
+    }
+
     /// The settings for a plugin with this manifest, in the place of a `Plugin` that may be there.
     ///
     /// # Errors
     /// If the manifest asks for a kind that has to be granted by name and is not, or the configuration cannot be read.
-    pub fn settings(&self, manifest: &Manifest, before: Option<&PluginSpec>) -> anyhow::Result<Settings> {
+    pub fn settings(
+        &self,
+        manifest: &Manifest,
+        given: Option<&Value>,
+        before: Option<&PluginSpec>,
+    ) -> anyhow::Result<Settings> {
         self.check_grants(manifest, before.map(|before| &before.grants))?;
-        let config: Option<Value> = self.config.as_deref().map(yaml::read_one).transpose()?;
-        let config = config.as_ref().map(JsonText::from).or_else(|| before?.config.clone());
+        let config = given.map(JsonText::from).or_else(|| before?.config.clone());
         manifest
             .check_config(config.as_ref().map(JsonText::text))
             .map_err(|error| anyhow!("{error}; give another with --config FILE"))?;

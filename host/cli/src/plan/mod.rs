@@ -24,13 +24,16 @@ use pilothouse_controller::{
 use pilothouse_engine::{Manifest, Plugin, Reconciler};
 use pilothouse_forecast::{self as forecast, Bounds, Depth, Forecast, Place, Report, report::Effect};
 
+use serde_json::Value;
+
 use self::present::Present;
 use crate::{
     cache_dir::CacheDir,
     cluster::{Cluster, block_on},
+    config_file::read_config,
     logging::Logging,
     offline::{self, Output},
-    output, yaml,
+    output,
 };
 
 /// The exit code of a plan with which something would change.
@@ -52,7 +55,7 @@ pub struct Plan {
     /// Go by no Plugin object, for a host that takes its plugins from a directory. The default where the cluster has none.
     #[arg(long, conflicts_with = "object")]
     without_plugin_object: bool,
-    /// YAML or JSON file with the plugin's configuration. Default: that of the Plugin.
+    /// YAML or JSON file with the plugin's configuration, or with a Plugin that has it. Default: that of the Plugin.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Ask only about the objects of this namespace. What they look up and own is looked for wherever it is.
@@ -99,13 +102,16 @@ impl Plan {
         };
         // It could not write if it wanted to.
         let reader = client::client(&config, Metrics::new().requests(), Fence::closed(), Clock::system())?;
-        let manifest = offline::manifest(&self.plugin)?;
+        let given = self.config.as_deref().map(read_config).transpose()?;
+        let manifest = offline::manifest(&self.plugin, &self.cache_dir, given.as_ref()).await?;
         let present = match self.without_plugin_object {
             true => None,
             false => Present::find(&reader, &manifest, self.object.as_deref()).await?,
         };
-        let settings = self.settings(&manifest, present.as_ref(), &place)?;
-        let version = Arc::new(offline::load_within(&self.plugin, &self.cache_dir, &settings.limits).await?);
+        let settings = self.settings(&manifest, present.as_ref(), &place, given.as_ref())?;
+        let version = Arc::new(
+            offline::load_within(&self.plugin, &self.cache_dir, &settings.limits, settings.config.as_deref()).await?,
+        );
         let progress = Progress::of_terminal();
         let candidate = Candidate { digest: version.digest(), version: &version.manifest().version };
         let division = present.as_ref().and_then(|present| present.division(&candidate));
@@ -143,10 +149,11 @@ impl Plan {
         manifest: &Manifest,
         present: Option<&Present>,
         place: &Place,
+        given: Option<&Value>,
     ) -> anyhow::Result<PluginSettings> {
         let mut settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
-        if let Some(file) = &self.config {
-            settings.config = Some(yaml::read_one(file)?.to_string().into());
+        if let Some(config) = given {
+            settings.config = Some(config.to_string().into());
         }
         settings.grants.check(manifest).context("the Plugin would not load this version")?;
         manifest.check_config(settings.config.as_deref())?;

@@ -1,5 +1,5 @@
-//! `pilothouse rbac`: prints the rights that the host needs for plugins, as objects for `kubectl apply`. Runs nothing of a plugin
-//! and contacts no cluster.
+//! `pilothouse rbac`: prints the rights that the host needs for plugins, as objects for `kubectl apply`. Reconciles nothing and
+//! contacts no cluster.
 
 pub mod objects;
 pub mod resources;
@@ -15,7 +15,9 @@ use self::{
     objects::{Host, RoleObjects},
     resources::Resources,
 };
-use crate::{kind_name::kind_name, output, plugin_file::PluginFile, yaml};
+use crate::{
+    cache_dir::CacheDir, cluster::block_on, kind_name::kind_name, offline, output, plugin_configs::PluginConfigs, yaml,
+};
 
 /// Print the rights that the host needs for plugins: a ClusterRole and its binding each, as YAML for `kubectl apply -f -`.
 ///
@@ -27,6 +29,10 @@ pub struct Rbac {
     /// The plugins.
     #[arg(required = true, value_name = "PLUGIN")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    configs: PluginConfigs,
+    #[command(flatten)]
+    cache_dir: CacheDir,
     #[command(flatten)]
     grantee: Grantee,
 }
@@ -65,12 +71,23 @@ impl Rbac {
     /// # Errors
     /// If a file is not a plugin. The error names the file and says what to do.
     pub fn execute(&self) -> anyhow::Result<()> {
-        let plugins = self.files.iter().map(|file| PluginFile::read(file)).collect::<anyhow::Result<Vec<_>>>()?;
-        let resources = self.grantee.resources(plugins.iter().map(|plugin| &plugin.manifest))?;
+        let manifests = block_on(self.manifests())?;
+        let resources = self.grantee.resources(&manifests)?;
         let objects = self.grantee.role_objects(&resources);
-        let rights = plugins.iter().flat_map(|plugin| objects.of_host(&plugin.manifest, Writer::Host));
+        let rights = manifests.iter().flat_map(|manifest| objects.of_host(manifest, Writer::Host));
         let documents = rights.map(|object| yaml::print(&object)).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(output::print(documents.join("---\n"))?)
+    }
+
+    /// What the plugins ask for. One whose kinds come from its configuration is named by its file.
+    async fn manifests(&self) -> anyhow::Result<Vec<Manifest>> {
+        let mut manifests = Vec::new();
+        for file in &self.files {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy();
+            let config = self.configs.of(&name)?;
+            manifests.push(offline::manifest(file, &self.cache_dir, config.as_ref()).await?);
+        }
+        Ok(manifests)
     }
 }
 

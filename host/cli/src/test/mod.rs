@@ -7,15 +7,17 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use pilothouse_controller::errors::chain;
 use pilothouse_engine::{Plugin, Reconciler};
 use pilothouse_offline::cases::{self, Rewrite, report, rewrite};
+use serde_json::Value;
 
 use self::files::CaseFiles;
 use crate::{
     cache_dir::CacheDir,
+    config_file::read_config,
     logging::Logging,
     offline::{self, Output},
     output,
@@ -45,6 +47,10 @@ pub struct Test {
     /// The plugin. Default: the one in the folder `build` beside the folder of the cases.
     #[arg(long, value_name = "FILE.wasm")]
     plugin: Option<PathBuf>,
+    /// YAML or JSON file with the plugin's configuration in all cases, or with a Plugin that has it. A plugin whose kinds come from its
+    /// configuration needs it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Write what the plugin answers now into the cases that fail for another answer, or that expect nothing yet.
     #[arg(long)]
     update: bool,
@@ -74,10 +80,11 @@ impl Test {
     async fn run(&self) -> anyhow::Result<()> {
         let mut results = Vec::new();
         let mut malformed = 0;
+        let config = self.config.as_deref().map(read_config).transpose()?;
         for CaseFiles { plugin, files } in files::find(&self.paths, self.plugin.as_deref())? {
-            let plugin = offline::load(&plugin, &self.cache_dir).await?;
+            let plugin = offline::load_configured(&plugin, &self.cache_dir, config.as_ref()).await?;
             for file in files {
-                match self.run_file(&plugin, &file).await {
+                match self.run_file(&plugin, &file, config.as_ref()).await {
                     Ok(of_file) => {
                         self.print(&of_file)?;
                         results.extend(of_file);
@@ -108,14 +115,19 @@ impl Test {
         }
     }
 
-    async fn run_file(&self, plugin: &Plugin, file: &Path) -> anyhow::Result<Vec<report::Result>> {
-        let results = run_cases(plugin, file).await?;
+    async fn run_file(
+        &self,
+        plugin: &Plugin,
+        file: &Path,
+        config: Option<&Value>,
+    ) -> anyhow::Result<Vec<report::Result>> {
+        let results = run_cases(plugin, file, config).await?;
         let rewrites: Vec<_> = results.iter().flat_map(|result| result.ran.rewrites.clone()).collect();
         if !self.update || rewrites.is_empty() {
             return Ok(results);
         }
         write_expectations(file, rewrites)?;
-        run_cases(plugin, file).await
+        run_cases(plugin, file, config).await
     }
 
     fn print(&self, results: &[report::Result]) -> anyhow::Result<()> {
@@ -126,13 +138,25 @@ impl Test {
     }
 }
 
-/// Runs the cases of a file.
+/// Runs the cases of a file. `config`: the configuration of all of them.
 ///
 /// # Errors
 /// If the file holds no cases.
-pub(crate) async fn run_cases(plugin: &dyn Reconciler, file: &Path) -> anyhow::Result<Vec<report::Result>> {
+pub(crate) async fn run_cases(
+    plugin: &dyn Reconciler,
+    file: &Path,
+    config: Option<&Value>,
+) -> anyhow::Result<Vec<report::Result>> {
     let mut results = Vec::new();
-    for case in cases::read(file)? {
+    for mut case in cases::read(file)? {
+        if let Some(config) = config {
+            ensure!(
+                case.inputs.config.is_null() && case.steps.iter().all(|step| step.changes.config.is_none()),
+                "{}: the case has a configuration of its own, and --config gives one to all of them; leave out one of both",
+                case.place
+            );
+            case.inputs.config = config.clone();
+        }
         let started = Instant::now();
         let ran = cases::run(plugin, &case).await;
         results.push(report::Result { name: case.name, place: case.place, duration: started.elapsed(), ran });

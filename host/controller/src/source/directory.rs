@@ -15,7 +15,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 use notify::{RecursiveMode, Watcher};
-use pilothouse_engine::{Manifest, digest};
+use pilothouse_engine::{Declaration, Manifest, digest};
 use tokio::{sync::Notify, task::spawn_blocking};
 
 use super::loader::{Loader, NotLoaded, SourceId};
@@ -236,7 +236,8 @@ async fn load(loader: Arc<Loader>, path: PathBuf, version: FileVersion) -> (Path
     let (digest, failure) = match tokio::fs::read(&path).await {
         Ok(bytes) => {
             let digest = digest(&bytes);
-            let loaded = loader.load(&id, bytes, PluginSettings::default()).await;
+            let settings = settings(&loader, &path, &bytes);
+            let loaded = loader.load(&id, bytes, settings).await;
             (digest, loaded.err().map(|why| failure(&why, &loader)))
         }
         Err(error) => {
@@ -246,6 +247,19 @@ async fn load(loader: Arc<Loader>, path: PathBuf, version: FileVersion) -> (Path
         }
     };
     (path, File { version, digest, failure })
+}
+
+/// The settings of a file. Where its kinds come from its configuration, that is the one that is given for the name of the file: what the plugin
+/// is called is in it.
+fn settings(loader: &Loader, path: &Path, bytes: &[u8]) -> PluginSettings {
+    let settings = PluginSettings::default();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    match Declaration::read(bytes) {
+        Ok(Declaration::Configured(_)) => {
+            PluginSettings { config: loader.host().config_of(&name, &settings), ..settings }
+        }
+        _ => settings,
+    }
 }
 
 fn failure(why: &NotLoaded, loader: &Loader) -> Failure {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use pilothouse_engine::{
-    CompileError, ConfigError, Engine, LoadError, Manifest, Reconciler, StartError, contract::KindRef,
+    CompileError, ConfigError, Declaration, Engine, LoadError, Manifest, Reconciler, StartError, contract::KindRef,
 };
 
 use crate::{
@@ -93,6 +93,11 @@ impl Prepared {
     /// What it declares.
     pub fn manifest(&self) -> &Manifest {
         self.plugin.manifest()
+    }
+
+    /// Whether its kinds come from its configuration, and that is another one in these settings.
+    pub fn is_made_anew_by(&self, settings: &PluginSettings) -> bool {
+        self.plugin.takes_kinds_from_config() && self.settings.config != settings.config
     }
 }
 
@@ -221,6 +226,7 @@ impl NotLoaded {
             Self::Load(LoadError::Code(_)) => "LoadFailed",
             Self::Load(LoadError::Link(_)) => "ContractViolated",
             Self::Load(LoadError::Start(_)) => "StartFailed",
+            Self::Load(LoadError::Config(_)) => "ConfigInvalid",
             Self::NotGranted(_) => "NotGranted",
             Self::Config { .. } => "ConfigInvalid",
             Self::Metric(_) => "MetricTaken",
@@ -312,12 +318,17 @@ impl Loader {
     /// # Errors
     /// [`NotLoaded`].
     pub async fn prepare(&self, bytes: Vec<u8>, settings: PluginSettings) -> Result<Prepared, NotLoaded> {
-        // Before it is compiled: what is not granted costs nothing.
-        let manifest = Manifest::read(&bytes).map_err(LoadError::Manifest)?;
-        settings.grants.check(&manifest)?;
-        self.check_config(&manifest, &settings)?;
+        let declaration = Declaration::read(&bytes).map_err(LoadError::Manifest)?;
+        if let Declaration::Fixed(manifest) = &declaration {
+            // Before it is compiled: what is not granted costs nothing.
+            settings.grants.check(manifest)?;
+            self.check_config(manifest, &settings)?;
+        }
         let limits = settings.limits.of_calls(self.engine.limits().clone());
-        let plugin = self.engine.load_within(bytes, limits).await?;
+        let loaded = self.engine.load_configured(bytes, limits, settings.config.as_deref()).await;
+        let plugin = loaded.map_err(|error| of_load(declaration.version(), error))?;
+        // What is made of a configuration is known by now only.
+        settings.grants.check(plugin.manifest())?;
         Ok(Prepared { plugin: Arc::new(plugin), settings })
     }
 
@@ -325,7 +336,16 @@ impl Loader {
     ///
     /// # Errors
     /// [`NotLoaded`]: it may not, or its configuration does not fit.
-    pub fn settled(&self, loaded: &Prepared, settings: &PluginSettings) -> Result<Prepared, NotLoaded> {
+    pub async fn settled(&self, loaded: &Prepared, settings: &PluginSettings) -> Result<Prepared, NotLoaded> {
+        let asked = match loaded.is_made_anew_by(settings) {
+            true => {
+                let plugin = self.engine.reconfigured(&loaded.plugin, settings.config.as_deref()).await;
+                let plugin = plugin.map_err(|error| of_load(loaded.version(), error))?;
+                Some(Prepared { plugin: Arc::new(plugin), settings: settings.clone() })
+            }
+            false => None,
+        };
+        let loaded = asked.as_ref().unwrap_or(loaded);
         settings.grants.check(loaded.manifest())?;
         self.check_config(loaded.manifest(), settings)?;
         Ok(self.with_settings(loaded, settings))
@@ -402,6 +422,20 @@ impl Loader {
         let versions = loaded.map(|version| self.with_settings(version, &settings_of(version)));
         self.start(&mut self.lock(), id, versions);
         Ok(())
+    }
+
+    /// Has what a source has loaded go on with a configuration of which its kinds are made anew.
+    ///
+    /// # Errors
+    /// [`NotLoaded`]: it cannot use it, or it is another plugin with it that cannot be at work. What the source had goes on.
+    pub async fn make_anew(&self, id: &SourceId, settings: &PluginSettings) -> Result<(), NotLoaded> {
+        let Some(loaded) = self.versions(id) else { return Ok(()) };
+        let stable = Arc::new(self.settled(&loaded.stable, settings).await?);
+        let mut others = Vec::new();
+        for other in &loaded.others {
+            others.push(Arc::new(self.settled(other, settings).await?));
+        }
+        self.install(id, LoadedVersions { stable, others, ..loaded })
     }
 
     /// Whether what a source has loaded can go on with the configuration that is said of it now.
@@ -484,6 +518,14 @@ impl Loader {
 
     fn lock(&self) -> MutexGuard<'_, Loaded> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a component of this version was not loaded.
+fn of_load(version: &str, error: LoadError) -> NotLoaded {
+    match error {
+        LoadError::Config(error) => NotLoaded::Config { version: version.to_owned(), error },
+        error => NotLoaded::Load(error),
     }
 }
 

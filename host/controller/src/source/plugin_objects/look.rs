@@ -318,7 +318,7 @@ impl Looker {
     ) -> Result<Option<Arc<Prepared>>, NotLoaded> {
         let prepared = match self.known(look, digest) {
             Some(known) if known.has_settings(settings) => return Ok(Some(known)),
-            Some(known) => self.loader.settled(&known, settings)?,
+            Some(known) => self.loader.settled(&known, settings).await?,
             None => match self.contents.read_kept_as(&look.plugin.spec, digest).await {
                 Some(component) => self.loader.prepare(component.bytes, settings.clone()).await?,
                 None => return Ok(None),

@@ -383,7 +383,7 @@ impl PluginObjects {
                     Err(error) => self.not_loaded(name, &error),
                 }
             }
-            Found::NoComponent(error) => self.without_source(&plugin, of_content(&error)),
+            Found::NoComponent(error) => self.without_source(&plugin, of_content(&error)).await,
             Found::NotLoaded(error) => self.not_loaded(name, &error),
         };
         if let (Load::Failed(_), Some(before)) = (&load, looked.worked_before) {
@@ -409,7 +409,7 @@ impl PluginObjects {
     }
 
     /// What is asked for by its digest and is at work needs no source.
-    fn without_source(&self, plugin: &Plugin, failure: Failure) -> Load {
+    async fn without_source(&self, plugin: &Plugin, failure: Failure) -> Load {
         let id = SourceId::Object(plugin.name_any());
         let loader = &self.looker.loader;
         let is_at_work = loader.loaded(&id).is_some_and(|loaded| is_named(&plugin.spec, loaded.digest()));
@@ -418,6 +418,12 @@ impl PluginObjects {
             return Load::Failed(failure);
         }
         let settings = PluginSettings::of_plugin(plugin, &self.namespace);
+        if loader.loaded(&id).is_some_and(|loaded| loaded.is_made_anew_by(&settings)) {
+            return match loader.make_anew(&id, &settings).await {
+                Ok(()) => Load::WithoutSource(failure),
+                Err(why) => self.not_loaded(&plugin.name_any(), &why),
+            };
+        }
         if let Err(mismatch) = loader.fits(&id, &settings) {
             return self.not_loaded(&plugin.name_any(), &mismatch);
         }

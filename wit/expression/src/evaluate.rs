@@ -5,25 +5,36 @@ use std::{borrow::Cow, cmp::Ordering};
 use serde_json::Value as Json;
 
 use super::{
-    EvaluationError, MOST_STEPS,
-    node::{Fold, Function, Node},
+    EvaluationError, library,
+    node::{Element, Entry, Fold, Function, Node, Presence},
     value::{Value, steps_of_text},
 };
 
-type Evaluated<'v> = Result<Value<'v>, EvaluationError>;
+pub(super) type Evaluated<'v> = Result<Value<'v>, EvaluationError>;
 
 /// One evaluation.
 pub(super) struct Evaluation<'v> {
-    object: &'v Json,
+    roots: &'v [Option<&'v Json>],
     /// Those of macros, the innermost last.
     variables: Vec<Evaluated<'v>>,
-    /// The steps that are left.
+    /// The steps that it may take, and those that are left.
+    most: usize,
     left: usize,
 }
 
 impl<'v> Evaluation<'v> {
-    pub(super) fn of(object: &'v Json) -> Self {
-        Self { object, variables: Vec::new(), left: MOST_STEPS }
+    pub(super) fn of(roots: &'v [Option<&'v Json>], steps: usize) -> Self {
+        Self { roots, variables: Vec::new(), most: steps, left: steps }
+    }
+
+    /// The value of an expression; none if it is optional and has none.
+    pub(super) fn json(mut self, node: &'v Node) -> Result<Option<Json>, EvaluationError> {
+        let value = match self.result(node)? {
+            Value::Optional(None) => return Ok(None),
+            value => value,
+        };
+        self.spend(value.json_steps())?;
+        value.into_json().map(Some).ok_or(EvaluationError::NoResult("the expression"))
     }
 
     /// The value of an expression that has to be true or false.
@@ -45,12 +56,12 @@ impl<'v> Evaluation<'v> {
     fn result(&mut self, node: &'v Node) -> Evaluated<'v> {
         let result = self.evaluate(node);
         // Whoever ran out of steps has no result, although `||` and `&&` pass over errors.
-        if self.left == 0 { Err(EvaluationError::TooCostly) } else { result }
+        if self.left == 0 { Err(EvaluationError::TooCostly(self.most)) } else { result }
     }
 
-    fn spend(&mut self, steps: usize) -> Result<(), EvaluationError> {
+    pub(super) fn spend(&mut self, steps: usize) -> Result<(), EvaluationError> {
         self.left = self.left.saturating_sub(steps);
-        if self.left == 0 { Err(EvaluationError::TooCostly) } else { Ok(()) }
+        if self.left == 0 { Err(EvaluationError::TooCostly(self.most)) } else { Ok(()) }
     }
 
     fn evaluate(&mut self, node: &'v Node) -> Evaluated<'v> {
@@ -61,17 +72,21 @@ impl<'v> Evaluation<'v> {
             Node::Integer(it) => Ok(Value::Integer(*it)),
             Node::Double(it) => Ok(Value::Double(*it)),
             Node::Text(text) => Ok(Value::Text(Cow::Borrowed(text))),
-            Node::List(nodes) => {
-                nodes.iter().map(|node| self.evaluate(node)).collect::<Result<_, _>>().map(Value::List)
-            }
-            Node::Object => Ok(Value::of(self.object)),
+            Node::List(elements) => self.list(elements),
+            Node::Map(entries) => self.map(entries),
+            Node::Root(place, name) => self.root(*place, name),
             Node::Variable(place) => self.variable(*place),
             Node::Taken(place) => self.taken(*place),
             Node::Field(operand, field) => self.field(operand, field),
-            Node::Has(operand, field) => match self.evaluate(operand)? {
-                Value::Object(fields) => Ok(Value::Boolean(fields.contains_key(field))),
-                other => Err(wrong_type("`has`", "a map", &other)),
-            },
+            Node::OptionalField(operand, field) => self.optional_field(operand, field),
+            Node::Has(operand, field) => {
+                let value = match self.evaluate(operand)? {
+                    Value::Optional(None) => return Ok(Value::Boolean(false)),
+                    Value::Optional(Some(value)) => *value,
+                    value => value,
+                };
+                value.has_field(field).map(Value::Boolean).ok_or_else(|| wrong_type("`has`", "a map", &value))
+            }
             Node::Choice(parts) => {
                 let [condition, one, other] = &**parts;
                 let is_true = self.condition("`?:`", condition)?;
@@ -100,12 +115,57 @@ impl<'v> Evaluation<'v> {
         variable.map_or(Ok(Value::Null), |variable| std::mem::replace(variable, Ok(Value::Null)))
     }
 
-    fn field(&mut self, operand: &'v Node, field: &str) -> Evaluated<'v> {
-        match self.evaluate(operand)? {
-            Value::Object(fields) => {
-                fields.get(field).map(Value::of).ok_or_else(|| EvaluationError::NoSuchField(field.to_owned()))
+    fn root(&self, place: usize, name: &str) -> Evaluated<'v> {
+        let value = self.roots.get(place).copied().flatten();
+        value.map(Value::of).ok_or_else(|| EvaluationError::NotThere(name.to_owned()))
+    }
+
+    fn list(&mut self, elements: &'v [Element]) -> Evaluated<'v> {
+        let mut list = Vec::new();
+        for element in elements {
+            let value = self.evaluate(&element.node)?;
+            list.extend(present(value, element.presence)?);
+        }
+        Ok(Value::List(list))
+    }
+
+    fn map(&mut self, entries: &'v [Entry]) -> Evaluated<'v> {
+        let mut map: Vec<(Cow<'v, str>, Value<'v>)> = Vec::new();
+        for Entry { key, value, presence } in entries {
+            let key = match self.evaluate(key)? {
+                Value::Text(key) => key,
+                other => return Err(wrong_type("the key of a map", "a string", &other)),
+            };
+            self.spend(map.len() + steps_of_text(&key))?;
+            if map.iter().any(|(name, _)| *name == key) {
+                return Err(EvaluationError::NoResult("a map with a key that is there twice"));
             }
-            other => Err(wrong_type("a field", "a map", &other)),
+            let value = self.evaluate(value)?;
+            map.extend(present(value, *presence)?.map(|value| (key, value)));
+        }
+        Ok(Value::Map(map))
+    }
+
+    fn field(&mut self, operand: &'v Node, field: &str) -> Evaluated<'v> {
+        // What is optional stays optional: `a.?b.c` has no value where there is no `b`, nor where that has no `c`.
+        let value = match self.evaluate(operand)? {
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(value)) => return optional_field(*value, field),
+            value => value,
+        };
+        match value.into_field(field) {
+            Ok(found) => {
+                found.ok_or_else(|| EvaluationError::NoSuchField { field: field.to_owned(), root: root(operand) })
+            }
+            Err(other) => Err(wrong_type("a field", "a map", &other)),
+        }
+    }
+
+    fn optional_field(&mut self, operand: &'v Node, field: &str) -> Evaluated<'v> {
+        match self.evaluate(operand)? {
+            Value::Optional(None) => Ok(Value::Optional(None)),
+            Value::Optional(Some(value)) => optional_field(*value, field),
+            value => optional_field(value, field),
         }
     }
 
@@ -170,14 +230,28 @@ impl<'v> Evaluation<'v> {
     }
 
     fn call(&mut self, function: Function, arguments: &'v [Node]) -> Evaluated<'v> {
-        let (one, other) = match arguments {
-            [one] => (self.evaluate(one)?, None),
-            [one, other] => (self.evaluate(one)?, Some(self.evaluate(other)?)),
-            _ => return Err(EvaluationError::NoResult(function.name())),
+        let mut values = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            values.push(self.evaluate(argument)?);
+        }
+        if function.is_making() {
+            return library::call(self, function, values);
+        }
+        let (second, first) = match (values.pop(), values.pop()) {
+            (Some(only), None) => return self.of_one(function, only),
+            (Some(second), Some(first)) => (second, first),
+            (None, _) => return Err(EvaluationError::NoResult(function.name())),
         };
-        match other {
-            None => self.of_one(function, one),
-            Some(other) => self.of_two(function, one, other),
+        match (function, first) {
+            (Function::Index, Value::Optional(value)) => match value {
+                Some(value) => library::optional_index(*value, &second),
+                None => Ok(Value::Optional(None)),
+            },
+            (Function::Index, value) => {
+                let root = arguments.first().and_then(root);
+                index(value, &second, root)
+            }
+            (function, first) => self.of_two(function, first, second),
         }
     }
 
@@ -215,6 +289,7 @@ impl<'v> Evaluation<'v> {
             Value::Elements(elements) => elements.len(),
             Value::List(elements) => elements.len(),
             Value::Object(fields) => fields.len(),
+            Value::Map(entries) => entries.len(),
             other => return Err(wrong_type("`size`", needed(Function::Size), other)),
         };
         i64::try_from(size).map(Value::Integer).map_err(|_| EvaluationError::NoResult("`size`"))
@@ -229,7 +304,6 @@ impl<'v> Evaluation<'v> {
             Function::Greater => self.compare(function, &one, &other, Ordering::is_gt),
             Function::GreaterEquals => self.compare(function, &one, &other, Ordering::is_ge),
             Function::In => self.is_in(&one, other),
-            Function::Index => self.index(one, &other),
             Function::Contains => self.search(function, &one, &other, |text, part| text.contains(part)),
             Function::StartsWith => self.search(function, &one, &other, |text, part| text.starts_with(part)),
             Function::EndsWith => self.search(function, &one, &other, |text, part| text.ends_with(part)),
@@ -239,9 +313,30 @@ impl<'v> Evaluation<'v> {
     }
 
     /// Whether both are equal, as CEL has it: numbers by their value, whatever their type.
-    fn equals(&mut self, one: &Value<'v>, other: &Value<'v>) -> Result<bool, EvaluationError> {
+    pub(super) fn equals(&mut self, one: &Value<'v>, other: &Value<'v>) -> Result<bool, EvaluationError> {
         self.spend(1)?;
         match (one, other) {
+            (Value::Optional(one), Value::Optional(other)) => match (one, other) {
+                (None, None) => Ok(true),
+                (Some(one), Some(other)) => self.equals(one, other),
+                _ => Ok(false),
+            },
+            (Value::Map(entries), other) | (other, Value::Map(entries)) => {
+                self.spend(entries.len() + other.copy_steps())?;
+                let size = match other {
+                    Value::Map(entries) => entries.len(),
+                    Value::Object(fields) => fields.len(),
+                    _ => return Ok(false),
+                };
+                for (name, value) in entries {
+                    self.spend(size)?;
+                    let Ok(Some(other)) = other.clone().into_field(name) else { return Ok(false) };
+                    if !self.equals(value, &other)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(size == entries.len())
+            }
             (Value::Null, Value::Null) => Ok(true),
             (Value::Text(one), Value::Text(other)) if one.len() == other.len() => {
                 self.spend(steps_of_text(one))?;
@@ -294,8 +389,8 @@ impl<'v> Evaluation<'v> {
 
     fn is_in(&mut self, wanted: &Value<'v>, all: Value<'v>) -> Evaluated<'v> {
         match all {
-            Value::Object(fields) => match wanted {
-                Value::Text(name) => Ok(Value::Boolean(fields.contains_key(&**name))),
+            Value::Object(_) | Value::Map(_) => match wanted {
+                Value::Text(name) => Ok(Value::Boolean(all.has_field(name) == Some(true))),
                 other => Err(wrong_type("`in`", "a string before it", other)),
             },
             Value::Elements(_) | Value::List(_) => {
@@ -307,26 +402,6 @@ impl<'v> Evaluation<'v> {
                 Ok(Value::Boolean(false))
             }
             other => Err(wrong_type("`in`", "a list or a map", &other)),
-        }
-    }
-
-    fn index(&mut self, value: Value<'v>, index: &Value<'v>) -> Evaluated<'v> {
-        match (value, index) {
-            (Value::Object(fields), Value::Text(name)) => fields
-                .get(&**name)
-                .map(Value::of)
-                .ok_or_else(|| EvaluationError::NoSuchField(name.clone().into_owned())),
-            (Value::Elements(elements), Value::Integer(place)) => {
-                let element = usize::try_from(*place).ok().and_then(|place| elements.get(place));
-                element.map(Value::of).ok_or(EvaluationError::NoSuchElement(*place))
-            }
-            (Value::List(elements), Value::Integer(place)) => {
-                let element = usize::try_from(*place).ok().and_then(|place| elements.into_iter().nth(place));
-                element.ok_or(EvaluationError::NoSuchElement(*place))
-            }
-            (Value::Object(_), other) => Err(wrong_type("a map's `[]`", "a string", other)),
-            (Value::Elements(_) | Value::List(_), other) => Err(wrong_type("a list's `[]`", "an int", other)),
-            (other, _) => Err(wrong_type("`[]`", "a list or a map", &other)),
         }
     }
 
@@ -362,6 +437,55 @@ impl<'v> Evaluation<'v> {
             }
             (one, other) => arithmetic(Function::Add, &one, &other),
         }
+    }
+}
+
+/// A part of a list or a map that is made; none if it is optional and not there.
+fn present<'v>(value: Value<'v>, presence: Presence) -> Result<Option<Value<'v>>, EvaluationError> {
+    match (presence, value) {
+        (Presence::Always, value) => Ok(Some(value)),
+        (Presence::IfThere, Value::Optional(value)) => Ok(value.map(|value| *value)),
+        (Presence::IfThere, other) => Err(wrong_type("`?` in a list or a map", "an optional value", &other)),
+    }
+}
+
+/// Where nothing is, nothing is below it.
+fn optional_field<'v>(value: Value<'v>, field: &str) -> Evaluated<'v> {
+    match value.into_field(field) {
+        Err(Value::Null) => Ok(Value::Optional(None)),
+        Ok(found) => Ok(Value::Optional(found.map(Box::new))),
+        Err(other) => Err(wrong_type("a field", "a map", &other)),
+    }
+}
+
+/// The name at the beginning of a chain of fields.
+fn root(node: &Node) -> Option<String> {
+    match node {
+        Node::Root(_, name) => Some(name.clone()),
+        Node::Field(operand, _) | Node::OptionalField(operand, _) => root(operand),
+        Node::Call(Function::Index | Function::OptionalIndex, arguments) => arguments.first().and_then(root),
+        _ => None,
+    }
+}
+
+/// `root`: the name with which what is indexed begins.
+fn index<'v>(value: Value<'v>, index: &Value<'v>, root: Option<String>) -> Evaluated<'v> {
+    match (value, index) {
+        (value @ (Value::Object(_) | Value::Map(_)), Value::Text(name)) => match value.into_field(name) {
+            Ok(Some(found)) => Ok(found),
+            _ => Err(EvaluationError::NoSuchField { field: name.clone().into_owned(), root }),
+        },
+        (Value::Elements(elements), Value::Integer(place)) => {
+            let element = usize::try_from(*place).ok().and_then(|place| elements.get(place));
+            element.map(Value::of).ok_or(EvaluationError::NoSuchElement { element: *place, root })
+        }
+        (Value::List(elements), Value::Integer(place)) => {
+            let element = usize::try_from(*place).ok().and_then(|place| elements.into_iter().nth(place));
+            element.ok_or(EvaluationError::NoSuchElement { element: *place, root })
+        }
+        (Value::Object(_) | Value::Map(_), other) => Err(wrong_type("a map's `[]`", "a string", other)),
+        (Value::Elements(_) | Value::List(_), other) => Err(wrong_type("a list's `[]`", "an int", other)),
+        (other, _) => Err(wrong_type("`[]`", "a list or a map", &other)),
     }
 }
 
@@ -402,6 +526,6 @@ fn needed(function: Function) -> &'static str {
     }
 }
 
-fn wrong_type(what: &'static str, needed: &'static str, found: &Value<'_>) -> EvaluationError {
+pub(super) fn wrong_type(what: &'static str, needed: &'static str, found: &Value<'_>) -> EvaluationError {
     EvaluationError::WrongType { what, needed, found: found.type_name() }
 }

@@ -2,17 +2,14 @@
 //! may be. Evaluates nothing.
 
 use cel::{
-    common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue},
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr},
     parser::Parser,
 };
 
-use super::node::{Fold, Function, Node};
-
-/// The most bytes of an expression.
-const LONGEST: usize = 1024;
-
-/// How deeply parts of an expression are nested at most. Each level takes stack, when it is parsed, compiled and evaluated.
-const DEEPEST: u16 = 32;
+use crate::{
+    dialect::{Dialect, Extent},
+    node::{Call, Element, Entry, Fold, Function, Node, Presence},
+};
 
 /// The functions that are there, for people.
 const FUNCTIONS: &str =
@@ -22,8 +19,13 @@ const FUNCTIONS: &str =
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// It is too long.
-    #[error("it has {0} bytes; at most {LONGEST} are allowed")]
-    TooLong(usize),
+    #[error("it has {bytes} bytes; at most {most} are allowed")]
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// How many it may have.
+        most: usize,
+    },
     /// It is not in the grammar of CEL.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
@@ -35,17 +37,27 @@ pub enum CompileError {
         what: String,
     },
     /// It is nested too deeply.
-    #[error("it is nested more than {DEEPEST} levels deep")]
-    TooDeep,
+    #[error("it is nested more than {0} levels deep")]
+    TooDeep(u16),
     /// It names a variable that is not there.
-    #[error("there is nothing called `{0}`; the object is `self`")]
-    UnknownName(String),
+    #[error("there is nothing called `{name}`; {there_is}")]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// The names that are there, in words.
+        there_is: String,
+    },
     /// It calls a function that is not there.
-    #[error("there is no function `{0}` for these arguments; there are {FUNCTIONS}")]
-    UnknownFunction(String),
-    /// It makes a value that is not a list.
-    #[error("maps, messages and optional values cannot be made here")]
-    Construction,
+    #[error("there is no function `{name}` for these arguments; there are {there_are}")]
+    UnknownFunction {
+        /// The function.
+        name: String,
+        /// Those that are there, in words.
+        there_are: String,
+    },
+    /// It makes a value that cannot be made.
+    #[error("{0} cannot be made here")]
+    Construction(&'static str),
     /// A macro has two variables.
     #[error("a macro has one variable here")]
     TwoVariables,
@@ -54,32 +66,37 @@ pub enum CompileError {
     NoJson,
 }
 
-/// Compiles an expression.
+/// Compiles an expression over these names.
 ///
 /// # Errors
 /// [`CompileError`] for the first thing that is wrong with it.
-pub(super) fn compile(text: &str) -> Result<Node, CompileError> {
-    if text.len() > LONGEST {
-        return Err(CompileError::TooLong(text.len()));
+pub(super) fn compile(text: &str, names: &[&str], dialect: Dialect) -> Result<Node, CompileError> {
+    if text.len() > dialect.longest {
+        return Err(CompileError::TooLong { bytes: text.len(), most: dialect.longest });
     }
-    let parser = Parser::new().max_recursion_depth(DEEPEST).error_recovery_limit(1);
+    let parser = Parser::new()
+        .max_recursion_depth(dialect.deepest)
+        .error_recovery_limit(1)
+        .enable_optional_syntax(dialect.extent == Extent::Make);
     let parsed = parser.parse(text).map_err(|errors| match errors.errors.into_iter().next() {
         Some(error) => CompileError::Syntax { line: error.pos.0, column: error.pos.1, what: error.msg },
         None => CompileError::Syntax { line: 1, column: 1, what: "it cannot be parsed".to_owned() },
     })?;
-    Compiler { scope: Vec::new(), depth: 0 }.node(parsed)
+    Compiler { names, dialect, scope: Vec::new(), depth: 0 }.node(parsed)
 }
 
-struct Compiler {
+struct Compiler<'c> {
+    names: &'c [&'c str],
+    dialect: Dialect,
     /// The names of the variables of macros, the innermost last.
     scope: Vec<String>,
     depth: u16,
 }
 
-impl Compiler {
+impl Compiler<'_> {
     fn node(&mut self, parsed: IdedExpr) -> Result<Node, CompileError> {
-        if self.depth > DEEPEST {
-            return Err(CompileError::TooDeep);
+        if self.depth > self.dialect.deepest {
+            return Err(CompileError::TooDeep(self.dialect.deepest));
         }
         self.depth += 1;
         let node = self.part(parsed.expr);
@@ -90,20 +107,56 @@ impl Compiler {
     fn part(&mut self, part: Expr) -> Result<Node, CompileError> {
         match part {
             Expr::Literal(literal) => literal_node(&literal),
-            Expr::Ident(name) => match self.place(&name) {
-                Some(place) => Ok(Node::Variable(place)),
-                None if name == "self" => Ok(Node::Object),
-                None => Err(CompileError::UnknownName(name)),
-            },
+            Expr::Ident(name) => self.named(name),
             Expr::Select(select) => {
                 let operand = Box::new(self.node(*select.operand)?);
                 Ok(if select.test { Node::Has(operand, select.field) } else { Node::Field(operand, select.field) })
             }
-            Expr::List(list) if list.optional_indices.is_empty() => self.nodes(list.elements).map(Node::List),
+            Expr::List(list) => self.list(list),
+            Expr::Map(map) if self.dialect.extent == Extent::Make => self.map(map),
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(fold) => self.fold(*fold),
-            Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => Err(CompileError::Construction),
+            Expr::Map(_) => Err(CompileError::Construction("maps, messages and optional values")),
+            Expr::Struct(_) | Expr::Unspecified => Err(CompileError::Construction("messages")),
         }
+    }
+
+    fn named(&self, name: String) -> Result<Node, CompileError> {
+        if let Some(place) = self.place(&name) {
+            return Ok(Node::Variable(place));
+        }
+        match self.names.iter().position(|known| *known == name) {
+            Some(place) => Ok(Node::Root(place, name)),
+            None => Err(CompileError::UnknownName { name, there_is: self.there_is() }),
+        }
+    }
+
+    /// The names that are there, in words.
+    fn there_is(&self) -> String {
+        match self.names {
+            [] => "there are no names here".to_owned(),
+            [only] => format!("the object is `{only}`"),
+            [first @ .., last] => format!("there are {} and {last}", first.join(", ")),
+        }
+    }
+
+    fn list(&mut self, list: ListExpr) -> Result<Node, CompileError> {
+        let ListExpr { elements, optional_indices } = list;
+        let elements = elements.into_iter().enumerate().map(|(place, parsed)| {
+            let presence = if optional_indices.contains(&place) { Presence::IfThere } else { Presence::Always };
+            Ok(Element { node: self.node(parsed)?, presence })
+        });
+        elements.collect::<Result<_, _>>().map(Node::List)
+    }
+
+    fn map(&mut self, map: MapExpr) -> Result<Node, CompileError> {
+        let mut entries = Vec::new();
+        for entry in map.entries {
+            let EntryExpr::MapEntry(entry) = entry.expr else { return Err(CompileError::Construction("messages")) };
+            let presence = if entry.optional { Presence::IfThere } else { Presence::Always };
+            entries.push(Entry { key: self.node(entry.key)?, value: self.node(entry.value)?, presence });
+        }
+        Ok(Node::Map(entries))
     }
 
     fn nodes(&mut self, parsed: Vec<IdedExpr>) -> Result<Vec<Node>, CompileError> {
@@ -119,14 +172,17 @@ impl Compiler {
         if let Some(node) = self.append(&call)? {
             return Ok(node);
         }
-        let (name, is_method) = (call.func_name, call.target.is_some());
-        let arguments = call.target.into_iter().map(|target| *target).chain(call.args).collect();
-        let mut arguments = self.nodes(arguments)?;
-        let function = match is_method {
-            true => None,
-            false => Function::operator(&name, arguments.len()),
+        let CallExpr { func_name, target, args } = call;
+        // A name before the dot that is none of a value belongs to the function: `math.greatest`.
+        let (name, target) = match target.map(|target| *target) {
+            Some(IdedExpr { expr: Expr::Ident(library), .. }) if self.is_library(&library) => {
+                (format!("{library}.{func_name}"), None)
+            }
+            target => (func_name, target),
         };
-        if let Some(function) = function.or_else(|| Function::named(&name, is_method, arguments.len())) {
+        let how = if target.is_some() { Call::Method } else { Call::Function };
+        let mut arguments = self.nodes(target.into_iter().chain(args).collect())?;
+        if let Some(function) = self.function(&name, how, arguments.len()) {
             return Ok(Node::Call(function, arguments));
         }
         let (third, second, first) = (arguments.pop(), arguments.pop(), arguments.pop());
@@ -134,8 +190,37 @@ impl Compiler {
             ("_?_:_", Some(condition), Some(one), Some(other)) => Ok(Node::Choice(Box::new([condition, one, other]))),
             ("_&&_", None, Some(one), Some(other)) => Ok(Node::And(Box::new([one, other]))),
             ("_||_", None, Some(one), Some(other)) => Ok(Node::Or(Box::new([one, other]))),
+            ("_?._", None, Some(operand), Some(Node::Text(field))) => Ok(Node::OptionalField(Box::new(operand), field)),
+            ("_[?_]", None, Some(operand), Some(index)) => {
+                Ok(Node::Call(Function::OptionalIndex, vec![operand, index]))
+            }
             ("@not_strictly_false", None, None, Some(operand)) => Ok(Node::IsNotFalse(Box::new(operand))),
-            _ => Err(CompileError::UnknownFunction(name)),
+            _ => Err(CompileError::UnknownFunction { name, there_are: self.there_are() }),
+        }
+    }
+
+    fn is_library(&self, name: &str) -> bool {
+        let is_named = self.place(name).is_some() || self.names.contains(&name);
+        self.dialect.extent == Extent::Make && matches!(name, "math" | "json" | "optional") && !is_named
+    }
+
+    fn function(&self, name: &str, how: Call, arguments: usize) -> Option<Function> {
+        let operator = match how {
+            Call::Method => None,
+            Call::Function => Function::operator(name, arguments),
+        };
+        let making = || match self.dialect.extent {
+            Extent::Judge => None,
+            Extent::Make => Function::making(name, how, arguments),
+        };
+        operator.or_else(|| Function::named(name, how == Call::Method, arguments)).or_else(making)
+    }
+
+    /// The functions that are there, in words.
+    fn there_are(&self) -> String {
+        match self.dialect.extent {
+            Extent::Judge => FUNCTIONS.to_owned(),
+            Extent::Make => format!("{FUNCTIONS}, {}", Function::names_of_making()),
         }
     }
 

@@ -1,22 +1,10 @@
-//! Expressions in CEL (cel.dev) over one object, `self`. They come from other teams: whatever is in one, its evaluation ends after a bounded
-//! number of steps, and needs no more memory than it may take steps. Reads nothing but the object, not even a clock.
-//!
-//! The language is parsed by the crate `cel`. It is evaluated here, for the crate cannot bound what an evaluation costs.
-
-mod compile;
-mod evaluate;
-mod node;
-mod value;
+//! One expression over one object, `self`, as a manifest has it in its text. Its bounds are those of what the host evaluates itself.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::compile::CompileError;
-use self::{evaluate::Evaluation, node::Node};
-
-/// The steps that an evaluation may take. A condition of a status costs about ten.
-const MOST_STEPS: usize = 50_000;
+use crate::{CompileError, EvaluationError, Program, dialect::READINESS};
 
 /// An expression.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,37 +12,7 @@ const MOST_STEPS: usize = 50_000;
 pub struct Expression {
     text: String,
     /// Or why it cannot be evaluated.
-    compiled: Result<Arc<Node>, CompileError>,
-}
-
-/// Why an expression has no value for an object.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EvaluationError {
-    /// It is no expression.
-    #[error(transparent)]
-    NotCompiled(#[from] CompileError),
-    /// It reads a field that the object does not have.
-    #[error("there is no field `{0}`")]
-    NoSuchField(String),
-    /// It reads an element that a list does not have.
-    #[error("a list has no element {0}")]
-    NoSuchElement(i64),
-    /// A value is not of the type that is needed.
-    #[error("{what} needs {needed}, not {found}")]
-    WrongType {
-        /// What needs it.
-        what: &'static str,
-        /// The type or types that are needed.
-        needed: &'static str,
-        /// The type of the value.
-        found: &'static str,
-    },
-    /// A number is too large, is divided by zero, or is not in a text.
-    #[error("{0} has no result for these values")]
-    NoResult(&'static str),
-    /// It takes too long.
-    #[error("it takes more than {MOST_STEPS} steps")]
-    TooCostly,
+    compiled: Result<Arc<Program>, CompileError>,
 }
 
 impl Expression {
@@ -73,7 +31,7 @@ impl Expression {
     /// # Errors
     /// [`EvaluationError`] if it has no value, or one that is neither true nor false.
     pub fn is_true_of(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
-        Evaluation::of(object).boolean(self.node()?)
+        self.program()?.boolean(&[Some(object)])
     }
 
     /// The text that it makes of an object.
@@ -81,17 +39,17 @@ impl Expression {
     /// # Errors
     /// [`EvaluationError`] if it has no value, or one that is no text.
     pub fn text_of(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
-        Evaluation::of(object).text(self.node()?)
+        self.program()?.text(&[Some(object)])
     }
 
-    fn node(&self) -> Result<&Node, EvaluationError> {
+    fn program(&self) -> Result<&Program, EvaluationError> {
         self.compiled.as_deref().map_err(|error| error.clone().into())
     }
 }
 
 impl From<String> for Expression {
     fn from(text: String) -> Self {
-        let compiled = compile::compile(&text).map(Arc::new);
+        let compiled = Program::compile(&text, &["self"], READINESS).map(Arc::new);
         Self { text, compiled }
     }
 }
@@ -240,7 +198,7 @@ mod tests {
         ] {
             let expression = Expression::from(text);
             assert_eq!(expression.fault(), None, "{text}");
-            assert_eq!(expression.is_true_of(&object), Err(EvaluationError::TooCostly), "{text}");
+            assert_eq!(expression.is_true_of(&object), Err(EvaluationError::TooCostly(50_000)), "{text}");
         }
         assert_eq!(Expression::from("self.list.filter(x, x.name != '').size() == 2000").is_true_of(&object), Ok(true));
         for piece in
