@@ -20,6 +20,7 @@ mod children;
 mod cluster_scope;
 mod command;
 mod command_line;
+mod compose;
 mod conditions;
 mod configuration;
 mod conflicts;
@@ -185,6 +186,7 @@ fn main() -> ExitCode {
     training_job::register(&mut suite);
     llm::register(&mut suite);
     command_line::register(&mut suite);
+    compose::register(&mut suite);
     render::register(&mut suite);
     capture::register(&mut suite);
     configuration::register(&mut suite);

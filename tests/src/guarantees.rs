@@ -8,12 +8,14 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 12] = [
+const FOLDERS: [(&str, &str); 14] = [
     ("cli/", "host/cli/src"),
     ("controller/", "host/controller/src"),
     ("engine/", "host/engine/src"),
     ("offline/", "host/offline/src"),
     ("wit/", "wit/src"),
+    ("expression/", "wit/expression/src"),
+    ("compose/", "plugins/compose/tests"),
     ("app-service/", "plugins/app-service/tests"),
     ("training-job/", "plugins/training-job/tests/training_job"),
     ("pytorch-job/", "plugins/pytorch-job/tests/pytorch_job"),

@@ -263,3 +263,54 @@ fn is_newer_wasi(import: &str) -> bool {
     let (major, minor) = (numbers.next(), numbers.next());
     (major, minor) > (Some(0), Some(2))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::CONTRACT_VERSION;
+
+    fn template() -> Template {
+        Template {
+            name: "compose".to_owned(),
+            version: "0.1.0".to_owned(),
+            contract: CONTRACT_VERSION.to_owned(),
+            config_schema: None,
+            finalizes: false,
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_is_made_of_a_configuration_is_one_of_the_component() -> Result<(), ManifestError> {
+        let kind = json!({"apiVersion": "example.com/v1", "kind": "Web"});
+        let made = template().manifest(&json!({"name": "web", "reconciles": kind}).to_string())?;
+        assert_eq!(
+            (made.name.as_str(), made.version.as_str(), made.contract.as_str()),
+            ("web", "0.1.0", CONTRACT_VERSION)
+        );
+        let own = json!({"name": "web", "version": "2", "contract": "0.1.0", "reconciles": kind}).to_string();
+        let made = template().manifest(&own)?;
+        assert_eq!(
+            (made.version.as_str(), made.contract.as_str()),
+            ("2", CONTRACT_VERSION),
+            "the contract is no choice"
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_made_of_a_configuration_is_checked_as_any_manifest_is() {
+        let kind = json!({"apiVersion": "example.com/v1", "kind": "Web"});
+        for (text, words) in [
+            ("[".to_owned(), "malformed"),
+            (json!({"name": "web"}).to_string(), "reconciles"),
+            (json!({"name": "web", "reconciles": kind, "childs": []}).to_string(), "childs"),
+            (json!({"name": "Web", "reconciles": kind}).to_string(), "`name`"),
+            (json!({"name": "web", "reconciles": kind, "children": [kind]}).to_string(), "`children`"),
+        ] {
+            let told = template().manifest(&text).map_err(|error| error.to_string());
+            assert!(told.as_ref().is_err_and(|told| told.contains(words)), "{text}: {told:?}");
+        }
+    }
+}

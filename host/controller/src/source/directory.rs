@@ -236,9 +236,21 @@ async fn load(loader: Arc<Loader>, path: PathBuf, version: FileVersion) -> (Path
     let (digest, failure) = match tokio::fs::read(&path).await {
         Ok(bytes) => {
             let digest = digest(&bytes);
-            let settings = settings(&loader, &path, &bytes);
-            let loaded = loader.load(&id, bytes, settings).await;
-            (digest, loaded.err().map(|why| failure(&why, &loader)))
+            match settings(&loader, &path, &bytes) {
+                Some(settings) => {
+                    let loaded = loader.load(&id, bytes, settings).await;
+                    (digest, loaded.err().map(|why| failure(&why, &loader)))
+                }
+                // Nothing is wrong with it: it lies beside plugins that are complete by themselves.
+                None => {
+                    tracing::info!(
+                        source = %id,
+                        "the plugin takes its kinds from its configuration, and does nothing without one; give it one with --config \
+                         NAME=FILE, where NAME is the name of its file without .wasm"
+                    );
+                    (digest, Some(Failure::Lasting))
+                }
+            }
         }
         Err(error) => {
             loader.host().metrics().plugins.load_failed();
@@ -249,17 +261,16 @@ async fn load(loader: Arc<Loader>, path: PathBuf, version: FileVersion) -> (Path
     (path, File { version, digest, failure })
 }
 
-/// The settings of a file. Where its kinds come from its configuration, that is the one that is given for the name of the file: what the plugin
-/// is called is in it.
-fn settings(loader: &Loader, path: &Path, bytes: &[u8]) -> PluginSettings {
+/// The settings of a file. Where its kinds come from its configuration, that is the one that is given for the name of the file, for what the
+/// plugin is called is in it; none without one.
+fn settings(loader: &Loader, path: &Path, bytes: &[u8]) -> Option<PluginSettings> {
     let settings = PluginSettings::default();
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    match Declaration::read(bytes) {
-        Ok(Declaration::Configured(_)) => {
-            PluginSettings { config: loader.host().config_of(&name, &settings), ..settings }
-        }
-        _ => settings,
+    if !matches!(Declaration::read(bytes), Ok(Declaration::Configured(_))) {
+        return Some(settings);
     }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let config = loader.host().config_of(&name, &settings)?;
+    Some(PluginSettings { config: Some(config), ..settings })
 }
 
 fn failure(why: &NotLoaded, loader: &Loader) -> Failure {

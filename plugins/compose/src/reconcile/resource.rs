@@ -181,7 +181,7 @@ impl Making<'_> {
                 return self.unresolved(&values, made);
             }
         };
-        if !object.pointer("/metadata/name").is_some_and(|name| name.as_str().is_some_and(|name| !name.is_empty())) {
+        if object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().is_empty() {
             made.wrong.push(format!("{}: the name is no text, or an empty one", path.field("metadata").field("name")));
             made.unnamed = Some(resource.kind.clone());
             return None;
