@@ -5,6 +5,7 @@
 mod composition;
 mod config;
 mod manifest;
+mod parts;
 mod problem;
 mod reconcile;
 mod template;
@@ -12,7 +13,7 @@ mod text;
 
 pub use reconcile::reconcile;
 
-use composition::Composition;
+use composition::compile;
 
 pilothouse_sdk::configured_plugin! {
     name: "compose",
@@ -26,7 +27,7 @@ pilothouse_sdk::configured_plugin! {
 /// # Errors
 /// All that is wrong with the configuration, one sentence each.
 pub fn configure(config: &str) -> Result<String, Vec<String>> {
-    let composition = Composition::of(config);
+    let composition = compile(config);
     let composition = composition.map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     Ok(manifest::manifest(&composition).to_string())
 }

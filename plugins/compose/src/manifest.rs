@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pilothouse_sdk::raw::KindRef;
 use serde_json::{Map, Value, json};
 
-use crate::composition::{Composition, EACH, Lookup, Node, SCHEMA, Which};
+use crate::parts::{Composition, EACH, Lookup, Node, SCHEMA, Which};
 
 /// How many fields deep a pointer goes. A plugin that is called a little too often costs less than a list of every field.
 const DEEPEST: usize = 2;

@@ -1,6 +1,7 @@
 //! From an object, what lives of it and a composition to the response. What is not known yet is waited for, and stays as it is meanwhile;
 //! only what is known not to be wanted is left out.
 
+mod findings;
 mod live;
 mod lookup;
 mod report;
@@ -10,11 +11,13 @@ mod state;
 use pilothouse_sdk::{Error, Handling, Options, Response, raw};
 use serde_json::Value;
 
+use self::findings::Findings;
 use self::live::Live;
 use self::report::report;
 use self::resource::{Desired, Made};
 use self::state::{Round, State};
-use crate::composition::{Composition, Node};
+use crate::composition::compile;
+use crate::parts::{Composition, Node};
 
 /// How often something that is missing is looked for again, in seconds. The host calls earlier when it appears.
 const RECHECK_SECONDS: u32 = 300;
@@ -30,30 +33,13 @@ const NOT_READY: &str = "NotReady";
 
 /// The response for an object.
 pub fn reconcile(request: raw::Request) -> Response {
-    match Composition::of(&request.config) {
+    match compile(&request.config) {
         Ok(composition) => respond(&composition, &request).unwrap_or_else(Response::from),
         Err(problems) => {
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
             Response::invalid(format!("the configuration is no composition: {}", sentences(&problems)))
         }
     }
-}
-
-/// What a round has found out.
-#[derive(Debug, Default)]
-struct Findings {
-    /// The children.
-    desired: Vec<Desired>,
-    /// What waits for what.
-    waits: Vec<String>,
-    /// What is wrong with the object, or with the composition.
-    wrong: Vec<String>,
-    /// Which children are not ready.
-    unready: Vec<String>,
-    /// Kinds of which children stay whose names are not known.
-    unnamed: Vec<raw::KindRef>,
-    /// The reasons and the messages of lookups that are missing.
-    missing: Vec<(String, String)>,
 }
 
 fn respond(composition: &Composition, request: &raw::Request) -> Result<Response, Error> {

@@ -114,8 +114,11 @@ impl Compiler<'_> {
     /// An expression where nothing else can be: `${…}`.
     pub fn expression(&mut self, path: &Path, value: &Value) -> Option<Compiled> {
         let what = "it must be one expression in CEL, such as ${schema.spec.enabled}";
+        let told = self.problems.len();
         match self.template(path, value) {
             Template::Expression(compiled) => Some(compiled),
+            // What is wrong with it is told.
+            _ if self.problems.len() > told => None,
             Template::Plain(Value::String(text)) if !text.is_empty() => {
                 self.problems.push(Problem::at(path, format!("{what}; write ${{{text}}}")));
                 None

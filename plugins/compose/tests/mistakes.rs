@@ -111,6 +111,15 @@ fn all_mistakes_are_told_at_once() {
 }
 
 #[test]
+fn an_expression_that_is_wrong_is_told_once() {
+    let told = told(&format!(
+        "{HEAD}resources: [{{id: a, readyWhen: ['${{b.ok}}'], template: {{apiVersion: v1, kind: Pod, metadata: {{name: a}}}}}}]\n"
+    ));
+    let expected = "resources[0].readyWhen[0]: `b.ok`: there is nothing called `b`; there are schema and a; did you mean `a`?";
+    assert_eq!(told.as_deref(), Some(expected));
+}
+
+#[test]
 fn what_is_right_is_told_nothing_of() {
     for written in ["", "version: 1.2.3", "resources: []", "status: {a: 1}", "variables: [{id: a, value: '$${x}'}]"] {
         assert_eq!(told(&format!("{HEAD}{written}\n")), None, "{written}");

@@ -3,8 +3,8 @@
 use pilothouse_sdk::raw::KindRef;
 use serde_json::{Map, Value};
 
-use super::{EACH, Node, SCHEMA};
 use crate::config::{ConditionConfig, KindConfig};
+use crate::parts::{EACH, Node, SCHEMA};
 use crate::problem::{Path, Problem};
 use crate::template::Template;
 

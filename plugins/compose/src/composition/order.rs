@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Node;
+use crate::parts::Node;
 use crate::problem::{Path, Problem};
 
 /// The places of the nodes that a node reads before it is there. A resource may read itself once it is there.

@@ -5,8 +5,8 @@ use pilothouse_sdk::{Error, lookup};
 use serde_json::Value;
 
 use super::state::{ReadsOthers, Round, State, Unresolved};
-use crate::composition::{Lookup, Which};
 use crate::manifest::fields_of_lookup;
+use crate::parts::{Lookup, Which};
 use crate::template::Template;
 
 /// The reason while something that is looked up is missing, unless the composition names another one.

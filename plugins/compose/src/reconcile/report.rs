@@ -5,9 +5,9 @@ use pilothouse_expression::EvaluationError;
 use pilothouse_sdk::{Condition, ConditionStatus, Response};
 use serde_json::{Map, Value};
 
-use super::Findings;
+use super::findings::Findings;
 use super::state::{ReadsOthers, Round, Unresolved};
-use crate::composition::{self, Node};
+use crate::parts::{self, Node};
 use crate::problem::Path;
 use crate::template::{NoValue, Template, ValueError, type_of};
 
@@ -97,8 +97,8 @@ impl Teller<'_> {
         }
     }
 
-    fn condition(&self, condition: &composition::Condition) -> Result<Condition, Unresolved> {
-        let composition::Condition { path, condition_type, status, reason, message } = condition;
+    fn condition(&self, condition: &parts::Condition) -> Result<Condition, Unresolved> {
+        let parts::Condition { path, condition_type, status, reason, message } = condition;
         let place = path.field("status");
         let is = match self.told(status, &place)? {
             Some(Value::Bool(true)) => ConditionStatus::IsTrue,

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::live::Live;
 use super::state::{ReadsOthers, Round, State, Unresolved};
-use crate::composition::{Node, Resource};
 use crate::config::{HandlingConfig, OnImmutable, OnRemoval};
+use crate::parts::{Node, Resource};
 use crate::template::Compiled;
 
 /// The most children of one resource.

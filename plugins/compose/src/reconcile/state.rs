@@ -6,7 +6,7 @@ use pilothouse_expression::EvaluationError;
 use serde_json::Value;
 
 use super::live::Live;
-use crate::composition::{Composition, Node, SCHEMA};
+use crate::parts::{Composition, Node, SCHEMA};
 use crate::template::{NoValue, ValueError};
 
 /// What is known of a node.
@@ -142,7 +142,7 @@ impl<'r> Round<'r> {
         let node = self.composition.place(name).and_then(|place| self.composition.nodes.get(place));
         match node {
             // An element of a list, in a child of several.
-            None => name != SCHEMA && name == crate::composition::EACH,
+            None => name != SCHEMA && name == crate::parts::EACH,
             Some(Node::Variable { .. }) => node.is_some_and(|node| self.reads_others(node) == ReadsOthers::Yes),
             Some(Node::Lookup(_) | Node::Resource(_)) => true,
         }
