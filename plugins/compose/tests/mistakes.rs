@@ -115,7 +115,8 @@ fn an_expression_that_is_wrong_is_told_once() {
     let told = told(&format!(
         "{HEAD}resources: [{{id: a, readyWhen: ['${{b.ok}}'], template: {{apiVersion: v1, kind: Pod, metadata: {{name: a}}}}}}]\n"
     ));
-    let expected = "resources[0].readyWhen[0]: `b.ok`: there is nothing called `b`; there are schema and a; did you mean `a`?";
+    let expected =
+        "resources[0].readyWhen[0]: `b.ok`: there is nothing called `b`; there are schema and a; did you mean `a`?";
     assert_eq!(told.as_deref(), Some(expected));
 }
 
