@@ -313,4 +313,31 @@ mod tests {
             assert!(told.as_ref().is_err_and(|told| told.contains(words)), "{text}: {told:?}");
         }
     }
+
+    #[test]
+    fn names_the_fields_that_no_manifest_has() {
+        let text = r#"{"name":"web","version":"1","contract":"0.2.0","colour":1,
+            "reconciles":{"apiVersion":"example.com/v1","kind":"Web","plural":"webs"},
+            "childReads":[{"apiVersion":"v1","kind":"Pod","fields":[],"field":"/a"}],
+            "lookups":[{"apiVersion":"v1","kind":"Node","allNamespaces":true,"labels":"a"}]}"#;
+        let unknown = parse::<Manifest>(text.as_bytes()).map(|parsed| parsed.unknown).unwrap_or_default();
+        assert_eq!(unknown, ["colour", "reconciles.plural", "childReads.0.field", "lookups.0.labels"]);
+    }
+
+    #[test]
+    fn knows_what_wasi_it_has() {
+        for (import, is_newer) in [
+            ("wasi:cli/environment@0.2.0", false),
+            ("wasi:cli/environment@0.2.6", false),
+            ("wasi:io/streams@0.2.0-rc-2023-11-10", false),
+            ("wasi:cli/environment@0.3.0", true),
+            ("wasi:clocks/monotonic-clock@0.3.0-rc-2025-09-16", true),
+            ("wasi:cli/environment@1.0.0", true),
+            ("wasi:cli/environment", false),
+            ("pilothouse:plugin/clock@0.2.0", false),
+            ("example:clock/now@3.0.0", false),
+        ] {
+            assert_eq!(is_newer_wasi(import), is_newer, "{import}");
+        }
+    }
 }

@@ -434,33 +434,6 @@ mod tests {
     }
 
     #[test]
-    fn names_the_fields_that_no_manifest_has() {
-        let text = r#"{"name":"web","version":"1","contract":"0.2.0","colour":1,
-            "reconciles":{"apiVersion":"example.com/v1","kind":"Web","plural":"webs"},
-            "childReads":[{"apiVersion":"v1","kind":"Pod","fields":[],"field":"/a"}],
-            "lookups":[{"apiVersion":"v1","kind":"Node","allNamespaces":true,"labels":"a"}]}"#;
-        let unknown = parse(text.as_bytes()).map(|parsed| parsed.unknown).unwrap_or_default();
-        assert_eq!(unknown, ["colour", "reconciles.plural", "childReads.0.field", "lookups.0.labels"]);
-    }
-
-    #[test]
-    fn knows_what_wasi_it_has() {
-        for (import, is_newer) in [
-            ("wasi:cli/environment@0.2.0", false),
-            ("wasi:cli/environment@0.2.6", false),
-            ("wasi:io/streams@0.2.0-rc-2023-11-10", false),
-            ("wasi:cli/environment@0.3.0", true),
-            ("wasi:clocks/monotonic-clock@0.3.0-rc-2025-09-16", true),
-            ("wasi:cli/environment@1.0.0", true),
-            ("wasi:cli/environment", false),
-            ("pilothouse:plugin/clock@0.2.0", false),
-            ("example:clock/now@3.0.0", false),
-        ] {
-            assert_eq!(is_newer_wasi(import), is_newer, "{import}");
-        }
-    }
-
-    #[test]
     fn says_why_bytes_are_not_a_plugin() {
         let module = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
         let component = [0x00, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0];
