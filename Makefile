@@ -109,6 +109,10 @@ bench-lookups: plugins ## Measure a host whose plugin looks up all of 10,000 Pod
 	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
 	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench lookups
 
+.PHONY: bench-writes
+bench-writes: ## Measure what one write costs an API server, by the way in which it is made
+	@cargo bench --locked --profile dev -p pilothouse-bench --bench writes
+
 .PHONY: bench-languages
 bench-languages: ## Measure the same plugin in Rust, C, TypeScript, Go and Python, side by side (PROFILE=release)
 	@scripts/prepare.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes host/pilothouse.profdata anew: how often a host runs what, by which `make release` lays out its code. Builds a host
+# Makes host/pilothouse.profdata anew: how often a host runs what, and which functions at all
+# (host/pilothouse.order.gz), by which `make release` lays out its code. Builds a host
 # that counts, gives it typical work on a real API server (tests/src/bin/train), and merges the counts. Needs the plugins,
 # and an llvm-profdata that is not older than the compiler's LLVM; says which it takes.
 set -euo pipefail
@@ -31,4 +32,5 @@ say "counting at work, $OBJECTS objects"
 LLVM_PROFILE_FILE=$folder/%p.profraw "$target/debug/train" "$folder/compiled" "$OBJECTS"
 
 "$tool" merge --sparse -o host/pilothouse.profdata "$folder"/*.profraw
+scripts/symbol-order.sh host/pilothouse.profdata | gzip -9 -n > host/pilothouse.order.gz
 say "host/pilothouse.profdata: $(du -k host/pilothouse.profdata | cut -f1) KiB"

@@ -1,7 +1,7 @@
 //! What one write costs an API server, by the way in which it is made: server-side apply, a merge patch of what differs, PUT, and PUT in
 //! protobuf. For the children and the status that the host writes most. A bare client does nothing else; no operator runs.
 //!
-//!   WRITES_OBJECTS=50 WRITES_TIMES=400 WRITES_ROUNDS=5 cargo bench -p pilothouse-bench --bench writes
+//!   WRITES_OBJECTS=50 WRITES_TIMES=400 WRITES_ROUNDS=5 make bench-writes
 
 mod protobuf;
 mod subject;

@@ -1,5 +1,5 @@
 //! The merge patch that brings a live child to the desired values, where nothing but values has to change. An API server carries it out
-//! with two thirds of the work of a server-side apply (decision 32). It never takes a field away, and leaves to the apply whatever a merge
+//! with less work than a server-side apply (decision 33). It never takes a field away, and leaves to the apply whatever a merge
 //! patch cannot say, or would say less exactly. Pure.
 
 use serde_json::{Map, Value, json};
