@@ -92,7 +92,6 @@ mod test_env;
 mod thoroughness;
 mod time_of_day;
 mod training_job;
-mod value_patches;
 mod verdicts;
 mod versions;
 mod waves;
@@ -144,7 +143,6 @@ fn main() -> ExitCode {
     dev::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
-    value_patches::register(&mut suite);
     pytorch_job::register(&mut suite);
     mass_deletion::register(&mut suite);
     host_memory::register(&mut suite);

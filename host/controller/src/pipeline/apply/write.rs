@@ -48,10 +48,7 @@ pub(super) async fn write(applier: &Applier<'_>, write: Write) -> Result<WriteOu
     let target = Target::of(applier, &write.child.kind, &write.child.name)?;
     let result = match write.cause.live() {
         None => create(applier, &target, &write.child).await,
-        Some(live) => match patch_values(applier, &target, &write, live).await {
-            Some(result) => result.map_err(WriteError::Api),
-            None => hand_over_and_update(applier, &target, &write, live).await,
-        },
+        Some(live) => hand_over_and_update(applier, &target, &write, live).await,
     };
     let after = match result {
         Ok(after) => after,
@@ -222,24 +219,6 @@ async fn apply_and_own(
     };
     let live = repair::patch(applier, target, &child.name.name, &take_over).await?;
     target.object_in(&apply(applier, target, child, GuardedBody::over(&child.body, &live, applier.version())).await?)
-}
-
-/// Writes the values that differ, if the plan has a patch for that. None if there is no patch, or if the API server refuses it: the apply
-/// that follows is refused for the same cause, and what its refusal means is known.
-async fn patch_values(
-    applier: &Applier<'_>,
-    target: &Target<'_>,
-    write: &Write,
-    live: &Object,
-) -> Option<Result<Object, kube::Error>> {
-    let patch = GuardedBody::over(write.value_patch.as_ref()?, live, applier.version());
-    // Fields that the kind does not have are none of such a patch, and to check for them costs a second parse.
-    let parameters = merging(&applier.plugin.field_manager).validation_ignore();
-    match target.api.patch(&write.child.name.name, &parameters, &Patch::Merge(patch)).await {
-        Ok(incoming) => Some(Ok(incoming.into_object(&target.installed.resource))),
-        Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => None,
-        Err(error) => Some(Err(error)),
-    }
 }
 
 /// Hands fields over to their new owner, if there are any, before the update that gives them up.

@@ -22,7 +22,6 @@ mod json;
 pub mod measurement;
 mod names;
 mod order;
-mod outline;
 mod owner;
 mod ownership;
 mod pointer;

@@ -4,10 +4,10 @@ use pilothouse_engine::contract::{KindRef, RemovalPolicy};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{outline::outline, owner::Owner};
-use crate::{labels, object::ObjectRef, pipeline::applied_mark};
+use super::owner::Owner;
+use crate::{labels, object::ObjectRef};
 
-/// Adds the metadata to a child's body and returns the body's mark: its digest, and the outline of its fields where the schema is known.
+/// Adds the metadata to a child's body and returns the body's digest.
 pub(super) fn add_metadata(
     owner: &Owner<'_>,
     body: &mut Value,
@@ -37,10 +37,8 @@ pub(super) fn add_metadata(
     let hash = Sha256::digest(body.to_string().as_bytes());
     // Eight bytes tell the bodies of one child apart, and every child has to carry them.
     let digest = format!("{:016x}", u64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default()));
-    let outline = owner.kinds.schema(kind).map(|schema| outline(body, schema));
-    let mark = applied_mark::mark(&digest, outline.as_deref());
-    body["metadata"]["annotations"][labels::APPLIED] = json!(mark);
-    mark
+    body["metadata"]["annotations"][labels::APPLIED] = json!(digest);
+    digest
 }
 
 fn owner_reference(owner: &Owner<'_>) -> Value {

@@ -25,7 +25,6 @@ pub mod masked;
 mod normalised;
 mod order;
 mod recreation;
-mod value_patch;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -37,7 +36,6 @@ use self::{
     handover::handover,
     list_repair::list_repair,
     order::{Order, Standing},
-    value_patch::value_patch,
 };
 pub use self::{
     forced::forced,
@@ -45,7 +43,6 @@ pub use self::{
     recreation::{Recreation, Recreations},
 };
 use super::{
-    applied_mark::{has_same_fields, is_same_body},
     check::DesiredChild,
     observe::{LiveChild, Observed},
 };
@@ -88,8 +85,6 @@ pub struct Write {
     pub list_repair: Option<Value>,
     /// The live values of fields that are given up, to be applied first as another field manager; see `handover.rs`.
     pub handover: Option<Value>,
-    /// The merge patch that does the same as the apply with less work, if there is one; see `value_patch.rs`.
-    pub value_patch: Option<Value>,
 }
 
 /// Why a child is written.
@@ -324,7 +319,7 @@ fn surplus(children: &[DesiredChild], observed: &Observed) -> Plan {
 }
 
 fn create(child: DesiredChild) -> Write {
-    Write { child, cause: WriteCause::Missing, list_repair: None, handover: None, value_patch: None }
+    Write { child, cause: WriteCause::Missing, list_repair: None, handover: None }
 }
 
 /// The JSON pointer of the digest, below the annotations.
@@ -334,14 +329,13 @@ const DIGEST: &str = "/pilothouse.dev~1applied";
 fn update(child: DesiredChild, live: &Arc<Object>, schema: Option<&Schema>, normalised: &Normalised) -> Option<Write> {
     // A text that is not JSON becomes null, which differs in all fields.
     let state = serde_json::from_str::<Value>(&live.text).unwrap_or_default();
-    let applied = annotation(&state, labels::APPLIED).unwrap_or_default();
-    let is_same = is_same_body(applied, &child.digest);
+    let is_same = annotation(&state, labels::APPLIED) == Some(&child.digest);
     let mut differences = differences(&child.body, &state, schema);
-    // Of no use to the readers of the log, and it may have an outline more or less.
-    differences.retain(|found| !found.path.ends_with(DIGEST));
     // Another digest is a cause even without a difference: a field that the plugin no longer returns is no desired field, and only
     // an apply removes it (decision 1).
     let cause = if !is_same {
+        // The digest always differs here. It is of no use to the readers of the log.
+        differences.retain(|found| !found.path.ends_with(DIGEST));
         WriteCause::Changed(LiveState { live: live.clone(), differences })
     } else if !differences.is_empty() && !normalised.holds(&child, live, &differences) {
         WriteCause::Drifted(LiveState { live: live.clone(), differences })
@@ -351,12 +345,8 @@ fn update(child: DesiredChild, live: &Arc<Object>, schema: Option<&Schema>, norm
     let handover = handover(&child, &state);
     // An element whose key somebody changed is missing for the comparison, or its list is another one.
     let may_need_repair = cause.differences().iter().any(|found| found.live.is_null() || found.live.is_array());
-    // What was applied last is there with other values, and nothing of it has to go.
-    let keeps_fields = matches!(cause, WriteCause::Drifted(_)) || has_same_fields(applied, &child.digest);
-    let by_values = schema.filter(|_| keeps_fields && handover.is_none() && live.controller.is_some());
-    let value_patch = by_values.and_then(|schema| value_patch(&child.body, &state, schema));
     let list_repair = may_need_repair.then(|| list_repair(&child.body, state, schema)).flatten();
-    Some(Write { child, cause, list_repair, handover, value_patch })
+    Some(Write { child, cause, list_repair, handover })
 }
 
 #[cfg(test)]
