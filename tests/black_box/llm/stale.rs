@@ -20,6 +20,9 @@ use crate::{
 /// The delay of a watch.
 const LATE: Duration = Duration::from_secs(2);
 
+/// Longer than the host holds a status back that follows another one.
+const HELD_BACK: Duration = Duration::from_millis(1_500);
+
 pub fn register(suite: &mut Suite) {
     heavy!(
         suite,
@@ -113,11 +116,12 @@ const CHAT: Reconciled = ("LLMDeployment", "chat", "llm-deployment");
 /// An object's kind and name, and its plugin.
 type Reconciled<'a> = (&'a str, &'a str, &'a str);
 
-/// Checks that the host has finished with these objects: after two more reconciles of each, a third one writes nothing. Objects that
-/// look each other up belong into one call, as a late write for one of them is none of the other's.
+/// Checks that the host has finished with these objects: after two more reconciles of each, and with no status held back any more, a third
+/// one writes nothing. Objects that look each other up belong into one call, as a late write for one of them is none of the other's.
 async fn stays_quiet(env: &TestEnv, proxy: &Proxy, objects: &[Reconciled<'_>]) -> Result<()> {
     for turn in 0..3 {
         if turn == 2 {
+            proxy.writes().until_none_for(HELD_BACK).await?;
             proxy.writes().count();
         }
         for (kind, name, plugin) in objects {

@@ -4,6 +4,7 @@
 use std::{
     future::pending,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, anyhow};
@@ -35,6 +36,8 @@ pub struct Writes {
 #[derive(Default)]
 struct Inner {
     seen: Vec<String>,
+    /// When the last one arrived, also before the counting.
+    last: Option<Instant>,
     /// The writes without an answer yet, and their maximum so far.
     under_way: usize,
     most: usize,
@@ -93,6 +96,20 @@ impl Writes {
         self.inner().seen.clone()
     }
 
+    /// Waits until no write has arrived for so long, as a status that is held back may yet come.
+    ///
+    /// # Errors
+    /// If writes do not end in time.
+    pub async fn until_none_for(&self, quiet: Duration) -> Result<()> {
+        let since_last = || self.inner().last.map(|last| last.elapsed());
+        let is_quiet = |since: Option<Duration>| since.is_none_or(|since| since >= quiet);
+        eventually(PATIENCE, &format!("no write for {quiet:?}"), async || {
+            let since = since_last();
+            Ok(Look::of(is_quiet(since), (since, self.seen())))
+        })
+        .await
+    }
+
     /// The maximum number of concurrent writes.
     pub fn most_at_once(&self) -> usize {
         self.inner().most
@@ -142,6 +159,7 @@ impl Writes {
     fn arrived(&self, target: &Target) -> Course {
         let mut inner = self.inner();
         inner.seen.push(target.to_string());
+        inner.last = Some(Instant::now());
         let number = inner.seen.len();
         let course = match inner.hold {
             Some((held, Moment::After)) if number == held => Course::HeldAfter,
