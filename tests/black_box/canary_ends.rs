@@ -20,6 +20,9 @@ use crate::{
     test_env::{TestEnv, config_map, is_ready, returning},
 };
 
+/// How often a canary begins and is taken back.
+const TURNS: usize = 4;
+
 /// What no component is.
 const GARBAGE: &[u8] = b"no component";
 
@@ -35,6 +38,7 @@ pub fn register(suite: &mut Suite) {
         a_plugin_that_is_made_anew_begins_with_what_its_source_has,
         a_kind_that_goes_and_comes_back_has_nothing_to_try_a_version_on,
         cluster_scoped_objects_belong_to_a_canary,
+        edits_as_a_canary_begins_are_answered,
         suspended_objects_are_no_test,
     );
 }
@@ -216,12 +220,56 @@ async fn cluster_scoped_objects_belong_to_a_canary(env: &mut TestEnv) -> Result<
     settled(env, "ClusterScripted").await?;
     store(env, "web", &[&guest_version("scripted-cluster", "0.2.0", "ConfigMap").await?]).await?;
     ensure!(in_step(env, 1).await?["status"]["rollout"]["objects"] == SHARE.1, "other objects belong to it");
+    // The status says it before the new version begins, and who is asked until then is the old one.
+    env.host.logged(r#""plugin at work","plugin":"scripted-cluster","version":"0.2.0""#).await?;
     apply_cluster_scoped(env, "second").await?;
     let chosen = written_by(env, "second", SHARE.1).await?;
     env.host.kill().await?;
     resume(env).await?;
     apply_cluster_scoped(env, "third").await?;
     ensure!(written_by(env, "third", SHARE.1).await? == chosen, "others belong to it after the restart");
+    Ok(())
+}
+
+/// Whichever version has begun with an object as the other one gets it, the last edit counts.
+async fn edits_as_a_canary_begins_are_answered(env: &mut TestEnv) -> Result<()> {
+    let crds = ["crds/plugins.pilothouse.dev.yaml", "tests/guests/scripted-cluster/crd.yaml"];
+    env.move_to_api_server_with(&crds).await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    let old = guest_version("scripted-cluster", "0.1.0", "ConfigMap").await?;
+    let new = guest_version("scripted-cluster", "0.2.0", "ConfigMap").await?;
+    store(env, "web", &[&old]).await?;
+    apply_plugin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    apply_cluster_scoped(env, "first").await?;
+    written_by(env, "first", 0).await?;
+    env.namespace.until("Plugin", "web", "to be at work", |it| it["status"]["stableDigest"].is_string()).await?;
+    settled(env, "ClusterScripted").await?;
+    for turn in 0..TURNS {
+        store(env, "web", &[&new]).await?;
+        let mut edit = 0;
+        let mut edited = async |env: &TestEnv| {
+            edit += 1;
+            let text = format!("{turn}-{edit}");
+            apply_cluster_scoped(env, &text).await.map(|()| text)
+        };
+        let begun = |plugin: &Value| plugin["status"]["rollout"]["phase"] == "Progressing";
+        let last = loop {
+            let text = edited(env).await?;
+            if env.namespace.get("Plugin", "web").await?.is_some_and(|plugin| begun(&plugin)) {
+                break text;
+            }
+        };
+        written(env, &last).await?;
+        eventually(PATIENCE, "the new version to answer its share", async || {
+            let text = edited(env).await?;
+            let by_second = written(env, &text).await?;
+            Ok(Look::of(by_second.len() == SHARE.1, by_second))
+        })
+        .await?;
+        store(env, "web", &[&old]).await?;
+        env.namespace.until("Plugin", "web", "to take it back", |plugin| !begun(plugin)).await?;
+    }
     Ok(())
 }
 
@@ -239,18 +287,31 @@ async fn apply_cluster_scoped(env: &TestEnv, written: &str) -> Result<()> {
 }
 
 /// Waits until all children have this text, and so many are of the second version. Returns their names.
-async fn written_by(env: &TestEnv, written: &str, second: usize) -> Result<Vec<String>> {
-    let what = format!("children with the text '{written}', {second} by the second version");
-    eventually(PATIENCE, &what, async || {
-        let maps = env.namespace.list("ConfigMap").await?;
-        let children: Vec<_> = maps.iter().filter(|map| map["data"]["text"] == written).collect();
-        let is_second = |map: &&&Value| map["metadata"]["annotations"]["pilothouse.dev/plugin-version"] == "0.2.0";
-        let by_second: Vec<_> =
-            children.iter().filter(is_second).map(|map| text(&map["metadata"]["name"]).to_owned()).collect();
-        let is_so = children.len() == OBJECTS && by_second.len() == second;
-        Ok(if is_so { Look::Found(by_second) } else { Look::NotYet(format!("{} {by_second:?}", children.len())) })
+async fn written_by(env: &TestEnv, text: &str, second: usize) -> Result<Vec<String>> {
+    eventually(PATIENCE, &format!("{second} children with the text '{text}' by the second version"), async || {
+        let (count, by_second) = children(env, text).await?;
+        let is_so = count == OBJECTS && by_second.len() == second;
+        Ok(if is_so { Look::Found(by_second) } else { Look::NotYet(format!("{count} {by_second:?}")) })
     })
     .await
+}
+
+/// Waits until all children have this text. Returns the names of those that the second version has written.
+async fn written(env: &TestEnv, text: &str) -> Result<Vec<String>> {
+    eventually(PATIENCE, &format!("children with the text '{text}'"), async || {
+        let (count, by_second) = children(env, text).await?;
+        Ok(if count == OBJECTS { Look::Found(by_second) } else { Look::NotYet(format!("{count}")) })
+    })
+    .await
+}
+
+/// How many children have this text, and the names of those that the second version has written.
+async fn children(env: &TestEnv, written: &str) -> Result<(usize, Vec<String>)> {
+    let maps = env.namespace.list("ConfigMap").await?;
+    let children: Vec<_> = maps.iter().filter(|map| map["data"]["text"] == written).collect();
+    let is_second = |map: &&&Value| map["metadata"]["annotations"]["pilothouse.dev/plugin-version"] == "0.2.0";
+    let by_second = children.iter().filter(is_second).map(|map| text(&map["metadata"]["name"]).to_owned()).collect();
+    Ok((children.len(), by_second))
 }
 
 /// Whether a `Plugin` says why its source gives nothing, and that the first version works all the same.
