@@ -58,6 +58,7 @@ pub fn register(suite: &mut Suite) {
         objects_of_one_namespace_see_the_whole_cluster,
         a_namespace_that_selects_nothing_by_mistake_is_an_error,
         a_dry_run_tells_what_the_api_server_refuses,
+        a_dry_run_deletes_nothing,
         a_name_that_is_taken_is_an_error,
         an_object_that_would_be_ready_no_longer_is_in_error,
         a_wrong_argument_is_no_change,
@@ -456,6 +457,37 @@ async fn a_dry_run_tells_what_the_api_server_refuses(env: &mut TestEnv) -> Resul
         ensure!(refused.is_none_or(|words| message.unwrap_or_default().contains(words)), "{change}");
         let now = env.namespace.get("Deployment", "web").await?;
         ensure!(before == now, "it was no dry run: {now:?}");
+    }
+    Ok(())
+}
+
+/// What the API server is asked to forget includes deletions, which say what they want in their bodies.
+async fn a_dry_run_deletes_nothing(env: &mut TestEnv) -> Result<()> {
+    let port = json!({"spec": {"ports": [{"port": 80}]}});
+    let child = |kind: &str, more: &Value| {
+        let mut child = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "child"}});
+        more.as_object().into_iter().flatten().for_each(|(key, value)| child[key] = value.clone());
+        json!({"object": child})
+    };
+    let children = [child("ConfigMap", &json!({})), child("Secret", &json!({})), child("Service", &port)];
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("web", json!({"children": children}))).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    env.host.stop().await?;
+    env.namespace.apply(answering("web", json!({"children": []}))).await?;
+    let live = async || -> Result<Vec<_>> {
+        let mut live = Vec::new();
+        for kind in ["ConfigMap", "Secret", "Service"] {
+            live.push(env.namespace.get(kind, "child").await?.with_context(|| format!("no {kind}"))?);
+        }
+        Ok(live)
+    };
+    let before = live().await?;
+    for turn in ["first", "second"] {
+        let ended = plan(env, "scripted", &["--server-dry-run"]).await?;
+        let report = report(&ended)?;
+        ensure!(ended.code == CHANGES && report["counts"]["children"]["deleted"] == 3, "{turn}: {report}");
+        ensure!(live().await? == before, "{turn}: it was no dry run");
     }
     Ok(())
 }
