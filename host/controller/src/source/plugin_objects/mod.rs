@@ -54,7 +54,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::StreamExt;
@@ -101,6 +101,9 @@ use crate::{
     withdrawal::withdraw_decorators,
 };
 
+/// How often a host that runs says which components it needs: far more often than what nobody has needed is removed.
+const RENEWED_EACH: Duration = Duration::from_secs(86_400);
+
 /// Follows the `Plugin` objects of a cluster.
 pub struct PluginObjects {
     client: Client,
@@ -128,6 +131,8 @@ pub struct PluginObjects {
     starting: Option<Starting>,
     /// The digests of the components that are kept for the next start.
     needed: BTreeSet<String>,
+    /// When it was said last that they are needed.
+    renewed: Option<Instant>,
 }
 
 /// The plugins that existed when the host started.
@@ -161,6 +166,7 @@ impl PluginObjects {
             first_looks: 0,
             starting,
             needed: BTreeSet::new(),
+            renewed: None,
         }
     }
 
@@ -299,9 +305,9 @@ impl PluginObjects {
         let used: BTreeSet<_> = named.chain(loaded).chain(waiting).collect();
         let known = self.plugins.values().filter_map(|plugin| plugin.status.as_ref()).flat_map(pins::numbered);
         let needed: BTreeSet<_> = known.map(|(_, digest)| digest.to_owned()).chain(used.iter().cloned()).collect();
-        if needed != self.needed {
-            self.looker.contents.forget_own_but(&needed);
-            self.needed = needed;
+        if needed != self.needed || self.renewed.is_none_or(|renewed| renewed.elapsed() >= RENEWED_EACH) {
+            self.looker.contents.renew(&needed);
+            (self.needed, self.renewed) = (needed, Some(Instant::now()));
         }
         self.looker.loader.keep_compiled(used);
     }
@@ -458,7 +464,7 @@ impl PluginObjects {
         self.has_started();
     }
 
-    /// Once all are looked at, the host is ready, and what nobody asks for is no longer kept.
+    /// Once all are looked at, the host is ready, and what nobody has asked for in a long time is no longer kept.
     fn has_started(&mut self) {
         if !self.starting.as_ref().and_then(|starting| starting.left.as_ref()).is_some_and(BTreeSet::is_empty) {
             return;
@@ -466,8 +472,9 @@ impl PluginObjects {
         self.starting = None;
         let there: BTreeSet<_> = self.plugins.keys().cloned().collect();
         withdraw_decorators(self.looker.loader.host(), move |name| !there.contains(name));
-        let named = self.plugins.values().flat_map(|plugin| named_digests(plugin));
-        self.looker.contents.forget_all_but(&named.map(str::to_owned).collect());
+        // Also what was asked for last before all this time.
+        self.forget_unneeded();
+        self.looker.contents.remove_unneeded();
     }
 
     /// Writes the status of a `Plugin` if it differs, and measures how its new version stands.

@@ -1,11 +1,13 @@
 //! Components that were loaded, kept on disk under their digests: a `Plugin` that names its digest starts from there while its source is
-//! away. What is read is judged like anything else. Never keeps what was not loaded.
+//! away. What is read is judged like anything else. Hosts of several clusters may share the directory, so none removes what another one may
+//! need. Never keeps what was not loaded.
 
 use std::{
     collections::BTreeSet,
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
 };
 
 use pilothouse_artifact::Evidence;
@@ -14,6 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::component::{Component, Fetched, Origin};
 use crate::source::plugin_objects::digest_text;
+
+/// How long a component stays that no host has needed, as compiled code does.
+const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// The components in a directory.
 #[derive(Clone)]
@@ -59,25 +64,23 @@ impl KeptComponents {
         }
     }
 
-    /// Removes all but these, by their digests as hexadecimal digits.
-    pub fn retain(&self, digests: &BTreeSet<String>) {
+    /// Removes what no host has needed for long.
+    pub fn remove_unneeded(&self) {
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let is_wanted = path.file_stem().is_some_and(|stem| digests.contains(&*stem.to_string_lossy()));
-            if !is_wanted && let Err(error) = std::fs::remove_file(&path) {
-                tracing::debug!("failed to remove {}: {error}", path.display());
+        for entry in entries.flatten() {
+            let needed = entry.metadata().and_then(|metadata| metadata.modified());
+            if needed.is_ok_and(|needed| needed.elapsed().is_ok_and(|age| age > KEPT_FOR)) {
+                remove(&entry.path());
             }
         }
     }
 
-    /// Removes all but these of those that this host has kept since it started. Others may be of another host.
-    pub fn retain_own(&self, digests: &BTreeSet<String>) {
-        let gone: Vec<_> = self.own().extract_if(.., |digest| !digests.contains(digest)).collect();
-        for path in gone.iter().flat_map(|name| [self.component(name), self.record(name)]) {
-            if let Err(error) = std::fs::remove_file(&path) {
-                tracing::debug!("failed to remove {}: {error}", path.display());
-            }
-        }
+    /// Removes what this host has kept since it started and needs no longer, and says of the rest that it is needed. Digests are hexadecimal
+    /// digits.
+    pub fn renew(&self, needed: &BTreeSet<String>) {
+        let gone: Vec<_> = self.own().extract_if(.., |digest| !needed.contains(digest)).collect();
+        gone.iter().flat_map(|name| self.files(name)).for_each(|path| remove(&path));
+        needed.iter().flat_map(|name| self.files(name)).for_each(|path| touch(&path));
     }
 
     fn own(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -91,12 +94,32 @@ impl KeptComponents {
         write_whole(&bytes, &component.bytes)
     }
 
+    fn files(&self, name: &str) -> [PathBuf; 2] {
+        [self.component(name), self.record(name)]
+    }
+
     fn component(&self, name: &str) -> PathBuf {
         self.directory.join(name).with_extension("wasm")
     }
 
     fn record(&self, name: &str) -> PathBuf {
         self.directory.join(name).with_extension("json")
+    }
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = std::fs::remove_file(path) {
+        tracing::debug!("failed to remove {}: {error}", path.display());
+    }
+}
+
+/// Has a file be of now, if it is there.
+fn touch(path: &Path) {
+    let touched = std::fs::File::open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    if let Err(error) = touched
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::debug!("failed to touch {}: {error}", path.display());
     }
 }
 
@@ -136,7 +159,7 @@ mod tests {
         std::fs::write(kept.component(&first.digest), "f")?;
         assert_eq!(found(&first), None);
         kept.put(&first);
-        kept.retain(&[first.digest.clone()].into());
+        kept.renew(&[first.digest.clone()].into());
         assert_eq!((found(&first), found(&second)), (Some(b"first".to_vec()), None));
         Ok(())
     }
@@ -149,10 +172,28 @@ mod tests {
         let [needed, replaced, foreign] = [&b"needed"[..], b"replaced", b"foreign"].map(component);
         [&needed, &replaced].into_iter().for_each(|component| kept.put(component));
         other.put(&foreign);
-        kept.retain_own(&[needed.digest.clone()].into());
+        kept.renew(&[needed.digest.clone()].into());
         let is_there = |component: &Component| kept.get(&format!("sha256:{}", component.digest)).is_some();
         assert_eq!([&needed, &replaced, &foreign].map(is_there), [true, false, true]);
         assert!(!kept.record(&replaced.digest).exists());
+        Ok(())
+    }
+
+    #[test]
+    fn a_host_that_starts_removes_only_what_no_host_has_needed_for_long() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let kept = || KeptComponents::new(directory.path().to_owned());
+        let (starting, other) = (kept(), kept());
+        let [needed, old, of_other] = [&b"needed"[..], b"old", b"of another host"].map(component);
+        [&needed, &old, &of_other].into_iter().for_each(|component| other.put(component));
+        for path in [&needed, &old].into_iter().flat_map(|component| other.files(&component.digest)) {
+            std::fs::File::open(path)?.set_modified(SystemTime::now() - KEPT_FOR - Duration::from_secs(1))?;
+        }
+        kept().renew(&[needed.digest.clone(), "never kept".to_owned()].into());
+        starting.remove_unneeded();
+        let is_there = |component: &Component| starting.get(&format!("sha256:{}", component.digest)).is_some();
+        assert_eq!([&needed, &old, &of_other].map(is_there), [true, false, true]);
+        assert!(!starting.record(&old.digest).exists());
         Ok(())
     }
 

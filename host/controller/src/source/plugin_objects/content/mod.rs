@@ -102,14 +102,14 @@ impl Contents {
         self.kept.put(component);
     }
 
-    /// Keeps only these, by their digests as hexadecimal digits.
-    pub fn forget_all_but(&self, digests: &BTreeSet<String>) {
-        self.kept.retain(digests);
+    /// Removes from the disk what no host has needed for long.
+    pub fn remove_unneeded(&self) {
+        self.kept.remove_unneeded();
     }
 
-    /// The same for those that were kept since the host started.
-    pub fn forget_own_but(&self, digests: &BTreeSet<String>) {
-        self.kept.retain_own(digests);
+    /// Keeps these of those that were kept since the host started, by their digests as hexadecimal digits.
+    pub fn renew(&self, needed: &BTreeSet<String>) {
+        self.kept.renew(needed);
     }
 
     async fn fetch(&self, source: &Source, with_signatures: bool) -> Result<Fetched, ContentError> {
