@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Makes host/pilothouse.profdata anew: how often a host runs what, and which functions at all
-# (host/pilothouse.order.gz), by which `make release` lays out its code. Builds a host
-# that counts, gives it typical work on a real API server (tests/src/bin/train), and merges the counts. Needs the plugins,
-# and an llvm-profdata that is not older than the compiler's LLVM; says which it takes.
+# Makes host/pilothouse.profdata anew: how often a host runs what, and host/pilothouse.order.gz: which functions at all. `make release`
+# lays out its code by them. Builds a host that counts, gives it typical work on a real API server (tests/src/bin/train), and merges
+# the counts. Needs the plugins, and an llvm-profdata that is not older than the compiler's LLVM; says which it takes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -12,6 +12,7 @@ mod completions;
 mod config_file;
 mod confirm;
 mod crd;
+mod definition;
 mod dev;
 mod duration;
 mod election;

@@ -9,7 +9,10 @@ use pilothouse_controller::plugin::PluginLimits;
 use pilothouse_engine::{Compiler, Declaration, Engine, EngineConfig, Limits, Manifest, Plugin};
 use serde_json::Value;
 
-use crate::cache_dir::CacheDir;
+use crate::{
+    cache_dir::CacheDir,
+    plugin_file::{self, PluginFile},
+};
 
 /// How to print.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -38,7 +41,7 @@ pub async fn load_within(
     limits: &PluginLimits,
     config: Option<&str>,
 ) -> anyhow::Result<Plugin> {
-    load_bytes(read(file)?, cache, limits, config).await.with_context(|| format!("'{}'", file.display()))
+    load_bytes(plugin_file::read(file)?, cache, limits, config).await.with_context(|| format!("'{}'", file.display()))
 }
 
 async fn load_bytes(
@@ -62,26 +65,24 @@ async fn load_bytes(
 /// # Errors
 /// If the file is no plugin, or needs another configuration. The error names it and says what to do.
 pub async fn manifest(file: &Path, cache: &CacheDir, config: Option<&Value>) -> anyhow::Result<Manifest> {
-    manifest_of(read(file)?, cache, config).await.with_context(|| format!("'{}'", file.display()))
+    let read = PluginFile::read(file)?;
+    manifest_of(&read, cache, config).await.with_context(|| format!("'{}'", file.display()))
 }
 
-/// The same for its bytes.
+/// The same for a file that was read.
 ///
 /// # Errors
-/// If they are no plugin, or the plugin needs another configuration.
-pub async fn manifest_of(bytes: Vec<u8>, cache: &CacheDir, config: Option<&Value>) -> anyhow::Result<Manifest> {
-    match Declaration::read(&bytes)? {
-        Declaration::Fixed(manifest) => Ok(*manifest),
+/// If the plugin needs another configuration.
+pub async fn manifest_of(file: &PluginFile, cache: &CacheDir, config: Option<&Value>) -> anyhow::Result<Manifest> {
+    match &file.declaration {
+        Declaration::Fixed(manifest) => Ok((**manifest).clone()),
         Declaration::Configured(_) => {
             let config = config.context(
                 "the kind that this plugin reconciles comes from its configuration; give it one with --config",
             )?;
-            let plugin = load_bytes(bytes, cache, &PluginLimits::default(), Some(&config.to_string())).await?;
+            let (bytes, config) = (file.bytes.clone(), config.to_string());
+            let plugin = load_bytes(bytes, cache, &PluginLimits::default(), Some(&config)).await?;
             Ok(pilothouse_engine::Reconciler::manifest(&plugin).clone())
         }
     }
-}
-
-fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(file).with_context(|| format!("failed to read '{}'", file.display()))
 }

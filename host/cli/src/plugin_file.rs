@@ -28,7 +28,14 @@ impl PluginFile {
     /// # Errors
     /// If the file is not a plugin. The error names the file and says what to do.
     pub fn read(file: &Path) -> anyhow::Result<Self> {
-        let bytes = std::fs::read(file).with_context(|| format!("failed to read '{}'", file.display()))?;
-        Self::of(bytes, file.display())
+        Self::of(read(file)?, file.display())
     }
+}
+
+/// The bytes of a file, whatever they are.
+///
+/// # Errors
+/// If it cannot be read. The error names it.
+pub fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(file).with_context(|| format!("failed to read '{}'", file.display()))
 }

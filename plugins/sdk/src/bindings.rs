@@ -1,5 +1,5 @@
-//! What `wit-bindgen` generates from the contract, for a plugin, for a plugin with a finalizer, and for one whose kinds come from its configuration. Nothing here is written by
-//! hand, and plugin authors never need it: they use [`crate::plugin!`] and the typed modules.
+//! What `wit-bindgen` generates from the contract, for a plugin, for a plugin with a finalizer, and for one whose kinds come from its
+//! configuration. Nothing here is written by hand, and plugin authors never need it: they use [`crate::plugin!`] and the typed modules.
 
 // Generated code: it crosses the WebAssembly boundary by pointers, and its documentation is the contract's own.
 #![allow(unsafe_code, missing_docs, clippy::all)]

@@ -119,8 +119,16 @@ macro_rules! plugin {
             }
         )?
 
-        // A component is made of the exports and the section. Both need attributes that Rust calls unsafe, since two of the
-        // same name would clash. One crate holds one `plugin!`.
+        $crate::__component! { $crate::__exports!($($finalize)?); }
+    };
+}
+
+/// The component of a crate: the section with its `MANIFEST`, and the exports of a type `Plugin`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __component {
+    ($($exports:tt)*) => {
+        // Both need attributes that Rust calls unsafe, since two of the same name would clash. One crate holds one component.
         #[cfg(target_family = "wasm")]
         #[allow(unsafe_code)]
         mod __plugin {
@@ -130,7 +138,7 @@ macro_rules! plugin {
 
             struct Plugin;
 
-            $crate::__exports!($($finalize)?);
+            $($exports)*
         }
     };
 }
@@ -203,15 +211,7 @@ macro_rules! configured_plugin {
             $configure(config)
         }
 
-        #[cfg(target_family = "wasm")]
-        #[allow(unsafe_code)]
-        mod __plugin {
-            #[used]
-            #[unsafe(link_section = "pilothouse:manifest")]
-            static SECTION: [u8; super::MANIFEST.len()] = $crate::manifest::section(super::MANIFEST);
-
-            struct Plugin;
-
+        $crate::__component! {
             $crate::__exports!();
 
             impl $crate::bindings::configuring::exports::pilothouse::plugin::configurator::Guest for Plugin {

@@ -11,16 +11,14 @@ where
     O: DeserializeOwned,
     A: Into<Response>,
 {
-    imports::report_panics();
-    let response = match Request::read(request) {
+    run_raw(request, |request| match Request::read(request) {
         Ok(request) => {
             let response = reconcile(&request).into();
             imports::dispose(request);
             response
         }
         Err(error) => Response::invalid(format!("the object does not fit this plugin: {error}")),
-    };
-    response.into()
+    })
 }
 
 /// The same for a plugin that reads the request itself, for it knows the kinds of its objects from its configuration only.

@@ -6,16 +6,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-    runtime::wait::{await_condition, conditions::is_crd_established},
-};
+use anyhow::Context;
+use kube::Client;
 use serde_json::Value;
 
-use crate::{test::files::yaml_files, yaml};
+use crate::{definition, test::files::yaml_files, yaml};
 
 /// The field manager.
 const MANAGER: &str = "pilothouse-dev";
@@ -34,36 +29,17 @@ impl Definitions {
     /// If a file cannot be read, or the API server refuses a definition.
     pub(super) async fn apply(&mut self, client: &Client, folder: &Path) -> anyhow::Result<Vec<String>> {
         let mut applied = Vec::new();
-        for (file, definition) in find(folder)? {
+        for (file, found) in find(folder)? {
             let place = || format!("'{}'", file.display());
-            let Some(name) = definition.pointer("/metadata/name").and_then(Value::as_str) else {
-                bail!("{}: the CustomResourceDefinition has no metadata.name", place());
-            };
-            if self.0.get(name) == Some(&definition) {
+            let name = definition::name(&found).with_context(place)?;
+            if self.0.get(name) == Some(&found) {
                 continue;
             }
-            apply_one(client, name, &definition).await.with_context(place)?;
+            definition::apply(client, &found, MANAGER, SERVED_WITHIN).await.with_context(place)?;
             applied.push(name.to_owned());
-            self.0.insert(name.to_owned(), definition);
+            self.0.insert(name.to_owned(), found);
         }
         Ok(applied)
-    }
-}
-
-async fn apply_one(client: &Client, name: &str, definition: &Value) -> anyhow::Result<()> {
-    let api = Api::<CustomResourceDefinition>::all(client.clone());
-    let parameters = PatchParams::apply(MANAGER).force();
-    match api.patch(name, &parameters, &Patch::Apply(definition)).await {
-        Ok(_) => {}
-        // Its message is all that helps.
-        Err(kube::Error::Api(status)) => bail!("the API server refuses it: {}", status.message),
-        Err(error) => return Err(error).context("failed to apply it"),
-    }
-    match tokio::time::timeout(SERVED_WITHIN, await_condition(api, name, is_crd_established())).await {
-        Ok(waited) => Ok(waited.map(drop)?),
-        Err(_) => {
-            bail!("the API server does not serve '{name}' after {SERVED_WITHIN:?}; see `kubectl describe crd {name}`")
-        }
     }
 }
 

@@ -9,14 +9,11 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, bail};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::{
-    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
     core::GroupVersionKind,
-    runtime::wait::{await_condition, conditions},
 };
 use pilothouse_controller::{
     api::{
@@ -38,6 +35,7 @@ use crate::{
     cache_dir::CacheDir,
     cluster::{Cluster, block_on},
     config_file::ConfigFile,
+    definition,
     duration::duration,
     offline, output,
     plugin_file::PluginFile,
@@ -103,12 +101,10 @@ impl Installed {
 
 impl Install {
     async fn read(&self) -> anyhow::Result<Installed> {
-        let PluginFile { bytes, .. } = PluginFile::read(&self.file)?;
-        let config = self.settings.config_file()?;
-        let given = config.as_ref().map(|file| &file.config);
-        let manifest = offline::manifest_of(bytes.clone(), &self.cache_dir, given).await;
+        let (file, config) = (PluginFile::read(&self.file)?, self.settings.config_file()?);
+        let manifest = offline::manifest_of(&file, &self.cache_dir, config.as_ref().map(|file| &file.config)).await;
         let manifest = manifest.with_context(|| format!("'{}'", self.file.display()))?;
-        Ok(Installed { manifest, bytes, config })
+        Ok(Installed { manifest, bytes: file.bytes, config })
     }
 
     /// Runs the command.
@@ -144,8 +140,10 @@ impl Install {
         let settings =
             self.settings.settings(&file.manifest, file.config(), before.as_ref().map(|before| &before.spec))?;
         let resources = self.grantee.resources([&file.manifest])?;
-        for definition in file.definitions() {
-            apply_definition(&client, definition).await?;
+        // The rights name the plurals of their kinds.
+        for found in file.definitions() {
+            let what = || format!("the CRD '{}'", found["metadata"]["name"].as_str().unwrap_or_default());
+            definition::apply(&client, found, MANAGER, ESTABLISHED).await.with_context(what)?;
         }
         let (maps, pieces) =
             (Api::<ConfigMap>::namespaced(client.clone(), &self.grantee.host().namespace), &component.pieces);
@@ -280,21 +278,6 @@ async fn apply(client: &Client, plugin: &str, object: &Value) -> anyhow::Result<
     }
     let applied = api.patch(&object.name_any(), &applying(), &Patch::Apply(&object)).await;
     applied.with_context(|| format!("failed to apply {}", what()))?;
-    Ok(())
-}
-
-/// Applies a CRD that came with the configuration, and waits until the API server serves its kind: the rights name its plural.
-async fn apply_definition(client: &Client, definition: &Value) -> anyhow::Result<()> {
-    let definition: CustomResourceDefinition = serde_json::from_value(definition.clone()).context("a CRD")?;
-    let name = definition.name_any();
-    let api = Api::<CustomResourceDefinition>::all(client.clone());
-    let applied = api.patch(&name, &applying(), &Patch::Apply(&definition)).await;
-    applied.with_context(|| format!("failed to apply the CRD '{name}'"))?;
-    let established = await_condition(api, &name, conditions::is_crd_established());
-    let waited = tokio::time::timeout(ESTABLISHED, established).await;
-    waited
-        .with_context(|| format!("the CRD '{name}' is not served after {ESTABLISHED:?}"))?
-        .with_context(|| name.clone())?;
     Ok(())
 }
 

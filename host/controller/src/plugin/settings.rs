@@ -91,9 +91,7 @@ impl PluginSettings {
             said_by: Some(plugin.name_any().into()),
         }
     }
-}
 
-impl PluginSettings {
     /// The same with another configuration.
     pub fn with_config(&self, config: Option<Arc<str>>) -> Self {
         Self { config, ..self.clone() }
