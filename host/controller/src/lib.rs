@@ -24,6 +24,7 @@ pub mod leader;
 pub mod lookups;
 pub mod metrics;
 pub mod object;
+pub mod object_text;
 pub mod observable;
 pub mod pipeline;
 pub mod plugin;

@@ -18,6 +18,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{
     label_set::LabelSet,
     labels,
+    object_text::{ObjectText, TextBuilder},
     raw_json::{RawFields, RawKey, push_field, raw_fields},
 };
 
@@ -98,7 +99,7 @@ pub struct Object {
     /// Whether its annotation [`labels::IDENTITY`] identifies this object. A copy has the annotation of its original.
     pub has_own_identity: bool,
     /// The whole object as compact JSON, without `metadata.managedFields` and kubectl's last-applied annotation.
-    pub text: Box<str>,
+    pub text: ObjectText,
 }
 
 impl Object {
@@ -116,12 +117,7 @@ impl Object {
 
     /// The text of its status.
     pub fn status_text(&self) -> Option<&str> {
-        #[derive(Deserialize)]
-        struct Read<'t> {
-            #[serde(borrow)]
-            status: Option<&'t RawValue>,
-        }
-        serde_json::from_str::<Read<'_>>(&self.text).ok()?.status.map(RawValue::get)
+        self.text.field("status")
     }
 
     /// Its status; empty if there is none or it cannot be read.
@@ -158,16 +154,12 @@ impl Object {
 
     /// Its annotations. Those that are not all strings count as none.
     pub fn annotations(&self) -> BTreeMap<Box<str>, Box<str>> {
-        #[derive(Deserialize)]
-        struct Read {
-            metadata: Annotated,
-        }
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
         struct Annotated {
             #[serde(default)]
             annotations: BTreeMap<Box<str>, Box<str>>,
         }
-        serde_json::from_str::<Read>(&self.text).map(|read| read.metadata.annotations).unwrap_or_default()
+        self.metadata::<Annotated>().unwrap_or_default().annotations
     }
 
     /// The value of an annotation.
@@ -188,16 +180,16 @@ impl Object {
     /// Whether it is being deleted without a grace period.
     pub fn is_deleting_at_once(&self) -> bool {
         #[derive(Deserialize)]
-        struct Read {
-            metadata: Grace,
-        }
-        #[derive(Deserialize)]
         struct Grace {
             #[serde(rename = "deletionGracePeriodSeconds")]
             seconds: Option<i64>,
         }
-        let grace = || serde_json::from_str::<Read>(&self.text).ok().and_then(|read| read.metadata.seconds);
-        self.deleting && grace() == Some(0)
+        self.deleting && self.metadata::<Grace>().and_then(|grace| grace.seconds) == Some(0)
+    }
+
+    /// Some of its metadata; none if it cannot be read.
+    fn metadata<'t, T: Deserialize<'t>>(&'t self) -> Option<T> {
+        serde_json::from_str(self.text.field("metadata")?).ok()
     }
 
     /// Whether this state is newer than the resource version `other`. Versions that are not numbers cannot be compared; the state
@@ -217,7 +209,7 @@ pub struct Incoming {
     metadata: ObjectMeta,
     fields: Fields,
     /// The JSON text after kind and version. The items of a list lack those two, so they are added later.
-    rest: String,
+    rest: TextBuilder,
 }
 
 impl Incoming {
@@ -225,11 +217,7 @@ impl Incoming {
     pub fn into_object(self, resource: &ApiResource) -> Object {
         let Self { metadata, fields, rest } = self;
         let Fields { deleting, finalizers, controller, labels, identity } = fields;
-        let head = format!(r#"{{"apiVersion":"{}","kind":"{}""#, resource.api_version, resource.kind);
-        let mut text = String::with_capacity(head.len() + rest.len() + 1);
-        text.push_str(&head);
-        text.push_str(&rest);
-        text.push('}');
+        let text = rest.finish([("apiVersion", &resource.api_version), ("kind", &resource.kind)]);
         let boxed = |text: Option<String>| text.unwrap_or_default().into_boxed_str();
         let name = ObjectRef::new(&metadata.namespace.unwrap_or_default(), &metadata.name.unwrap_or_default());
         let own = || labels::identity(&resource.kind, &resource.group, &name);
@@ -243,7 +231,7 @@ impl Incoming {
             finalizers,
             controller,
             labels,
-            text: text.into_boxed_str(),
+            text,
         }
     }
 }
@@ -313,38 +301,41 @@ impl Incoming {
 
     fn of(metadata: &RawFields<'_>, others: &RawFields<'_>) -> Self {
         let length = metadata.length() + others.length() + r#","metadata":{}"#.len();
-        let mut incoming =
-            Self { metadata: ObjectMeta::default(), fields: Fields::default(), rest: String::with_capacity(length) };
-        push_field(&mut incoming.rest, "metadata", "{");
-        for (key, value) in &metadata.0 {
-            let shortened = without_last_applied(key, value);
-            push_field(&mut incoming.rest, key, shortened.as_deref().unwrap_or(value.get()));
-            incoming.read_metadata(key, value);
-        }
-        incoming.rest.push('}');
-        others.0.iter().for_each(|(key, value)| push_field(&mut incoming.rest, key, value.get()));
-        incoming
+        let (mut known, mut fields) = (ObjectMeta::default(), Fields::default());
+        let mut rest = TextBuilder::with_capacity(length);
+        rest.push("metadata", |text| {
+            text.push('{');
+            for (key, value) in &metadata.0 {
+                let shortened = without_last_applied(key, value);
+                push_field(text, key, shortened.as_deref().unwrap_or(value.get()));
+                fields.read(&mut known, key, value);
+            }
+            text.push('}');
+        });
+        others.0.iter().for_each(|(key, value)| rest.push(key, |text| text.push_str(value.get())));
+        Self { metadata: known, fields, rest }
     }
+}
 
+impl Fields {
     /// Reads a field of the metadata if the host needs it. A field of an unexpected type is ignored.
-    fn read_metadata(&mut self, key: &str, value: &RawValue) {
-        let Self { metadata, fields, .. } = self;
+    fn read(&mut self, metadata: &mut ObjectMeta, key: &str, value: &RawValue) {
         match key {
             "name" => metadata.name = read(value),
             "namespace" => metadata.namespace = read(value),
             "uid" => metadata.uid = read(value),
             "resourceVersion" => metadata.resource_version = read(value),
             "generation" => metadata.generation = read(value),
-            "deletionTimestamp" => fields.deleting = read::<Time>(value).is_some(),
-            "labels" => fields.labels = read_labels(value),
+            "deletionTimestamp" => self.deleting = read::<Time>(value).is_some(),
+            "labels" => self.labels = read_labels(value),
             // The search in the text spares most objects the parsing of their annotations.
             "annotations" if value.get().contains(labels::IDENTITY) => {
-                fields.identity = read::<Annotations>(value).and_then(|annotations| annotations.identity);
+                self.identity = read::<Annotations>(value).and_then(|annotations| annotations.identity);
             }
-            "finalizers" => fields.finalizers = read(value).unwrap_or_default(),
+            "finalizers" => self.finalizers = read(value).unwrap_or_default(),
             "ownerReferences" => {
                 let owners = read::<Vec<OwnerReference>>(value).unwrap_or_default();
-                fields.controller = owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| {
+                self.controller = owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| {
                     let OwnerReference { api_version, kind, name, uid, controller: _ } = owner;
                     ControllerRef { api_version, kind, name, uid }
                 });

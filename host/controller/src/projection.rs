@@ -8,6 +8,7 @@ use pilothouse_engine::{Manifest, contract::KindRef};
 
 use crate::{
     object::Object,
+    object_text::ObjectText,
     raw_json::{push_key, raw_fields},
     schema::pointer_keys,
 };
@@ -76,29 +77,41 @@ impl Projection {
     }
 
     /// The projection of an object's text. A field that is no object is kept whole even if only parts of it are selected.
-    pub fn of(&self, text: &str) -> ProjectedText {
+    pub fn of(&self, text: &ObjectText) -> ProjectedText {
         let mut projection = String::with_capacity(text.len());
-        let has_read_fields = self.write(text, &mut projection);
+        let fields = if self.whole { None } else { text.fields() };
+        let has_read_fields = match fields {
+            Some(fields) => self.write_fields(fields.iter().map(|(key, value)| (&**key, *value)), &mut projection),
+            None => self.write_whole(text, &mut projection),
+        };
         ProjectedText { text: projection, has_read_fields }
     }
 
     /// Writes the projection of a value, and says whether it has any of the fields that are read.
     fn write(&self, text: &str, projection: &mut String) -> bool {
-        let Some(members) = (!self.whole).then(|| raw_fields(text)).flatten() else {
-            projection.push_str(text);
-            // The second case: the plugin reads fields of this value, but it is no object. So it counts as read, whatever it is.
-            return self.is_read && !EMPTY.contains(&text) || !self.whole;
-        };
+        match (!self.whole).then(|| raw_fields(text)).flatten() {
+            Some(fields) => self.write_fields(fields.iter().map(|(key, value)| (&**key, value.get())), projection),
+            None => self.write_whole(text, projection),
+        }
+    }
+
+    fn write_fields<'t>(&self, fields: impl Iterator<Item = (&'t str, &'t str)>, projection: &mut String) -> bool {
         let mut has_read_fields = false;
         projection.push('{');
-        for (key, value) in members {
-            if let Some(part) = self.fields.get(&*key) {
-                push_key(projection, &key);
-                has_read_fields |= part.write(value.get(), projection);
+        for (key, value) in fields {
+            if let Some(part) = self.fields.get(key) {
+                push_key(projection, key);
+                has_read_fields |= part.write(value, projection);
             }
         }
         projection.push('}');
         has_read_fields
+    }
+
+    fn write_whole(&self, text: &str, projection: &mut String) -> bool {
+        projection.push_str(text);
+        // The second case: the plugin reads fields of this value, but it is no object. So it counts as read, whatever it is.
+        self.is_read && !EMPTY.contains(&text) || !self.whole
     }
 }
 
@@ -167,7 +180,7 @@ mod tests {
                     .replace(r#"{"generation""#, r#"{"annotations":{"a/b":"1","~c":"2"},"generation""#),
             ),
         ] {
-            assert_eq!(projection(reads).of(OBJECT).text, expected, "{reads:?}");
+            assert_eq!(projection(reads).of(&OBJECT.into()).text, expected, "{reads:?}");
         }
     }
 
@@ -184,7 +197,7 @@ mod tests {
             (&["/spec/count", "/spec/off"], r#"{"spec":{"count":0}}"#, true),
             (&["/spec/off"], r#"{"spec":{"off":false}}"#, true),
         ] {
-            assert_eq!(projection(reads).of(text).has_read_fields, expected, "{reads:?} of {text}");
+            assert_eq!(projection(reads).of(&text.into()).has_read_fields, expected, "{reads:?} of {text}");
         }
     }
 
@@ -195,7 +208,7 @@ mod tests {
         assert_eq!(open.of_child(&KindRef::new("v1", "Pod"), &object), Projected::All);
         for odd in ["", "[1]", "{\"metadata\":", "7", r#"{"metadata":7,"spec":null}"#] {
             let whole = ProjectedText { text: odd.to_owned(), has_read_fields: true };
-            assert_eq!(projection(&["/spec/a"]).of(odd), whole);
+            assert_eq!(projection(&["/spec/a"]).of(&odd.into()), whole);
         }
     }
 

@@ -79,7 +79,7 @@ impl Lookups for GivenLookups {
         let is_cut = self.declared.iter().any(|declared| declared.kind == query.kind && declared.metadata_only);
         let text = |object: &Value| {
             let whole = if is_cut { metadata_of(object).to_string() } else { object.to_string() };
-            projection.as_ref().map_or_else(|| whole.clone(), |projection| projection.of(&whole).text)
+            projection.as_ref().map_or_else(|| whole.clone(), |projection| projection.of(&whole.as_str().into()).text)
         };
         let objects: Vec<_> = self.find(query)?.into_iter().map(text).collect();
         if objects.iter().map(String::len).sum::<usize>() > limit {

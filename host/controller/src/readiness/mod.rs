@@ -30,8 +30,7 @@ use pilothouse_engine::{
     ChildReadiness, Manifest,
     contract::{KindRef, Readiness, ReadinessStatus},
 };
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
 use self::{
     fields::condition,
@@ -39,14 +38,6 @@ use self::{
     parts::Parts,
 };
 use crate::object::Object;
-
-#[derive(Deserialize)]
-struct Text<'t> {
-    #[serde(borrow)]
-    spec: Option<&'t RawValue>,
-    #[serde(borrow)]
-    status: Option<&'t RawValue>,
-}
 
 /// Whether a condition of a status is true.
 pub fn is_true(status: &Value, condition_type: &str) -> bool {
@@ -99,14 +90,13 @@ fn by_rules_of_kind(kind: &KindRef, object: &Object) -> Readiness {
 
 /// None if there is nothing to read: then the object is current once it exists.
 fn parts(kind: &KindRef, object: &Object) -> Option<Parts> {
-    let text: Text<'_> = serde_json::from_str(&object.text).ok()?;
-    let has_rules = built_in::has_rules(kind);
-    if text.status.is_none() && !has_rules {
+    let (status, has_rules) = (object.status_text(), built_in::has_rules(kind));
+    if status.is_none() && !has_rules {
         return None;
     }
-    let parse =
-        |part: Option<&RawValue>| part.and_then(|part| serde_json::from_str(part.get()).ok()).unwrap_or_default();
-    Some(Parts { spec: parse(text.spec.filter(|_| has_rules)), status: parse(text.status) })
+    let parse = |part: Option<&str>| part.and_then(|part| serde_json::from_str(part).ok()).unwrap_or_default();
+    let spec = has_rules.then(|| object.text.field("spec")).flatten();
+    Some(Parts { spec: parse(spec), status: parse(status) })
 }
 
 fn by_ready_condition(status: &Value) -> Readiness {

@@ -101,11 +101,11 @@ impl MetadataKeys {
         let mut hasher = DefaultHasher::new();
         live.uid.hash(&mut hasher);
         // Without JSON to read, every change of the child counts.
-        let Some(fields) = raw_fields(&live.text) else { return live.fingerprint() };
+        let Some(fields) = live.text.fields() else { return live.fingerprint() };
         for (field, value) in fields.into_iter().filter(|(field, _)| field != "status") {
             match &*field {
-                "metadata" => self.metadata(value.get(), &mut hasher),
-                _ => (field, value.get()).hash(&mut hasher),
+                "metadata" => self.metadata(value, &mut hasher),
+                _ => (field, value).hash(&mut hasher),
             }
         }
         Fingerprint::of_hashed(&hasher)
