@@ -310,7 +310,7 @@ fn documents(name: &str) -> Result<Vec<Value>> {
 }
 
 /// The composition of an example.
-fn config_of(name: &str) -> Result<Value> {
+pub fn config_of(name: &str) -> Result<Value> {
     let plugin = documents(name)?.into_iter().find(|document| document["kind"] == "Plugin");
     Ok(plugin.context("it has no Plugin")?["spec"]["config"].clone())
 }

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     chart::PLUGINS as REFERENCE_PLUGINS,
     command::{Ended, file, pilothouse, repacked, with_manifest},
+    compose::config_of as read_config,
     permissions::{allow, rule},
     plugin_objects::plugin_object,
     suite::{Suite, tests},
@@ -57,6 +58,7 @@ pub fn register(suite: &mut Suite) {
         what_cannot_be_read_is_an_error,
         objects_of_one_namespace_see_the_whole_cluster,
         a_namespace_that_selects_nothing_by_mistake_is_an_error,
+        a_kind_that_comes_from_the_configuration_is_that_of_the_plugin,
         a_dry_run_tells_what_the_api_server_refuses,
         a_dry_run_deletes_nothing,
         a_name_that_is_taken_is_an_error,
@@ -102,17 +104,7 @@ async fn a_plan_is_what_the_swap_then_does(env: &mut TestEnv) -> Result<()> {
 
 async fn a_plan_of_each_reference_plugin_is_what_it_then_does(env: &mut TestEnv) -> Result<()> {
     install_crd(&env.namespace.client(), &PYTORCH_JOB.fetch().await?).await?;
-    let samples = ["appservice", "trainingjob", "llmmodel", "llmdeployment", "modeldeployment"];
-    let samples = samples.map(|sample| format!("crds/samples/{sample}.yaml"));
-    let mut applied = Vec::new();
-    for sample in samples.iter().map(String::as_str).chain(["plugins/pytorch-job/samples/mnist.yaml"]) {
-        let text = std::fs::read_to_string(artifacts::repository().join(sample))?;
-        for mut object in serde_saphyr::from_multiple::<Value>(&text)? {
-            object["metadata"]["namespace"] = env.namespace.name.as_str().into();
-            let applied_object = env.namespace.apply(object).await?;
-            applied.push(kind_and_name(&applied_object));
-        }
-    }
+    let applied = apply_samples(env).await?;
     let mut expected = Children::new();
     for plugin in REFERENCE_PLUGINS {
         let ended = plan(env, plugin, &["--eventual"]).await?;
@@ -424,7 +416,46 @@ async fn a_namespace_that_selects_nothing_by_mistake_is_an_error(env: &mut TestE
         let more = [Path::new(namespace), Path::new("--kubeconfig"), &kubeconfig];
         pilothouse(arguments.into_iter().chain(more)).await?.failed_with(&[words])?;
     }
+    for (arguments, words) in [
+        (&["--watch-namespace", "no-such-one"][..], "there is no namespace 'no-such-one'"),
+        (&["--watch-namespace", &env.namespace.name, "-n", "default"], "has no objects of 'default'"),
+    ] {
+        let plugin = artifacts::guest("scripted-cluster")?;
+        let own = [Path::new("plan"), &plugin, Path::new("--without-plugin-object")];
+        let own = own.into_iter().chain([Path::new("--kubeconfig"), &kubeconfig]);
+        pilothouse(own.chain(arguments.iter().map(Path::new))).await?.failed_with(&[words])?;
+    }
     Ok(())
+}
+
+/// Of the Plugin that is named, as its account and its limits are.
+async fn a_kind_that_comes_from_the_configuration_is_that_of_the_plugin(env: &mut TestEnv) -> Result<()> {
+    let crds = ["plugins.pilothouse.dev", "appservices.apps.example.com"].map(|name| format!("crds/{name}.yaml"));
+    env.move_to_api_server_with(&crds.each_ref().map(String::as_str)).await?;
+    env.namespace.apply(app("shop")).await?;
+    let config = read_config("app-service.yaml")?;
+    env.namespace
+        .apply(plugin_object("web", json!({"source": {"configMap": {"name": "compose"}}, "config": config})))
+        .await?;
+    let compose = artifacts::plugin("compose")?;
+    let planned = plan_as(env, &compose, &["-o", "json", "--plugin", "web"]).await?;
+    let counts = report(&planned)?["counts"].clone();
+    ensure!(planned.code == CHANGES && counts["changed"] == 1 && counts["children"]["created"] == 2, "{planned:?}");
+    // Another one counts where it is given.
+    let mut other = config;
+    other["resources"] = json!([other["resources"][0]]);
+    let other = file(other.to_string().as_bytes())?;
+    let path = other.path().to_str().context("a path that is no text")?;
+    let planned = plan_as(env, &compose, &["-o", "json", "--plugin", "web", "--config", path]).await?;
+    ensure!(report(&planned)?["counts"]["children"]["created"] == 1, "{planned:?}");
+    let unknown = plan_as(env, &compose, &[]).await?;
+    unknown.failed_with(&["the kind that this plugin reconciles comes from its configuration", "--plugin"])?;
+    env.namespace.apply(plugin_object("empty", json!({"source": {"configMap": {"name": "compose"}}}))).await?;
+    let without = plan_as(env, &compose, &["--plugin", "empty"]).await?;
+    without.failed_with(&[
+        "the kind that this plugin reconciles comes from its configuration",
+        "'empty' has no configuration",
+    ])
 }
 
 async fn a_dry_run_tells_what_the_api_server_refuses(env: &mut TestEnv) -> Result<()> {
@@ -632,6 +663,22 @@ async fn plan_with(env: &TestEnv, plugin: &Path, kubeconfig: &Path, arguments: &
     all.extend([Path::new("--watch-namespace"), &namespace, Path::new("--cache-dir"), &cache]);
     all.extend(arguments.iter().map(Path::new));
     pilothouse(all).await
+}
+
+/// Applies an object of each kind of the reference plugins. Returns their kinds and names.
+pub async fn apply_samples(env: &TestEnv) -> Result<Vec<(String, String)>> {
+    let samples = ["appservice", "trainingjob", "llmmodel", "llmdeployment", "modeldeployment"];
+    let samples = samples.map(|sample| format!("crds/samples/{sample}.yaml"));
+    let mut applied = Vec::new();
+    for sample in samples.iter().map(String::as_str).chain(["plugins/pytorch-job/samples/mnist.yaml"]) {
+        let text = std::fs::read_to_string(artifacts::repository().join(sample))?;
+        for mut object in serde_saphyr::from_multiple::<Value>(&text)? {
+            object["metadata"]["namespace"] = env.namespace.name.as_str().into();
+            let applied_object = env.namespace.apply(object).await?;
+            applied.push(kind_and_name(&applied_object));
+        }
+    }
+    Ok(applied)
 }
 
 /// The kind of an object, with its group, and its name.

@@ -91,7 +91,7 @@ impl Capture {
         };
         let name = ObjectRef::new(&namespace, &self.object.name);
         let place = Place { watched: None, host_namespace: config.default_namespace.clone() };
-        let present = Present::find(&reader, &manifest, None).await?;
+        let present = Present::of_kind(&reader, &manifest).await?;
         let settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
         let version = Arc::new(offline::load_within(&file, &self.cache_dir, &settings.limits, None).await?);
         let planned = PlannedVersion { version: version.clone(), settings, division: None };

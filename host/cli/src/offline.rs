@@ -23,6 +23,11 @@ pub enum Output {
     Json,
 }
 
+/// A plugin needs a configuration to have a kind.
+#[derive(Debug, thiserror::Error)]
+#[error("the kind that this plugin reconciles comes from its configuration; give it one with --config")]
+pub struct NoConfiguration;
+
 /// Loads a plugin, with its code from the cache where that has it. Its kinds may come from this configuration.
 ///
 /// # Errors
@@ -77,9 +82,7 @@ pub async fn manifest_of(file: &PluginFile, cache: &CacheDir, config: Option<&Va
     match &file.declaration {
         Declaration::Fixed(manifest) => Ok((**manifest).clone()),
         Declaration::Configured(_) => {
-            let config = config.context(
-                "the kind that this plugin reconciles comes from its configuration; give it one with --config",
-            )?;
+            let config = config.ok_or(NoConfiguration)?;
             let (bytes, config) = (file.bytes.clone(), config.to_string());
             let plugin = load_bytes(bytes, cache, &PluginLimits::default(), Some(&config)).await?;
             Ok(pilothouse_engine::Reconciler::manifest(&plugin).clone())

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
@@ -32,7 +32,7 @@ use crate::{
     cluster::{Cluster, block_on},
     config_file::read_config,
     logging::Logging,
-    offline::{self, Output},
+    offline::{self, NoConfiguration, Output},
     output,
 };
 
@@ -103,11 +103,7 @@ impl Plan {
         // It could not write if it wanted to.
         let reader = client::client(&config, Metrics::new().requests(), Fence::closed(), Clock::system())?;
         let given = self.config.as_deref().map(read_config).transpose()?;
-        let manifest = offline::manifest(&self.plugin, &self.cache_dir, given.as_ref()).await?;
-        let present = match self.without_plugin_object {
-            true => None,
-            false => Present::find(&reader, &manifest, self.object.as_deref()).await?,
-        };
+        let (manifest, present) = self.subject(&reader, given.as_ref()).await?;
         let settings = self.settings(&manifest, present.as_ref(), &place, given.as_ref())?;
         let version = Arc::new(
             offline::load_within(&self.plugin, &self.cache_dir, &settings.limits, settings.config.as_deref()).await?,
@@ -116,9 +112,7 @@ impl Plan {
         let candidate = Candidate { digest: version.digest(), version: &version.manifest().version };
         let division = present.as_ref().and_then(|present| present.division(&candidate));
         let planned = PlannedVersion { version: version.clone(), settings, division };
-        if let Some(namespace) = &self.namespace {
-            is_there(&reader, namespace).await?;
-        }
+        self.check_namespaces(&reader).await?;
         let cluster = forecast::Cluster::read(reader, planned, &place).await;
         let mut cluster = cluster.context("failed to read the cluster")?;
         if let Some(namespace) = &self.namespace {
@@ -143,6 +137,36 @@ impl Plan {
         self.print(&version, present.as_ref(), &forecast)
     }
 
+    /// What the version says of itself, and the `Plugin` in whose place it would be.
+    async fn subject(&self, reader: &Client, given: Option<&Value>) -> anyhow::Result<(Manifest, Option<Present>)> {
+        let named = match &self.object {
+            Some(name) => Some(Present::named(reader, name).await?),
+            None => None,
+        };
+        // Its kinds may come from the configuration.
+        let own = match (given, &named) {
+            (None, Some(present)) => present.config()?,
+            _ => None,
+        };
+        let manifest = offline::manifest(&self.plugin, &self.cache_dir, given.or(own.as_ref())).await;
+        let manifest = manifest.map_err(|error| match &self.object {
+            Some(name) if error.is::<NoConfiguration>() => {
+                error.context(format!("the Plugin '{name}' has no configuration"))
+            }
+            None if error.is::<NoConfiguration>() => error.context("no Plugin is named with --plugin"),
+            _ => error,
+        })?;
+        let present = match named {
+            Some(present) => {
+                present.is_for(&manifest)?;
+                Some(present)
+            }
+            None if self.without_plugin_object => None,
+            None => Present::of_kind(reader, &manifest).await?,
+        };
+        Ok((manifest, present))
+    }
+
     /// What the cluster says of the plugin, with the configuration of the command line if it has one.
     fn settings(
         &self,
@@ -160,6 +184,17 @@ impl Plan {
         Ok(settings)
     }
 
+    /// Checks the namespaces that say which objects are asked about: one that is misspelt has none, so that nothing would change.
+    async fn check_namespaces(&self, reader: &Client) -> anyhow::Result<()> {
+        for namespace in self.watch_namespace.iter().chain(&self.namespace) {
+            is_there(reader, namespace).await?;
+        }
+        if let (Some(watched), Some(asked)) = (&self.watch_namespace, &self.namespace) {
+            ensure!(watched == asked, "a host that watches the namespace '{watched}' has no objects of '{asked}'");
+        }
+        Ok(())
+    }
+
     fn print(&self, version: &Plugin, present: Option<&Present>, forecast: &Forecast) -> anyhow::Result<ExitCode> {
         let report = Report::of(version, present.map(Present::version), forecast);
         match self.output {
@@ -174,7 +209,7 @@ impl Plan {
     }
 }
 
-/// Checks that there is such a namespace: one that is misspelt has no objects, so that nothing would change.
+/// Checks that there is such a namespace.
 async fn is_there(client: &Client, namespace: &str) -> anyhow::Result<()> {
     match Api::<Namespace>::all(client.clone()).get_metadata_opt(namespace).await {
         Ok(Some(_)) => Ok(()),

@@ -11,31 +11,53 @@ use pilothouse_controller::{
 };
 use pilothouse_engine::{Manifest, contract::KindRef};
 use pilothouse_forecast::report::PresentVersion;
+use serde_json::Value;
 
 /// The `Plugin` that reconciles a kind today.
 pub struct Present(Plugin);
 
 impl Present {
-    /// Finds it: the one that is named, or the one that reconciles the kind of the manifest, or decorates it under its name; none if the
-    /// cluster has none.
+    /// The one of this name.
     ///
     /// # Errors
-    /// If the one that is named is not there or reconciles another kind, or the API server does not answer.
-    pub async fn find(client: &Client, manifest: &Manifest, name: Option<&str>) -> anyhow::Result<Option<Self>> {
-        if let Some(name) = name {
-            let found = find_plugin(client.clone(), name).await.context("failed to look for the Plugin")?;
-            let Some(found) = found else {
-                bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
-            };
-            if let Some(other) = reconciled(&found).filter(|kind| !kind.is_same_kind(&manifest.reconciles)) {
-                bail!("the Plugin '{name}' reconciles {other}, and this version {}", manifest.reconciles);
-            }
-            return Ok(Some(Self(found)));
-        }
+    /// If there is none, or the API server does not answer.
+    pub async fn named(client: &Client, name: &str) -> anyhow::Result<Self> {
+        let found = find_plugin(client.clone(), name).await.context("failed to look for the Plugin")?;
+        let Some(found) = found else {
+            bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
+        };
+        Ok(Self(found))
+    }
+
+    /// Finds the one that reconciles the kind of the manifest, or decorates it under its name; none if the cluster has none.
+    ///
+    /// # Errors
+    /// If the API server does not answer.
+    pub async fn of_kind(client: &Client, manifest: &Manifest) -> anyhow::Result<Option<Self>> {
         let plugins = all(client).await.context(
             "failed to list the Plugins; where the host takes its plugins from a directory, say --without-plugin-object",
         )?;
         Ok(plugins.into_iter().find(|plugin| is_of(plugin, manifest)).map(Self))
+    }
+
+    /// Checks that a version with this manifest would be at work in the place of its own.
+    ///
+    /// # Errors
+    /// If it reconciles another kind.
+    pub fn is_for(&self, manifest: &Manifest) -> anyhow::Result<()> {
+        if let Some(other) = reconciled(&self.0).filter(|kind| !kind.is_same_kind(&manifest.reconciles)) {
+            bail!("the Plugin '{}' reconciles {other}, and this version {}", self.0.name_any(), manifest.reconciles);
+        }
+        Ok(())
+    }
+
+    /// Its configuration.
+    ///
+    /// # Errors
+    /// If it is no JSON.
+    pub fn config(&self) -> anyhow::Result<Option<Value>> {
+        let config = self.0.spec.config.as_ref().map(|config| serde_json::from_str(config.text())).transpose();
+        config.with_context(|| format!("the configuration of the Plugin '{}' cannot be read", self.0.name_any()))
     }
 
     /// What it says beside its component, for a host in this namespace.
