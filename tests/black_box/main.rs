@@ -36,6 +36,7 @@ mod dev;
 mod differential;
 mod drift;
 mod drift_lists;
+mod dry_run;
 mod failed_writes;
 mod failing_canary;
 mod fault_reporting;
@@ -123,6 +124,7 @@ fn main() -> ExitCode {
     children::register(&mut suite);
     drift::register(&mut suite);
     drift_lists::register(&mut suite);
+    dry_run::register(&mut suite);
     free_fields::register(&mut suite);
     scale::register(&mut suite);
     conflicts::register(&mut suite);

@@ -11,6 +11,7 @@ pub mod cgroup;
 pub mod cluster;
 pub mod copies;
 pub mod dev_loop;
+pub mod everything;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use pilothouse_controller::{
     identity::Identities,
     object::ObjectRef,
     pipeline::{
-        apply::{Applied, Applier, Failure, apply, decorate},
+        apply::{Applied, Applier, Effect, Failure, apply, decorate},
         observe::observe,
         plan::{Recreation, Write},
     },
@@ -40,7 +40,13 @@ impl Cluster {
         let Ok(observed) = observe(&self.plugin, &object.name) else { return };
         let account = self.account(&object.name);
         let client = identities.client(account.as_ref());
-        let applier = Applier { host_client, client: &client, plugin: &self.plugin, object: &observed.object };
+        let applier = Applier {
+            host_client,
+            client: &client,
+            plugin: &self.plugin,
+            object: &observed.object,
+            effect: Effect::DryRun,
+        };
         if let Some(wanted) = &decoration
             && let Err(failure) = decorate(&applier, wanted).await
             && let Outcome::Answered { trouble, .. } = &mut object.outcome

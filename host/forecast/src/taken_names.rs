@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use pilothouse_controller::{
     object::{ObjectRef, describe},
     pipeline::{
-        apply::{Applier, Failure, FailureReason, taken_name},
+        apply::{Applier, Effect, Failure, FailureReason, taken_name},
         observe::observe,
     },
 };
@@ -53,7 +53,13 @@ impl Cluster {
         // Gone meanwhile.
         let observed = observe(&self.plugin, &object.name).ok()?;
         let (own, reader) = (self.identities.client(None), self.child_reader(&object.name));
-        let applier = Applier { host_client: &own, client: &reader, plugin: &self.plugin, object: &observed.object };
+        let applier = Applier {
+            host_client: &own,
+            client: &reader,
+            plugin: &self.plugin,
+            object: &observed.object,
+            effect: Effect::DryRun,
+        };
         for (kind, name) in children {
             match taken_name(&applier, kind, name).await {
                 Ok(None) => {}

@@ -15,6 +15,15 @@ pub fn merging(manager: &str) -> PatchParams {
     PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() }
 }
 
+/// What the writes do to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// They change it.
+    Lasting,
+    /// The client makes dry runs of them, so that the log may not say that anything is done.
+    DryRun,
+}
+
 /// The context of all writes of a plan.
 #[derive(Clone, Copy)]
 pub struct Applier<'a> {
@@ -26,6 +35,8 @@ pub struct Applier<'a> {
     pub plugin: &'a ActivePlugin,
     /// The owner of the children.
     pub object: &'a Object,
+    /// What the writes do. Says it only: the clients decide about it.
+    pub effect: Effect,
 }
 
 impl Applier<'_> {

@@ -38,7 +38,7 @@ use futures::{StreamExt, stream};
 
 pub use self::{
     applied::{Applied, Written},
-    applier::{Applier, applying, merging},
+    applier::{Applier, Effect, applying, merging},
     decoration::{decorate, decoration_of},
     failure::{Failure, FailureClass, FailureReason, is_about_field},
     refused::RefusedWrites,
@@ -134,9 +134,12 @@ async fn delete_child(applier: &Applier<'_>, delete: Delete) -> Result<Delete, F
     let what = describe(kind, &live.name);
     let target = Target::of(applier, kind, &live.name)?;
     // Logged here and not with the plan: a failed write keeps all deletes of the plan back.
-    match delete.cause {
-        DeleteCause::Forced => tracing::warn!(child = what, cause = %delete.cause, "Deleting {} at once.", kind.kind),
-        cause => tracing::info!(child = what, %cause, "Deleting {}: no longer wanted.", kind.kind),
+    match (applier.effect, delete.cause) {
+        (Effect::DryRun, _) => {}
+        (Effect::Lasting, DeleteCause::Forced) => {
+            tracing::warn!(child = what, cause = %delete.cause, "Deleting {} at once.", kind.kind);
+        }
+        (Effect::Lasting, cause) => tracing::info!(child = what, %cause, "Deleting {}: no longer wanted.", kind.kind),
     }
     match target.delete(live, precondition(delete.cause), grace(delete.cause)).await {
         Ok(()) => Ok(delete),

@@ -6,7 +6,7 @@ use super::{AppliedAnswer, PlannedAnswer, Rounds};
 use crate::{
     object::describe,
     pipeline::{
-        apply::{self, Applied, Applier},
+        apply::{self, Applied, Applier, Effect},
         call::{
             answer::LastAnswer,
             in_sync::{ChildrenInSync, MetadataKeys, WrittenStates},
@@ -67,7 +67,7 @@ impl Rounds<'_> {
         let has_deletes = !plan.deletes.is_empty();
         let client = item.context.identities.client(item.account().as_ref());
         let (host_client, plugin, object) = (&item.context.client, item.plugin, &observed.object);
-        let applier = Applier { host_client, client: &client, plugin, object };
+        let applier = Applier { host_client, client: &client, plugin, object, effect: Effect::Lasting };
         let mut applied = apply::apply(&applier, plan).await;
         // The queue counts this failure when the reconcile ends, hence one more. It then computes the same delay, except for
         // jitter.

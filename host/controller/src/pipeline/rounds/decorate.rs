@@ -9,7 +9,7 @@ use super::{RoundEnd, Rounds, Stage};
 use crate::{
     object::Object,
     pipeline::{
-        apply::{self, Applier, Failure},
+        apply::{self, Applier, Effect, Failure},
         check::{Decoration, Desired},
         observe::Observed,
         plan,
@@ -65,7 +65,13 @@ impl Rounds<'_> {
     async fn write_decoration(&self, object: &Object, wanted: &Decoration) -> Result<bool, Failure> {
         let item = &self.item;
         let client = item.context.identities.client(item.account().as_ref());
-        let applier = Applier { host_client: &item.context.client, client: &client, plugin: item.plugin, object };
+        let applier = Applier {
+            host_client: &item.context.client,
+            client: &client,
+            plugin: item.plugin,
+            object,
+            effect: Effect::Lasting,
+        };
         apply::decorate(&applier, wanted).await
     }
 }
