@@ -65,7 +65,7 @@ async fn a_canary_that_cannot_be_written_down_does_not_begin(env: &mut TestEnv) 
 }
 
 /// Takes fields of the status out of the CRD.
-async fn lose(env: &TestEnv, fields: &[&str]) -> Result<()> {
+pub async fn lose(env: &TestEnv, fields: &[&str]) -> Result<()> {
     let remove = |field: &&str| json!({"op": "remove", "path": format!("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/{field}")});
     let operations: Vec<Value> = fields.iter().map(remove).collect();
     let patch: Patch<Value> = Patch::Json(serde_json::from_value(json!(operations))?);

@@ -4,13 +4,15 @@
 use anyhow::{Context, Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use pilothouse_tests::{
-    cluster::create_namespace,
+    artifacts,
+    cluster::{create_namespace, install_crd},
     helm::{Helm, Release},
 };
 use serde_json::json;
 
 use super::plugin_schema::{plugin, plugins};
 use crate::{
+    old_crd::lose,
     suite::{Suite, tests},
     test_env::TestEnv,
 };
@@ -19,7 +21,12 @@ use crate::{
 const FIRST: Release<'static> = Release { chart: "pilothouse", name: "pilothouse", namespace: "first", values: &[] };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_cluster_takes_one_host, a_plugin_that_has_to_clean_up_is_not_taken_out);
+    tests!(
+        suite,
+        a_cluster_takes_one_host,
+        a_plugin_that_has_to_clean_up_is_not_taken_out,
+        a_plugin_of_which_nobody_knows_is_not_taken_out,
+    );
 }
 
 /// Whatever its name, its namespace and what it watches.
@@ -81,4 +88,23 @@ async fn a_plugin_that_has_to_clean_up_is_not_taken_out(env: &mut TestEnv) -> Re
         objects.delete(name, &DeleteParams::default()).await?;
     }
     without(&[]).await.context("those that are gone already")
+}
+
+/// The CRD is of another version, and takes no status that would say it. Helm never updates it.
+async fn a_plugin_of_which_nobody_knows_is_not_taken_out(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["crds/plugins.pilothouse.dev.yaml"]).await?;
+    create_namespace(&env.namespace.client(), "first").await?;
+    let (helm, admin) = (Helm::get().await?, env.cluster.plane.kubeconfig_path());
+    let all = plugins(&["web", "shop"].map(|name| plugin(name, &json!({}))));
+    let some = plugins(&[plugin("shop", &json!({}))]);
+    helm.install(Release { values: &["--set-json", &all], ..FIRST }, &admin).await?;
+    lose(env, &["finalizers"]).await?;
+    helm.upgrade(Release { values: &["--set-json", &all], ..FIRST }, &admin).await.context("nothing is taken out")?;
+    let upgrade = Release { values: &["--reset-values", "--set-json", &some], ..FIRST };
+    let said = helm.upgrade(upgrade, &admin).await.err().context("it is taken out")?.to_string();
+    for words in ["'web' is not in the values any more", "no status.finalizers", "pilothouse crd | kubectl apply"] {
+        ensure!(said.contains(words), "{said}");
+    }
+    install_crd(&env.namespace.client(), &artifacts::repository().join("crds/plugins.pilothouse.dev.yaml")).await?;
+    helm.upgrade(upgrade, &admin).await
 }

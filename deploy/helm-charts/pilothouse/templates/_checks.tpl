@@ -99,12 +99,30 @@ plugin's objects would stay on them: finalizers, and what a decorator has set. *
 {{- if and .Release.IsUpgrade (.Capabilities.APIVersions.Has "pilothouse.dev/v1alpha1/Plugin") -}}
 {{- $names := list -}}
 {{- range .Values.plugins -}}{{- $names = append $names .name -}}{{- end -}}
+{{- $takenOut := list -}}
 {{- range (lookup "pilothouse.dev/v1alpha1" "Plugin" "" "").items -}}
 {{- $annotations := .metadata.annotations | default dict -}}
 {{- $release := printf "%s/%s" (get $annotations "meta.helm.sh/release-namespace") (get $annotations "meta.helm.sh/release-name") -}}
 {{- $status := .status | default dict -}}
-{{- if and (eq $release (printf "%s/%s" $.Release.Namespace $.Release.Name)) (not (has .metadata.name $names)) (or $status.decorates $status.finalizers) -}}
+{{- if and (eq $release (printf "%s/%s" $.Release.Namespace $.Release.Name)) (not (has .metadata.name $names)) -}}
+{{- $takenOut = append $takenOut .metadata.name -}}
+{{- if or $status.decorates $status.finalizers -}}
 {{- fail (printf "the plugin '%s' is not in the values any more. What it has set on its objects stays on them when its rights go: run `pilothouse uninstall %s` first, then this again" .metadata.name .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- /* Asked only where it matters: who upgrades need not be allowed to read CRDs. */ -}}
+{{- if $takenOut -}}
+{{- $definition := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "plugins.pilothouse.dev" -}}
+{{- range $version := dig "spec" "versions" list $definition -}}
+{{- if eq $version.name "v1alpha1" -}}
+{{- $declared := dig "schema" "openAPIV3Schema" "properties" "status" "properties" dict $version -}}
+{{- range $field := list "decorates" "finalizers" -}}
+{{- if not (hasKey $declared $field) -}}
+{{- fail (printf "the plugin '%s' is not in the values any more, and whether it has set anything on its objects that stays there when its rights go cannot be known: the CRD of Plugin in this cluster, of another version, has no status.%s. Apply the CRD of this version first, then this again: `pilothouse crd | kubectl apply --server-side -f -`" (first $takenOut) $field) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
