@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use pilothouse_tests::{
     artifacts,
     helm::{Helm, Release},
@@ -31,6 +31,7 @@ pub fn register(suite: &mut Suite) {
         every_alert_is_about_what_the_host_serves,
         every_panel_is_about_what_the_host_serves,
         every_alert_has_a_page,
+        every_alert_is_one_with_each_selector_that_is_taken,
         a_wrong_expression_is_noticed,
     );
 }
@@ -88,6 +89,43 @@ async fn every_alert_has_a_page(_: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
+/// One that is none, in one rule, and Prometheus loads no rule of the file.
+async fn every_alert_is_one_with_each_selector_that_is_taken(_: &mut TestEnv) -> Result<()> {
+    for (selector, refused) in [
+        (r#"job="a: b #c""#, None),
+        (r#"job="a",namespace=~"b|c""#, None),
+        (r#" job = "a" , namespace !~ "b.*" "#, None),
+        (r#"job=~"a\\.b""#, None),
+        (r#"job="}{,\"""#, None),
+        ("job=~'it\\'s'", None),
+        ("job=`a`", None),
+        ("}", Some("label matchers are expected")),
+        ("a\"b", Some("label matchers are expected")),
+        (r#"job="a","#, Some("label matchers are expected")),
+        (r#"job="a" or vector(1)"#, Some("label matchers are expected")),
+        (r#"job=~"a\.b""#, Some("label matchers are expected")),
+        (r#"job=a"#, Some("label matchers are expected")),
+        (r#"job=~"(""#, Some("missing closing")),
+        (r#"__name__="a""#, Some("__name__")),
+    ] {
+        let value = format!("prometheusRule={}", serde_json::json!({"enabled": true, "selector": selector}));
+        let values = ["--set-json", &*value];
+        let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "pilothouse", values: &values };
+        match (Helm::get().await?.objects(release).await, refused) {
+            (Ok(objects), None) => {
+                for rule in rules_of(&objects)? {
+                    let expression = text(&rule["expr"]);
+                    parser::parse(expression).map_err(|error| anyhow!("{selector}: {error}: {expression}"))?;
+                }
+            }
+            (Err(said), Some(words)) => ensure!(said.to_string().contains(words), "{selector}: {said}"),
+            (Ok(_), Some(_)) => bail!("{selector} is taken"),
+            (Err(said), None) => bail!("{selector} is refused: {said}"),
+        }
+    }
+    Ok(())
+}
+
 /// What the tests above rely on.
 async fn a_wrong_expression_is_noticed(env: &mut TestEnv) -> Result<()> {
     let served = served(env).await?;
@@ -111,7 +149,10 @@ async fn rendered() -> Result<Vec<Value>> {
 }
 
 async fn alerts() -> Result<Vec<Value>> {
-    let objects = rendered().await?;
+    rules_of(&rendered().await?)
+}
+
+fn rules_of(objects: &[Value]) -> Result<Vec<Value>> {
     let rules = objects.iter().find(|object| object["kind"] == "PrometheusRule").context("no alerts")?;
     Ok(rules["spec"]["groups"][0]["rules"].as_array().context("no rules")?.clone())
 }

@@ -4,6 +4,7 @@
 mod commands;
 mod expressions;
 mod image;
+mod kubernetes_fields;
 mod odd_values;
 mod plugin_schema;
 mod pods;
@@ -35,6 +36,7 @@ const ALL: [&str; 2] =
 pub fn register(suite: &mut Suite) {
     rendered::register(suite);
     odd_values::register(suite);
+    kubernetes_fields::register(suite);
     plugin_schema::register(suite);
     releases::register(suite);
     pods::register(suite);

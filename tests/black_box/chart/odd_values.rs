@@ -15,6 +15,7 @@ use super::{
     reference_plugins,
 };
 use crate::{
+    command::pilothouse,
     deployed::apply,
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -26,6 +27,20 @@ const NAMESPACES: [&str; 3] = ["123", "on", "null"];
 /// Cut to 40 characters, it ends with two dashes.
 const LONG: &str = "abcdefghijabcdefghijabcdefghijabcdefgh--pilothouse";
 
+/// A claim that is made for each Pod.
+const CLAIM_OF_ITS_OWN: &str = r#"cache={"ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": "b"}}, "spec":
+    {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}"#;
+
+/// Where Pods go, in fields that few use.
+const ODD_PLACEMENT: &str = r#"affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference":
+    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}}]}, "podAffinity":
+    {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "namespaceSelector": {}, "matchLabelKeys": ["a"],
+    "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}]}}"#;
+
+/// Peers in all of their forms.
+const ODD_PEERS: &str = r#"networkPolicy={"metricsFrom": [{"namespaceSelector": {"matchLabels": {"a": "b"}}, "podSelector": {}}], "extraEgress":
+    [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}], "ports": [{"port": 5000, "endPort": 5010, "protocol": "TCP"}]}]}"#;
+
 pub fn register(suite: &mut Suite) {
     tests!(
         suite,
@@ -35,6 +50,8 @@ pub fn register(suite: &mut Suite) {
         wrong_values_are_refused_by_name,
         what_is_taken_away_is_the_default_or_refused,
         the_cache_is_one_volume,
+        what_no_kind_of_kubernetes_has_is_refused,
+        more_arguments_are_those_with_which_a_host_starts,
         two_plugins_never_share_a_name_or_an_account,
     );
 }
@@ -77,6 +94,14 @@ async fn the_api_server_takes_odd_values(env: &mut TestEnv) -> Result<()> {
         ("pilothouse", ["--set", "callMemoryMebibytes=1000000"]),
         ("pilothouse", ["--set", "priorityClassName=on,serviceAccount.name=on"]),
         ("pilothouse", ["--set-json", r#"extraArgs=["--watch-renewal=2m"]"#]),
+        ("pilothouse", ["--set-json", CLAIM_OF_ITS_OWN]),
+        ("pilothouse", ["--set-json", ODD_PLACEMENT]),
+        ("pilothouse", ["--set-json", ODD_PEERS]),
+        ("llm-operator", ["--set-json", r#"resources={"limits": {"memory": "1Gi", "example.com/odd": 1}}"#]),
+        (
+            "llm-operator",
+            ["--set-json", r#"tolerations=[{"operator": "Exists", "tolerationSeconds": 5, "effect": "NoExecute"}]"#],
+        ),
         ("llm-operator", ["--set", "pluginsConfigMap=on"]),
         ("llm-operator", ["--set", "logLevel=off"]),
         ("llm-operator", ["--set-json", r#"logLevel="info,pilothouse_controller=debug""#]),
@@ -109,6 +134,7 @@ async fn wrong_values_are_refused_by_name(_: &mut TestEnv) -> Result<()> {
         ("pilothouse", r#"log.level="nonsense""#, "/log/level"),
         ("pilothouse", r#"prometheusRule.runbookUrl="a: b""#, "runbookUrl"),
         ("pilothouse", r#"prometheusRule.selector="a\nb""#, "selector"),
+        ("pilothouse", r#"prometheusRule.selector="}""#, "prometheusRule.selector: label matchers are expected"),
         ("pilothouse", r#"podLabels={"app.kubernetes.io/instance": "x"}"#, "podLabels"),
         ("pilothouse", r#"podLabels={"a b": "x"}"#, "a b"),
         ("pilothouse", r#"podLabels={"a": "x y"}"#, "podLabels"),
@@ -189,6 +215,79 @@ async fn the_cache_is_one_volume(_: &mut TestEnv) -> Result<()> {
     let two =
         refused("pilothouse", &["--set-json", r#"cache={"emptyDir": {}, "hostPath": {"path": "/cache"}}"#]).await?;
     ensure!(two.contains("cache"), "{two}");
+    // A misspelt one would be dropped, and leave an emptyDir without a limit; one that is only read from is no cache.
+    for wrong in ["persistentVolumeClaims.claimName=plugins", "configMap.name=plugins", "emptyDir.sizeLimits=2Gi"] {
+        let said = refused("pilothouse", &["--set", &format!("cache.{wrong}")]).await?;
+        let is_named = wrong.split(['.', '=']).any(|part| said.contains(&format!("'{part}' not allowed")));
+        ensure!(is_named && said.contains("/cache"), "{wrong}: {said}");
+    }
+    Ok(())
+}
+
+/// The API server drops what it does not know, with a warning that nobody sees: a limit that is misspelt is none.
+async fn what_no_kind_of_kubernetes_has_is_refused(_: &mut TestEnv) -> Result<()> {
+    for (chart, values, field) in [
+        ("pilothouse", r#"resources={"limit": {"memory": "1Gi"}}"#, "limit"),
+        ("pilothouse", r#"affinity={"nodeAfinity": {}}"#, "nodeAfinity"),
+        ("pilothouse", r#"tolerations=[{"keys": "gpu"}]"#, "keys"),
+        (
+            "pilothouse",
+            r#"topologySpreadConstraints=[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "selector": {}}]"#,
+            "selector",
+        ),
+        ("pilothouse", r#"networkPolicy.metricsFrom=[{"namespaces": {}}]"#, "namespaces"),
+        ("pilothouse", r#"networkPolicy.extraEgress=[{"peers": []}]"#, "peers"),
+        ("llm-operator", r#"resources={"limit": {"memory": "1Gi"}}"#, "limit"),
+        ("llm-operator", r#"tolerations=[{"keys": "gpu"}]"#, "keys"),
+    ] {
+        let said = refused(chart, &["--set-json", values]).await?;
+        ensure!(said.contains(&format!("'{field}' not allowed")), "{chart} with {values}: {said}");
+    }
+    Ok(())
+}
+
+/// Each option of `pilothouse run` is taken or the chart's own, and nothing else is taken: a Pod with it would never start.
+async fn more_arguments_are_those_with_which_a_host_starts(_: &mut TestEnv) -> Result<()> {
+    let with = |arguments: &[&str]| format!("extraArgs={}", json!(arguments));
+    let wrong = refused("pilothouse", &["--set-json", &with(&["--help"])]).await?;
+    let list = wrong.split_once("More arguments can be ").context("it does not say which there are")?.1;
+    let list = list.lines().next().unwrap_or_default();
+    let taken: Vec<_> = list.split_whitespace().map(|name| name.trim_end_matches(',')).collect();
+    let help = pilothouse(["run", "--help"]).await?.succeeded()?;
+    let first_word =
+        |line: &str| line.trim_start().trim_start_matches("-h, ").split_whitespace().next().map(str::to_owned);
+    let options = help.lines().filter_map(first_word).filter(|word| word.starts_with("--") && word != "--help");
+    let options: Vec<_> =
+        options.map(|option| option.split(['=', '[']).next().unwrap_or_default().to_owned()).collect();
+    ensure!(options.len() > 15, "the help has hardly any options: {options:?}");
+    for option in &options {
+        let values = with(&[&format!("{option}=1s")]);
+        match rendered("pilothouse", &["--set-json", &values]).await {
+            Ok(_) => ensure!(taken.contains(&option.as_str()), "{option} is not named: {wrong}"),
+            Err(said) => {
+                let said = said.to_string();
+                ensure!(said.contains("the chart"), "{option} is neither taken nor the chart's own: {said}");
+            }
+        }
+    }
+    for name in taken {
+        ensure!(options.iter().any(|option| option == name), "the host has no {name}");
+    }
+    for (arguments, words) in [
+        (&["-h"][..], "with '-h' no host starts"),
+        (&["--version"], "no host starts"),
+        (&["--plugin=/x"], "no host starts"),
+        (&["x"], "no host starts"),
+        (&["--watch-renewal"], "--watch-renewal has no value"),
+        (&["--watch-renewal", "--request-timeout=2m"], "--watch-renewal has no value"),
+        (&["--watch-renewal=2m", "--watch-renewal", "3m"], "--watch-renewal is there twice"),
+    ] {
+        let said = refused("pilothouse", &["--set-json", &with(arguments)]).await?;
+        ensure!(said.contains(words), "{arguments:?}: {said}");
+    }
+    for arguments in [&["--watch-renewal", "2m"][..], &["--config=a=/b", "--config=c=/d"]] {
+        rendered("pilothouse", &["--set-json", &with(arguments)]).await?;
+    }
     Ok(())
 }
 

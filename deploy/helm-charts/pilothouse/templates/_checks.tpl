@@ -3,6 +3,7 @@
 {{- include "pilothouse.checkElection" . -}}
 {{- include "pilothouse.checkLabels" . -}}
 {{- include "pilothouse.checkArguments" . -}}
+{{- include "pilothouse.checkSelector" . -}}
 {{- include "pilothouse.checkPlugins" . -}}
 {{- include "pilothouse.checkOnlyHost" . -}}
 {{- include "pilothouse.checkTakenOut" . -}}
@@ -30,7 +31,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* What the chart gives the host already, or relies on, with the value that says it. */}}
+{{/* Arguments with which no host starts, and what the chart gives the host already, or relies on, with the value that says it. */}}
 {{- define "pilothouse.checkArguments" -}}
 {{- $own := dict
   "--plugins" "plugins" "--plugin-objects" "plugins"
@@ -39,13 +40,61 @@
   "--log-level" "log.level" "--log-format" "log.format"
   "--watch-namespace" "watchNamespace" "--host-namespace" "the namespace of the release"
   "--health-address" "" "--metrics-address" "" -}}
+{{- $others := list "--config" "--context" "--kubeconfig" "--leader-elect-lease-duration" "--leader-elect-renew-deadline"
+  "--leader-elect-retry-period" "--request-timeout" "--watch-renewal" -}}
+{{- $given := list -}}
+{{- $incomplete := "" -}}
 {{- range .Values.extraArgs -}}
+{{- if and $incomplete (not (hasPrefix "-" .)) -}}
+{{- $incomplete = "" -}}
+{{- else -}}
+{{- with $incomplete -}}
+{{- fail (printf "extraArgs: %s has no value" .) -}}
+{{- end -}}
 {{- $name := splitList "=" . | first -}}
 {{- if hasKey $own $name -}}
 {{- with get $own $name -}}
 {{- fail (printf "extraArgs: the chart says %s to the host, by %s" $name .) -}}
 {{- end -}}
 {{- fail (printf "extraArgs: %s is the chart's own; probes and the Service go by it" $name) -}}
+{{- end -}}
+{{- if not (has $name $others) -}}
+{{- fail (printf "extraArgs: with '%s' no host starts. More arguments can be %s" . (join ", " $others)) -}}
+{{- end -}}
+{{- if and (has $name $given) (ne $name "--config") -}}
+{{- fail (printf "extraArgs: %s is there twice" $name) -}}
+{{- end -}}
+{{- $given = append $given $name -}}
+{{- if eq . $name -}}
+{{- $incomplete = $name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with $incomplete -}}
+{{- fail (printf "extraArgs: %s has no value" .) -}}
+{{- end -}}
+{{- end }}
+
+{{/* Label matchers as in PromQL, each with a text in quotes. Anything else would make every alert unreadable to Prometheus, which then has none. */}}
+{{- define "pilothouse.checkSelector" -}}
+{{- $selector := .Values.prometheusRule.selector | default "" -}}
+{{- $text := `(?:"(?:[^"\\[:cntrl:]]|\\[abfnrtv\\"])*"|'(?:[^'\\[:cntrl:]]|\\[abfnrtv\\'])*'|\x60[^\x60[:cntrl:]]*\x60)` -}}
+{{- $matcher := printf ` *[a-zA-Z_][a-zA-Z0-9_]* *(?:=~|!~|!=|=) *%s *` $text -}}
+{{- if and $selector (not (regexMatch (printf `^%s(?:,%s)*$` $matcher $matcher) $selector)) -}}
+{{- fail (printf "prometheusRule.selector: label matchers are expected, such as job=\"pilothouse-metrics\",namespace=~\"operators|pilothouse\", and not %s" $selector) -}}
+{{- end -}}
+{{- range $given := regexFindAll $matcher $selector -1 -}}
+{{- $given = trim $given -}}
+{{- if regexMatch `^__name__\b` $given -}}
+{{- fail "prometheusRule.selector: of which metric a series is each alert says itself, so no matcher can be about __name__" -}}
+{{- end -}}
+{{- if regexMatch `^\w+ *[=!]~` $given -}}
+{{- $quoted := regexReplaceAll `^\w+ *[=!]~ *` $given "" -}}
+{{- $expression := substr 1 (int (sub (len $quoted) 1)) $quoted -}}
+{{- if not (hasPrefix "\x60" $quoted) -}}
+{{- $expression = regexReplaceAll `\\(["'\\])` $expression "${1}" -}}
+{{- end -}}
+{{- $_ := mustRegexMatch $expression "" -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
