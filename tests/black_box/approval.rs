@@ -239,9 +239,14 @@ async fn a_version_of_another_kind_is_held_too(env: &mut TestEnv) -> Result<()> 
     begin(env, json!({})).await?;
     let other = std::fs::read(artifacts::guest("misbehaver")?)?;
     store(env, "web", &[&other]).await?;
-    planned(env, &sha256(&other)).await?;
+    let waiting = planned(env, &sha256(&other)).await?;
+    let left = json!({"apiVersion": "apps.example.com/v1", "kind": "AppService", "objects": OBJECTS});
+    ensure!(waiting["status"]["plan"]["summary"]["leftBehind"] == left, "{}", waiting["status"]["plan"]);
+    let message = text(&condition(&waiting, "Reconciling")["message"]).to_owned();
+    ensure!(message.contains("nobody would reconcile the 3 objects of kind AppService"), "it is not told: {message}");
     scale(env, "web-0", 4).await?;
-    set_approved(env, &sha256(&other)).await?;
+    let shown = approve(env, &["--yes"]).await?.succeeded()?;
+    ensure!(shown.contains("left behind: 3 objects of kind AppService (apps.example.com/v1)"), "{shown}");
     let shows = |object: &Value| object["status"]["reconciles"]["kind"] == "Misbehaver" && is_ready(object);
     env.namespace.until("Plugin", "web", "to reconcile the other kind", shows).await.map(drop)
 }

@@ -15,7 +15,7 @@ use crate::{
         waits_for_an_object,
     },
     command::repacked,
-    plugin_objects::{guest_version, next, plugin, resume, stalled, store, text, works},
+    plugin_objects::{guest_version, next, plugin, resume, sha256, stalled, store, text, works},
     suite::{Suite, tests},
     test_env::{TestEnv, config_map, is_ready, returning},
 };
@@ -40,6 +40,7 @@ pub fn register(suite: &mut Suite) {
         cluster_scoped_objects_belong_to_a_canary,
         edits_as_a_canary_begins_are_answered,
         suspended_objects_are_no_test,
+        a_digest_that_names_another_version_ends_it,
     );
 }
 
@@ -56,6 +57,44 @@ async fn an_object_that_loses_the_label_goes_back(env: &mut TestEnv) -> Result<(
     label(env, "web-1", json!("one")).await?;
     ensure!(marked(env, 2).await? == set(["web-0", "web-1"]), "others belong to it");
     Ok(())
+}
+
+/// What is asked for is then at work, and nothing takes over. Also where nobody has what is named.
+async fn a_digest_that_names_another_version_ends_it(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    store(env, "web", &[&next()?]).await?;
+    let nobody = format!("sha256:{}", "0".repeat(64));
+    for (named, is_at_work) in [(sha256(&plugin()?), true), (nobody, false)] {
+        marked(env, SHARE.1).await?;
+        env.namespace.patch("Plugin", "web", json!({"spec": {"digest": named}})).await?;
+        let is_over = |object: &Value| {
+            let degraded = condition(object, "Degraded");
+            object["status"]["rollout"].is_null()
+                && degraded["reason"] == "DigestMismatch"
+                && text(&degraded["message"]).contains("what is at work is what is asked for") == is_at_work
+                && is_ready(object) == is_at_work
+        };
+        env.namespace.until("Plugin", "web", "to try nothing", is_over).await?;
+        marked(env, 0).await?;
+        // Were it tried still, it would take over now.
+        set_steps(env, share_for(1)).await?;
+        env.metrics_at_rest().await?;
+        env.host.kill().await?;
+        resume(env).await?;
+        env.host.ready().await?;
+        scale_all(env, if is_at_work { 4 } else { 5 }).await?;
+        ensure!(marked(env, 0).await?.is_empty(), "it is tried");
+        let object = env.namespace.until("Plugin", "web", "to try nothing still", is_over).await?;
+        ensure!(object["status"]["version"] == "0.1.0", "it has taken over: {}", object["status"]);
+        set_steps(env, share_for(LONG)).await?;
+        env.namespace.patch("Plugin", "web", json!({"spec": {"digest": null}})).await?;
+    }
+    // It is what the source has all the time, and nothing is held against it.
+    marked(env, SHARE.1).await.map(drop)
+}
+
+fn share_for(seconds: u32) -> Value {
+    json!([{"objects": SHARE.1, "seconds": seconds}])
 }
 
 async fn immediate_takes_over_in_the_midst(env: &mut TestEnv) -> Result<()> {

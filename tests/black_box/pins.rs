@@ -15,7 +15,7 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    canary::{LONG, OBJECTS, SHARE, begin, is_marked, marked, names},
+    canary::{LONG, OBJECTS, SHARE, begin, is_marked, marked, names, taken_over},
     command::{pilothouse, repacked},
     permissions::{allow, rule},
     plan::{CHANGES, plan_as},
@@ -34,6 +34,7 @@ pub fn register(suite: &mut Suite) {
         only_who_may_update_the_plugin_can_pin,
         a_plan_counts_what_is_pinned,
         pins_that_cannot_be_followed_are_told,
+        a_former_version_can_be_pinned_after_a_restart,
     );
 }
 
@@ -203,6 +204,29 @@ async fn pins_that_cannot_be_followed_are_told(env: &mut TestEnv) -> Result<()> 
     env.namespace.until("Plugin", "web", "to have nothing wrong with its pins", is_well).await?;
     let made = env.namespace.until("Deployment", "ghost", "to be there", |_| true).await?;
     ensure!(!is_marked(&made), "the pin does not count: {made}");
+    Ok(())
+}
+
+/// The host has it still. Of one that it does not have, `why` does not say that it answers.
+async fn a_former_version_can_be_pinned_after_a_restart(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": SHARE.1, "seconds": LONG}])).await?;
+    set_pins(env, json!([])).await?;
+    store(env, "web", &[&next()?]).await?;
+    marked(env, OBJECTS).await?;
+    taken_over(env).await?;
+    env.host.kill().await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    let nowhere = format!("sha256:{}", "0".repeat(64));
+    set_pins(env, json!([pin(env, "web-0", "version", "0.1.0"), pin(env, "web-1", "digest", &nowhere)])).await?;
+    let is_back = |it: &Value| !is_marked(it);
+    env.namespace.until("Deployment", "web-0", "to be answered by the former version", is_back).await?;
+    answered_by(env, "web-0", "0.1.0", "to which it is pinned").await?;
+    let told = degraded_by(env, "PinnedVersionMissing").await?;
+    ensure!(told.contains(&nowhere) && !told.contains("0.1.0"), "{told}");
+    let why = command(env, &["why", "appservice/web-1", "-n", &env.namespace.name]).await?.succeeded()?;
+    let words = ["to which it is pinned, and which the host does not have", "It stays as it is while"];
+    ensure!(words.iter().all(|words| why.contains(words)), "{why}");
     Ok(())
 }
 

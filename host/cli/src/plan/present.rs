@@ -46,7 +46,12 @@ impl Present {
     /// If it reconciles another kind.
     pub fn is_for(&self, manifest: &Manifest) -> anyhow::Result<()> {
         if let Some(other) = reconciled(&self.0).filter(|kind| !kind.is_same_kind(&manifest.reconciles)) {
-            bail!("the Plugin '{}' reconciles {other}, and this version {}", self.0.name_any(), manifest.reconciles);
+            bail!(
+                "the Plugin '{}' reconciles {other}, and this version {}: once it is at work, nobody reconciles the objects of {other} any \
+                 more, and they and their children stay as they are; for what it would do to its own kind, say --without-plugin-object",
+                self.0.name_any(),
+                manifest.reconciles
+            );
         }
         Ok(())
     }

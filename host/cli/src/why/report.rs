@@ -10,9 +10,7 @@ use pilothouse_controller::{
     labels,
     object::describe,
     readiness::ReadinessRules,
-    source::plugin_objects::{
-        AnsweringVersion, AnswersBecause, PINNED_VERSION_MISSING, PINS_CONTRADICT, SEVERAL_VERSIONS,
-    },
+    source::plugin_objects::{AnsweringVersion, AnswersBecause, SEVERAL_VERSIONS, tells_as_missing},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -109,7 +107,7 @@ impl Report {
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             observed_generation: status["observedGeneration"].as_i64(),
             plugin: plugin(state.plugin.as_ref()),
-            answered_by: state.answering.as_ref().map(answered_by),
+            answered_by: state.answering.as_ref().map(|answering| answered_by(state.plugin.as_ref(), answering)),
             conditions: conditions(status).iter().map(|condition| condition_report(condition, now)).collect(),
             decorators: decorators(state, now),
             children: state.children.iter().map(|child| child_report(child, state, now)).collect(),
@@ -174,13 +172,27 @@ fn plugin(plugin: Option<&Plugin>) -> String {
     plugin.map_or_else(|| "none of the Plugins reconciles this kind".to_owned(), words::of_plugin)
 }
 
-fn answered_by(AnsweringVersion { digest, version, because }: &AnsweringVersion) -> AnsweredBy {
+fn answered_by(plugin: Option<&Plugin>, answering: &AnsweringVersion) -> AnsweredBy {
+    let AnsweringVersion { digest, version, because } = answering;
     let because = match because {
+        AnswersBecause::Pin if plugin.is_some_and(|plugin| is_missing(plugin, answering)) => {
+            "to which it is pinned, and which the host does not have"
+        }
         AnswersBecause::AtWork => "which is at work",
         AnswersBecause::Canary => "to whose canary it belongs",
         AnswersBecause::Pin => "to which it is pinned",
     };
     AnsweredBy { version: version.clone(), digest: digest.clone(), because }
+}
+
+/// Whether the version to which an object is pinned does not answer it, as far as the `Plugin` tells it.
+fn is_missing(plugin: &Plugin, AnsweringVersion { digest, version, .. }: &AnsweringVersion) -> bool {
+    degraded(plugin).is_some_and(|degraded| tells_as_missing(&degraded.message, digest, version.as_deref()))
+}
+
+fn degraded(plugin: &Plugin) -> Option<&Condition> {
+    let mut conditions = plugin.status.iter().flat_map(|status| &status.conditions);
+    conditions.find(|it| it.condition_type == "Degraded" && it.status == "True")
 }
 
 fn conditions(status: &Value) -> Vec<Condition> {
@@ -240,11 +252,9 @@ fn of_versions(plugin: &Plugin, answering: Option<&AnsweringVersion>) -> Vec<Str
         let why = rollout.message.as_deref().unwrap_or_default();
         said.push(format!("Version {} of its Plugin was taken back: {why}.", rollout.version));
     }
-    let is_told = |condition: &&Condition| {
-        [PINNED_VERSION_MISSING, PINS_CONTRADICT].contains(&&*condition.reason) && condition.status == "True"
-    };
-    let pinned = answering.filter(|it| it.because == AnswersBecause::Pin && it.version.is_none());
-    if let (Some(pinned), Some(told)) = (pinned, status.and_then(|status| status.conditions.iter().find(is_told))) {
+    let is_unanswered = |it: &&AnsweringVersion| it.version.is_none() || is_missing(plugin, it);
+    let pinned = answering.filter(|it| it.because == AnswersBecause::Pin).filter(is_unanswered);
+    if let (Some(pinned), Some(told)) = (pinned, degraded(plugin)) {
         let until_when = match &*pinned.digest {
             SEVERAL_VERSIONS => "its pins contradict each other",
             _ => "the version is not there that it is pinned to",

@@ -12,7 +12,7 @@ mod selector;
 pub use self::{
     condition::Condition,
     json_text::JsonText,
-    plan::{AWAITING_APPROVAL, PlanState, PlanStatus, PlanSummary, PlannedChildren, PlannedObjects},
+    plan::{AWAITING_APPROVAL, LeftBehind, PlanState, PlanStatus, PlanSummary, PlannedChildren, PlannedObjects},
     plugin::{
         ConfigMapSource, Grants, IdentitySpec, KindGrant, KindName, LastError, LimitsSpec, LookupGrant, ObjectCounts,
         OciSource, Plugin, PluginSpec, PluginStatus, ReadinessRule, ServiceAccountNamespace, Source, StableConfig,

@@ -17,6 +17,9 @@ pub struct PlanStatus {
     pub version: String,
     /// Its digest: what `spec.rollout.approved` has to be for it to take over.
     pub digest: String,
+    /// The digest of the configuration that it would have: what `spec.rollout.approvedConfig` is once somebody has approved both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_digest: Option<String>,
     /// The generation of the `Plugin` that the plan is about. Another one may have another configuration.
     pub observed_generation: i64,
     /// When it was computed, as RFC 3339.
@@ -51,6 +54,9 @@ pub struct PlanSummary {
     pub objects: PlannedObjects,
     /// What would become of their children.
     pub children: PlannedChildren,
+    /// The objects that nobody would reconcile any more; none if the version reconciles the same kind as the one at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_behind: Option<LeftBehind>,
     /// What would change, object by object, those that would be in error first. Without the values of fields, for more people may read this
     /// than those who may read the children.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,6 +64,18 @@ pub struct PlanSummary {
     /// How many more lines there would be.
     #[serde(default)]
     pub more_lines: usize,
+}
+
+/// Objects of a kind that the version at work reconciles and the new one does not. They and their children stay as they are.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftBehind {
+    /// Group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// How many there are.
+    pub objects: usize,
 }
 
 /// How many objects would change, and so on.

@@ -37,6 +37,11 @@ pub struct RolloutSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = DIGEST_PATTERN))]
     pub approved: Option<String>,
+    /// The digest of the configuration with which that version is approved, as `status.plan.configDigest` has it. With another one it is
+    /// not. Default: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DIGEST_PATTERN))]
+    pub approved_config: Option<String>,
 }
 
 /// Whether a new version needs an approval.
@@ -119,6 +124,9 @@ pub struct RolloutStatus {
     pub steps: u32,
     /// Since when it is in the step, or taken back, as RFC 3339.
     pub since: String,
+    /// The digest of the configuration with which it is watched in the step. With another one the step begins anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_digest: Option<String>,
     /// The newest object that can belong to it was created then, as RFC 3339. Younger ones are answered by the version that worked.
     pub created_until: String,
     /// The objects that belong to it because of percent or a number: those whose hash is not greater than this, in hexadecimal digits.

@@ -13,6 +13,7 @@ use pilothouse_engine::{
     CompileError, ConfigError, Declaration, Engine, LoadError, Manifest, Reconciler, StartError, contract::KindRef,
 };
 
+use super::plugin_objects::config_digest;
 use crate::{
     host::{Host, Lineup, LineupVersion},
     metrics::Collision,
@@ -85,6 +86,11 @@ impl Prepared {
         &self.settings
     }
 
+    /// The digest of the configuration in them.
+    pub fn config_digest(&self) -> String {
+        config_digest::of_text(self.settings.config.as_deref())
+    }
+
     /// Whether it is of the same settings.
     pub fn has_settings(&self, settings: &PluginSettings) -> bool {
         self.settings == *settings
@@ -135,6 +141,12 @@ impl LoadedVersions {
         // Fewer finalizers are no reason to begin anew: no object has the others any more.
         let knows_all = other.finalizers.is_subset(&self.finalizers);
         self.others.len() == other.others.len() && self.division == other.division && knows_all && versions()
+    }
+
+    /// The same without those beside the one that works of which this is true.
+    fn without(&self, is_gone: impl Fn(&Prepared) -> bool) -> Self {
+        let others = self.others.iter().filter(|version| !is_gone(version)).cloned().collect();
+        Self { others, ..self.clone() }
     }
 
     fn map(&self, change: impl Fn(&Prepared) -> Prepared) -> Self {
@@ -413,13 +425,24 @@ impl Loader {
         if loaded.all().all(|version| version.has_settings(&settings_of(version))) {
             return Ok(());
         }
-        let checked = loaded.all().try_for_each(|version| settings_of(version).grants.check(version.manifest()));
-        if let Err(refused) = checked {
+        let checked = |version: &Prepared| settings_of(version).grants.check(version.manifest());
+        if let Err(refused) = checked(&loaded.stable) {
             self.remove(id);
             return Err(refused);
         }
         tracing::info!(source = %id, plugin = loaded.stable.name(), "the plugin goes on as is said of it now");
-        let versions = loaded.map(|version| self.with_settings(version, &settings_of(version)));
+        // One beside it that may not work any more does not stop it: nobody answers the objects of that one.
+        let may_work = |version: &Prepared| match checked(version) {
+            Ok(()) => true,
+            Err(refused) => {
+                let (plugin, version) = (version.name(), version.version());
+                tracing::warn!(source = %id, plugin, version, "a version beside the one that works is stopped: {refused}");
+                false
+            }
+        };
+        let versions = loaded
+            .without(|version| !may_work(version))
+            .map(|version| self.with_settings(version, &settings_of(version)));
         self.start(&mut self.lock(), id, versions);
         Ok(())
     }
@@ -433,7 +456,13 @@ impl Loader {
         let stable = Arc::new(self.settled(&loaded.stable, settings).await?);
         let mut others = Vec::new();
         for other in &loaded.others {
-            others.push(Arc::new(self.settled(other, settings).await?));
+            // One beside it that cannot use it keeps the one that it had.
+            let kept = settings.with_config(other.settings.config.clone());
+            let other = match self.settled(other, settings).await {
+                Err(NotLoaded::Config { .. }) => self.settled(other, &kept).await,
+                settled => settled,
+            };
+            others.extend(other.ok().map(Arc::new));
         }
         self.install(id, LoadedVersions { stable, others, ..loaded })
     }

@@ -21,6 +21,8 @@ pub fn summary(report: &Report, not_asked: usize) -> PlanSummary {
     let more_lines = lines.len().saturating_sub(LINES);
     lines.truncate(LINES);
     PlanSummary {
+        // Who knows what is at work says it.
+        left_behind: None,
         objects: PlannedObjects {
             changed,
             unchanged,

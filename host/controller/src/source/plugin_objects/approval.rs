@@ -4,15 +4,17 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
+use pilothouse_engine::contract::KindRef;
 
 use super::{
     PluginObjects,
     candidate::Candidate,
-    planning::{EndedPlan, PlannedVersion, Subject, computed, is_due},
+    miss::Miss,
+    planning::{self, EndedPlan, PlannedVersion, Subject, computed, is_due},
     rollout,
 };
 use crate::{
-    api::{PlanState, Plugin},
+    api::{LeftBehind, PlanState, PlanStatus, PlanSummary, Plugin},
     plugin::Versions,
     source::loader::{Prepared, SourceId},
 };
@@ -57,7 +59,8 @@ impl PluginObjects {
 
     /// Notes what a version would do that is held.
     pub(super) async fn finish_plan(&mut self, EndedPlan { name, subject, result }: EndedPlan) {
-        let now = self.now();
+        let (now, left_behind) = (self.now(), self.left_behind(&name));
+        let result = result.map(|summary| PlanSummary { left_behind, ..summary });
         let Some(known) = self.known.get_mut(&name) else { return };
         // Meanwhile it may have been approved, or another one may be held.
         let Some(plan) = known.plan.as_mut().filter(|plan| subject.is_of(plan) && plan.state != PlanState::Approved)
@@ -69,11 +72,35 @@ impl PluginObjects {
         self.report(&name).await;
     }
 
+    /// The objects that nobody would reconcile any more once the version works that is held.
+    fn left_behind(&self, name: &str) -> Option<LeftBehind> {
+        let (held, active) = (self.held.get(name)?, self.active(name)?);
+        let manifest = active.manifest();
+        let is_left = manifest.decorates.is_none() && !manifest.reconciles.is_same_kind(held.kind());
+        let KindRef { api_version, kind } = manifest.reconciles.clone();
+        let objects = || active.objects.store().select(None, |_| true).len();
+        is_left.then(|| LeftBehind { api_version, kind, objects: objects() })
+    }
+
     /// What would keep a version of a `Plugin` from work that waits for approval: its name, its kind or a metric belongs to another plugin.
     pub(super) fn in_the_way(&self, plugin: &Plugin) -> Option<String> {
         let held = self.held.get(&plugin.name_any())?;
         let conflict = self.room_for(plugin, held.manifest()).err()?;
         Some(format!("{conflict} ({})", conflict.reason()))
+    }
+
+    /// What is left of the plan of a version after a look that found none that loads. If it does not wait any more, nobody can approve it.
+    pub(super) fn left_to_approve(
+        &mut self,
+        plugin: &Plugin,
+        plan: Option<PlanStatus>,
+        miss: &Miss,
+    ) -> Option<PlanStatus> {
+        let left = plan.and_then(|plan| planning::after_miss(plugin, plan, miss));
+        if left.as_ref().is_none_or(|plan| plan.state == PlanState::Approved) {
+            self.held.remove(&plugin.name_any());
+        }
+        left
     }
 
     /// A version of a `Plugin` waits for approval.

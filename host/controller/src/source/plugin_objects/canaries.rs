@@ -40,12 +40,16 @@ impl PluginObjects {
     fn seen(&mut self, plugin: &Plugin) -> Option<Glance> {
         let name = plugin.name_any();
         let canary = rollout::canary(&plugin.spec)?;
-        let (_, active) = self.at_work_as_loaded(&name)?;
+        let (loaded, active) = self.at_work_as_loaded(&name)?;
         let rollout = self.known.get(&name)?.rollout.clone().filter(RolloutStatus::goes_on);
         if rollout.is_none() && !self.to_try.contains_key(&name) {
             return None;
         }
         let tried = rollout.as_ref().and_then(|rollout| active.with_digest(rollout::digest_of(rollout)));
+        let is_watched_otherwise = rollout.as_ref().is_some_and(|rollout| {
+            let loaded = loaded.with_digest(rollout::digest_of(rollout));
+            loaded.is_some_and(|loaded| rollout::is_watched_otherwise(rollout, &loaded.config_digest()))
+        });
         let now = self.now();
         let is_over = rollout.is_some_and(|rollout| {
             rollout::is_step_over(canary, &rollout, self.step_times.lasted(&name, &rollout, now))
@@ -53,6 +57,7 @@ impl PluginObjects {
         Some(Glance {
             objects: active.stable().objects.store().version(),
             all_reconciled: tried.map(|tried| tried.new_version.has_seen_all()),
+            is_watched_otherwise,
             is_over,
         })
     }

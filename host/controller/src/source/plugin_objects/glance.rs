@@ -15,6 +15,8 @@ pub struct Glance {
     pub objects: u64,
     /// Whether the new version has reconciled all of its own; none before the first step.
     pub all_reconciled: Option<bool>,
+    /// Whether it is watched with another configuration than it has now.
+    pub is_watched_otherwise: bool,
     /// Whether the time of its step is over.
     pub is_over: bool,
 }

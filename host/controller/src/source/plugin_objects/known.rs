@@ -8,7 +8,7 @@ use std::{
 
 use kube::ResourceExt;
 
-use super::status::Load;
+use super::{refused::RefusedVersion, status::Load};
 use crate::{
     api::{PlanStatus, Plugin, RolloutStatus, StableSource, VerificationSpec},
     object::ObjectRef,
@@ -37,6 +37,8 @@ pub struct Known {
     pub origin: Option<StableSource>,
     /// What its pins meant at that time.
     pub pins: BTreeMap<ObjectRef, Arc<str>>,
+    /// The versions that are needed for pins and do not take what is said now.
+    pub refused: Vec<RefusedVersion>,
     /// What had to be verified of the component that is at work.
     pub verification: Option<VerificationSpec>,
     looked_at: Instant,
@@ -56,16 +58,39 @@ pub enum Due {
 impl Known {
     /// What was found of a `Plugin` at a time, after what was found before.
     pub fn new(plugin: Arc<Plugin>, load: Load, now: Instant, before: Option<&Self>) -> Self {
-        let failures = match load.may_pass() {
-            true => before.map_or(0, |before| before.failures).saturating_add(1),
-            false => 0,
-        };
         let verification = before.and_then(|before| before.verification.clone());
         let rollout = before.and_then(|before| before.rollout.clone());
         let plan = before.and_then(|before| before.plan.clone());
         let origin = before.and_then(|before| before.origin.clone());
-        let pins = BTreeMap::new();
-        Self { plugin, load, tag: None, rollout, plan, origin, pins, verification, looked_at: now, failures }
+        let (pins, refused) = (BTreeMap::new(), before.map(|before| before.refused.clone()).unwrap_or_default());
+        let known = Self {
+            plugin,
+            load,
+            tag: None,
+            rollout,
+            plan,
+            origin,
+            pins,
+            refused: Vec::new(),
+            verification,
+            looked_at: now,
+            failures: 0,
+        };
+        known.refusing(refused, before)
+    }
+
+    /// The same with these versions that do not take what is said now.
+    pub fn refusing(self, refused: Vec<RefusedVersion>, before: Option<&Self>) -> Self {
+        let mut known = Self { refused, ..self };
+        known.failures = match known.may_pass() {
+            true => before.map_or(0, |before| before.failures).saturating_add(1),
+            false => 0,
+        };
+        known
+    }
+
+    fn may_pass(&self) -> bool {
+        self.load.may_pass() || self.refused.iter().any(|refused| refused.is_passing)
     }
 
     /// The latest generation of a `Plugin` of which this is true: its own if it asks for what it asked for then, and else that of then, for
@@ -88,7 +113,7 @@ impl Known {
     /// What is worth a look by now, if anything is. `period`: how often the tag is looked up; none if it has none.
     pub fn is_due(&self, now: Instant, period: Option<Duration>) -> Option<Due> {
         let since = now.saturating_duration_since(self.looked_at);
-        if self.load.may_pass() {
+        if self.may_pass() {
             return (since >= self.pause()).then_some(Due::Source);
         }
         let due = if self.tag.is_some() { Due::Tag } else { Due::Source };

@@ -9,13 +9,15 @@ use std::{
 use tokio::task::{Id, JoinSet};
 
 use super::{
-    content::{Component, ContentError, Contents},
-    pins, rollout,
+    content::{Component, ContentError, Contents, NoComponent},
+    pins,
+    refused::{Fate, RefusedVersion},
+    rollout,
 };
 use crate::{
     api::Plugin,
     plugin::PluginSettings,
-    source::loader::{Loader, NotLoaded, Prepared, SourceId},
+    source::loader::{LoadedVersions, Loader, NotLoaded, Prepared, SourceId},
 };
 
 /// A look that is asked for.
@@ -54,6 +56,8 @@ pub struct FoundVersions {
     pub others: Vec<Arc<Prepared>>,
     /// Why the one that works is not among them, if its source was asked for it.
     pub no_stable: Option<ContentError>,
+    /// Those that are needed for pins alone and do not take what is said now.
+    pub refused: Vec<RefusedVersion>,
 }
 
 /// The versions that are needed beside the one that the source has.
@@ -61,9 +65,16 @@ pub struct FoundVersions {
 struct Others {
     found: Vec<Arc<Prepared>>,
     no_stable: Option<ContentError>,
+    refused: Vec<RefusedVersion>,
 }
 
 impl FoundVersions {
+    /// Those that are loaded already.
+    pub fn of_loaded(loaded: &LoadedVersions) -> Self {
+        let (prepared, others) = (loaded.stable.clone(), loaded.others.clone());
+        Self { prepared, others, no_stable: None, refused: Vec::new() }
+    }
+
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Prepared>> {
         std::iter::once(&self.prepared).chain(&self.others)
@@ -89,9 +100,14 @@ pub enum Found {
         component: Component,
     },
     /// No component.
-    NoComponent(ContentError),
+    NoComponent(NoComponent),
     /// A component that does not load.
-    NotLoaded(NotLoaded),
+    NotLoaded {
+        /// Its digest, hexadecimal digits.
+        digest: String,
+        /// Why.
+        why: NotLoaded,
+    },
 }
 
 /// A look that has ended.
@@ -203,7 +219,7 @@ impl Looker {
         // Before the component is read: if the tag moves meanwhile, the next look finds that it stands for something else.
         let tag = match self.contents.resolve(&spec.source).await {
             Ok(tag) => tag,
-            Err(error) => return looked(None, Found::NoComponent(error)),
+            Err(error) => return looked(None, Found::NoComponent(error.into())),
         };
         if tag.is_some() && tag == look.tag {
             return looked(tag, Found::Unchanged);
@@ -221,14 +237,14 @@ impl Looker {
             Some(known) => known,
             None => match self.loader.prepare(component.bytes.clone(), look.settings.clone()).await {
                 Ok(prepared) => Arc::new(prepared),
-                Err(error) => return Found::NotLoaded(error),
+                Err(why) => return Found::NotLoaded { digest: component.digest, why },
             },
         };
         match self.others(look, &component.digest).await {
-            Ok(Others { found: others, no_stable }) => {
-                Found::Prepared { versions: FoundVersions { prepared, others, no_stable }, component }
+            Ok(Others { found: others, no_stable, refused }) => {
+                Found::Prepared { versions: FoundVersions { prepared, others, no_stable, refused }, component }
             }
-            Err(error) => Found::NotLoaded(error),
+            Err(why) => Found::NotLoaded { digest: component.digest, why },
         }
     }
 
@@ -241,7 +257,7 @@ impl Looker {
             Found::Suspended | Found::Unchanged => return None,
             Found::Prepared { versions, .. } if versions.prepared.digest() == stable => return None,
             Found::Prepared { versions, .. } => Some(versions),
-            Found::NoComponent(_) | Found::NotLoaded(_) => None,
+            Found::NoComponent(_) | Found::NotLoaded { .. } => None,
         };
         if self.loader.loaded(&look.id()).is_some() {
             return None;
@@ -271,21 +287,21 @@ impl Looker {
         let Ok(prepared) = prepared else { return Ok(None) };
         let tried = rollout::tried_of(&look.plugin);
         let wanted: BTreeSet<_> = pins::digests(&look.plugin).chain(tried).filter(|it| *it != stable).collect();
-        let mut others = Vec::new();
+        let mut others = Others::default();
         for digest in wanted {
-            let settings = if tried == Some(digest) { &look.settings } else { &look.working };
             match ready(digest) {
-                Some(ready) => others.push(ready),
-                None => others.extend(self.other(look, digest, settings).await.unwrap_or_else(|error| {
-                    tracing::warn!(
-                        plugin = look.name,
-                        "a version that worked beside another one does not load: {error}"
-                    );
-                    None
-                })),
+                Some(ready) => others.found.push(ready),
+                None if tried == Some(digest) => {
+                    others.found.extend(self.other(look, digest, &look.settings).await.unwrap_or_else(|error| {
+                        tracing::warn!(plugin = look.name, "the version that was tried does not load: {error}");
+                        None
+                    }));
+                }
+                None => self.add_pinned(look, digest, &look.working, &mut others).await,
             }
         }
-        Ok(Some(FoundVersions { prepared, others, no_stable: None }))
+        let Others { found: others, refused, .. } = others;
+        Ok(Some(FoundVersions { prepared, others, no_stable: None, refused }))
     }
 
     /// The versions that a `Plugin` needs beside the one that its source has: the one that works, while a new one is tried or held, and those
@@ -303,10 +319,36 @@ impl Looker {
                     Err(why) => others.no_stable = why,
                 }
             } else {
-                others.found.extend(self.other(look, digest, settings).await?);
+                self.add_pinned(look, digest, settings, &mut others).await;
             }
         }
         Ok(others)
+    }
+
+    /// A version that is needed for pins alone. Where it does not take the present configuration, it keeps the one that it had, if this host
+    /// knows that; otherwise it is left out, as is one that does not load. Nobody else waits for it.
+    async fn add_pinned(&self, look: &Look, digest: &str, settings: &PluginSettings, others: &mut Others) {
+        let why = match self.other(look, digest, settings).await {
+            Ok(found) => return others.found.extend(found),
+            Err(why) => why,
+        };
+        let kept = match (self.known(look, digest), &why) {
+            (Some(known), NotLoaded::Config { .. }) => self.as_configured(known, settings).await,
+            _ => None,
+        };
+        let fate = if kept.is_some() { Fate::Keeps } else { Fate::LeftOut };
+        tracing::warn!(plugin = look.name, digest, ?fate, "a version to which objects are pinned is refused: {why}");
+        others.refused.push(RefusedVersion::new(digest, &why, fate));
+        others.found.extend(kept);
+    }
+
+    /// A version that is loaded, under these settings but for its configuration; none if it may not work any more.
+    async fn as_configured(&self, known: Arc<Prepared>, settings: &PluginSettings) -> Option<Arc<Prepared>> {
+        let settings = settings.with_config(known.settings().config.clone());
+        if known.has_settings(&settings) {
+            return Some(known);
+        }
+        self.loader.settled(&known, &settings).await.ok().map(Arc::new)
     }
 
     /// A version that is loaded, or else kept.
@@ -344,7 +386,7 @@ impl Looker {
                 self.contents.keep(&component);
                 Ok(Ok(Arc::new(self.loader.prepare(component.bytes, settings.clone()).await?)))
             }
-            Err(why) => Ok(Err(Some(why))),
+            Err(NoComponent { why, .. }) => Ok(Err(Some(why))),
         }
     }
 

@@ -30,6 +30,7 @@ mod blocked;
 mod canaries;
 mod candidate;
 mod changes;
+pub(in crate::source) mod config_digest;
 mod content;
 mod declared;
 mod digest_text;
@@ -37,10 +38,12 @@ mod finalizers;
 mod glance;
 mod known;
 mod look;
+mod miss;
 mod new_version;
 mod pin_trouble;
 mod pins;
 mod planning;
+mod refused;
 mod rollout;
 mod room;
 mod stable_config;
@@ -70,7 +73,7 @@ pub use self::{
     answering::{AnsweringVersion, AnswersBecause, answering},
     candidate::Candidate,
     content::MAX_BYTES,
-    pin_trouble::{PINNED_VERSION_MISSING, PINS_CONTRADICT},
+    pin_trouble::tells_as_missing,
     pins::SEVERAL_VERSIONS,
     planning::{PlanError, PlannedVersion, Planner},
     rollout::division_by_pins,
@@ -84,6 +87,7 @@ use self::{
     glance::Glance,
     known::{Due, Known, asks_for_the_same},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
+    miss::Miss,
     new_version::new_version,
     planning::Plans,
     status::{AtWork, Failure, Load, Standing, status},
@@ -366,7 +370,12 @@ impl PluginObjects {
             Some(known) => known.plan.clone(),
             None => plugin.status.as_ref().and_then(|status| status.plan.clone()),
         };
-        let mut origin = None;
+        let (mut origin, mut miss) = (None, None);
+        // What cannot be read or loaded says nothing about these.
+        let refused = match (&looked.found, &looked.worked_before) {
+            (Found::Prepared { versions, .. }, _) => Some(versions.refused.clone()),
+            (_, before) => before.as_ref().map(|before| before.refused.clone()),
+        };
         // Before it is known who is in whose way: its own first look frees others, and not itself.
         self.first_looks += u64::from(!self.known.contains_key(name));
         let load = match looked.found {
@@ -386,18 +395,36 @@ impl PluginObjects {
                         plan = planning::after_look(&plugin, self.held.get(name).map(|held| &**held), plan);
                         load
                     }
-                    Err(error) => self.not_loaded(name, &error),
+                    Err(why) => {
+                        miss = Some(Miss::not_loaded(&component.digest, &why));
+                        self.not_loaded(name, &why)
+                    }
                 }
             }
-            Found::NoComponent(error) => self.without_source(&plugin, of_content(&error)).await,
-            Found::NotLoaded(error) => self.not_loaded(name, &error),
+            Found::NoComponent(found) => {
+                let found_none = miss.insert(Miss::no_component(&found));
+                // Before anything else: a version that is no longer asked for answers no object of a host that writes.
+                rollout = self.left_of(&plugin, rollout, found_none);
+                self.without_source(&plugin, of_content(&found.why)).await
+            }
+            Found::NotLoaded { digest, why } => {
+                miss = Some(Miss::not_loaded(&digest, &why));
+                self.not_loaded(name, &why)
+            }
         };
+        if let Some(miss) = &miss {
+            rollout = self.left_of(&plugin, rollout, miss);
+            plan = self.left_to_approve(&plugin, plan, miss);
+        }
         if let (Load::Failed(_), Some(before)) = (&load, looked.worked_before) {
             self.go_on_with(&plugin, &before, rollout.as_ref());
         }
         let load = self.restrict(&plugin, load);
-        let is_loaded = load == Load::Loaded;
-        let mut known = Known::new(looked.plugin, load, now, self.known.get(name));
+        let (is_loaded, before) = (load == Load::Loaded, self.known.get(name));
+        let mut known = Known::new(looked.plugin, load, now, before);
+        if let Some(refused) = refused {
+            known = known.refusing(refused, before);
+        }
         known.tag = looked.tag;
         known.pins = pins::targets(&plugin);
         (known.rollout, known.plan, known.origin) = (rollout, plan, origin.or(known.origin));
@@ -535,6 +562,9 @@ impl PluginObjects {
         let is_of_stable = |origin: &&StableSource| digest_text::digits(&origin.digest) == stable.as_deref();
         let stable_source = origin.filter(is_of_stable).cloned();
         let (stable_config, keeps_config) = (self.stable_config(plugin), self.keeps_config(plugin));
+        let planned = plan.as_ref().and_then(|plan| digest_text::digits(&plan.digest));
+        let is_held_for_its_config =
+            planned.is_some_and(|digest| rollout::is_held_for_its_config(&plugin.spec, digest));
         let (in_the_way, pins) = (self.in_the_way(plugin), self.pin_trouble(plugin));
         let before = plugin.status.clone().unwrap_or_default();
         let finalizers = self.finalizers(plugin);
@@ -552,6 +582,7 @@ impl PluginObjects {
             new_version,
             plan,
             in_the_way,
+            is_held_for_its_config,
             pins,
             finalizers,
         };
@@ -664,7 +695,10 @@ fn named_digests(plugin: &Plugin) -> impl Iterator<Item = &str> {
 fn stands_alike(one: &Plugin, other: &Plugin) -> bool {
     let standing = |plugin: &Plugin| {
         let status = plugin.status.as_ref()?;
-        let trial = status.rollout.as_ref().map(|it| (it.phase, it.digest.clone(), it.step, it.up_to.clone()));
+        let trial = status.rollout.as_ref().map(|it| {
+            let watched = (it.step, it.since.clone(), it.config_digest.clone());
+            (it.phase, it.digest.clone(), watched, it.up_to.clone())
+        });
         Some((status.stable_digest.clone(), status.stable_config.clone(), trial, pins::targets(plugin)))
     };
     standing(one) == standing(other)

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use pilothouse_engine::Reconciler;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use super::{digest_text, rollout};
+use super::{config_digest, digest_text, miss::Miss, rollout};
 use crate::{
     api::{PlanState, PlanStatus, PlanSummary, Plugin},
     clock::api_time,
@@ -46,6 +46,8 @@ pub trait Planner: Send + Sync {
 pub struct Subject {
     /// The digest of the version, hexadecimal digits.
     pub digest: String,
+    /// The digest of its configuration.
+    pub config_digest: String,
     /// The generation of the `Plugin`.
     pub generation: i64,
 }
@@ -54,12 +56,14 @@ impl Subject {
     /// What is held of a `Plugin`.
     pub fn of(plugin: &Plugin, held: &Prepared) -> Self {
         let generation = plugin.metadata.generation.unwrap_or_default();
-        Self { digest: held.digest().to_owned(), generation }
+        Self { digest: held.digest().to_owned(), config_digest: held.config_digest(), generation }
     }
 
     /// Whether a plan is about this.
     pub fn is_of(&self, plan: &PlanStatus) -> bool {
-        digest_text::digits(&plan.digest) == Some(&self.digest) && plan.observed_generation == self.generation
+        digest_text::digits(&plan.digest) == Some(&self.digest)
+            && plan.config_digest.as_ref() == Some(&self.config_digest)
+            && plan.observed_generation == self.generation
     }
 }
 
@@ -141,11 +145,28 @@ pub fn after_look(plugin: &Plugin, held: Option<&Prepared>, before: Option<PlanS
         }
         // It stays there to be read, for as long as it is about what was approved.
         None => {
-            let approved = plugin.spec.rollout.as_ref().and_then(|rollout| rollout.approved.as_ref());
-            let is_it = |plan: &PlanStatus| rollout::is_gated(&plugin.spec) && approved == Some(&plan.digest);
+            let is_it = |plan: &PlanStatus| rollout::is_gated(&plugin.spec) && is_of_approved(plugin, plan);
             before.filter(is_it).map(|plan| PlanStatus { state: PlanState::Approved, message: None, ..plan })
         }
     }
+}
+
+/// Whether a plan is about the version that is approved, with the present configuration.
+fn is_of_approved(plugin: &Plugin, plan: &PlanStatus) -> bool {
+    let approved = plugin.spec.rollout.as_ref().and_then(|rollout| rollout.approved.as_ref());
+    let is_so_configured = |digest: &String| *digest == config_digest::of_spec(&plugin.spec);
+    approved == Some(&plan.digest) && plan.config_digest.as_ref().is_none_or(is_so_configured)
+}
+
+/// What is left of a plan after a look that found no version that loads.
+pub fn after_miss(plugin: &Plugin, before: PlanStatus, miss: &Miss) -> Option<PlanStatus> {
+    let may_be_it = miss.may_ask_for(&plugin.spec, digest_text::digits(&before.digest)?);
+    let is_left = match before.state {
+        PlanState::Approved => is_of_approved(plugin, &before),
+        // What does not come by itself is no longer what waits.
+        _ => miss.is_passing,
+    };
+    (may_be_it && is_left).then_some(before)
 }
 
 fn computing(version: &str, subject: &Subject) -> PlanStatus {
@@ -153,6 +174,7 @@ fn computing(version: &str, subject: &Subject) -> PlanStatus {
         state: PlanState::Computing,
         version: version.to_owned(),
         digest: digest_text::text(&subject.digest),
+        config_digest: Some(subject.config_digest.clone()),
         observed_generation: subject.generation,
         computed_at: None,
         summary: None,
@@ -184,8 +206,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_plan_is_left_while_its_version_may_come() -> Result<(), Box<dyn std::error::Error>> {
+        let subject = Subject { digest: "ab".to_owned(), config_digest: config_digest::of_text(None), generation: 1 };
+        let waits = computed(&computing("2", &subject), Ok(PlanSummary::default()), Timestamp::UNIX_EPOCH);
+        let approved = PlanStatus { state: PlanState::Approved, ..waits.clone() };
+        let plugin = |digest: Option<&str>, approved_config: Option<&str>| {
+            serde_json::from_value::<Plugin>(serde_json::json!({
+                "apiVersion": "pilothouse.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "web"},
+                "spec": {
+                    "source": {"configMap": {"name": "web"}}, "digest": digest.map(digest_text::text),
+                    "config": approved_config,
+                    "rollout": {"plan": "Require", "approved": digest_text::text("ab")},
+                },
+            }))
+        };
+        let miss = |found: Option<&str>, is_passing| Miss {
+            found: found.map(str::to_owned),
+            is_refused: found.is_some(),
+            is_not_granted: false,
+            is_passing,
+        };
+        for (what, plan, plugin, miss, is_left) in [
+            ("its source is away", &waits, plugin(None, None)?, miss(None, true), true),
+            ("it is gone", &waits, plugin(None, None)?, miss(None, false), false),
+            ("the machine is busy", &waits, plugin(None, None)?, miss(Some("ab"), true), true),
+            ("it is refused", &waits, plugin(None, None)?, miss(Some("ab"), false), false),
+            ("the source has another one", &waits, plugin(None, None)?, miss(Some("cd"), true), false),
+            ("another one is named", &waits, plugin(Some("cd"), None)?, miss(None, true), false),
+            ("it was approved, and its source is gone", &approved, plugin(None, None)?, miss(None, false), true),
+            ("it was approved otherwise", &approved, plugin(None, Some("x"))?, miss(None, false), false),
+        ] {
+            assert_eq!(after_miss(&plugin, plan.clone(), &miss).is_some(), is_left, "{what}");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn a_plan_that_failed_is_tried_again_and_others_are_not() {
-        let subject = Subject { digest: "ab".to_owned(), generation: 1 };
+        let subject = Subject { digest: "ab".to_owned(), config_digest: String::new(), generation: 1 };
         let after = |seconds| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
         let computing = computing("2", &subject);
         let failed = computed(&computing, Err("no CRD".into()), after(0));

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use pilothouse_engine::Selector;
 
-use super::{candidate::Candidate, digest_text, pins};
+use super::{candidate::Candidate, config_digest, digest_text, pins};
 use crate::{
     api::{
         LabelSelector, ObjectCounts, PlanPolicy, Plugin, PluginSpec, RolloutPhase, RolloutSpec, RolloutStatus,
@@ -47,7 +47,7 @@ pub fn course(plugin: &Plugin, digest: &str) -> Course {
     let is_tried = canary(spec).is_some() && stable.is_some();
     match going_on.filter(|_| is_tried) {
         Some(rollout) if rollout.phase == RolloutPhase::RolledBack => Course::StayAway(rollout.clone()),
-        _ if is_gated(spec) && !is_approved(spec, digest) => Course::Hold,
+        _ if !may_answer(spec, digest) => Course::Hold,
         Some(rollout) => Course::GoOn(in_present_steps(rollout, canary(spec))),
         None if is_tried => Course::Begin,
         None => Course::TakeOver,
@@ -59,9 +59,28 @@ pub fn is_gated(spec: &PluginSpec) -> bool {
     spec.rollout.as_ref().is_some_and(|rollout| rollout.plan == PlanPolicy::Require)
 }
 
+/// Whether a version may answer objects as far as approvals go. One that names a configuration is of no other one.
+pub fn may_answer(spec: &PluginSpec, digest: &str) -> bool {
+    !is_gated(spec) || is_approved(spec, digest)
+}
+
 fn is_approved(spec: &PluginSpec, digest: &str) -> bool {
+    is_named(spec, digest) && !is_approved_otherwise(spec)
+}
+
+/// Whether a version is approved, and with another configuration than the present one.
+pub fn is_held_for_its_config(spec: &PluginSpec, digest: &str) -> bool {
+    is_named(spec, digest) && is_approved_otherwise(spec)
+}
+
+fn is_named(spec: &PluginSpec, digest: &str) -> bool {
     let approved = spec.rollout.as_ref().and_then(|rollout| rollout.approved.as_deref());
     approved.and_then(digest_text::digits) == Some(digest)
+}
+
+fn is_approved_otherwise(spec: &PluginSpec) -> bool {
+    let approved = spec.rollout.as_ref().and_then(|rollout| rollout.approved_config.as_ref());
+    approved.is_some_and(|approved| *approved != config_digest::of_spec(spec))
 }
 
 /// Whether the version that works has to be there beside a new one.
@@ -142,6 +161,7 @@ pub fn begun(
         step: 0,
         steps: steps(canary),
         since: api_time(now),
+        config_digest: None,
         // Another object may yet be created in a second that is not over.
         created_until: newest.min(api_time(now.saturating_sub(UNSETTLED).unwrap_or(now))),
         up_to: None,
@@ -292,6 +312,28 @@ pub fn beginning(rollout: &RolloutStatus, counts: ObjectCounts) -> RolloutStatus
     RolloutStatus { failing_before, not_ready_before, ..counted(rollout, counts) }
 }
 
+/// The canary as it is watched with this configuration.
+pub fn watched_with(rollout: &RolloutStatus, config_digest: &str) -> RolloutStatus {
+    RolloutStatus { config_digest: Some(config_digest.to_owned()), ..rollout.clone() }
+}
+
+/// Whether a canary is watched with another configuration than this one. A host before this one did not write it down.
+pub fn is_watched_otherwise(rollout: &RolloutStatus, config_digest: &str) -> bool {
+    rollout.config_digest.as_deref().is_some_and(|watched| watched != config_digest)
+}
+
+/// The canary as its present step begins anew with another configuration, with objects like this. What an earlier configuration has broken is
+/// no excuse for this one: of what was failing or not ready before, the least counts.
+pub fn begun_anew(rollout: &RolloutStatus, config_digest: &str, counts: ObjectCounts, now: Timestamp) -> RolloutStatus {
+    let anew = beginning(&watched_with(rollout, config_digest), counts);
+    RolloutStatus {
+        since: api_time(now),
+        failing_before: rollout.failing_before.min(anew.failing_before),
+        not_ready_before: rollout.not_ready_before.min(anew.not_ready_before),
+        ..anew
+    }
+}
+
 /// The canary that was taken back because so many of its objects failed.
 pub fn taken_back(rollout: &RolloutStatus, failed: usize, counts: ObjectCounts, now: Timestamp) -> RolloutStatus {
     let message = format!(
@@ -322,6 +364,7 @@ mod tests {
             step,
             steps: 2,
             since: "1970-01-01T00:00:00Z".to_owned(),
+            config_digest: None,
             created_until: "1970-01-01T00:00:00Z".to_owned(),
             up_to: Some("00000000000000ff".to_owned()),
             selectors: None,
@@ -330,6 +373,25 @@ mod tests {
             failing_before: 1,
             not_ready_before: 1,
             message: None,
+        }
+    }
+
+    #[test]
+    fn another_configuration_excuses_nothing() {
+        let before = RolloutStatus { config_digest: Some("one".to_owned()), ..going_on(2) };
+        assert!(is_watched_otherwise(&before, "two") && !is_watched_otherwise(&before, "one"));
+        assert!(!is_watched_otherwise(&going_on(2), "two"), "of a host before this one");
+        for (what, ready, failing, expected) in [
+            ("more of them fail", 2, 5, (1, 1)),
+            ("as many", 9, 1, (1, 1)),
+            ("those that failed have recovered", 10, 0, (0, 0)),
+        ] {
+            let counts = ObjectCounts { total: 10, ready, failing };
+            let anew = begun_anew(&before, "two", counts, Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(9));
+            assert_eq!((anew.failing_before, anew.not_ready_before), expected, "{what}");
+            assert_eq!((anew.step, &*anew.since, anew.failing), (2, "1970-01-01T00:00:09Z", failing), "{what}");
+            assert_eq!(anew.config_digest.as_deref(), Some("two"), "{what}");
+            assert_eq!(anew.up_to, before.up_to, "{what}");
         }
     }
 

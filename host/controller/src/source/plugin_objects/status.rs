@@ -126,6 +126,8 @@ pub struct Standing {
     pub plan: Option<PlanStatus>,
     /// What would keep that version from work though somebody approved it.
     pub in_the_way: Option<String>,
+    /// Whether somebody has approved that version with another configuration.
+    pub is_held_for_its_config: bool,
     /// What is wrong with its pins.
     pub pins: PinTrouble,
     /// The finalizers that its objects may have because of any of its versions.
@@ -226,11 +228,9 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
     events.extend(step_event(before.rollout.as_ref(), after.rollout.as_ref()));
     // A new error, or the same one again after it had passed.
     let has_failed = |status: &PluginStatus| {
-        let failed = |it: &Condition| match it.condition_type.as_str() {
-            LOADED => it.status == "False" && it.reason != SUSPENDED,
-            other => other == DEGRADED && !is_about_pins(&it.reason),
-        };
-        status.conditions.iter().any(failed)
+        let not_loaded = not_loaded(status);
+        let failed = |it: &Condition| it.condition_type == DEGRADED && !is_about_pins(&it.reason, not_loaded);
+        not_loaded.is_some() || status.conditions.iter().any(failed)
     };
     if let Some(error) = after.last_error.as_ref().filter(|_| has_failed(after))
         && (before.last_error.as_ref() != Some(error) || !has_failed(before))
@@ -241,10 +241,17 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
     events
 }
 
+/// The reason for which what the source has is not loaded.
+fn not_loaded(status: &PluginStatus) -> Option<&str> {
+    let is_it = |it: &&Condition| it.condition_type == LOADED && it.status == "False" && it.reason != SUSPENDED;
+    status.conditions.iter().find(is_it).map(|it| it.reason.as_str())
+}
+
 /// The Event that tells that something is wrong with the pins, or something else than before.
 fn pin_event(before: &PluginStatus, after: &PluginStatus) -> Option<Event> {
     let trouble = |status: &PluginStatus| {
-        let about_pins = |it: &&Condition| it.condition_type == DEGRADED && is_about_pins(&it.reason);
+        let not_loaded = not_loaded(status);
+        let about_pins = |it: &&Condition| it.condition_type == DEGRADED && is_about_pins(&it.reason, not_loaded);
         status.conditions.iter().find(about_pins).map(|it| (it.reason.clone(), it.message.clone()))
     };
     let (reason, message) = trouble(after).filter(|after| trouble(before).as_ref() != Some(after))?;
@@ -350,7 +357,12 @@ fn with_kept_config(standing: &Standing, message: &str) -> String {
 }
 
 fn awaited(standing: &Standing) -> Option<String> {
-    waiting(&standing.name, standing.plan.as_ref(), standing.in_the_way.as_deref())
+    let awaited = waiting(&standing.name, standing.plan.as_ref(), standing.in_the_way.as_deref())?;
+    let otherwise = match standing.is_held_for_its_config {
+        true => ". Its digest is approved with another configuration, as spec.rollout.approvedConfig says",
+        false => "",
+    };
+    Some(format!("{awaited}{otherwise}"))
 }
 
 fn failed(standing: &Standing, Failure { reason, message, is_passing }: &Failure) -> Vec<Word> {
@@ -429,6 +441,7 @@ mod tests {
             new_version: None,
             plan: None,
             in_the_way: None,
+            is_held_for_its_config: false,
             pins: PinTrouble::default(),
             finalizers: BTreeSet::new(),
         }
@@ -448,6 +461,7 @@ mod tests {
             step: 1,
             steps: 1,
             since: String::new(),
+            config_digest: None,
             created_until: String::new(),
             up_to: None,
             selectors,

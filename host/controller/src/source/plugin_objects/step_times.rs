@@ -71,6 +71,7 @@ mod tests {
             step: number,
             steps: 2,
             since: since.to_owned(),
+            config_digest: None,
             created_until: since.to_owned(),
             up_to: None,
             selectors: None,

@@ -1,7 +1,7 @@
 //! Has versions of a `Plugin` work beside each other, as `rollout.rs` decides it. What a new version may answer is in the status before it
 //! answers it: a host that ends in the midst goes on from there, and so does another one.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 
@@ -11,8 +11,9 @@ use super::{
     candidate::Candidate,
     content::Component,
     finalizers::finalizers_of,
-    known::Known,
+    known::{Known, asks_for_the_same},
     look::FoundVersions,
+    miss::Miss,
     pin_trouble::PinTrouble,
     pins,
     rollout::{self, Course, Next, Seen},
@@ -100,6 +101,33 @@ impl PluginObjects {
         Ok((load, rollout))
     }
 
+    /// What is left of a version that is tried, or was, after a look that found none that loads. If it is no longer tried, the version that
+    /// works gets its objects back.
+    pub(super) fn left_of(
+        &mut self,
+        plugin: &Plugin,
+        rollout: Option<RolloutStatus>,
+        miss: &Miss,
+    ) -> Option<RolloutStatus> {
+        let name = plugin.name_any();
+        if self.to_try.get(&name).is_some_and(|to_try| !miss.may_begin(&plugin.spec, to_try.digest())) {
+            self.to_try.remove(&name);
+        }
+        let before = rollout?;
+        let left = miss.left_of(&plugin.spec, before.clone());
+        let loaded = self.looker.loader.versions(&SourceId::Object(name));
+        if let Some(loaded) = loaded.filter(|_| left.is_none() && before.goes_on()) {
+            let (plugin_name, version) = (loaded.stable.name(), &before.version);
+            tracing::warn!(
+                plugin = plugin_name,
+                version,
+                "a new version is no longer asked for, and not tried any more"
+            );
+            self.start(plugin, led_by(&FoundVersions::of_loaded(&loaded), plugin, &loaded.stable, None));
+        }
+        left
+    }
+
     /// Has the versions work that did before this host started: what the source has now does not go to work.
     pub(super) fn go_on_with(&mut self, plugin: &Plugin, before: &FoundVersions, rollout: Option<&RolloutStatus>) {
         if let Err(error) = self.install(plugin, led_by(before, plugin, &before.prepared, rollout)) {
@@ -125,6 +153,8 @@ impl PluginObjects {
             Some(rollout) => {
                 self.judge(&Going { plugin: &plugin, canary, loaded: &loaded, active: &active }, rollout).await
             }
+            // What is to be tried is not known before the next look has ended.
+            None if self.is_asked_anew(&plugin) => {}
             None => {
                 let Some(prepared) = self.to_try.get(name).cloned() else { return };
                 let going = Going { plugin: &plugin, canary, loaded: &loaded, active: &active };
@@ -139,10 +169,12 @@ impl PluginObjects {
         let versions = FoundVersions {
             prepared: prepared.clone(),
             others: going.loaded.all().cloned().collect(),
-            no_stable: None,
+            ..FoundVersions::of_loaded(going.loaded)
         };
         let objects = going.asked_about();
+        let config = prepared.config_digest();
         let begun = rollout::begun(going.canary, &candidate, &objects, self.now());
+        let begun = begun.map(|begun| rollout::watched_with(&begun, &config));
         let waits = |before: &&RolloutStatus| match &begun {
             Some(anew) => !rollout::begins_otherwise(going.plugin, before, anew, &objects),
             // In the midst of a canary, somebody may have suspended all of them. They are there, and it has not stood its test.
@@ -171,11 +203,28 @@ impl PluginObjects {
         let versions = FoundVersions {
             prepared: prepared.clone(),
             others: going.loaded.all().cloned().collect(),
-            no_stable: None,
+            ..FoundVersions::of_loaded(going.loaded)
         };
         let now = self.now();
-        let lasted = self.step_times.lasted(&going.plugin.name_any(), &rollout, now);
+        let config = prepared.config_digest();
+        let is_watched_otherwise = rollout::is_watched_otherwise(&rollout, &config);
+        let is_asked_anew = self.is_asked_anew(going.plugin);
+        let lasted = match is_asked_anew || is_watched_otherwise {
+            // With what it is to be now, it has lasted for no time. What has failed has failed.
+            true => Duration::ZERO,
+            false => self.step_times.lasted(&going.plugin.name_any(), &rollout, now),
+        };
         match rollout::next(going.canary, &rollout, seen, lasted) {
+            Next::Stay | Next::BeginAnew if is_asked_anew => {
+                self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded);
+            }
+            Next::Stay if is_watched_otherwise => {
+                self.watch_anew(going, &rollout::begun_anew(&rollout, &config, counts, now)).await;
+            }
+            Next::Stay if rollout.config_digest.is_none() => {
+                let watched = rollout::watched_with(&rollout, &config);
+                self.note(going.plugin, rollout::counted(&watched, counts), Load::Loaded);
+            }
             Next::Stay => self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded),
             Next::Widen => {
                 let next = rollout::widened(going.canary, &rollout, &going.asked_about(), now);
@@ -185,6 +234,20 @@ impl PluginObjects {
             Next::TakeOver => self.take_over(going, versions),
             Next::GoBack(failed) => self.go_back(going, versions, rollout::taken_back(&rollout, failed, counts, now)),
         }
+    }
+
+    /// The present step begins anew: its version has another configuration.
+    async fn watch_anew(&mut self, going: &Going<'_>, anew: &RolloutStatus) {
+        if self.write_rollout(going.plugin, anew).await {
+            tracing::info!(version = anew.version, step = anew.step, "a step begins anew with another configuration");
+            self.step_times.begin(&going.plugin.name_any(), anew);
+            self.note(going.plugin, anew.clone(), Load::Loaded);
+        }
+    }
+
+    /// Whether a `Plugin` asks for something else than it did at the last look: until the next one has ended, nobody knows what for.
+    fn is_asked_anew(&self, plugin: &Plugin) -> bool {
+        self.known.get(&plugin.name_any()).is_none_or(|known| !asks_for_the_same(&known.plugin, plugin))
     }
 
     /// Has a new version answer more objects, once the status says which.
@@ -263,13 +326,19 @@ impl PluginObjects {
         let name = plugin.name_any();
         let loaded = self.looker.loader.versions(&SourceId::Object(name.clone()));
         let active = self.active(&name).filter(|active| active.objects.state() == WatchState::Synced);
-        let has_version = |loaded: LoadedVersions| pins::missing(plugin, |it| loaded.with_digest(it).is_some());
+        let mut refused = self.known.get(&name).map(|known| known.refused.clone()).unwrap_or_default();
+        refused.retain(|refused| pins::digests(plugin).any(|pinned| pinned == refused.digest));
+        let is_refused = |digest: &str| refused.iter().any(|refused| refused.digest == digest);
+        let is_there =
+            |loaded: &LoadedVersions, digest: &str| loaded.with_digest(digest).is_some() || is_refused(digest);
+        let has_version = |loaded: LoadedVersions| pins::missing(plugin, |digest| is_there(&loaded, digest));
         let has_object = |active: Arc<ActivePlugin>| {
             pins::without_object(plugin, |object| active.objects.store().get(object).is_some())
         };
         PinTrouble {
             contradicting: pins::contradicting(plugin),
             missing_versions: loaded.map(has_version).unwrap_or_default(),
+            refused: refused.iter().map(|refused| refused.told(plugin)).collect(),
             missing_objects: active.map(has_object).unwrap_or_default(),
         }
     }

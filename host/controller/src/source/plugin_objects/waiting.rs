@@ -1,7 +1,7 @@
 //! What is told of a version that waits for approval: in a condition, and in Events. Pure.
 
 use crate::{
-    api::{AWAITING_APPROVAL, PlanState, PlanStatus, PlannedObjects},
+    api::{AWAITING_APPROVAL, LeftBehind, PlanState, PlanStatus, PlanSummary, PlannedObjects},
     events::Event,
 };
 
@@ -29,11 +29,16 @@ fn awaited(name: &str, plan: &PlanStatus) -> Option<String> {
             Some(format!("what version {version} would do is being found out; then it waits for approval"))
         }
         PlanState::AwaitingApproval => {
-            let PlannedObjects { changed, in_error, in_error_today, .. } = summary.as_ref()?.objects;
-            let errors = in_error.saturating_sub(in_error_today);
+            let PlanSummary { objects, left_behind, .. } = summary.as_ref()?;
+            let PlannedObjects { changed, in_error, in_error_today, .. } = objects;
+            let errors = in_error.saturating_sub(*in_error_today);
+            let left_behind = left_behind.as_ref().map(|LeftBehind { kind, objects, .. }| {
+                format!(", and nobody would reconcile the {objects} objects of kind {kind} any more")
+            });
             Some(format!(
-                "version {version} would change {changed} objects and bring {errors} into error, as status.plan shows; it waits for \
-                 approval: {command}"
+                "version {version} would change {changed} objects and bring {errors} into error{}, as status.plan shows; it waits for \
+                 approval: {command}",
+                left_behind.unwrap_or_default()
             ))
         }
         PlanState::Failed => {
@@ -65,7 +70,6 @@ pub fn plan_event(name: &str, before: Option<&PlanStatus>, after: Option<&PlanSt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::PlanSummary;
 
     fn plan(state: PlanState) -> PlanStatus {
         let objects = PlannedObjects { changed: 3, in_error: 2, in_error_today: 1, ..PlannedObjects::default() };
@@ -73,6 +77,7 @@ mod tests {
             state,
             version: "2.0.0".to_owned(),
             digest: "sha256:ab".to_owned(),
+            config_digest: None,
             observed_generation: 1,
             computed_at: None,
             summary: Some(PlanSummary { objects, ..PlanSummary::default() }),
@@ -95,6 +100,11 @@ mod tests {
             (waiting("web", Some(&plan(PlanState::Approved)), Some("it")), waiting("web", None, None)),
             (None, None)
         );
+        let mut other_kind = plan(PlanState::AwaitingApproval);
+        let left_behind = Some(LeftBehind { api_version: "a/v1".to_owned(), kind: "Web".to_owned(), objects: 7 });
+        other_kind.summary = other_kind.summary.map(|summary| PlanSummary { left_behind, ..summary });
+        let message = waiting("web", Some(&other_kind), None).unwrap_or_default();
+        assert!(message.contains("nobody would reconcile the 7 objects of kind Web any more"), "{message}");
         let taken =
             waiting("web", Some(&plan(PlanState::AwaitingApproval)), Some("the kind is taken")).unwrap_or_default();
         assert!(

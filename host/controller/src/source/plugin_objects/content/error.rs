@@ -96,6 +96,21 @@ pub enum ContentError {
     NotVerified(#[from] NotVerified),
 }
 
+/// What a source gave that is not what its `Plugin` may have.
+#[derive(Debug)]
+pub struct NoComponent {
+    /// Why.
+    pub why: ContentError,
+    /// The digest of what the source has, hexadecimal digits; none if it gave nothing.
+    pub found: Option<String>,
+}
+
+impl From<ContentError> for NoComponent {
+    fn from(why: ContentError) -> Self {
+        Self { why, found: None }
+    }
+}
+
 impl ContentError {
     /// The CamelCase word for conditions.
     pub fn reason(&self) -> &'static str {

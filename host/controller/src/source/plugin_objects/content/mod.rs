@@ -16,7 +16,7 @@ use pilothouse_engine::digest;
 
 pub use self::{
     component::{Component, MAX_BYTES},
-    error::ContentError,
+    error::{ContentError, NoComponent},
     kept::KeptComponents,
 };
 use self::{
@@ -44,8 +44,8 @@ impl Contents {
     /// The component that a `Plugin` asks for, from its source.
     ///
     /// # Errors
-    /// [`ContentError`].
-    pub async fn read(&self, spec: &PluginSpec) -> Result<Component, ContentError> {
+    /// [`NoComponent`].
+    pub async fn read(&self, spec: &PluginSpec) -> Result<Component, NoComponent> {
         self.judge(spec, self.fetch(&spec.source, spec.verification.is_some()).await?).await
     }
 
@@ -64,25 +64,33 @@ impl Contents {
     /// The component with this digest, hexadecimal digits, from a source that a `Plugin` had before.
     ///
     /// # Errors
-    /// [`ContentError`].
-    pub async fn read_from(&self, spec: &PluginSpec, source: &Source, digest: &str) -> Result<Component, ContentError> {
+    /// [`NoComponent`].
+    pub async fn read_from(&self, spec: &PluginSpec, source: &Source, digest: &str) -> Result<Component, NoComponent> {
         let digest = Some(digest_text::text(digest));
         self.read(&PluginSpec { source: source.clone(), digest, ..spec.clone() }).await
     }
 
-    async fn judge(&self, spec: &PluginSpec, fetched: Fetched) -> Result<Component, ContentError> {
+    async fn judge(&self, spec: &PluginSpec, fetched: Fetched) -> Result<Component, NoComponent> {
         let found = digest(&fetched.bytes);
-        if let Some(wanted) = spec.digest.as_ref().filter(|wanted| **wanted != digest_text::text(&found)) {
-            return Err(ContentError::Digest { found, wanted: wanted.clone() });
-        }
-        if let Some(verification) = &spec.verification {
-            verification::verify(&self.namespace, verification, &fetched, &found).await?;
+        if let Err(why) = self.check(spec, &fetched, &found).await {
+            return Err(NoComponent { why, found: Some(found) });
         }
         let manifest_digest = match fetched.origin {
             Origin::Bytes => None,
             Origin::Manifest(digest) => Some(digest),
         };
         Ok(Component { bytes: fetched.bytes, digest: found, manifest_digest, evidence: fetched.evidence })
+    }
+
+    /// Whether a `Plugin` may have a component of this digest.
+    async fn check(&self, spec: &PluginSpec, fetched: &Fetched, found: &str) -> Result<(), ContentError> {
+        if let Some(wanted) = spec.digest.as_ref().filter(|wanted| **wanted != digest_text::text(found)) {
+            return Err(ContentError::Digest { found: found.to_owned(), wanted: wanted.clone() });
+        }
+        match &spec.verification {
+            Some(verification) => verification::verify(&self.namespace, verification, fetched, found).await,
+            None => Ok(()),
+        }
     }
 
     /// The digest of the manifest that the image of a source stands for at the moment; none if it is no image, or one that is named by its
