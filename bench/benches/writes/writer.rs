@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
                     whole =
                         json!({"apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": {"name": name}});
                 }
-                merge(&mut whole, &patch);
+                json_patch::merge(&mut whole, &patch);
                 Call { url: self.applied(url), ..Call::json(Method::PATCH, APPLY, &guarded(whole, guard(state))?) }
             }
             (Way::Patch, Answer::Json(state)) => {
@@ -108,7 +108,7 @@ impl<'a> Writer<'a> {
             }
             (Way::Whole, Answer::Json(state)) => {
                 let mut whole = state.clone();
-                merge(&mut whole, &patch);
+                json_patch::merge(&mut whole, &patch);
                 Call { url, ..Call::json(Method::PUT, JSON, &whole) }
             }
             (Way::WholeInProtobuf, Answer::Protobuf(state)) => {
@@ -185,18 +185,6 @@ fn guard(state: &Value) -> Value {
 
 fn guarded(mut object: Value, guard: Value) -> Result<Value> {
     let metadata = object.as_object_mut().context("no object")?.entry("metadata").or_insert_with(|| json!({}));
-    merge(metadata, &guard);
+    json_patch::merge(metadata, &guard);
     Ok(object)
-}
-
-/// Merges as a merge patch does (RFC 7386), but for nulls, which nobody here sends.
-fn merge(into: &mut Value, patch: &Value) {
-    match (into, patch) {
-        (Value::Object(into), Value::Object(patch)) => {
-            for (key, value) in patch {
-                merge(into.entry(key.as_str()).or_insert(Value::Null), value);
-            }
-        }
-        (into, patch) => *into = patch.clone(),
-    }
 }

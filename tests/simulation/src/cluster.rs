@@ -400,21 +400,11 @@ pub fn add_to(write: &mut Admitted<'_>) {
     let kind = &*write.kind.names.kind;
     let Some(child) = ChildKind::all(Scope::Cluster).iter().find(|child| child.as_str() == kind) else { return };
     let added = json!({"example.com/admitted": "yes"});
-    merge(&mut write.object["metadata"]["annotations"], &added);
+    json_patch::merge(&mut write.object["metadata"]["annotations"], &added);
     if *child == ChildKind::Deployment {
         let spec = &mut write.object["spec"];
-        merge(&mut spec["template"]["metadata"]["annotations"], &added);
+        json_patch::merge(&mut spec["template"]["metadata"]["annotations"], &added);
         spec["revisionHistoryLimit"] = json!(3);
-    }
-}
-
-/// Sets the members of an object, which may not be there yet.
-fn merge(object: &mut Value, members: &Value) {
-    if object.is_null() {
-        *object = json!({});
-    }
-    if let (Some(object), Some(members)) = (object.as_object_mut(), members.as_object()) {
-        object.extend(members.clone());
     }
 }
 

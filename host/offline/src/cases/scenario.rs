@@ -46,7 +46,7 @@ impl Cluster {
     pub(super) fn change(&mut self, changes: &Changes) -> Result<(), NoSuchChild> {
         if let Some(patch) = &changes.patch {
             let before = self.inputs.object.get("spec").cloned();
-            merge(&mut self.inputs.object, patch);
+            json_patch::merge(&mut self.inputs.object, patch);
             if self.inputs.object.get("spec") != before.as_ref() {
                 controllers::raise_generation(&mut self.inputs.object);
             }
@@ -57,7 +57,7 @@ impl Cluster {
         }
         for (name, patch) in &changes.live {
             let place = self.existing(name)?;
-            merge(&mut self.inputs.children[place], patch);
+            json_patch::merge(&mut self.inputs.children[place], patch);
         }
         self.by_hand = changes.live.keys().cloned().collect();
         self.without_controllers = changes.without_controllers;
@@ -195,25 +195,6 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
         };
     }
     *place = value;
-}
-
-/// A merge patch (RFC 7386).
-fn merge(object: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *object = patch.clone();
-        return;
-    };
-    if !object.is_object() {
-        *object = Value::Object(Map::new());
-    }
-    let Some(there) = object.as_object_mut() else { return };
-    for (key, value) in fields {
-        if value.is_null() {
-            there.remove(key);
-        } else {
-            merge(there.entry(key.clone()).or_insert(Value::Null), value);
-        }
-    }
 }
 
 fn is_same(one: &Value, other: &Value) -> bool {

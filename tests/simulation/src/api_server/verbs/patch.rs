@@ -167,7 +167,7 @@ fn patched(patch: &Value, live: &Object, (kind, is_strict): (&Kind, bool)) -> Re
         Some(steps) => {
             patches::apply_steps(&mut value, steps).map_err(|error| ApiError::unprocessable(error.to_string()))?
         }
-        None if patch.is_object() => patches::merge(&mut value, patch),
+        None if patch.is_object() => json_patch::merge(&mut value, patch),
         None => return Err(ApiError::bad_request("Invalid JSON Patch")),
     }
     let text = |field: &str| value[field].as_str().unwrap_or_default();

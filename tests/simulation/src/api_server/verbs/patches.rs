@@ -1,6 +1,6 @@
-//! JSON merge patches and JSON patches, applied to any value.
+//! JSON patches, applied to any value as a real server does: with its words for what cannot be carried out.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use thiserror::Error;
 
 /// Why a step of a JSON patch cannot be carried out, in the words of a real server.
@@ -14,25 +14,6 @@ pub(super) enum PatchError {
     Differs(String),
     #[error("Unexpected kind: {0}")]
     Unknown(String),
-}
-
-/// Merges a patch into a value: null removes, objects are merged, everything else replaces.
-pub(super) fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Some(target) = target.as_object_mut() else { return };
-    for (name, value) in patch {
-        if value.is_null() {
-            target.remove(name);
-        } else {
-            merge(target.entry(name.as_str()).or_insert(Value::Null), value);
-        }
-    }
 }
 
 /// Carries out the steps of a JSON patch.
@@ -123,13 +104,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_merge_patch_removes_by_null() {
-        let mut target = json!({"a": 1, "b": {"c": 1, "d": 2}});
-        merge(&mut target, &json!({"a": null, "b": {"c": 3}, "e": {"f": null, "g": 1}}));
-        assert_eq!(target, json!({"b": {"c": 3, "d": 2}, "e": {"g": 1}}));
-    }
 
     #[test]
     fn the_steps_of_a_patch_are_carried_out_in_order() {

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 use super::{
     dispatch::Part,
     draft::{Draft, in_version},
-    patches,
     update::Updated,
 };
 use crate::api_server::{
@@ -41,7 +40,7 @@ impl ApiServer {
                     return Err(ApiError::unsupported_media_type());
                 }
                 let mut wanted = shown;
-                patches::merge(&mut wanted, &parse(call)?);
+                json_patch::merge(&mut wanted, &parse(call)?);
                 wanted
             }
             _ => return Err(ApiError::method_not_allowed()),
