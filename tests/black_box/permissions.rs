@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::{
     fault_reporting,
     suite::{Suite, tests},
-    test_env::{TestEnv, app},
+    test_env::{TestEnv, app, is_ready, returning, scripted},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -27,6 +27,7 @@ pub fn register(suite: &mut Suite) {
         a_denied_status_is_reported_where_that_is_possible,
         a_denied_watch_is_reported_and_nothing_is_decided,
         without_its_record_of_kinds_the_host_makes_no_child,
+        rights_that_nobody_has_to_give_are_named,
     );
 }
 
@@ -154,6 +155,36 @@ pub fn be_restricted(env: &mut TestEnv, arguments: &[&str]) -> Result<()> {
         setup.arguments = arguments.iter().map(ToString::to_string).collect();
         setup.arguments.extend(["--host-namespace".to_owned(), own]);
     })
+}
+
+/// The API server lets nobody give rights that he does not have, which is no policy of somebody's: a right helps, and it is named.
+async fn rights_that_nobody_has_to_give_are_named(env: &mut TestEnv) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let mut rules =
+        vec![rule("*", "*", "get list watch"), rule("test.pilothouse.dev", "*", "*"), rule(group, "*", "create patch")];
+    rules.extend(["events", "configmaps"].map(|resource| rule("", resource, "create patch")));
+    allow(env, &rules).await?;
+    be_restricted(env, &[])?;
+    let granted = json!([{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["delete"]}]);
+    let role =
+        json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": {"name": "web"}, "rules": granted});
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": "web"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "admin"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "somebody"}],
+    });
+    env.start(&["scripted"]).await?;
+    for (name, child, lacking) in [("role", &role, r#"Resources:["deployments"]"#), ("binding", &binding, "Verbs:")] {
+        env.namespace.apply(scripted(name, returning([child.clone()]))).await?;
+        let object = env.stalled("Scripted", name, "Forbidden").await?;
+        let message = condition(&object, "Ready")["message"].as_str().unwrap_or_default().to_owned();
+        let words = ["it would give rights that the account which writes it does not have", "`escalate`", lacking];
+        ensure!(words.iter().all(|words| message.contains(words)) && !message.contains('\n'), "{message}");
+    }
+    rules.extend([rule("apps", "deployments", "delete")]);
+    allow(env, &rules).await?;
+    env.namespace.until("Role", "web", "to be made", |_| true).await?;
+    env.namespace.until("Scripted", "role", "to be ready", is_ready).await.map(drop)
 }
 
 /// Grants the restricted user exactly these rights in the test's namespace.

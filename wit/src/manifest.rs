@@ -249,6 +249,13 @@ impl Manifest {
         if self.finalizer.as_deref().is_some_and(|finalizer| !is_qualified_name(finalizer)) {
             return invalid("finalizer", "it must be a domain, a slash and a name, such as `example.com/cleanup`");
         }
+        if self.finalizer.as_deref().is_some_and(|finalizer| is_of_host(finalizer, &self.name)) {
+            return invalid(
+                "finalizer",
+                "the domains `pilothouse.dev` and `host.pilothouse.dev` are the host's own, which takes such finalizers off by itself; use a \
+                 domain of yours, or none: then it is `pilothouse.dev/` and the name of the plugin",
+            );
+        }
         let no_pointer = |pointer: &String| !is_json_pointer(pointer);
         if self.managed_by.as_ref().is_some_and(no_pointer) {
             return invalid("managedBy", "it must be a JSON pointer, such as `/spec/managedBy`");
@@ -346,6 +353,16 @@ pub fn is_json_pointer(text: &str) -> bool {
     text.len() > 1 && text.starts_with('/') && text.split('~').skip(1).all(is_escape)
 }
 
+/// Whether a finalizer is one that only the host gives: one of its own, or that of another plugin. The one that a plugin has without naming
+/// any is its own.
+fn is_of_host(finalizer: &str, plugin: &str) -> bool {
+    match finalizer.split_once('/') {
+        Some(("pilothouse.dev", name)) => name != plugin,
+        Some((domain, _)) => domain == "host.pilothouse.dev",
+        None => false,
+    }
+}
+
 /// Whether a text is a domain, a slash and a name, as the API server wants finalizers to be.
 fn is_qualified_name(text: &str) -> bool {
     let Some((domain, name)) = text.split_once('/') else { return false };
@@ -380,7 +397,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 29] = [
+        let changes: [(&str, Change); 31] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -401,6 +418,8 @@ mod tests {
             ("finalizer", |m| m.finalizer = Some("cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("Example.com/cleanup".into())),
             ("finalizer", |m| m.finalizer = Some("example.com/clean up".into())),
+            ("finalizer", |m| m.finalizer = Some("host.pilothouse.dev/ordered-deletion".into())),
+            ("finalizer", |m| m.finalizer = Some("pilothouse.dev/other".into())),
             ("managedBy", |m| m.managed_by = Some("spec.managedBy".into())),
             ("managedBy", |m| m.managed_by = Some("/".into())),
             ("expires", |m| m.expires = Some("status".into())),
@@ -429,6 +448,8 @@ mod tests {
             );
         }
         let named = Manifest { finalizer: Some("jobs.example.com/finalizer".into()), ..manifest() };
+        let by_default = Manifest { finalizer: Some("pilothouse.dev/web".into()), ..manifest() };
+        assert!(by_default.validate().is_ok());
         let reading = Manifest { child_reads: vec![service_reads(&["/status"])], ..manifest() };
         assert!(manifest().validate().is_ok() && named.validate().is_ok() && reading.validate().is_ok());
     }

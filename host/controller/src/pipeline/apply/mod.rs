@@ -23,6 +23,7 @@ mod body;
 mod decoration;
 pub mod delete;
 mod dry_run;
+mod escalation;
 pub mod failure;
 mod left_over;
 mod ownership;

@@ -10,6 +10,7 @@ use super::{
     applier::{Applier, applying, merging},
     body::GuardedBody,
     dry_run::{self, DryRun},
+    escalation,
     failure::{Failure, FailureReason, is_about_field, is_by_admission, may_be_immutable},
     left_over,
     ownership::ensure_ours,
@@ -75,6 +76,9 @@ async fn classify_forbidden(
 ) -> Failure {
     if failure.reason != FailureReason::Forbidden {
         return failure;
+    }
+    if let Some(explained) = escalation::explained(child.kind.group(), &failure) {
+        return explained;
     }
     // A server-side apply of an object that does not exist needs both verbs.
     for verb in ["create", "patch"] {
