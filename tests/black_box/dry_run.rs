@@ -16,7 +16,7 @@ use crate::{
     chart::PLUGINS as REFERENCE_PLUGINS,
     command::Ended,
     decorators::{ANSWER, answer, children, decorate, label, start_with, until_labelled},
-    plan::{apply_samples, plan_as},
+    plan::{apply_samples, plan_as, report},
     suite::{Suite, tests},
     test_env::{TestEnv, answering, app, config_map, is_ready, misbehaver, sextet},
 };
@@ -149,10 +149,6 @@ fn says_nothing_is_written(ended: &Ended) -> Result<()> {
     let told = SAYS_WRITTEN.iter().find(|words| ended.errors.contains(*words));
     ensure!(told.is_none(), "the log says {told:?}, as if it had been done: {}", ended.errors);
     Ok(())
-}
-
-fn report(ended: &Ended) -> Result<Value> {
-    serde_json::from_str(&ended.output).with_context(|| format!("no report: {ended:?}"))
 }
 
 fn map(name: &str, value: &str) -> Value {

@@ -688,7 +688,7 @@ fn kind_and_name(object: &Value) -> (String, String) {
     (format!("{}.{group}", text(&object["kind"])), text(&object["metadata"]["name"]))
 }
 
-fn report(ended: &Ended) -> Result<Value> {
+pub fn report(ended: &Ended) -> Result<Value> {
     serde_json::from_str(&ended.output).with_context(|| format!("no report: {ended:?}"))
 }
 

@@ -15,8 +15,9 @@ use std::{
 /// How long it is remembered that a component takes too much to compile.
 const REFUSED_FOR: Duration = Duration::from_secs(3_600);
 
-/// How long code of other versions of the engine is kept, and what a compilation left that was killed.
-const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
+/// How long code of other versions of the engine is kept, and what a compilation left that was killed; and whatever else lies in a cache
+/// directory.
+pub const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// The code that stays after nothing uses it any more, so that a version that comes back need not be compiled.
 const KEPT_UNUSED: usize = 8;

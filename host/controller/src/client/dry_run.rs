@@ -35,7 +35,7 @@ async fn dry_run(mut request: Request<Body>) -> Result<Request<Body>, BoxError> 
     // Of a deletion with options in its body, the API server does not read the parameters.
     let (parts, body) = request.into_parts();
     let options = body.collect_bytes().await?;
-    let body = if options.is_empty() { Body::from(Vec::new()) } else { with_option(&options)?.into() };
+    let body = if options.is_empty() { options.into() } else { with_option(&options)?.into() };
     Ok(Request::from_parts(parts, body))
 }
 

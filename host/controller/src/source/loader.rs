@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -53,9 +53,15 @@ impl std::fmt::Display for SourceId {
 pub struct Prepared {
     plugin: Arc<pilothouse_engine::Plugin>,
     settings: PluginSettings,
+    /// Computed when it is asked for, and once: a canary asks four times a second.
+    config_digest: OnceLock<String>,
 }
 
 impl Prepared {
+    fn new(plugin: pilothouse_engine::Plugin, settings: PluginSettings) -> Self {
+        Self { plugin: Arc::new(plugin), settings, config_digest: OnceLock::new() }
+    }
+
     /// The name of the plugin.
     pub fn name(&self) -> &str {
         &self.manifest().name
@@ -87,8 +93,8 @@ impl Prepared {
     }
 
     /// The digest of the configuration in them.
-    pub fn config_digest(&self) -> String {
-        config_digest::of_text(self.settings.config.as_deref())
+    pub fn config_digest(&self) -> &str {
+        self.config_digest.get_or_init(|| config_digest::of_text(self.settings.config.as_deref()))
     }
 
     /// Whether it is of the same settings.
@@ -341,7 +347,7 @@ impl Loader {
         let plugin = loaded.map_err(|error| of_load(declaration.version(), error))?;
         // What is made of a configuration is known by now only.
         settings.grants.check(plugin.manifest())?;
-        Ok(Prepared { plugin: Arc::new(plugin), settings })
+        Ok(Prepared::new(plugin, settings))
     }
 
     /// What is loaded already, as is said of it now.
@@ -353,7 +359,7 @@ impl Loader {
             true => {
                 let plugin = self.engine.reconfigured(&loaded.plugin, settings.config.as_deref()).await;
                 let plugin = plugin.map_err(|error| of_load(loaded.version(), error))?;
-                Some(Prepared { plugin: Arc::new(plugin), settings: settings.clone() })
+                Some(Prepared::new(plugin, settings.clone()))
             }
             false => None,
         };
@@ -366,8 +372,7 @@ impl Loader {
     /// The same component under these settings, which it is allowed to have.
     fn with_settings(&self, loaded: &Prepared, settings: &PluginSettings) -> Prepared {
         let limits = settings.limits.of_calls(self.engine.limits().clone());
-        let plugin = Arc::new(self.engine.limited(&loaded.plugin, limits));
-        Prepared { plugin, settings: settings.clone() }
+        Prepared::new(self.engine.limited(&loaded.plugin, limits), settings.clone())
     }
 
     /// Installs what is prepared in the place of what the source had before.

@@ -48,7 +48,7 @@ impl PluginObjects {
         let tried = rollout.as_ref().and_then(|rollout| active.with_digest(rollout::digest_of(rollout)));
         let is_watched_otherwise = rollout.as_ref().is_some_and(|rollout| {
             let loaded = loaded.with_digest(rollout::digest_of(rollout));
-            loaded.is_some_and(|loaded| rollout::is_watched_otherwise(rollout, &loaded.config_digest()))
+            loaded.is_some_and(|loaded| rollout::is_watched_otherwise(rollout, loaded.config_digest()))
         });
         let now = self.now();
         let is_over = rollout.is_some_and(|rollout| {

@@ -56,7 +56,7 @@ impl Subject {
     /// What is held of a `Plugin`.
     pub fn of(plugin: &Plugin, held: &Prepared) -> Self {
         let generation = plugin.metadata.generation.unwrap_or_default();
-        Self { digest: held.digest().to_owned(), config_digest: held.config_digest(), generation }
+        Self { digest: held.digest().to_owned(), config_digest: held.config_digest().to_owned(), generation }
     }
 
     /// Whether a plan is about this.

@@ -174,7 +174,7 @@ impl PluginObjects {
         let objects = going.asked_about();
         let config = prepared.config_digest();
         let begun = rollout::begun(going.canary, &candidate, &objects, self.now());
-        let begun = begun.map(|begun| rollout::watched_with(&begun, &config));
+        let begun = begun.map(|begun| rollout::watched_with(&begun, config));
         let waits = |before: &&RolloutStatus| match &begun {
             Some(anew) => !rollout::begins_otherwise(going.plugin, before, anew, &objects),
             // In the midst of a canary, somebody may have suspended all of them. They are there, and it has not stood its test.
@@ -207,7 +207,7 @@ impl PluginObjects {
         };
         let now = self.now();
         let config = prepared.config_digest();
-        let is_watched_otherwise = rollout::is_watched_otherwise(&rollout, &config);
+        let is_watched_otherwise = rollout::is_watched_otherwise(&rollout, config);
         let is_asked_anew = self.is_asked_anew(going.plugin);
         let lasted = match is_asked_anew || is_watched_otherwise {
             // With what it is to be now, it has lasted for no time. What has failed has failed.
@@ -219,10 +219,10 @@ impl PluginObjects {
                 self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded);
             }
             Next::Stay if is_watched_otherwise => {
-                self.watch_anew(going, &rollout::begun_anew(&rollout, &config, counts, now)).await;
+                self.watch_anew(going, &rollout::begun_anew(&rollout, config, counts, now)).await;
             }
             Next::Stay if rollout.config_digest.is_none() => {
-                let watched = rollout::watched_with(&rollout, &config);
+                let watched = rollout::watched_with(&rollout, config);
                 self.note(going.plugin, rollout::counted(&watched, counts), Load::Loaded);
             }
             Next::Stay => self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded),

@@ -7,18 +7,15 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use pilothouse_artifact::Evidence;
-use pilothouse_engine::digest;
+use pilothouse_engine::{KEPT_FOR, digest};
 use serde::{Deserialize, Serialize};
 
 use super::component::{Component, Fetched, Origin};
 use crate::source::plugin_objects::digest_text;
-
-/// How long a component stays that no host has needed, as compiled code does.
-const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// The components in a directory.
 #[derive(Clone)]
@@ -64,7 +61,7 @@ impl KeptComponents {
         }
     }
 
-    /// Removes what no host has needed for long.
+    /// Removes what no host has needed for as long as compiled code is kept.
     pub fn remove_unneeded(&self) {
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
         for entry in entries.flatten() {
@@ -135,6 +132,8 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn component(bytes: &[u8]) -> Component {
