@@ -1,6 +1,6 @@
 //! Kinds without code: the plugin `compose`, whose kinds come from its configuration, on a real API server.
 
-use std::{io::Write, path::PathBuf};
+use std::{ffi::OsStr, io::Write, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
@@ -29,6 +29,7 @@ pub fn register(suite: &mut Suite) {
         install_refuses_a_composition_that_is_wrong,
         a_file_takes_its_kind_from_the_configuration_of_its_name,
         a_composition_is_tried_out_without_a_cluster,
+        an_object_of_a_composition_is_captured,
     );
 }
 
@@ -288,6 +289,54 @@ async fn a_composition_is_tried_out_without_a_cluster(_env: &mut TestEnv) -> Res
     ensure!(kinds == ["Deployment", "Service"], "{kinds:?}");
     let inspected = pilothouse(["inspect", component]).await?.succeeded()?;
     ensure!(inspected.contains("come from its configuration") && !inspected.contains("reconciles:"), "{inspected}");
+    Ok(())
+}
+
+async fn an_object_of_a_composition_is_captured(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    apply_example(env, "app-service.yaml").await?;
+    env.namespace.until("Plugin", "app-service", "to be ready", is_ready).await?;
+    env.namespace.apply(app("shop")).await?;
+    env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
+    let component = artifacts::plugin("compose")?;
+    let component = component.to_str().context("a path that is no text")?;
+    let folder = tempfile::tempdir()?;
+    let case = folder.path().join("shop.yaml");
+    let case = case.to_str().context("a path that is no text")?;
+    let setup = env.namespace.setup();
+    let capture = async |object: &str, file: &str, more: &[&str]| {
+        let own = ["capture", object, "--plugin", component, "--namespace", &env.namespace.name, "--output", file];
+        let own = own.into_iter().chain(more.iter().copied()).map(OsStr::new);
+        let place =
+            ["--kubeconfig".as_ref(), setup.kubeconfig.as_os_str(), "--cache-dir".as_ref(), setup.cache.as_os_str()];
+        pilothouse(own.chain(place)).await
+    };
+
+    // The kind is that of the Plugin's configuration, which comes with the case.
+    capture("AppService/shop", case, &[]).await?.succeeded()?;
+    let text = std::fs::read_to_string(case)?;
+    ensure!(text.contains("kind: Deployment") && text.contains("resources:"), "{text}");
+    let passed = pilothouse(["test", case, "--plugin", component]).await?.succeeded()?;
+    ensure!(passed.contains("1 cases: 1 passed"), "{passed}");
+    let config = example("app-service.yaml").display().to_string();
+    let twice = pilothouse(["test", case, "--plugin", component, "--config", &config]).await?;
+    twice.failed_with(&["the case has a configuration of its own"])?;
+    let without = file("object: {apiVersion: v1, kind: Secret, metadata: {name: a}}\n".as_bytes())?;
+    let path = without.path().to_str().context("a path that is no text")?;
+    pilothouse(["test", path, "--plugin", component]).await?.failed_with(&["and the case has none", "--config"])?;
+
+    // Of a kind that no Plugin has, it comes from a file.
+    let other = folder.path().join("other.yaml");
+    let other = other.to_str().context("a path that is no text")?;
+    capture("ConfigMap/absent", other, &[])
+        .await?
+        .failed_with(&["the cluster has no Plugin that reconciles v1 ConfigMap"])?;
+    env.namespace.delete("Plugin", "app-service").await?;
+    env.namespace.until_gone("Plugin", "app-service").await?;
+    capture("AppService/shop", other, &[]).await?.failed_with(&["no Plugin that reconciles", "--config"])?;
+    capture("AppService/shop", other, &["--config", &config]).await?.succeeded()?;
+    let passed = pilothouse(["test", other, "--plugin", component]).await?.succeeded()?;
+    ensure!(passed.contains("1 cases: 1 passed"), "{passed}");
     Ok(())
 }
 

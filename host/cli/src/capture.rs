@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use kube::{core::ApiResource, discovery::Scope};
+use kube::{Client, discovery::Scope};
 use pilothouse_controller::{
     client::{self, fence::Fence},
     clock::Clock,
@@ -17,21 +17,25 @@ use pilothouse_controller::{
     object::{ObjectRef, describe},
     source::plugin_objects::PlannedVersion,
 };
-use pilothouse_engine::{Manifest, contract::KindRef};
+use pilothouse_engine::{Declaration, Manifest, contract::KindRef};
 use pilothouse_forecast::{self as forecast, Captured, Place};
 use pilothouse_offline::{
     Inputs,
     cases::{self, Snapshot},
     redaction::Redaction,
 };
+use serde_json::Value;
 
 use crate::{
     cache_dir::CacheDir,
     cluster::{Cluster, block_on},
+    config_file::read_config,
     logging::Logging,
     named::{Named, named},
-    offline, output,
+    offline::{self, NoConfiguration},
+    output,
     plan::present::Present,
+    plugin_file::PluginFile,
     test,
 };
 
@@ -50,6 +54,10 @@ pub struct Capture {
     /// The plugin. Default: the one in the folder `build`.
     #[arg(long, value_name = "FILE.wasm")]
     plugin: Option<PathBuf>,
+    /// YAML or JSON file with the plugin's configuration, or with a Plugin that has it. Default: the configuration of the Plugin that
+    /// reconciles the object's kind.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The case file to write. It must not be there yet. Default: standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -82,9 +90,11 @@ impl Capture {
         let config = self.cluster.config().await?;
         // It could not write if it wanted to.
         let reader = client::client(&config, Metrics::new().requests(), Fence::closed(), Clock::system())?;
-        let manifest = offline::manifest(&file, &self.cache_dir, None).await?;
         let (resource, scope) = self.object.find_kind(&reader).await?;
-        check_kind(&resource, &manifest)?;
+        let kind = KindRef::new(resource.api_version, resource.kind);
+        let given = self.config.as_deref().map(read_config).transpose()?;
+        let manifest = self.manifest(&file, &kind, &reader, given.as_ref()).await?;
+        check_kind(&kind, &manifest)?;
         let namespace = match scope {
             Scope::Namespaced => self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone()),
             Scope::Cluster => String::new(),
@@ -92,8 +102,13 @@ impl Capture {
         let name = ObjectRef::new(&namespace, &self.object.name);
         let place = Place { watched: None, host_namespace: config.default_namespace.clone() };
         let present = Present::of_kind(&reader, &manifest).await?;
-        let settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
-        let version = Arc::new(offline::load_within(&file, &self.cache_dir, &settings.limits, None).await?);
+        let mut settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
+        if let Some(given) = given {
+            settings.config = Some(given.to_string().into());
+        }
+        manifest.check_config(settings.config.as_deref())?;
+        let config = settings.config.as_deref();
+        let version = Arc::new(offline::load_within(&file, &self.cache_dir, &settings.limits, config).await?);
         let planned = PlannedVersion { version: version.clone(), settings, division: None };
         let cluster = forecast::Cluster::read(reader, planned, &place).await.context("failed to read the cluster")?;
         let what = describe(&manifest.reconciles, &name);
@@ -106,6 +121,26 @@ impl Capture {
         self.write(&snapshot)?;
         tell(&snapshot, values);
         Ok(())
+    }
+
+    /// What the plugin says of itself. Its kinds may come from the configuration of the `Plugin` that reconciles the object's kind today.
+    async fn manifest(
+        &self,
+        file: &Path,
+        kind: &KindRef,
+        reader: &Client,
+        given: Option<&Value>,
+    ) -> anyhow::Result<Manifest> {
+        let read = PluginFile::read(file)?;
+        let own = match (&read.declaration, given) {
+            (Declaration::Configured(_), None) => match Present::reconciling(reader, kind).await? {
+                Some(present) => present.config()?,
+                None => bail!("{NoConfiguration}; the cluster has no Plugin that reconciles {kind}"),
+            },
+            _ => None,
+        };
+        let manifest = offline::manifest_of(&read, &self.cache_dir, given.or(own.as_ref())).await;
+        manifest.with_context(|| format!("'{}'", file.display()))
     }
 
     fn write(&self, snapshot: &Snapshot) -> anyhow::Result<()> {
@@ -121,8 +156,7 @@ impl Capture {
 }
 
 /// Checks that the plugin works on objects of this kind.
-fn check_kind(resource: &ApiResource, manifest: &Manifest) -> anyhow::Result<()> {
-    let kind = KindRef::new(resource.api_version.clone(), resource.kind.clone());
+fn check_kind(kind: &KindRef, manifest: &Manifest) -> anyhow::Result<()> {
     ensure!(
         kind.is_same_kind(&manifest.reconciles),
         "the plugin '{}' works on objects of {}, and this one is a {kind}; name its plugin with --plugin",

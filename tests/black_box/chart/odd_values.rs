@@ -221,6 +221,13 @@ async fn the_cache_is_one_volume(_: &mut TestEnv) -> Result<()> {
         let is_named = wrong.split(['.', '=']).any(|part| said.contains(&format!("'{part}' not allowed")));
         ensure!(is_named && said.contains("/cache"), "{wrong}: {said}");
     }
+    for read_only in [
+        r#"{"persistentVolumeClaim": {"claimName": "plugins", "readOnly": true}}"#,
+        r#"{"csi": {"driver": "example.com", "readOnly": true}}"#,
+    ] {
+        let said = refused("pilothouse", &["--set-json", &format!("cache={read_only}")]).await?;
+        ensure!(said.contains("readOnly"), "{read_only}: {said}");
+    }
     Ok(())
 }
 

@@ -135,7 +135,7 @@ impl Project {
     async fn run_cases(&self, plugin: &dyn Reconciler) -> anyhow::Result<()> {
         let mut results = Vec::new();
         for file in test::files::of_project(&self.folder)? {
-            match test::run_cases(plugin, &file, None).await {
+            match test::run_cases(plugin, &file).await {
                 Ok(of_file) => results.extend(of_file),
                 // The others are worth to be seen, too.
                 Err(error) => self.tell(&format!("error: {error:#}")),

@@ -40,6 +40,15 @@ impl Present {
         Ok(plugins.into_iter().find(|plugin| is_of(plugin, manifest)).map(Self))
     }
 
+    /// Finds the one that reconciles this kind, which may have it from its configuration; none if the cluster has none.
+    ///
+    /// # Errors
+    /// If the API server does not answer.
+    pub async fn reconciling(client: &Client, kind: &KindRef) -> anyhow::Result<Option<Self>> {
+        let plugins = all(client).await.context("failed to list the Plugins")?;
+        Ok(plugins.into_iter().find(|plugin| has_kind(plugin, kind) && !decorates(plugin)).map(Self))
+    }
+
     /// Checks that a version with this manifest would be at work in the place of its own.
     ///
     /// # Errors
@@ -103,13 +112,19 @@ async fn all(client: &Client) -> kube::Result<Vec<Plugin>> {
 /// Whether it is the one at whose work a version would be. A kind has one plugin that owns it, and any number of decorators: of them, the
 /// one of the same name.
 fn is_of(plugin: &Plugin, manifest: &Manifest) -> bool {
-    let has_kind = reconciled(plugin).is_some_and(|kind| kind.is_same_kind(&manifest.reconciles));
-    let decorates = plugin.status.as_ref().is_some_and(|status| status.decorates);
     let is_meant = match manifest.decorates {
-        Some(_) => decorates && plugin.name_any() == manifest.name,
-        None => !decorates,
+        Some(_) => decorates(plugin) && plugin.name_any() == manifest.name,
+        None => !decorates(plugin),
     };
-    has_kind && is_meant
+    has_kind(plugin, &manifest.reconciles) && is_meant
+}
+
+fn has_kind(plugin: &Plugin, kind: &KindRef) -> bool {
+    reconciled(plugin).is_some_and(|own| own.is_same_kind(kind))
+}
+
+fn decorates(plugin: &Plugin) -> bool {
+    plugin.status.as_ref().is_some_and(|status| status.decorates)
 }
 
 fn reconciled(plugin: &Plugin) -> Option<KindRef> {

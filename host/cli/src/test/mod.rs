@@ -1,27 +1,21 @@
 //! `pilothouse test`: runs the test cases of a plugin, without a cluster.
 
 pub(crate) mod files;
+mod versions;
 
 use std::{
     path::{Path, PathBuf},
     time::Instant,
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::Args;
 use pilothouse_controller::errors::chain;
-use pilothouse_engine::{Plugin, Reconciler};
-use pilothouse_offline::cases::{self, Rewrite, report, rewrite};
-use serde_json::Value;
+use pilothouse_engine::Reconciler;
+use pilothouse_offline::cases::{self, Case, Rewrite, report, rewrite};
 
-use self::files::CaseFiles;
-use crate::{
-    cache_dir::CacheDir,
-    config_file::read_config,
-    logging::Logging,
-    offline::{self, Output},
-    output,
-};
+use self::{files::CaseFiles, versions::Versions};
+use crate::{cache_dir::CacheDir, config_file::read_config, logging::Logging, offline::Output, output};
 
 /// Run the test cases of a plugin, without a cluster.
 ///
@@ -48,7 +42,7 @@ pub struct Test {
     #[arg(long, value_name = "FILE.wasm")]
     plugin: Option<PathBuf>,
     /// YAML or JSON file with the plugin's configuration in all cases, or with a Plugin that has it. A plugin whose kinds come from its
-    /// configuration needs it.
+    /// configuration needs it, unless each case has one of its own.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Write what the plugin answers now into the cases that fail for another answer, or that expect nothing yet.
@@ -82,9 +76,9 @@ impl Test {
         let mut malformed = 0;
         let config = self.config.as_deref().map(read_config).transpose()?;
         for CaseFiles { plugin, files } in files::find(&self.paths, self.plugin.as_deref())? {
-            let plugin = offline::load_configured(&plugin, &self.cache_dir, config.as_ref()).await?;
+            let mut versions = Versions::load(&plugin, &self.cache_dir, config.as_ref()).await?;
             for file in files {
-                match self.run_file(&plugin, &file, config.as_ref()).await {
+                match self.run_file(&mut versions, &file).await {
                     Ok(of_file) => {
                         self.print(&of_file)?;
                         results.extend(of_file);
@@ -115,19 +109,14 @@ impl Test {
         }
     }
 
-    async fn run_file(
-        &self,
-        plugin: &Plugin,
-        file: &Path,
-        config: Option<&Value>,
-    ) -> anyhow::Result<Vec<report::Result>> {
-        let results = run_cases(plugin, file, config).await?;
+    async fn run_file(&self, versions: &mut Versions<'_>, file: &Path) -> anyhow::Result<Vec<report::Result>> {
+        let results = run_configured(versions, file).await?;
         let rewrites: Vec<_> = results.iter().flat_map(|result| result.ran.rewrites.clone()).collect();
         if !self.update || rewrites.is_empty() {
             return Ok(results);
         }
         write_expectations(file, rewrites)?;
-        run_cases(plugin, file, config).await
+        run_configured(versions, file).await
     }
 
     fn print(&self, results: &[report::Result]) -> anyhow::Result<()> {
@@ -138,30 +127,32 @@ impl Test {
     }
 }
 
-/// Runs the cases of a file. `config`: the configuration of all of them.
+/// Runs the cases of a file, each with the configuration that it has.
 ///
 /// # Errors
 /// If the file holds no cases.
-pub(crate) async fn run_cases(
-    plugin: &dyn Reconciler,
-    file: &Path,
-    config: Option<&Value>,
-) -> anyhow::Result<Vec<report::Result>> {
+pub(crate) async fn run_cases(plugin: &dyn Reconciler, file: &Path) -> anyhow::Result<Vec<report::Result>> {
     let mut results = Vec::new();
-    for mut case in cases::read(file)? {
-        if let Some(config) = config {
-            ensure!(
-                case.inputs.config.is_null() && case.steps.iter().all(|step| step.changes.config.is_none()),
-                "{}: the case has a configuration of its own, and --config gives one to all of them; leave out one of both",
-                case.place
-            );
-            case.inputs.config = config.clone();
-        }
-        let started = Instant::now();
-        let ran = cases::run(plugin, &case).await;
-        results.push(report::Result { name: case.name, place: case.place, duration: started.elapsed(), ran });
+    for case in cases::read(file)? {
+        results.push(run_case(plugin, case).await);
     }
     Ok(results)
+}
+
+/// Runs the cases of a file, each with the version for its configuration.
+async fn run_configured(versions: &mut Versions<'_>, file: &Path) -> anyhow::Result<Vec<report::Result>> {
+    let mut results = Vec::new();
+    for mut case in cases::read(file)? {
+        let plugin = versions.of(&mut case).await?;
+        results.push(run_case(plugin, case).await);
+    }
+    Ok(results)
+}
+
+async fn run_case(plugin: &dyn Reconciler, case: Case) -> report::Result {
+    let started = Instant::now();
+    let ran = cases::run(plugin, &case).await;
+    report::Result { name: case.name, place: case.place, duration: started.elapsed(), ran }
 }
 
 fn write_expectations(file: &Path, rewrites: Vec<Rewrite>) -> anyhow::Result<()> {
