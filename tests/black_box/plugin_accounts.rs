@@ -48,6 +48,7 @@ pub fn register(suite: &mut Suite) {
         the_host_may_act_as_no_other_account,
         in_one_namespace_what_is_in_none_is_looked_up,
         a_lookup_that_the_account_may_not_make_is_denied,
+        so_many_names_and_no_more_are_asked_about_an_account,
         an_object_gets_what_its_own_namespace_allows,
         what_a_manifest_asks_for_has_to_be_granted,
         only_objects_of_selected_namespaces_are_reconciled,
@@ -265,6 +266,42 @@ async fn a_lookup_that_the_account_may_not_make_is_denied(env: &mut TestEnv) -> 
     env.namespace.apply(reads_secret("second", None)).await?;
     env.namespace.until("Scripted", "second", what, denied).await?;
     put_rules(env, role, before).await?;
+    env.namespace.until("ConfigMap", "second", "to have what was found", has_child).await.map(drop)
+}
+
+/// Each name costs the API server a question now and then.
+async fn so_many_names_and_no_more_are_asked_about_an_account(env: &mut TestEnv) -> Result<()> {
+    let _deployed = start(env).await?;
+    install(env, &artifacts::guest("scripted")?, SCRIPTED).await?.succeeded()?;
+    let role = "pilothouse-plugin-scripted.account";
+    let before = serde_json::to_value(roles(env).get(role).await?)?["rules"].clone();
+    let names: Vec<_> = (0..1000).map(|number| format!("s{number}")).collect();
+    let mut named = before.clone();
+    let verbs = json!(["get"]);
+    let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": names, "verbs": verbs});
+    let rules = named.as_array_mut().context("no rules")?;
+    rules.iter_mut().for_each(|rule| drop_verb(rule, "get"));
+    rules.push(rule);
+    put_rules(env, role, named).await?;
+    for (number, names) in names.chunks(10).enumerate() {
+        let lookups: Vec<_> = names.iter().map(|name| json!({"kind": "Secret", "name": name})).collect();
+        env.namespace.apply(scripted(&format!("greedy-{number}"), json!({"lookups": lookups, "response": {}}))).await?;
+    }
+    for number in 0..100 {
+        env.namespace.until("Scripted", &format!("greedy-{number}"), "to be ready", is_ready).await?;
+    }
+    env.namespace.apply(secret("token")).await?;
+    env.namespace.apply(reads_secret("second", None)).await?;
+    let too_many = |object: &Value| {
+        let message = text(&condition(object, "Ready")["message"]);
+        message.contains(
+            "looks up 1000 objects by their names already, and whether it may get secrets 'token' is not asked",
+        )
+    };
+    env.namespace.until("Scripted", "second", "to be one too many", too_many).await?;
+    // A right to all of them is one question, and asked all the time.
+    put_rules(env, role, before).await?;
+    let has_child = |map: &Value| map["data"]["found"] == "dG9rZW4=";
     env.namespace.until("ConfigMap", "second", "to have what was found", has_child).await.map(drop)
 }
 
@@ -573,15 +610,19 @@ async fn apply_in(env: &TestEnv, namespace: &str, mut object: Value) -> Result<(
 pub async fn rules_without(env: &TestEnv, role: &str, verb: &str) -> Result<Value> {
     let found = serde_json::to_value(roles(env).get(role).await?)?["rules"].clone();
     let mut less = found.clone();
-    for rule in less.as_array_mut().into_iter().flatten() {
-        let verbs = rule["verbs"].as_array_mut().context("a rule without verbs")?;
+    less.as_array_mut().into_iter().flatten().for_each(|rule| drop_verb(rule, verb));
+    put_rules(env, role, less).await?;
+    Ok(found)
+}
+
+/// Takes a verb out of a rule, which must not be without any.
+fn drop_verb(rule: &mut Value, verb: &str) {
+    if let Some(verbs) = rule["verbs"].as_array_mut() {
         verbs.retain(|it| it != verb);
         if verbs.is_empty() {
             verbs.push(json!("watch"));
         }
     }
-    put_rules(env, role, less).await?;
-    Ok(found)
 }
 
 /// Gives a ClusterRole these rules.

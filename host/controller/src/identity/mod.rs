@@ -13,7 +13,8 @@
 //!
 //! # Caveats
 //!
-//! - What an account may look up is asked again after [`ALLOWED_FOR`] and [`DENIED_FOR`]: a right that is taken away counts for that long.
+//! - What an account may look up is asked again after [`ALLOWED_FOR`] and [`DENIED_FOR`]: a right that is taken away counts for that long. An account
+//!   that is asked about many objects by name is asked again more slowly.
 //! - Objects, their status, finalizers and Events are the host's, and are written with its own rights.
 
 mod account;
@@ -26,18 +27,24 @@ use std::{
     time::Duration,
 };
 
-use futures::future::join_all;
+use futures::{
+    future::ready,
+    stream::{self, StreamExt, TryStreamExt},
+};
 use kube::Client;
 use tokio::time::sleep;
 
 pub use self::{
     account::{Account, AccountNamespace, ServiceAccount},
-    permissions::{ALLOWED_FOR, DENIED_FOR, Permission, Permissions, Question},
+    permissions::{ALLOWED_FOR, DENIED_FOR, MAX_NAMES, Permission, Permissions, Question},
 };
 use crate::errors::chain;
 
 /// How often it is looked for permissions that are due.
 const PERIOD: Duration = Duration::from_secs(5);
+
+/// How many questions are asked at once. They share the connection with all other requests.
+const ASKED_AT_ONCE: usize = 16;
 
 /// How many clients are kept. One more, and they are made anew as they are needed.
 const MAX_CLIENTS: usize = 1_000;
@@ -87,7 +94,7 @@ impl Identities {
             let asked = self.permissions.ask(&self.client(Some(&account)), question).await;
             asked.map_err(|error| AskError { account, error })
         });
-        join_all(asked).await.into_iter().try_for_each(|asked| asked.map(drop))
+        stream::iter(asked).buffer_unordered(ASKED_AT_ONCE).try_for_each(|_| ready(Ok(()))).await
     }
 
     /// Waits until the permissions of some accounts have changed. Asks the API server again about all that are due.
@@ -106,7 +113,8 @@ impl Identities {
                     }
                 }
             });
-            let changed: BTreeSet<_> = join_all(asked).await.into_iter().flatten().collect();
+            let answers = stream::iter(asked).buffer_unordered(ASKED_AT_ONCE);
+            let changed: BTreeSet<_> = answers.filter_map(ready).collect().await;
             if !changed.is_empty() {
                 return changed;
             }

@@ -9,7 +9,7 @@ use std::{
 use kube::core::ApiResource;
 use pilothouse_engine::contract::LookupError;
 
-use crate::identity::{Identities, Permission, Question, ServiceAccount};
+use crate::identity::{Identities, MAX_NAMES, Permission, Question, ServiceAccount};
 
 /// Reads in the name of an account.
 #[derive(Clone)]
@@ -38,17 +38,25 @@ impl Reader {
 
     /// Whether the account may read this.
     pub(super) fn check(&self, resource: &ApiResource, read: Read<'_>) -> Result<(), LookupError> {
-        // A right to all objects of the kind is the usual one, so it is asked first: that is one question for all names.
-        for name in std::iter::once(None).chain(read.name.map(Some)) {
-            let question = self.question(resource, Read { name, ..read });
+        let mut is_open = false;
+        for question in self.questions(resource, read) {
             match self.identities.permissions.of(&question) {
                 Permission::Allowed => return Ok(()),
                 Permission::Denied => {}
+                Permission::TooMany => return Err(LookupError::Denied(self.too_many(resource, read))),
                 Permission::Unknown => {
+                    // Each open question costs a call, so those about all objects are asked together; one about a name only if it matters.
+                    let is_last = question.name.is_some() || question.namespace.as_ref() == read.namespace;
+                    is_open = true;
                     self.noted().insert(question);
-                    return Err(LookupError::Denied("the permission is not known yet".to_owned()));
+                    if is_last {
+                        break;
+                    }
                 }
             }
+        }
+        if is_open {
+            return Err(LookupError::Denied("the permission is not known yet".to_owned()));
         }
         Err(LookupError::Denied(self.denial(resource, read)))
     }
@@ -58,15 +66,22 @@ impl Reader {
         self.noted().iter().cloned().collect()
     }
 
-    fn question(&self, resource: &ApiResource, read: Read<'_>) -> Question {
-        Question {
+    /// What allows a read, the usual rights first: to all objects of the kind in all namespaces, then in one, is one question for all of them.
+    fn questions(&self, resource: &ApiResource, read: Read<'_>) -> impl Iterator<Item = Question> {
+        let everywhere = (!read.namespace.is_empty()).then_some(("", None));
+        let (group, plural) = (Arc::from(resource.group.as_str()), Arc::from(resource.plural.as_str()));
+        let rights = everywhere
+            .into_iter()
+            .chain([(read.namespace, None)])
+            .chain(read.name.map(|name| (read.namespace, Some(name))));
+        rights.map(move |(namespace, name)| Question {
             account: self.account.clone(),
             verb: read.verb,
-            group: resource.group.as_str().into(),
-            resource: resource.plural.as_str().into(),
-            namespace: read.namespace.into(),
-            name: read.name.map(Arc::from),
-        }
+            group: Arc::clone(&group),
+            resource: Arc::clone(&plural),
+            namespace: namespace.into(),
+            name: name.map(Arc::from),
+        })
     }
 
     fn denial(&self, resource: &ApiResource, read: Read<'_>) -> String {
@@ -75,6 +90,21 @@ impl Reader {
         let object = name.map(|name| format!(" '{name}'")).unwrap_or_default();
         let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
         format!("{} may not {verb} {}{group}{object}{place}; grant it with a role", self.account, resource.plural)
+    }
+
+    fn too_many(&self, resource: &ApiResource, read: Read<'_>) -> String {
+        let Read { verb, name, namespace } = read;
+        let (account, plural) = (&self.account, &resource.plural);
+        match name {
+            Some(name) => format!(
+                "{account} looks up {MAX_NAMES} objects by their names already, and whether it may {verb} {plural} '{name}' is not asked; let it \
+                 {verb} all {plural} with a role without resourceNames, or look up fewer"
+            ),
+            None => format!(
+                "{account} looks up too many kinds in too many namespaces, and whether it may {verb} {plural} in '{namespace}' is not asked; \
+                 let it {verb} {plural} in all namespaces, or look up fewer"
+            ),
+        }
     }
 
     fn noted(&self) -> MutexGuard<'_, BTreeSet<Question>> {
