@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 use pilothouse_controller::{
-    api::{Condition, PlanState, Plugin},
+    api::{Condition, PinStatus, PlanState, Plugin},
     labels,
     object::describe,
     readiness::ReadinessRules,
-    source::plugin_objects::{AnsweringVersion, AnswersBecause, SEVERAL_VERSIONS, tells_as_missing},
+    source::plugin_objects::{AnsweringVersion, AnswersBecause, SEVERAL_VERSIONS, is_unanswered},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -187,12 +187,12 @@ fn answered_by(plugin: Option<&Plugin>, answering: &AnsweringVersion) -> Answere
 
 /// Whether the version to which an object is pinned does not answer it, as far as the `Plugin` tells it.
 fn is_missing(plugin: &Plugin, AnsweringVersion { digest, version, .. }: &AnsweringVersion) -> bool {
-    degraded(plugin).is_some_and(|degraded| tells_as_missing(&degraded.message, digest, version.as_deref()))
+    pins_of(plugin).is_some_and(|pins| is_unanswered(pins, digest, version.as_deref()))
 }
 
-fn degraded(plugin: &Plugin) -> Option<&Condition> {
-    let mut conditions = plugin.status.iter().flat_map(|status| &status.conditions);
-    conditions.find(|it| it.condition_type == "Degraded" && it.status == "True")
+/// What is wrong with its pins.
+fn pins_of(plugin: &Plugin) -> Option<&PinStatus> {
+    plugin.status.as_ref()?.pins.as_ref()
 }
 
 fn conditions(status: &Value) -> Vec<Condition> {
@@ -254,7 +254,7 @@ fn of_versions(plugin: &Plugin, answering: Option<&AnsweringVersion>) -> Vec<Str
     }
     let is_unanswered = |it: &&AnsweringVersion| it.version.is_none() || is_missing(plugin, it);
     let pinned = answering.filter(|it| it.because == AnswersBecause::Pin).filter(is_unanswered);
-    if let (Some(pinned), Some(told)) = (pinned, degraded(plugin)) {
+    if let (Some(pinned), Some(told)) = (pinned, pins_of(plugin)) {
         let until_when = match &*pinned.digest {
             SEVERAL_VERSIONS => "its pins contradict each other",
             _ => "the version is not there that it is pinned to",

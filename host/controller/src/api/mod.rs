@@ -20,7 +20,7 @@ pub use self::{
     },
     reading::{find_plugin, list_plugins, plugins, read_plugin},
     rollout::{
-        FormerVersion, NewVersion, Pin, PlanPolicy, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep,
+        FormerVersion, NewVersion, Pin, PinStatus, PlanPolicy, RolloutPhase, RolloutSpec, RolloutStatus, RolloutStep,
         RolloutStrategy,
     },
     selector::{LabelSelector, SelectorOperator, SelectorRequirement},

@@ -13,7 +13,7 @@ use super::{
     json_text::JsonText,
     names::NAME_PATTERN,
     plan::PlanStatus,
-    rollout::{FormerVersion, NewVersion, RolloutSpec, RolloutStatus},
+    rollout::{FormerVersion, NewVersion, PinStatus, RolloutSpec, RolloutStatus},
     selector::LabelSelector,
 };
 
@@ -324,6 +324,9 @@ pub struct PluginStatus {
     /// What a new version would do that somebody has to approve, or has approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanStatus>,
+    /// What is wrong with the pins; none if nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pins: Option<PinStatus>,
 }
 
 /// Where the component came from that answers all objects.

@@ -108,6 +108,19 @@ pub struct Pin {
     pub version: Option<String>,
 }
 
+/// What is wrong with the pins of a `Plugin`.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PinStatus {
+    /// One word, as of the condition `Degraded`.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+    /// The versions to which objects are pinned and that do not answer them, so that they stay as they are: a digest, or `version` and its number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<String>,
+}
+
 /// How far a version is that does not answer all objects yet, or that was taken back.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

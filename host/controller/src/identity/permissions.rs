@@ -221,11 +221,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_account_is_asked_about_so_many_names() {
+    async fn an_account_is_asked_about_so_many_names() -> Result<(), kube::Error> {
         let (client, permissions) = (denying(), Permissions::default());
         let named = |number: usize| question("greedy", Some(&number.to_string()));
         for number in 0..MAX_NAMES + 100 {
-            permissions.ask(&client, named(number)).await.unwrap();
+            permissions.ask(&client, named(number)).await?;
         }
         assert_eq!(permissions.of(&named(MAX_NAMES - 1)), Permission::Denied);
         assert_eq!(permissions.of(&named(MAX_NAMES)), Permission::TooMany);
@@ -238,7 +238,7 @@ mod tests {
         let first = permissions.due();
         assert_eq!(first.len(), ASKED_AGAIN);
         for question in first.clone() {
-            permissions.ask(&client, question).await.unwrap();
+            permissions.ask(&client, question).await?;
         }
         let second = permissions.due();
         assert!(second.len() == ASKED_AGAIN && first.iter().all(|asked| !second.contains(asked)));
@@ -247,5 +247,6 @@ mod tests {
         tokio::time::advance(KEPT_FOR).await;
         assert_eq!(permissions.due(), []);
         assert_eq!(permissions.of(&named(MAX_NAMES)), Permission::Unknown);
+        Ok(())
     }
 }

@@ -73,7 +73,7 @@ pub use self::{
     answering::{AnsweringVersion, AnswersBecause, answering},
     candidate::Candidate,
     content::MAX_BYTES,
-    pin_trouble::tells_as_missing,
+    pin_trouble::is_unanswered,
     pins::SEVERAL_VERSIONS,
     planning::{PlanError, PlannedVersion, Planner},
     rollout::division_by_pins,

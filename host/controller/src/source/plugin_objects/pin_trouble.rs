@@ -1,7 +1,7 @@
 //! What is wrong with the pins of a `Plugin`, and how its status tells it. Pure.
 
 use super::digest_text;
-use crate::object::ObjectRef;
+use crate::{api::PinStatus, object::ObjectRef, pipeline::conditions::within_limit};
 
 /// The reason of a plugin with objects that are pinned to versions that differ.
 pub const PINS_CONTRADICT: &str = "PinsContradict";
@@ -12,15 +12,11 @@ pub const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
 /// The reason of a plugin with pins of objects that are not there.
 const PINNED_OBJECT_MISSING: &str = "PinnedObjectMissing";
 
-/// What is around the versions that are not to be had.
-const PINNED_TO: &str = "objects are pinned to ";
-const MISSING: &str = ", which this host does not have";
-
-/// What follows the digest of one that is not loaded.
-pub const LEFT_OUT: &str = ", which is not loaded, so that they stay as they are";
-
 /// How many of a list are told.
 const TOLD: usize = 3;
+
+/// How many versions that answer nothing are told.
+const UNANSWERED: usize = 32;
 
 /// What is wrong with the pins of a `Plugin`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +27,8 @@ pub struct PinTrouble {
     pub missing_versions: Vec<String>,
     /// The versions that do not take what is said now, each with the reason and a sentence.
     pub refused: Vec<(&'static str, String)>,
+    /// Those of them that are not loaded, as digests.
+    pub left_out: Vec<String>,
     /// The objects that are pinned and not there.
     pub missing_objects: Vec<ObjectRef>,
 }
@@ -44,7 +42,10 @@ impl PinTrouble {
             )
         });
         let missing_versions = some_of(&self.missing_versions).map(|which| {
-            format!("{PINNED_TO}{which}{MISSING}: they stay as they are; load that version once, or take the pins away")
+            format!(
+                "objects are pinned to {which}, which this host does not have: they stay as they are; load that version once, or take the \
+                 pins away"
+            )
         });
         let missing_objects = some_of(&self.missing_objects).map(|which| {
             format!(
@@ -60,30 +61,20 @@ impl PinTrouble {
         let messages: Vec<_> = told.iter().map(|(_, message)| message.as_str()).collect();
         Some((first, messages.join("; ")))
     }
+
+    /// The same for the status.
+    pub fn status(&self) -> Option<PinStatus> {
+        let (reason, message) = self.told()?;
+        let left_out = self.left_out.iter().map(|digest| digest_text::text(digest));
+        let unanswered = self.missing_versions.iter().cloned().chain(left_out).take(UNANSWERED).collect();
+        Some(PinStatus { reason: reason.to_owned(), message: within_limit(&message), unanswered })
+    }
 }
 
-/// Whether a message of the condition `Degraded` says that the version with this digest, or with this number, does not answer the objects that are
-/// pinned to it. Of many versions, it names the first ones.
-pub fn tells_as_missing(message: &str, digest: &str, number: Option<&str>) -> bool {
-    let by_digest = digest_text::text(digest);
-    let names = [Some(by_digest.clone()), number.map(|number| format!("version {number}"))];
-    let listed = message.split_once(PINNED_TO).and_then(|(_, rest)| rest.split_once(MISSING)).map(|(listed, _)| listed);
-    let mut listed = listed.into_iter().flat_map(|listed| listed.split(", "));
-    let is_listed = listed.any(|one| {
-        let one = one.split_once(" and ").map_or(one, |(one, _)| one);
-        names.iter().flatten().any(|name| name == one)
-    });
-    is_listed || message.contains(&format!("{by_digest}{LEFT_OUT}"))
-}
-
-/// The reasons of a version that is not loaded, or not with the present configuration, whether it is pinned or not.
-const OF_VERSIONS: [&str; 6] =
-    ["ConfigInvalid", "NotGranted", "NotCompiled", "LoadFailed", "ContractViolated", "StartFailed"];
-
-/// Whether a plugin is degraded for this reason by its pins alone. `failed`: the reason for which what its source has is not loaded, if it is not.
-pub fn is_about_pins(reason: &str, failed: Option<&str>) -> bool {
-    let is_of_version = OF_VERSIONS.contains(&reason) && failed != Some(reason);
-    [PINS_CONTRADICT, PINNED_VERSION_MISSING, PINNED_OBJECT_MISSING].contains(&reason) || is_of_version
+/// Whether the version with this digest, or with this number, does not answer the objects that are pinned to it.
+pub fn is_unanswered(pins: &PinStatus, digest: &str, number: Option<&str>) -> bool {
+    let names = [Some(digest_text::text(digest)), number.map(|number| format!("version {number}"))];
+    names.iter().flatten().any(|name| pins.unanswered.contains(name))
 }
 
 /// The first ones of a list, and how many more there are; none of an empty one.
@@ -99,34 +90,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_that_is_not_loaded_is_no_trouble_of_pins() {
-        for (reason, failed, expected) in [
-            (PINS_CONTRADICT, None, true),
-            (PINS_CONTRADICT, Some("ConfigInvalid"), true),
-            ("ConfigInvalid", None, true),
-            ("ConfigInvalid", Some("ConfigInvalid"), false),
-            ("DigestMismatch", None, false),
+    fn a_version_that_answers_nothing_is_found_by_its_digest_or_number() {
+        let trouble = PinTrouble {
+            missing_versions: ["sha256:ab", "version 2", "version 3", "version 4"].map(str::to_owned).into(),
+            left_out: vec!["ef".to_owned()],
+            ..PinTrouble::default()
+        };
+        let pins = trouble.status();
+        for (digest, number, expected) in [
+            ("ab", None, true),
+            ("ab", Some("1"), true),
+            ("cd", Some("4"), true),
+            ("cd", Some("1"), false),
+            ("a", Some("33"), false),
+            ("ef", Some("5"), true),
         ] {
-            assert_eq!(is_about_pins(reason, failed), expected, "{reason} {failed:?}");
-        }
-    }
-
-    #[test]
-    fn a_version_that_is_told_as_missing_is_found_in_the_message() {
-        let versions = ["sha256:ab", "version 2", "version 3", "version 4"];
-        let missing = PinTrouble { missing_versions: versions.map(str::to_owned).into(), ..PinTrouble::default() };
-        let (_, message) = missing.told().unwrap_or_default();
-        let left_out = format!("{PINNED_TO}version 5, sha256:ef{LEFT_OUT}: no");
-        for (message, digest, number, expected) in [
-            (&*message, "ab", None, true),
-            (&message, "ab", Some("1"), true),
-            (&message, "cd", Some("3"), true),
-            (&message, "cd", Some("1"), false),
-            (&message, "a", Some("33"), false),
-            (&left_out, "ef", Some("5"), true),
-            (&left_out, "cd", Some("5"), false),
-        ] {
-            assert_eq!(tells_as_missing(message, digest, number), expected, "{digest} {number:?}: {message}");
+            assert_eq!(
+                pins.as_ref().map(|pins| is_unanswered(pins, digest, number)),
+                Some(expected),
+                "{digest} {number:?}"
+            );
         }
     }
 

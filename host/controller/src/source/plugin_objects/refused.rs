@@ -1,6 +1,6 @@
 //! A version that is needed for pins alone and does not take what its `Plugin` says now. It keeps nobody from work. Values only.
 
-use super::{digest_text, pin_trouble::LEFT_OUT, pins};
+use super::{digest_text, pins};
 use crate::{api::Plugin, source::loader::NotLoaded};
 
 /// Such a version.
@@ -41,7 +41,7 @@ impl RefusedVersion {
         let number = number.unwrap_or_default();
         let fate = match self.fate {
             Fate::Keeps => ", which goes on with the configuration that it had",
-            Fate::LeftOut => LEFT_OUT,
+            Fate::LeftOut => ", which is not loaded, so that they stay as they are",
         };
         (self.reason, format!("objects are pinned to version {number}{version}{fate}: {why}"))
     }

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 
 use super::{
     digest_text,
-    pin_trouble::{PinTrouble, is_about_pins},
+    pin_trouble::PinTrouble,
     waiting::{plan_event, waiting},
 };
 use crate::{
     api::{
-        AWAITING_APPROVAL, Condition, FormerVersion, KindName, LastError, NewVersion, ObjectCounts, PlanStatus,
-        PluginStatus, ReadinessRule, RolloutStatus, StableConfig, StableSource,
+        AWAITING_APPROVAL, Condition, FormerVersion, KindName, LastError, NewVersion, ObjectCounts, PinStatus,
+        PlanStatus, PluginStatus, ReadinessRule, RolloutStatus, StableConfig, StableSource,
     },
     clock::api_time,
     events::Event,
@@ -178,6 +178,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         new_version: standing.new_version,
         rollout: standing.rollout.clone(),
         plan: standing.plan.clone(),
+        pins: standing.pins.status(),
     }
 }
 
@@ -228,9 +229,9 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
     events.extend(step_event(before.rollout.as_ref(), after.rollout.as_ref()));
     // A new error, or the same one again after it had passed.
     let has_failed = |status: &PluginStatus| {
-        let not_loaded = not_loaded(status);
-        let failed = |it: &Condition| it.condition_type == DEGRADED && !is_about_pins(&it.reason, not_loaded);
-        not_loaded.is_some() || status.conditions.iter().any(failed)
+        let of_pins = status.pins.as_ref().map(|pins| &pins.reason);
+        let failed = |it: &Condition| it.condition_type == DEGRADED && Some(&it.reason) != of_pins;
+        is_not_loaded(status) || status.conditions.iter().any(failed)
     };
     if let Some(error) = after.last_error.as_ref().filter(|_| has_failed(after))
         && (before.last_error.as_ref() != Some(error) || !has_failed(before))
@@ -241,21 +242,17 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
     events
 }
 
-/// The reason for which what the source has is not loaded.
-fn not_loaded(status: &PluginStatus) -> Option<&str> {
-    let is_it = |it: &&Condition| it.condition_type == LOADED && it.status == "False" && it.reason != SUSPENDED;
-    status.conditions.iter().find(is_it).map(|it| it.reason.as_str())
+/// Whether what the source has is not loaded.
+fn is_not_loaded(status: &PluginStatus) -> bool {
+    let is_it = |it: &Condition| it.condition_type == LOADED && it.status == "False" && it.reason != SUSPENDED;
+    status.conditions.iter().any(is_it)
 }
 
 /// The Event that tells that something is wrong with the pins, or something else than before.
 fn pin_event(before: &PluginStatus, after: &PluginStatus) -> Option<Event> {
-    let trouble = |status: &PluginStatus| {
-        let not_loaded = not_loaded(status);
-        let about_pins = |it: &&Condition| it.condition_type == DEGRADED && is_about_pins(&it.reason, not_loaded);
-        status.conditions.iter().find(about_pins).map(|it| (it.reason.clone(), it.message.clone()))
-    };
-    let (reason, message) = trouble(after).filter(|after| trouble(before).as_ref() != Some(after))?;
-    Some(Event::warning(&reason, &message))
+    let told = |pins: &PinStatus| (pins.reason.clone(), pins.message.clone());
+    let pins = after.pins.as_ref()?;
+    (before.pins.as_ref().map(told) != Some(told(pins))).then(|| Event::warning(&pins.reason, &pins.message))
 }
 
 /// The Event that tells that a canary has begun, or is in another step.

@@ -16,6 +16,7 @@ use super::{
     miss::Miss,
     pin_trouble::PinTrouble,
     pins,
+    refused::Fate,
     rollout::{self, Course, Next, Seen},
     status::{Failure, Load},
 };
@@ -339,6 +340,7 @@ impl PluginObjects {
             contradicting: pins::contradicting(plugin),
             missing_versions: loaded.map(has_version).unwrap_or_default(),
             refused: refused.iter().map(|refused| refused.told(plugin)).collect(),
+            left_out: refused.into_iter().filter(|it| it.fate == Fate::LeftOut).map(|it| it.digest).collect(),
             missing_objects: active.map(has_object).unwrap_or_default(),
         }
     }
