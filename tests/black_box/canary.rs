@@ -310,6 +310,15 @@ pub async fn apply_plugin(env: &TestEnv, steps: Value) -> Result<()> {
     env.namespace.apply(plugin_object("web", spec)).await.map(drop)
 }
 
+/// Suspends objects of a kind, or with null has them reconciled again.
+pub async fn suspend(env: &TestEnv, kind: &str, names: &[String], value: Value) -> Result<()> {
+    for name in names {
+        let suspended = json!({"metadata": {"annotations": {"pilothouse.dev/suspended": value}}});
+        env.namespace.patch(kind, name, suspended).await?;
+    }
+    Ok(())
+}
+
 /// Whether a `Plugin` says that its new version waits for an object.
 pub fn waits_for_an_object(plugin: &Value) -> bool {
     let message = condition(plugin, "Reconciling")["message"].as_str().unwrap_or_default();

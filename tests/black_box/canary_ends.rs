@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::{
     canary::{
-        LONG, OBJECTS, SHARE, apply_plugin, begin, in_step, marked, names, set, settled, taken_over, until_passed,
-        waits_for_an_object,
+        LONG, OBJECTS, SHARE, apply_plugin, begin, in_step, marked, names, set, settled, suspend, taken_over,
+        until_passed, waits_for_an_object,
     },
     command::repacked,
     plugin_objects::{guest_version, next, plugin, resume, sha256, stalled, store, text, works},
@@ -40,6 +40,7 @@ pub fn register(suite: &mut Suite) {
         cluster_scoped_objects_belong_to_a_canary,
         edits_as_a_canary_begins_are_answered,
         suspended_objects_are_no_test,
+        the_time_of_a_step_is_that_in_which_it_is_watched,
         a_digest_that_names_another_version_ends_it,
     );
 }
@@ -215,7 +216,7 @@ async fn suspended_objects_are_no_test(env: &mut TestEnv) -> Result<()> {
         set_steps(env, steps(LONG)).await?;
         store(env, "web", &[&next()?]).await?;
         marked(env, 2).await?;
-        suspend(env, suspended, json!("true")).await?;
+        suspend(env, "AppService", suspended, json!("true")).await?;
         env.namespace.until("Plugin", "web", "to wait for an object", waits_for_an_object).await?;
         // Now its step is over.
         set_steps(env, steps(1)).await?;
@@ -224,22 +225,34 @@ async fn suspended_objects_are_no_test(env: &mut TestEnv) -> Result<()> {
         let has_waited = object["status"]["version"] == "0.1.0" && waits_for_an_object(&object);
         ensure!(has_waited, "it does not wait: {}", object["status"]);
         store(env, "web", &[&plugin()?]).await?;
-        suspend(env, suspended, Value::Null).await?;
+        suspend(env, "AppService", suspended, Value::Null).await?;
         marked(env, 0).await?;
     }
     Ok(())
 }
 
-async fn suspend(env: &TestEnv, names: &[String], value: Value) -> Result<()> {
-    for name in names {
-        let suspended = json!({"metadata": {"annotations": {"pilothouse.dev/suspended": value}}});
-        env.namespace.patch("AppService", name, suspended).await?;
-    }
+/// Nobody watches the objects of a plugin that is suspended.
+async fn the_time_of_a_step_is_that_in_which_it_is_watched(env: &mut TestEnv) -> Result<()> {
+    begin(env, json!([{"objects": 2, "seconds": 6}, {"objects": 3, "seconds": LONG}])).await?;
+    store(env, "web", &[&next()?]).await?;
+    in_step(env, 1).await?;
+    let suspended = |suspended: bool| json!({"spec": {"suspended": suspended}});
+    env.namespace.patch("Plugin", "web", suspended(true)).await?;
+    let is_suspended = |object: &Value| condition(object, "Loaded")["reason"] == "Suspended";
+    env.namespace.until("Plugin", "web", "to be suspended", is_suspended).await?;
+    until_passed(jiff::Timestamp::now(), 6).await?;
+    let resumed = jiff::Timestamp::now();
+    env.namespace.patch("Plugin", "web", suspended(false)).await?;
+    let second = in_step(env, 2).await?;
+    let since: jiff::Timestamp = text(&second["status"]["rollout"]["since"]).parse()?;
+    // Times in the status have whole seconds.
+    let watched = since.duration_since(resumed);
+    ensure!(watched >= jiff::SignedDuration::from_secs(5), "the step was over after {watched}: {}", second["status"]);
     Ok(())
 }
 
 /// Sets the steps, and waits until the host knows them.
-async fn set_steps(env: &TestEnv, steps: Value) -> Result<()> {
+pub async fn set_steps(env: &TestEnv, steps: Value) -> Result<()> {
     env.namespace.patch("Plugin", "web", json!({"spec": {"rollout": {"steps": steps}}})).await?;
     let is_seen = |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
     env.namespace.until("Plugin", "web", "to be looked at", is_seen).await.map(drop)

@@ -9,6 +9,7 @@ mod bad_plugins;
 mod bad_registry;
 mod canary;
 mod canary_config;
+mod canary_counts;
 mod canary_ends;
 mod capture;
 mod changes;
@@ -111,6 +112,7 @@ fn main() -> ExitCode {
     plan_decorators::register(&mut suite);
     canary::register(&mut suite);
     canary_config::register(&mut suite);
+    canary_counts::register(&mut suite);
     canary_ends::register(&mut suite);
     failing_canary::register(&mut suite);
     new_versions::register(&mut suite);

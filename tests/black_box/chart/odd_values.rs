@@ -128,6 +128,31 @@ async fn a_namespace_that_looks_like_nothing_is_watched(_: &mut TestEnv) -> Resu
 async fn wrong_values_are_refused_by_name(_: &mut TestEnv) -> Result<()> {
     for (chart, values, words) in [
         ("pilothouse", r#"fullnameOverride="1abc""#, "fullnameOverride"),
+        ("pilothouse", r#"resync="0s""#, "/resync"),
+        ("pilothouse", r#"resync="99999999999999999999h""#, "/resync"),
+        ("pilothouse", r#"resync="1m1h""#, "/resync"),
+        ("pilothouse", r#"serviceAccount.name="a..b""#, "/serviceAccount/name"),
+        ("pilothouse", r#"serviceAccount.name="a.-b""#, "/serviceAccount/name"),
+        ("pilothouse", r#"resources.requests.memory="lots""#, "/resources/requests/memory"),
+        ("pilothouse", r#"extraArgs=["--request-timeout=banana"]"#, "--request-timeout is a duration"),
+        ("pilothouse", r#"extraArgs=["--request-timeout="]"#, "--request-timeout has no value"),
+        ("pilothouse", r#"extraArgs=["--watch-renewal", "0s"]"#, "--watch-renewal is a duration"),
+        ("pilothouse", r#"extraArgs=["--config=foo"]"#, "--config is NAME=FILE"),
+        (
+            "pilothouse",
+            r#"extraArgs=["--leader-elect-lease-duration=10s"]"#,
+            "shorter than --leader-elect-lease-duration, 10s",
+        ),
+        (
+            "pilothouse",
+            r#"extraArgs=["--leader-elect-renew-deadline", "20s"]"#,
+            "shorter than --leader-elect-lease-duration, 15s",
+        ),
+        (
+            "pilothouse",
+            r#"extraArgs=["--leader-elect-retry-period=5001ms"]"#,
+            "at least twice --leader-elect-retry-period",
+        ),
         ("pilothouse", r#"fullnameOverride="a.b""#, "fullnameOverride"),
         ("pilothouse", r#"fullnameOverride="abcdefghijabcdefghijabcdefghijabcdefghij0""#, "fullnameOverride"),
         ("pilothouse", r#"watchNamespace="a.b""#, "watchNamespace"),
@@ -268,7 +293,13 @@ async fn more_arguments_are_those_with_which_a_host_starts(_: &mut TestEnv) -> R
         options.map(|option| option.split(['=', '[']).next().unwrap_or_default().to_owned()).collect();
     ensure!(options.len() > 15, "the help has hardly any options: {options:?}");
     for option in &options {
-        let values = with(&[&format!("{option}=1s")]);
+        // The election's durations have to fit together.
+        let value = match option.as_str() {
+            "--config" => "web=/etc/web.yaml",
+            "--leader-elect-retry-period" => "1s",
+            _ => "12s",
+        };
+        let values = with(&[&format!("{option}={value}")]);
         match rendered("pilothouse", &["--set-json", &values]).await {
             Ok(_) => ensure!(taken.contains(&option.as_str()), "{option} is not named: {wrong}"),
             Err(said) => {
@@ -292,7 +323,13 @@ async fn more_arguments_are_those_with_which_a_host_starts(_: &mut TestEnv) -> R
         let said = refused("pilothouse", &["--set-json", &with(arguments)]).await?;
         ensure!(said.contains(words), "{arguments:?}: {said}");
     }
-    for arguments in [&["--watch-renewal", "2m"][..], &["--config=a=/b", "--config=c=/d"]] {
+    let election = [
+        "--leader-elect-lease-duration=1m30s",
+        "--leader-elect-renew-deadline",
+        "1m",
+        "--leader-elect-retry-period=30s",
+    ];
+    for arguments in [&["--watch-renewal", "2m"][..], &["--config=a=/b", "--config=c=/d"], &election] {
         rendered("pilothouse", &["--set-json", &with(arguments)]).await?;
     }
     Ok(())
@@ -307,13 +344,32 @@ async fn two_plugins_never_share_a_name_or_an_account(_: &mut TestEnv) -> Result
         ([with("web", "shared"), with("shop", "shared")], "'web' and 'shop' have one account, 'shared'"),
         ([with("shop", "pilothouse-plugin-web"), web()], "have one account"),
         ([with("shop", "pilothouse"), web()], "the host's own"),
+        ([with("shop", "pilothouse-preflight"), web()], "is the account of the preflight"),
+        (
+            [
+                plugin(
+                    "shop",
+                    &json!({"decorates": true, "rollout": {"strategy": "Canary", "steps": [{"objects": 1, "seconds": 1}]}}),
+                ),
+                web(),
+            ],
+            "no canary of such",
+        ),
     ] {
-        let said = refused("pilothouse", &["--set-json", &plugins(&given)]).await?;
+        let values = ["--set-json", &plugins(&given), "--set", "preflight.enabled=true"];
+        let said = refused("pilothouse", &values).await?;
         ensure!(said.contains(words), "{given:?}: {said}");
     }
-    let named = ["--set-json", &plugins(&[web()]), "--set", "fullnameOverride=pilothouse-plugin-web"];
-    let said = refused("pilothouse", &named).await?;
-    ensure!(said.contains("fullnameOverride"), "{said}");
+    let preflight = plugins(&[plugin("preflight", &json!({}))]);
+    for (given, value, words) in [
+        (plugins(&[web()]), "fullnameOverride=pilothouse-plugin-web", "fullnameOverride"),
+        (preflight, "fullnameOverride=pilothouse-plugin", "would be the name of the preflight"),
+        (plugins(&[]), "serviceAccount.name=pilothouse-preflight", "is the account of the preflight"),
+    ] {
+        let values = ["--set-json", &given, "--set", "preflight.enabled=true", "--set", value];
+        let said = refused("pilothouse", &values).await?;
+        ensure!(said.contains(words), "{value}: {said}");
+    }
     // One of that name in the namespace of each object is made by who owns it, with the rights that he wants.
     let of_object = |name: &str| plugin(name, &json!({"account": {"name": "tenant", "namespace": "Object"}}));
     rendered("pilothouse", &["--set-json", &plugins(&[of_object("web"), of_object("shop")])]).await.map(drop)

@@ -42,10 +42,12 @@
   "--health-address" "" "--metrics-address" "" -}}
 {{- $others := list "--config" "--context" "--kubeconfig" "--leader-elect-lease-duration" "--leader-elect-renew-deadline"
   "--leader-elect-retry-period" "--request-timeout" "--watch-renewal" -}}
-{{- $given := list -}}
+{{- $given := dict -}}
 {{- $incomplete := "" -}}
 {{- range .Values.extraArgs -}}
 {{- if and $incomplete (not (hasPrefix "-" .)) -}}
+{{- include "pilothouse.checkArgument" (list $incomplete .) -}}
+{{- $_ := set $given $incomplete . -}}
 {{- $incomplete = "" -}}
 {{- else -}}
 {{- with $incomplete -}}
@@ -61,18 +63,59 @@
 {{- if not (has $name $others) -}}
 {{- fail (printf "extraArgs: with '%s' no host starts. More arguments can be %s" . (join ", " $others)) -}}
 {{- end -}}
-{{- if and (has $name $given) (ne $name "--config") -}}
+{{- if and (hasKey $given $name) (ne $name "--config") -}}
 {{- fail (printf "extraArgs: %s is there twice" $name) -}}
 {{- end -}}
-{{- $given = append $given $name -}}
 {{- if eq . $name -}}
 {{- $incomplete = $name -}}
+{{- else -}}
+{{- include "pilothouse.checkArgument" (list $name (trimPrefix (printf "%s=" $name) .)) -}}
 {{- end -}}
+{{- $_ := set $given $name (trimPrefix (printf "%s=" $name) .) -}}
 {{- end -}}
 {{- end -}}
 {{- with $incomplete -}}
 {{- fail (printf "extraArgs: %s has no value" .) -}}
 {{- end -}}
+{{- $lease := get $given "--leader-elect-lease-duration" | default "15s" -}}
+{{- $renew := get $given "--leader-elect-renew-deadline" | default "10s" -}}
+{{- $retry := get $given "--leader-elect-retry-period" | default "2s" -}}
+{{- $milliseconds := include "pilothouse.milliseconds" $renew | int64 -}}
+{{- if ge $milliseconds (include "pilothouse.milliseconds" $lease | int64) -}}
+{{- fail (printf "extraArgs: --leader-elect-renew-deadline, %s, has to be shorter than --leader-elect-lease-duration, %s" $renew $lease) -}}
+{{- end -}}
+{{- if gt (mul 2 (include "pilothouse.milliseconds" $retry | int64)) $milliseconds -}}
+{{- fail (printf "extraArgs: --leader-elect-renew-deadline, %s, has to be at least twice --leader-elect-retry-period, %s" $renew $retry) -}}
+{{- end -}}
+{{- end }}
+
+{{/* The value of one argument: a list of its name and the value. */}}
+{{- define "pilothouse.checkArgument" -}}
+{{- $name := first . -}}
+{{- $value := last . -}}
+{{- if not $value -}}
+{{- fail (printf "extraArgs: %s has no value" $name) -}}
+{{- end -}}
+{{- if eq $name "--config" -}}
+{{- if not (regexMatch `^[^=]+=.+$` $value) -}}
+{{- fail (printf "extraArgs: --config is NAME=FILE, and not %s" $value) -}}
+{{- end -}}
+{{- else if not (has $name (list "--context" "--kubeconfig")) -}}
+{{- if or (not (regexMatch `^([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?$` $value)) (not (regexMatch `[1-9]` $value)) -}}
+{{- fail (printf "extraArgs: %s is a duration such as 500ms, 15s or 1h30m, and not %s" $name $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* A duration in milliseconds. */}}
+{{- define "pilothouse.milliseconds" -}}
+{{- $units := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 -}}
+{{- $sum := 0 -}}
+{{- range $part := regexFindAll `[0-9]+(?:ms|[hms])` . -1 -}}
+{{- $unit := regexFind `[hms]+$` $part -}}
+{{- $sum = add $sum (mul (trimSuffix $unit $part | int64) (get $units $unit)) -}}
+{{- end -}}
+{{- $sum -}}
 {{- end }}
 
 {{/* Label matchers as in PromQL, each with a text in quotes. Anything else would make every alert unreadable to Prometheus, which then has none. */}}
@@ -103,6 +146,13 @@
 {{- define "pilothouse.checkPlugins" -}}
 {{- $accounts := dict (include "pilothouse.account" .) "" -}}
 {{- $names := list -}}
+{{- $preflight := "" -}}
+{{- if .Values.preflight.enabled -}}
+{{- $preflight = include "pilothouse.preflightName" . -}}
+{{- if hasKey $accounts $preflight -}}
+{{- fail (printf "serviceAccount.name: '%s' is the account of the preflight, which Helm deletes after it. Choose another one" $preflight) -}}
+{{- end -}}
+{{- end -}}
 {{- range .Values.plugins -}}
 {{- if has .name $names -}}
 {{- fail (printf "plugins: '%s' is there twice" .name) -}}
@@ -111,8 +161,17 @@
 {{- if eq (printf "pilothouse-plugin-%s" .name) (include "pilothouse.name" $) -}}
 {{- fail (printf "fullnameOverride: '%s' is the name of the rights of the plugin '%s'" (include "pilothouse.name" $) .name) -}}
 {{- end -}}
+{{- if eq (printf "pilothouse-plugin-%s" .name) $preflight -}}
+{{- fail (printf "fullnameOverride: '%s' would be the name of the preflight and of the rights of the plugin '%s'" $preflight .name) -}}
+{{- end -}}
+{{- if and .decorates (eq (dig "rollout" "strategy" "Immediate" .) "Canary") -}}
+{{- fail (printf "plugins: '%s' decorates, and there is no canary of such a plugin: its objects have no conditions of its own. Leave rollout.strategy out" .name) -}}
+{{- end -}}
 {{- if ne (dig "account" "namespace" "Host" .) "Object" -}}
 {{- $account := include "pilothouse.pluginAccount" . -}}
+{{- if eq $account $preflight -}}
+{{- fail (printf "plugins: '%s' is the account of the preflight, which Helm deletes after it. Choose another one for '%s'" $preflight .name) -}}
+{{- end -}}
 {{- if hasKey $accounts $account -}}
 {{- $other := get $accounts $account -}}
 {{- if $other -}}

@@ -30,6 +30,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.serviceAccount.name | default (include "pilothouse.name" .) -}}
 {{- end }}
 
+{{/* The name of the preflight and of its account, which Helm deletes after it. */}}
+{{- define "pilothouse.preflightName" -}}
+{{- printf "%s-preflight" (include "pilothouse.name" .) -}}
+{{- end }}
+
 {{- define "pilothouse.image" -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}

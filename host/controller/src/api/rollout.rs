@@ -153,9 +153,9 @@ pub struct RolloutStatus {
     pub objects: usize,
     /// How many of them are failing.
     pub failing: usize,
-    /// How many of them were failing when the step began.
+    /// How many of them were failing when they came to it.
     pub failing_before: usize,
-    /// How many of them were not ready when the step began.
+    /// How many of them were not ready when they came to it.
     pub not_ready_before: usize,
     /// Why it was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]

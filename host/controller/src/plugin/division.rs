@@ -53,10 +53,16 @@ impl Division {
 
 impl Trial {
     fn answers(&self, object: &Object) -> bool {
-        let Share { created_until, up_to, selectors } = &self.share;
-        let is_chosen = up_to.is_some_and(|up_to| place(&self.digest, object) <= up_to)
-            || selectors.iter().any(|selector| selector.matches(|key| object.labels.get(key)));
-        is_chosen && is_created_until(object, created_until)
+        self.share.has(&self.digest, object)
+    }
+}
+
+impl Share {
+    /// Whether an object is one of those of the version with this digest.
+    pub fn has(&self, digest: &str, object: &Object) -> bool {
+        let is_chosen = self.up_to.is_some_and(|up_to| place(digest, object) <= up_to)
+            || self.selectors.iter().any(|selector| selector.matches(|key| object.labels.get(key)));
+        is_chosen && is_created_until(object, &self.created_until)
     }
 }
 

@@ -53,13 +53,25 @@ fn kind_name(kind: &KindRef) -> KindName {
 /// How many of these objects began to fail at this time or later, a time as the API has it. Within one second nobody knows which came first.
 pub fn failing_since(objects: &[Arc<Object>], since: &str) -> usize {
     let Ok(since) = since.parse::<Timestamp>() else { return 0 };
-    let began = |object: &Object| {
-        let status = object.status();
-        let conditions = status.get("conditions").and_then(Value::as_array)?;
-        let stalled = conditions.iter().find(|it| it["type"] == STALLED && it["status"] == "True")?;
-        stalled["lastTransitionTime"].as_str()?.parse::<Timestamp>().ok()
-    };
+    let began = |object: &Object| transition(object, STALLED, "True");
     objects.iter().filter(|object| began(object).is_some_and(|began| began >= since)).count()
+}
+
+/// How these objects are, of which all counts as well that was not so before this time.
+pub fn as_before(objects: &[Arc<Object>], time: &str) -> ObjectCounts {
+    let Ok(time) = time.parse::<Timestamp>() else { return ObjectCounts::default() };
+    let was_so = |object: &Object, kind, status| transition(object, kind, status).is_some_and(|since| since < time);
+    let number = |kind, status| objects.iter().filter(|object| was_so(object, kind, status)).count();
+    let (total, unready) = (objects.len(), number(READY, "False"));
+    ObjectCounts { total, ready: total.saturating_sub(unready), failing: number(STALLED, "True") }
+}
+
+/// Since when a condition of an object has this status; none if it has another one.
+fn transition(object: &Object, kind: &str, status: &str) -> Option<Timestamp> {
+    let object = object.status();
+    let conditions = object.get("conditions").and_then(Value::as_array)?;
+    let condition = conditions.iter().find(|it| it["type"] == kind && it["status"] == status)?;
+    condition["lastTransitionTime"].as_str()?.parse().ok()
 }
 
 /// How many of these objects there are, and how they are.

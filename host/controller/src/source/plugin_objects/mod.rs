@@ -38,6 +38,7 @@ mod finalizers;
 mod glance;
 mod known;
 mod look;
+mod members;
 mod miss;
 mod new_version;
 mod pin_trouble;
@@ -87,6 +88,7 @@ use self::{
     glance::Glance,
     known::{Due, Known, asks_for_the_same},
     look::{EndedLook, Found, Look, Looked, Looker, Looks},
+    members::Members,
     miss::Miss,
     new_version::new_version,
     planning::Plans,
@@ -128,6 +130,7 @@ pub struct PluginObjects {
     plans: Plans,
     declared: DeclaredStatus,
     status_writes: StatusWrites,
+    members: Members,
     step_times: StepTimes,
     /// How many of them were looked at for the first time: an older one for which others waited may have come to nothing.
     first_looks: u64,
@@ -166,6 +169,7 @@ impl PluginObjects {
             held: BTreeMap::new(),
             plans: Plans::new(planner),
             status_writes: StatusWrites::default(),
+            members: Members::default(),
             step_times: StepTimes::default(),
             first_looks: 0,
             starting,
@@ -271,6 +275,7 @@ impl PluginObjects {
         self.plans.end(name);
         self.declared.forget(name);
         self.status_writes.forget(name);
+        self.members.forget(name);
         self.step_times.forget(name);
         self.looker.loader.host().metrics().new_versions.forget(name);
         self.looked_at(name);

@@ -134,9 +134,22 @@ pub fn division_by_pins(plugin: &Plugin, version: &Candidate<'_>) -> Option<Arc<
 fn share(rollout: &RolloutStatus, canary: &RolloutSpec) -> Share {
     Share {
         created_until: rollout.created_until.clone(),
-        up_to: rollout.up_to.as_deref().and_then(|up_to| u64::from_str_radix(up_to, 16).ok()),
+        up_to: place_of(rollout.up_to.as_ref()),
         selectors: begun_waves(rollout, canary).iter().map(Selector::from).collect(),
     }
+}
+
+fn place_of(up_to: Option<&String>) -> Option<u64> {
+    up_to.and_then(|up_to| u64::from_str_radix(up_to, 16).ok())
+}
+
+fn place_text(place: u64) -> String {
+    format!("{place:016x}")
+}
+
+/// Whether an object belongs to a canary.
+pub fn belongs(rollout: &RolloutStatus, canary: &RolloutSpec, object: &Object) -> bool {
+    share(rollout, canary).has(digest_of(rollout), object)
 }
 
 /// The selectors of the steps that have begun. A host before this one did not write them down.
@@ -195,9 +208,8 @@ pub fn widened(
         let mut places: Vec<_> = eligible.map(|object| place(digest, object)).collect();
         places.sort_unstable();
         let last = places.get(number.min(places.len()).saturating_sub(1));
-        let before = rollout.up_to.as_deref().and_then(|up_to| u64::from_str_radix(up_to, 16).ok());
         // A step never takes back what an earlier one gave.
-        next.up_to = last.copied().max(before).map(|up_to| format!("{up_to:016x}"));
+        next.up_to = last.copied().max(place_of(rollout.up_to.as_ref())).map(place_text);
     }
     next
 }
@@ -250,8 +262,10 @@ pub struct Seen {
 pub enum Next {
     /// It goes on as it is.
     Stay,
-    /// It begins anew with the objects that there are now: it had none.
-    BeginAnew,
+    /// It has no object that says anything about it.
+    NoObject,
+    /// Its step begins anew with the objects that have come to it: it had none.
+    Watch,
     /// More objects come to it.
     Widen,
     /// It answers all objects from now on.
@@ -264,8 +278,11 @@ pub enum Next {
 pub fn next(canary: &RolloutSpec, rollout: &RolloutStatus, seen: Seen, lasted: Duration) -> Next {
     let ObjectCounts { total, ready, failing } = seen.counts;
     // Neither time nor a count says anything about a version that was tried on nothing.
-    if total == 0 || rollout.objects == 0 {
-        return Next::BeginAnew;
+    if total == 0 {
+        return Next::NoObject;
+    }
+    if rollout.objects == 0 {
+        return Next::Watch;
     }
     let is_too_many = |failed: usize| {
         let allowed = usize::try_from(canary.max_failed_percent.unwrap_or_default()).unwrap_or_default();
@@ -306,10 +323,27 @@ pub fn counted(rollout: &RolloutStatus, counts: ObjectCounts) -> RolloutStatus {
     RolloutStatus { objects: counts.total, failing: counts.failing, ..rollout.clone() }
 }
 
-/// The canary as a step begins whose objects are like this.
-pub fn beginning(rollout: &RolloutStatus, counts: ObjectCounts) -> RolloutStatus {
-    let (failing_before, not_ready_before) = (counts.failing, counts.total.saturating_sub(counts.ready));
-    RolloutStatus { failing_before, not_ready_before, ..counted(rollout, counts) }
+/// The canary as a step begins. `known`: the objects that have belonged to it before, with the canary as it was then; of what is wrong with them,
+/// no more was so before than was known. `new`: those that come to it now.
+pub fn beginning(
+    rollout: &RolloutStatus,
+    before: Option<&RolloutStatus>,
+    known: ObjectCounts,
+    new: ObjectCounts,
+) -> RolloutStatus {
+    let not_ready = |counts: ObjectCounts| counts.total.saturating_sub(counts.ready);
+    let (failing_before, not_ready_before) =
+        before.map_or((0, 0), |before| (before.failing_before, before.not_ready_before));
+    let counts = ObjectCounts {
+        total: known.total.saturating_add(new.total),
+        ready: known.ready.saturating_add(new.ready),
+        failing: known.failing.saturating_add(new.failing),
+    };
+    RolloutStatus {
+        failing_before: known.failing.min(failing_before).saturating_add(new.failing),
+        not_ready_before: not_ready(known).min(not_ready_before).saturating_add(not_ready(new)),
+        ..counted(rollout, counts)
+    }
 }
 
 /// The canary as it is watched with this configuration.
@@ -322,16 +356,25 @@ pub fn is_watched_otherwise(rollout: &RolloutStatus, config_digest: &str) -> boo
     rollout.config_digest.as_deref().is_some_and(|watched| watched != config_digest)
 }
 
-/// The canary as its present step begins anew with another configuration, with objects like this. What an earlier configuration has broken is
-/// no excuse for this one: of what was failing or not ready before, the least counts.
+/// The canary as its present step begins anew with this configuration, with objects like this. What it has broken before is no excuse.
 pub fn begun_anew(rollout: &RolloutStatus, config_digest: &str, counts: ObjectCounts, now: Timestamp) -> RolloutStatus {
-    let anew = beginning(&watched_with(rollout, config_digest), counts);
+    let anew = beginning(rollout, Some(rollout), counts, ObjectCounts::default());
+    from_now(&watched_with(&anew, config_digest), now)
+}
+
+/// The canary after objects like this have come to it in the midst of a step: they were so before it touched them.
+pub fn joined_by(rollout: &RolloutStatus, joined: ObjectCounts) -> RolloutStatus {
+    let not_ready = joined.total.saturating_sub(joined.ready);
     RolloutStatus {
-        since: api_time(now),
-        failing_before: rollout.failing_before.min(anew.failing_before),
-        not_ready_before: rollout.not_ready_before.min(anew.not_ready_before),
-        ..anew
+        failing_before: rollout.failing_before.saturating_add(joined.failing),
+        not_ready_before: rollout.not_ready_before.saturating_add(not_ready),
+        ..rollout.clone()
     }
+}
+
+/// The canary whose present step is watched from now on.
+pub fn from_now(rollout: &RolloutStatus, now: Timestamp) -> RolloutStatus {
+    RolloutStatus { since: api_time(now), ..rollout.clone() }
 }
 
 /// The canary that was taken back because so many of its objects failed.
@@ -396,6 +439,43 @@ mod tests {
     }
 
     #[test]
+    fn only_what_was_wrong_with_an_object_when_it_came_is_excused() {
+        let counts = |total, ready, failing| ObjectCounts { total, ready, failing };
+        let none = ObjectCounts::default();
+        let before = RolloutStatus { failing_before: 1, not_ready_before: 2, ..going_on(1) };
+        for (what, before, known, new, expected) in [
+            ("the first step", None, none, counts(10, 7, 2), (2, 3)),
+            ("a step that widens", Some(&before), counts(10, 5, 4), counts(10, 9, 0), (1, 3)),
+            ("some have recovered", Some(&before), counts(10, 9, 0), none, (0, 1)),
+        ] {
+            let begun = beginning(&going_on(2), before, known, new);
+            assert_eq!((begun.failing_before, begun.not_ready_before), expected, "{what}");
+            assert_eq!(begun.objects, known.total + new.total, "{what}");
+        }
+    }
+
+    /// What a version has broken in one step is not how it found the objects of the next one.
+    #[test]
+    fn what_may_fail_may_fail_in_all_steps_together() -> Result<(), Box<dyn Error>> {
+        let canary = canary(&json!([{"objects": 2, "seconds": 4}, {"objects": 4, "seconds": 4}]), 50)?;
+        let seen = |total, ready| Seen {
+            counts: ObjectCounts { total, ready, failing: 0 },
+            newly_failing: 0,
+            all_reconciled: true,
+        };
+        let (lasted, none) = (Duration::from_secs(4), ObjectCounts::default());
+        let first = beginning(&going_on(1), None, none, ObjectCounts { total: 2, ready: 2, failing: 0 });
+        assert_eq!(next(&canary, &first, seen(2, 1), lasted), Next::Widen);
+        let (known, new) =
+            (ObjectCounts { total: 2, ready: 1, failing: 0 }, ObjectCounts { total: 2, ready: 2, failing: 0 });
+        let second = beginning(&going_on(2), Some(&first), known, new);
+        for (ready, expected) in [(2, Next::TakeOver), (1, Next::GoBack(3))] {
+            assert_eq!(next(&canary, &second, seen(4, ready), lasted), expected, "{ready} are ready");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn what_follows_depends_on_the_objects_and_the_time() -> Result<(), Box<dyn Error>> {
         let steps = json!([{"percent": 10, "seconds": 60}, {"objects": 50, "seconds": 60}]);
         let seen = |total, ready, failing| Seen {
@@ -405,7 +485,7 @@ mod tests {
         };
         let no_object_yet = RolloutStatus { objects: 0, ..going_on(1) };
         let lasted = Duration::from_secs(60);
-        assert_eq!(next(&canary(&steps, 0)?, &no_object_yet, seen(1, 0, 1), lasted), Next::BeginAnew);
+        assert_eq!(next(&canary(&steps, 0)?, &no_object_yet, seen(1, 0, 1), lasted), Next::Watch);
         for (what, step, allowed, seen, seconds, expected) in [
             ("nothing is known yet", 1, 0, seen(10, 9, 1), 59, Next::Stay),
             ("one more is failing", 1, 0, seen(10, 8, 2), 1, Next::GoBack(1)),
@@ -422,7 +502,7 @@ mod tests {
             ("all is well", 1, 0, seen(10, 9, 1), 60, Next::Widen),
             ("all is well to the end", 2, 0, seen(10, 9, 1), 60, Next::TakeOver),
             ("one has not become ready", 1, 0, seen(10, 8, 1), 60, Next::GoBack(1)),
-            ("its objects are gone", 1, 0, seen(0, 0, 0), 1, Next::BeginAnew),
+            ("its objects are gone", 1, 0, seen(0, 0, 0), 1, Next::NoObject),
             ("some were not asked yet", 1, 0, Seen { all_reconciled: false, ..seen(10, 9, 1) }, 90, Next::Stay),
         ] {
             let lasted = Duration::from_secs(seconds);

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::{
         AWAITING_APPROVAL, Condition, FormerVersion, KindName, LastError, NewVersion, ObjectCounts, PinStatus,
-        PlanStatus, PluginStatus, ReadinessRule, RolloutStatus, StableConfig, StableSource,
+        PlanStatus, Plugin, PluginStatus, ReadinessRule, RolloutStatus, StableConfig, StableSource,
     },
     clock::api_time,
     events::Event,
@@ -242,6 +242,12 @@ pub fn events(name: &str, before: &PluginStatus, after: &PluginStatus) -> Vec<Ev
     events
 }
 
+/// Whether the status of a `Plugin` says that it is suspended.
+pub fn is_told_as_suspended(plugin: &Plugin) -> bool {
+    let mut conditions = plugin.status.iter().flat_map(|status| &status.conditions);
+    conditions.any(|it| it.condition_type == LOADED && it.reason == SUSPENDED)
+}
+
 /// Whether what the source has is not loaded.
 fn is_not_loaded(status: &PluginStatus) -> bool {
     let is_it = |it: &Condition| it.condition_type == LOADED && it.status == "False" && it.reason != SUSPENDED;
@@ -272,8 +278,8 @@ fn tried(rollout: &RolloutStatus) -> String {
              steps. Label an object, change the steps, or use the strategy Immediate"
         ),
         0 => format!(
-            "version {version} is in step {step} of {steps} and waits for an object that it can be tried on: those that there are were \
-             created a moment ago, and count once they are two seconds old"
+            "version {version} is in step {step} of {steps} and waits for an object that it can be tried on: none belongs to it that is \
+             not pinned, suspended, of another manager, being deleted, in a namespace that is not served, or a moment old"
         ),
         _ => format!(
             "version {version} is in step {step} of {steps}: it answers {objects} objects, of which {failing} are failing"
@@ -470,8 +476,8 @@ mod tests {
         };
         for (what, selectors, expected) in [
             ("by labels", Some(vec![LabelSelector::default()]), "none has the labels"),
-            ("by a number", Some(Vec::new()), "created a moment ago"),
-            ("of a host before this one", None, "created a moment ago"),
+            ("by a number", Some(Vec::new()), "or a moment old"),
+            ("of a host before this one", None, "or a moment old"),
         ] {
             let said = tried(&waiting(selectors));
             assert!(said.contains(expected), "{what}: {said}");

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use super::{
     PluginObjects, Said,
-    at_work::{counts, failing_since},
+    at_work::{as_before, counts, failing_since},
     candidate::Candidate,
     content::Component,
     finalizers::finalizers_of,
@@ -18,7 +18,7 @@ use super::{
     pins,
     refused::Fate,
     rollout::{self, Course, Next, Seen},
-    status::{Failure, Load},
+    status::{Failure, Load, is_told_as_suspended},
 };
 use crate::{
     api::{ObjectCounts, Plugin, RolloutPhase, RolloutSpec, RolloutStatus},
@@ -86,6 +86,10 @@ impl PluginObjects {
         let is_held = course == Course::Hold;
         let (rollout, load) = match course {
             Course::TakeOver | Course::Begin | Course::Hold => (None, Load::Loaded),
+            // Nobody watched it while the plugin was suspended.
+            Course::GoOn(rollout) if is_told_as_suspended(plugin) => {
+                (Some(rollout::from_now(&rollout, self.now())), Load::Loaded)
+            }
             Course::GoOn(rollout) => (Some(rollout), Load::Loaded),
             Course::StayAway(rollout) => (Some(rollout.clone()), taken_back(&rollout)),
         };
@@ -182,11 +186,9 @@ impl PluginObjects {
             None => !going.objects().is_empty(),
         };
         match (before.filter(waits), begun) {
-            (Some(before), _) => {
-                self.note(going.plugin, rollout::counted(before, ObjectCounts::default()), Load::Loaded)
-            }
+            (Some(waiting), _) => self.wait_for_objects(going, waiting),
             (None, None) => self.take_over(going, versions),
-            (None, Some(rollout)) => self.widen(going, versions, rollout).await,
+            (None, Some(rollout)) => self.widen(going, versions, None, rollout).await,
         }
     }
 
@@ -196,8 +198,11 @@ impl PluginObjects {
         let (Some(tried), Some(prepared)) = (going.active.with_digest(digest), going.loaded.with_digest(digest)) else {
             return;
         };
-        let mut objects = tried.answered_objects();
-        objects.retain(|object| going.is_asked_about(object));
+        let mut members = tried.answered_objects();
+        members.retain(|object| !object.deleting);
+        let objects: Vec<_> = members.iter().filter(|object| going.is_asked_about(object)).cloned().collect();
+        let joined = self.members.joined(&going.plugin.name_any(), &rollout, &members);
+        let rollout = rollout::joined_by(&rollout, as_before(&joined, &rollout.since));
         let counts = counts(&objects);
         let newly_failing = failing_since(&objects, &rollout.since);
         let seen = Seen { counts, newly_failing, all_reconciled: tried.new_version.has_seen_all() };
@@ -216,9 +221,13 @@ impl PluginObjects {
             false => self.step_times.lasted(&going.plugin.name_any(), &rollout, now),
         };
         match rollout::next(going.canary, &rollout, seen, lasted) {
-            Next::Stay | Next::BeginAnew if is_asked_anew => {
+            Next::Stay | Next::Watch | Next::NoObject if is_asked_anew => {
                 self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded);
             }
+            // They are out of reach for a while. Others in their place would be more than the step asks for.
+            Next::NoObject if !members.is_empty() => self.wait_for_objects(going, &rollout),
+            Next::NoObject => self.begin(going, &prepared.clone(), Some(&rollout)).await,
+            Next::Watch => self.watch_anew(going, &rollout::begun_anew(&rollout, config, counts, now)).await,
             Next::Stay if is_watched_otherwise => {
                 self.watch_anew(going, &rollout::begun_anew(&rollout, config, counts, now)).await;
             }
@@ -229,18 +238,22 @@ impl PluginObjects {
             Next::Stay => self.note(going.plugin, rollout::counted(&rollout, counts), Load::Loaded),
             Next::Widen => {
                 let next = rollout::widened(going.canary, &rollout, &going.asked_about(), now);
-                self.widen(going, versions, next).await;
+                self.widen(going, versions, Some(&rollout), next).await;
             }
-            Next::BeginAnew => self.begin(going, &prepared.clone(), Some(&rollout)).await,
             Next::TakeOver => self.take_over(going, versions),
             Next::GoBack(failed) => self.go_back(going, versions, rollout::taken_back(&rollout, failed, counts, now)),
         }
     }
 
-    /// The present step begins anew: its version has another configuration.
+    /// A canary has no object that says anything about it.
+    fn wait_for_objects(&mut self, going: &Going<'_>, rollout: &RolloutStatus) {
+        self.note(going.plugin, rollout::counted(rollout, ObjectCounts::default()), Load::Loaded);
+    }
+
+    /// The present step begins anew: its version has another configuration, or had no objects that said anything about it.
     async fn watch_anew(&mut self, going: &Going<'_>, anew: &RolloutStatus) {
         if self.write_rollout(going.plugin, anew).await {
-            tracing::info!(version = anew.version, step = anew.step, "a step begins anew with another configuration");
+            tracing::info!(version = anew.version, step = anew.step, "a step begins anew");
             self.step_times.begin(&going.plugin.name_any(), anew);
             self.note(going.plugin, anew.clone(), Load::Loaded);
         }
@@ -251,14 +264,26 @@ impl PluginObjects {
         self.known.get(&plugin.name_any()).is_none_or(|known| !asks_for_the_same(&known.plugin, plugin))
     }
 
-    /// Has a new version answer more objects, once the status says which.
-    async fn widen(&mut self, going: &Going<'_>, versions: FoundVersions, next: RolloutStatus) {
+    /// Has a new version answer more objects than before, once the status says which.
+    async fn widen(
+        &mut self,
+        going: &Going<'_>,
+        versions: FoundVersions,
+        before: Option<&RolloutStatus>,
+        next: RolloutStatus,
+    ) {
         let installed = led_by(&versions, going.plugin, &going.loaded.stable, Some(&next));
         let digest = versions.prepared.digest().to_owned();
         let answered = |object: &Object| installed.division.as_ref().is_some_and(|it| it.digest_for(object) == digest);
-        let objects: Vec<_> = going.asked_about().into_iter().filter(|object| answered(object)).collect();
-        let next = rollout::beginning(&next, counts(&objects));
+        let belonged =
+            |object: &Arc<Object>| before.is_some_and(|before| rollout::belongs(before, going.canary, object));
+        let objects = going.asked_about().into_iter().filter(|object| answered(object));
+        let (known, new): (Vec<_>, Vec<_>) = objects.partition(belonged);
+        let next = rollout::beginning(&next, before, counts(&known), counts(&new));
+        let members = going.objects().into_iter().filter(|object| !object.deleting && answered(object));
+        let members: Vec<_> = members.collect();
         self.step_times.begin(&going.plugin.name_any(), &next);
+        self.members.begin(&going.plugin.name_any(), &next, &members);
         if !self.write_rollout(going.plugin, &next).await {
             return;
         }
