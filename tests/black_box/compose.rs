@@ -34,12 +34,9 @@ pub fn register(suite: &mut Suite) {
 }
 
 async fn one_file_installs_a_kind_without_code(env: &mut TestEnv) -> Result<()> {
-    start(env).await?;
-    apply_example(env, "app-service.yaml").await?;
-    let plugin = env.namespace.until("Plugin", "app-service", "to be ready", is_ready).await?;
+    let plugin = start_with_shop(env).await?;
     let kind = json!({"apiVersion": "apps.example.com/v1", "kind": "AppService"});
     ensure!(plugin["status"]["reconciles"] == kind, "{}", plugin["status"]);
-    env.namespace.apply(app("shop")).await?;
     let deployment = env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
     ensure!(deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/web:1", "{deployment}");
     ensure!(deployment["metadata"]["ownerReferences"][0]["kind"] == "AppService", "{deployment}");
@@ -70,10 +67,7 @@ async fn one_file_installs_a_kind_without_code(env: &mut TestEnv) -> Result<()> 
 }
 
 async fn a_composition_that_is_wrong_is_told_and_the_one_before_goes_on(env: &mut TestEnv) -> Result<()> {
-    start(env).await?;
-    apply_example(env, "app-service.yaml").await?;
-    env.namespace.until("Plugin", "app-service", "to be ready", is_ready).await?;
-    env.namespace.apply(app("shop")).await?;
+    start_with_shop(env).await?;
     env.namespace.until("Service", "shop", "to be there", |_| true).await?;
     let right = config_of("app-service.yaml")?;
     let mut wrong = right.clone();
@@ -293,10 +287,7 @@ async fn a_composition_is_tried_out_without_a_cluster(_env: &mut TestEnv) -> Res
 }
 
 async fn an_object_of_a_composition_is_captured(env: &mut TestEnv) -> Result<()> {
-    start(env).await?;
-    apply_example(env, "app-service.yaml").await?;
-    env.namespace.until("Plugin", "app-service", "to be ready", is_ready).await?;
-    env.namespace.apply(app("shop")).await?;
+    start_with_shop(env).await?;
     env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
     let component = artifacts::plugin("compose")?;
     let component = component.to_str().context("a path that is no text")?;
@@ -348,6 +339,15 @@ async fn start(env: &mut TestEnv) -> Result<()> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&std::fs::read(artifacts::plugin("compose")?)?)?;
     store(env, COMPONENT, &[&encoder.finish()?]).await
+}
+
+/// The same with the composition of the example, and an object of its kind. Returns the `Plugin` once it is ready.
+async fn start_with_shop(env: &mut TestEnv) -> Result<Value> {
+    start(env).await?;
+    apply_example(env, "app-service.yaml").await?;
+    let plugin = env.namespace.until("Plugin", "app-service", "to be ready", is_ready).await?;
+    env.namespace.apply(app("shop")).await?;
+    Ok(plugin)
 }
 
 fn example(name: &str) -> PathBuf {

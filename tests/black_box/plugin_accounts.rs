@@ -280,7 +280,7 @@ async fn so_many_names_and_no_more_are_asked_about_an_account(env: &mut TestEnv)
     let verbs = json!(["get"]);
     let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": names, "verbs": verbs});
     let rules = named.as_array_mut().context("no rules")?;
-    rules.iter_mut().for_each(|rule| drop_verb(rule, "get"));
+    rules.iter_mut().try_for_each(|rule| drop_verb(rule, "get"))?;
     rules.push(rule);
     put_rules(env, role, named).await?;
     for (number, names) in names.chunks(10).enumerate() {
@@ -610,19 +610,19 @@ async fn apply_in(env: &TestEnv, namespace: &str, mut object: Value) -> Result<(
 pub async fn rules_without(env: &TestEnv, role: &str, verb: &str) -> Result<Value> {
     let found = serde_json::to_value(roles(env).get(role).await?)?["rules"].clone();
     let mut less = found.clone();
-    less.as_array_mut().into_iter().flatten().for_each(|rule| drop_verb(rule, verb));
+    less.as_array_mut().into_iter().flatten().try_for_each(|rule| drop_verb(rule, verb))?;
     put_rules(env, role, less).await?;
     Ok(found)
 }
 
 /// Takes a verb out of a rule, which must not be without any.
-fn drop_verb(rule: &mut Value, verb: &str) {
-    if let Some(verbs) = rule["verbs"].as_array_mut() {
-        verbs.retain(|it| it != verb);
-        if verbs.is_empty() {
-            verbs.push(json!("watch"));
-        }
+fn drop_verb(rule: &mut Value, verb: &str) -> Result<()> {
+    let verbs = rule["verbs"].as_array_mut().context("a rule without verbs")?;
+    verbs.retain(|it| it != verb);
+    if verbs.is_empty() {
+        verbs.push(json!("watch"));
     }
+    Ok(())
 }
 
 /// Gives a ClusterRole these rules.

@@ -34,7 +34,7 @@ use crate::{
     named::{Named, named},
     offline::{self, NoConfiguration},
     output,
-    plan::present::Present,
+    plan::present::{Present, settings_with},
     plugin_file::PluginFile,
     test,
 };
@@ -102,10 +102,7 @@ impl Capture {
         let name = ObjectRef::new(&namespace, &self.object.name);
         let place = Place { watched: None, host_namespace: config.default_namespace.clone() };
         let present = Present::of_kind(&reader, &manifest).await?;
-        let mut settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
-        if let Some(given) = given {
-            settings.config = Some(given.to_string().into());
-        }
+        let settings = settings_with(present.as_ref(), &place.host_namespace, given.as_ref());
         manifest.check_config(settings.config.as_deref())?;
         let config = settings.config.as_deref();
         let version = Arc::new(offline::load_within(&file, &self.cache_dir, &settings.limits, config).await?);

@@ -69,9 +69,10 @@
 {{- if eq . $name -}}
 {{- $incomplete = $name -}}
 {{- else -}}
-{{- include "pilothouse.checkArgument" (list $name (trimPrefix (printf "%s=" $name) .)) -}}
+{{- $value := trimPrefix (printf "%s=" $name) . -}}
+{{- include "pilothouse.checkArgument" (list $name $value) -}}
+{{- $_ := set $given $name $value -}}
 {{- end -}}
-{{- $_ := set $given $name (trimPrefix (printf "%s=" $name) .) -}}
 {{- end -}}
 {{- end -}}
 {{- with $incomplete -}}

@@ -26,7 +26,7 @@ use pilothouse_forecast::{self as forecast, Bounds, Depth, Forecast, Place, Repo
 
 use serde_json::Value;
 
-use self::present::Present;
+use self::present::{Present, settings_with};
 use crate::{
     cache_dir::CacheDir,
     cluster::{Cluster, block_on},
@@ -175,10 +175,7 @@ impl Plan {
         place: &Place,
         given: Option<&Value>,
     ) -> anyhow::Result<PluginSettings> {
-        let mut settings = present.map(|present| present.settings(&place.host_namespace)).unwrap_or_default();
-        if let Some(config) = given {
-            settings.config = Some(config.to_string().into());
-        }
+        let settings = settings_with(present, &place.host_namespace, given);
         settings.grants.check(manifest).context("the Plugin would not load this version")?;
         manifest.check_config(settings.config.as_deref())?;
         Ok(settings)

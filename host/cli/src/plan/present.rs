@@ -75,7 +75,7 @@ impl Present {
     }
 
     /// What it says beside its component, for a host in this namespace.
-    pub fn settings(&self, host_namespace: &str) -> PluginSettings {
+    fn settings(&self, host_namespace: &str) -> PluginSettings {
         PluginSettings::of_plugin(&self.0, host_namespace)
     }
 
@@ -89,6 +89,15 @@ impl Present {
         let status = self.0.status.clone().unwrap_or_default();
         PresentVersion { name: self.0.name_any(), version: status.version, digest: status.digest }
     }
+}
+
+/// What is said beside a component, by the `Plugin` if there is one, for a host in this namespace; with this configuration in the place of its own.
+pub fn settings_with(present: Option<&Present>, host_namespace: &str, config: Option<&Value>) -> PluginSettings {
+    let mut settings = present.map(|present| present.settings(host_namespace)).unwrap_or_default();
+    if let Some(config) = config {
+        settings.config = Some(config.to_string().into());
+    }
+    settings
 }
 
 /// The name of the `Plugin` at work that would answer the objects of this manifest, too; none if there is none.

@@ -45,11 +45,12 @@ impl Reader {
                 Permission::Denied => {}
                 Permission::TooMany => return Err(LookupError::Denied(self.too_many(resource, read))),
                 Permission::Unknown => {
-                    // Each open question costs a call, so those about all objects are asked together; one about a name only if it matters.
-                    let is_last = question.name.is_some() || question.namespace.as_ref() == read.namespace;
+                    // Each round of questions costs a call: that about all namespaces is asked with the next one, and one about a name only
+                    // if it matters.
                     is_open = true;
+                    let is_widest = question.namespace.as_ref() != read.namespace;
                     self.noted().insert(question);
-                    if is_last {
+                    if !is_widest {
                         break;
                     }
                 }

@@ -4,10 +4,10 @@ use super::digest_text;
 use crate::{api::PinStatus, object::ObjectRef, pipeline::conditions::within_limit};
 
 /// The reason of a plugin with objects that are pinned to versions that differ.
-pub const PINS_CONTRADICT: &str = "PinsContradict";
+const PINS_CONTRADICT: &str = "PinsContradict";
 
 /// The reason of a plugin with objects that no version answers.
-pub const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
+const PINNED_VERSION_MISSING: &str = "PinnedVersionMissing";
 
 /// The reason of a plugin with pins of objects that are not there.
 const PINNED_OBJECT_MISSING: &str = "PinnedObjectMissing";
