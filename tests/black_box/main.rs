@@ -94,6 +94,7 @@ mod test_env;
 mod thoroughness;
 mod time_of_day;
 mod training_job;
+mod value_patches;
 mod verdicts;
 mod versions;
 mod waves;
@@ -147,6 +148,7 @@ fn main() -> ExitCode {
     dev::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
+    value_patches::register(&mut suite);
     pytorch_job::register(&mut suite);
     mass_deletion::register(&mut suite);
     host_memory::register(&mut suite);

@@ -15,6 +15,7 @@ pub mod client;
 pub mod clock;
 pub mod errors;
 mod events;
+mod field_owners;
 pub mod host;
 pub mod identity;
 pub mod kinds;

@@ -16,6 +16,7 @@ use serde::{
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    field_owners::is_patched,
     label_set::LabelSet,
     labels,
     object_text::{ObjectText, TextBuilder},
@@ -24,6 +25,9 @@ use crate::{
 
 /// The annotation in which `kubectl apply` keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The metadata that says who owns which field.
+const OWNERS: &str = "managedFields";
 
 /// The namespace and name of an object. The kind is known from the context.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,6 +102,8 @@ pub struct Object {
     pub labels: LabelSet,
     /// Whether its annotation [`labels::IDENTITY`] identifies this object. A copy has the annotation of its original.
     pub has_own_identity: bool,
+    /// Whether patches of the host own fields of it, beside those that its applies own; see `field_owners.rs`.
+    pub is_patched: bool,
     /// The whole object as compact JSON, without `metadata.managedFields` and kubectl's last-applied annotation.
     pub text: ObjectText,
 }
@@ -216,7 +222,7 @@ impl Incoming {
     /// The object to cache, with the kind of `resource`.
     pub fn into_object(self, resource: &ApiResource) -> Object {
         let Self { metadata, fields, rest } = self;
-        let Fields { deleting, finalizers, controller, labels, identity } = fields;
+        let Fields { deleting, finalizers, controller, labels, identity, is_patched } = fields;
         let text = rest.finish([("apiVersion", &resource.api_version), ("kind", &resource.kind)]);
         let boxed = |text: Option<String>| text.unwrap_or_default().into_boxed_str();
         let name = ObjectRef::new(&metadata.namespace.unwrap_or_default(), &metadata.name.unwrap_or_default());
@@ -231,6 +237,7 @@ impl Incoming {
             finalizers,
             controller,
             labels,
+            is_patched,
             text,
         }
     }
@@ -280,9 +287,11 @@ impl<'de> Deserialize<'de> for Incoming {
                         _ => others.0.push((key, map.next_value()?)),
                     }
                 }
+                let is_patched = metadata.0.iter().any(|(key, value)| key == OWNERS && is_patched(value));
                 // They are often larger than the rest of the object.
-                metadata.0.retain(|(key, _)| key != "managedFields");
-                Ok(Incoming::of(&metadata, &others))
+                metadata.0.retain(|(key, _)| key != OWNERS);
+                let incoming = Incoming::of(&metadata, &others);
+                Ok(Incoming { fields: Fields { is_patched, ..incoming.fields }, ..incoming })
             }
         }
         deserializer.deserialize_map(Parts)
@@ -361,6 +370,7 @@ struct Fields {
     controller: Option<ControllerRef>,
     labels: LabelSet,
     identity: Option<Box<str>>,
+    is_patched: bool,
 }
 
 /// The annotations that the host needs of every object.
@@ -409,6 +419,7 @@ impl Object {
             controller: None,
             labels: LabelSet::default(),
             has_own_identity: false,
+            is_patched: false,
             text: "{}".into(),
         }
     }

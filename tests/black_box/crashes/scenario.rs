@@ -51,7 +51,7 @@ impl Scenario {
 pub const NAME: &str = "web";
 
 /// All scenarios. Deleting an `AppService` is none: its host writes nothing then. A `Farewell` has a finalizer.
-pub static SCENARIOS: [Scenario; 22] = [
+pub static SCENARIOS: [Scenario; 23] = [
     Scenario {
         name: "AppService create",
         kind: "AppService",
@@ -102,6 +102,15 @@ pub static SCENARIOS: [Scenario; 22] = [
             let left = ["ConfigMap/web-a", "Secret/web-a", "Secret/web-b", "Service/web-s"];
             state.names().into_iter().eq(left) && state.children["ConfigMap/web-a"]["data"]["tempo"] == "presto"
         },
+    },
+    Scenario {
+        name: "Sextet update that drops a field with a changed value",
+        kind: "Sextet",
+        plugin: "sextet",
+        first: "sextet",
+        before: &[Step::Apply(sextet_with_two_values), Step::Apply(sextet_with_other_values)],
+        step: Step::Apply(sextet_with_one_value),
+        ends: |state| state.children["ConfigMap/web-a"]["data"] == json!({"tempo": "presto"}),
     },
     Scenario {
         name: "Sextet swap that drops a kind",
@@ -392,6 +401,25 @@ fn failed_pod() -> Value {
 
 fn succeeded_pod() -> Value {
     json!({"phase": "Succeeded"})
+}
+
+fn sextet_with_two_values() -> Value {
+    sextet_with(json!({"tempo": "largo", "key": "C"}))
+}
+
+/// A merge patch writes these, and owns them then.
+fn sextet_with_other_values() -> Value {
+    sextet_with(json!({"tempo": "presto", "key": "D"}))
+}
+
+fn sextet_with_one_value() -> Value {
+    sextet_with(json!({"tempo": "presto"}))
+}
+
+fn sextet_with(data: Value) -> Value {
+    let mut sextet = sextet(NAME);
+    sextet["spec"]["data"] = data;
+    sextet
 }
 
 fn second_sextet() -> Value {

@@ -9,7 +9,8 @@ use axum::http::{Method, Request, header::ACCEPT};
 pub struct Target {
     /// The method.
     pub method: Method,
-    /// The resource in the plural, with its subresource: `configmaps`, `sextets/status`. Empty for discovery.
+    /// The resource in the plural, with its subresource: `configmaps`, `sextets/status`, or `openapi` for
+    /// the documents of the schemas. Empty for discovery.
     pub resource: String,
     /// The object's name, empty for a list or a watch.
     pub name: String,
@@ -65,9 +66,10 @@ impl fmt::Display for Target {
     }
 }
 
-/// The part of a path that begins with the resource; empty for discovery.
+/// The part of a path that begins with the resource; empty for discovery. The documents of the schemas are one resource.
 fn below_version<'a>(segments: &'a [&'a str]) -> &'a [&'a str] {
     let rest = match segments {
+        ["openapi", ..] => return segments.get(..1).unwrap_or_default(),
         ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
         _ => &[],
     };

@@ -16,6 +16,7 @@
 //!
 //! The caches may be behind the API server. The stages rely on guarded writes, not on fresh caches.
 
+mod applied_mark;
 pub mod apply;
 pub mod call;
 mod catch_panic;

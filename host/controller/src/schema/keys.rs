@@ -26,6 +26,11 @@ impl<'s> Keys<'s> {
         self.names().any(|name| item.get(name).is_some())
     }
 
+    /// Whether an element has all of them, or their defaults, so that there is no other one that could be meant.
+    pub fn identify(self, item: &Value) -> bool {
+        self.0.iter().all(|key| !key.default.is_null() || item.get(&*key.name).is_some())
+    }
+
     /// Whether two elements are the same one: both say the same of every key. A key that the desired one leaves out has its default,
     /// such as `TCP`, which the API server fills in; where no default is known, any value will do.
     pub fn same(self, desired: &Value, live: &Value) -> bool {

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 
 use super::{
     applier::{Applier, applying, merging},
-    failure::{Failure, FailureReason},
+    failure::{Failure, FailureReason, is_another_object},
     target::Target,
-    write::is_another_object,
 };
 use crate::{
     labels,

@@ -236,6 +236,12 @@ pub fn is_about_field(status: &Status, field: &str) -> bool {
     causes(status).any(|found| found.field == field)
 }
 
+/// Whether a write with a UID and a resource version found no object, a newer state of it (both 409) or another object of the same
+/// name (422).
+pub(super) fn is_another_object(status: &Status) -> bool {
+    status.code == 409 || (status.code == 422 && is_about_field(status, "metadata.uid"))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -3,13 +3,13 @@
 //! somebody else, and the API server refuses both together. Pure.
 
 use kube::core::{Status, response::StatusCause};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::failure::{FIELD_FORBIDDEN, causes};
 use crate::schema::{Cursor, ListType, Schema};
 
 /// A merge patch that puts the desired fields in the place of those that are left over; none if the API server refuses the update for
-/// anything else. It has the resource version as precondition, because a merge patch replaces whole lists.
+/// anything else. It replaces whole lists, so it is for this state of the child alone.
 pub(super) fn replacement(status: &Status, desired: &Value, mut live: Value, schema: &Schema) -> Option<Value> {
     let mut patch = Map::new();
     for StatusCause { reason, field, .. } in causes(status) {
@@ -20,11 +20,7 @@ pub(super) fn replacement(status: &Status, desired: &Value, mut live: Value, sch
         let [first, ..] = &steps[..] else { return None };
         patch.insert((*first).to_owned(), live[first].clone());
     }
-    if patch.is_empty() {
-        return None;
-    }
-    patch.insert("metadata".to_owned(), json!({"resourceVersion": live["metadata"]["resourceVersion"]}));
-    Some(Value::Object(patch))
+    (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
 /// Replaces the contradicting field in `live`, on the way to the refused field, and says whether there is one.
@@ -72,6 +68,8 @@ fn left_over(desired: &Map<String, Value>, live: &Map<String, Value>, refused: &
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn refused(reason: &str, field: &str) -> serde_json::Result<Status> {
@@ -81,7 +79,7 @@ mod tests {
 
     fn workload(strategy: Value, volumes: Value) -> Value {
         json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"resourceVersion": "7"},
+            "apiVersion": "apps/v1", "kind": "Deployment",
             "spec": {"replicas": 1, "strategy": strategy, "template": {"spec": {"volumes": volumes}}},
         })
     }
@@ -90,9 +88,6 @@ mod tests {
     fn replaced(field: &str, desired: &Value, live: &Value) -> serde_json::Result<Option<Value>> {
         let schema = Schema::known_or_built_in(None, desired);
         let patch = replacement(&refused(FIELD_FORBIDDEN, field)?, desired, live.clone(), schema);
-        if let Some(patch) = &patch {
-            assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
-        }
         Ok(patch.map(|patch| patch["spec"].clone()))
     }
 

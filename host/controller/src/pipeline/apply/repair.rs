@@ -1,121 +1,98 @@
 //! Merge patches where server-side apply by itself leads to what the API server refuses, and what follows from them: to the API
-//! server, the manager of a patch and the same manager of an apply are two owners. What the first one owns stays when an apply no
-//! longer has it. Decides nothing about what is patched (`plan/list_repair.rs`, `left_over.rs`).
+//! server, the manager of a patch and the same manager of an apply are two owners (`field_owners.rs`). What the first one owns stays when
+//! an apply no longer has it. Decides nothing about what is patched (`plan/list_repair.rs`, `left_over.rs`).
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Patch;
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use super::{
     applier::{Applier, merging},
+    failure::is_another_object,
+    ownership::ensure_ours,
     target::Target,
+    write_error::WriteError,
 };
-use crate::{labels, object::Object};
+use crate::{
+    field_owners::of_applies,
+    labels,
+    object::Object,
+    pipeline::{
+        applied_mark::{has_same_fields, is_same_body},
+        check::DesiredChild,
+    },
+};
 
-/// How the API server calls the fields of a manager that come from an apply, and those that come from anything else.
-const APPLY: &str = "Apply";
-const UPDATE: &str = "Update";
-
-/// Patches a child, and gives it as it is then. The apply that follows takes over the fields.
+/// Patches a child as it is known, and gives it as it is then. The apply that follows has to come: until then the child counts as changed,
+/// unless the same was applied before.
 ///
 /// # Errors
-/// [`kube::Error`]: 409 if the child is not as the patch says that it was.
+/// [`kube::Error`]: 409 if the child is not as it is known.
 pub(super) async fn patch(
     applier: &Applier<'_>,
     target: &Target<'_>,
-    name: &str,
-    patch: &Value,
+    child: &DesiredChild,
+    live: &Object,
+    fields: &Value,
 ) -> Result<Object, kube::Error> {
+    let mut patch = fields.clone();
+    patch["metadata"]["resourceVersion"] = json!(live.resource_version);
+    if !is_applied(child, live) {
+        patch["metadata"]["annotations"][labels::APPLIED] = Value::Null;
+    }
+    send(applier, target, &child.name.name, &patch).await
+}
+
+/// Makes the fields that patches of the plugin's manager own those of its applies, before an apply that may have less of them than the one
+/// before: it removes those that it does not have. Before and not after, for the host may end between the two. Gives the child as it is
+/// then; none if it is as it was.
+///
+/// # Errors
+/// [`WriteError`] if the child is not ours, or not as it is known.
+pub(super) async fn take_over(
+    applier: &Applier<'_>,
+    target: &Target<'_>,
+    child: &DesiredChild,
+    live: &Object,
+) -> Result<Option<Object>, WriteError> {
+    // Where the same fields were written before, none of them has to go.
+    if !live.is_patched || is_applied(child, live) || has_same_fields(&mark(live), &child.digest) {
+        return Ok(None);
+    }
+    if live.controller.is_none() {
+        ensure_ours(applier, &child.kind.kind, live).await?;
+    }
+    let found = target.api.get_metadata_opt(&child.name.name).await?.map(|found| found.metadata);
+    let is_known = |metadata: &ObjectMeta| metadata.resource_version.as_deref() == Some(&*live.resource_version);
+    let Some(metadata) = found.filter(is_known) else {
+        target.refresh_cache(live).await?;
+        return Err(WriteError::Outdated);
+    };
+    let Some(owners) = of_applies(&applier.plugin.field_manager, metadata.managed_fields.unwrap_or_default()) else {
+        return Ok(None);
+    };
+    let (uid, version) = (&live.uid, &live.resource_version);
+    let patch = json!({"metadata": {"uid": uid, "resourceVersion": version, "managedFields": owners}});
+    match send(applier, target, &child.name.name, &patch).await {
+        Ok(owned) => Ok(Some(owned)),
+        Err(kube::Error::Api(status)) if is_another_object(&status) => {
+            target.refresh_cache(live).await?;
+            Err(WriteError::Outdated)
+        }
+        Err(error) => Err(WriteError::Api(error)),
+    }
+}
+
+async fn send(applier: &Applier<'_>, target: &Target<'_>, name: &str, patch: &Value) -> Result<Object, kube::Error> {
     let incoming = target.api.patch(name, &merging(&applier.plugin.field_manager), &Patch::Merge(patch)).await?;
     Ok(incoming.into_object(&target.installed.resource))
 }
 
-/// A patch that makes the fields that patches of this manager own those of its applies, if there are any: the next apply removes those
-/// that it does not have. `child` is an answer of the API server, and has to be still as it says when it is patched.
-pub(super) fn take_over(manager: &str, child: &RawValue) -> Option<Value> {
-    #[derive(Deserialize)]
-    struct Child {
-        metadata: ObjectMeta,
-    }
-    // The search in the text spares most answers to be parsed a second time.
-    if !child.get().contains(UPDATE) {
-        return None;
-    }
-    let Child { metadata } = serde_json::from_str(child.get()).ok()?;
-    let owners = of_applies(manager, metadata.managed_fields?)?;
-    // Without its mark the child counts as changed, so that the next apply is not forgotten if a conflict stops it now.
-    let annotations = json!({labels::APPLIED: null});
-    let (version, owners) = (metadata.resource_version, json!(owners));
-    Some(json!({"metadata": {"resourceVersion": version, "managedFields": owners, "annotations": annotations}}))
+/// Whether the child was applied last as it is desired.
+fn is_applied(child: &DesiredChild, live: &Object) -> bool {
+    is_same_body(&mark(live), &child.digest)
 }
 
-/// The owners of fields, with those that patches of this manager own among those of its applies; none if there are none of either.
-fn of_applies(manager: &str, entries: Vec<ManagedFieldsEntry>) -> Option<Vec<ManagedFieldsEntry>> {
-    let is_ours = |entry: &ManagedFieldsEntry, operation: &str| {
-        entry.manager.as_deref() == Some(manager)
-            && entry.operation.as_deref() == Some(operation)
-            && entry.subresource.is_none()
-    };
-    let (patched, mut others): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| is_ours(entry, UPDATE));
-    let applied = others.iter_mut().find(|entry| is_ours(entry, APPLY)).filter(|_| !patched.is_empty())?;
-    let fields = applied.fields_v1.get_or_insert(FieldsV1(json!({})));
-    patched.into_iter().filter_map(|entry| entry.fields_v1).for_each(|more| add(&mut fields.0, more.0));
-    Some(others)
-}
-
-/// Adds a set of fields to another one. Such a set has an object for each field, with those under it.
-fn add(fields: &mut Value, more: Value) {
-    let (Value::Object(fields), Value::Object(more)) = (fields, more) else { return };
-    for (field, under) in more {
-        add(fields.entry(field).or_insert_with(|| json!({})), under);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(manager: &str, operation: &str, fields: Value) -> Value {
-        json!({"manager": manager, "operation": operation, "fieldsV1": fields})
-    }
-
-    fn status_of(manager: &str) -> Value {
-        let mut entry = entry(manager, UPDATE, json!({"f:status": {}}));
-        entry["subresource"] = json!("status");
-        entry
-    }
-
-    fn taken_over(entries: Value) -> serde_json::Result<Option<Value>> {
-        let child = json!({"metadata": {"name": "child", "resourceVersion": "7", "managedFields": entries}});
-        Ok(take_over("ours", &RawValue::from_string(child.to_string())?))
-    }
-
-    #[test]
-    fn fields_of_patches_become_those_of_applies() -> serde_json::Result<()> {
-        let applied = json!({"f:spec": {"f:replicas": {}, "f:ports": {r#"k:{"port":1}"#: {".": {}}}}});
-        let patched = json!({"f:spec": {"f:ports": {r#"k:{"port":1}"#: {"f:name": {}}}}, "f:data": {}});
-        let both = json!({"f:spec": {"f:replicas": {}, "f:ports": {r#"k:{"port":1}"#: {".": {}, "f:name": {}}}}, "f:data": {}});
-        let theirs = entry("theirs", UPDATE, json!({"f:spec": {"f:paused": {}}}));
-        let entries = json!([entry("ours", APPLY, applied), theirs, status_of("ours"), entry("ours", UPDATE, patched)]);
-        let owners = json!([entry("ours", APPLY, both), theirs, status_of("ours")]);
-        let annotations = json!({labels::APPLIED: null});
-        let metadata = json!({"resourceVersion": "7", "managedFields": owners, "annotations": annotations});
-        assert_eq!(taken_over(entries)?, Some(json!({"metadata": metadata})));
-        Ok(())
-    }
-
-    #[test]
-    fn what_patches_of_ours_do_not_own_stays() -> serde_json::Result<()> {
-        let (apply, update) = (entry("ours", APPLY, json!({})), entry("ours", UPDATE, json!({})));
-        for (entries, why) in [
-            (json!([apply, entry("theirs", UPDATE, json!({})), status_of("ours")]), "nothing is patched"),
-            (json!([entry("theirs", APPLY, json!({})), update]), "nothing is applied"),
-            (json!([]), "nobody owns anything"),
-            (json!(null), "nobody says who owns what"),
-        ] {
-            assert_eq!(taken_over(entries)?, None, "{why}");
-        }
-        Ok(())
-    }
+fn mark(live: &Object) -> String {
+    live.annotation(labels::APPLIED).unwrap_or_default()
 }

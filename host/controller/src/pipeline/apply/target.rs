@@ -2,14 +2,8 @@
 
 use std::sync::Arc;
 
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-    core::Request,
-};
+use kube::{Api, Client};
 use pilothouse_engine::contract::KindRef;
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{
     applier::Applier,
@@ -66,23 +60,6 @@ impl<'a> Target<'a> {
             Err(error) if is_object_missing(&error) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Patches an object, and gives the API server's answer with all that it says, also of the owners of fields.
-    pub(super) async fn patch_raw(
-        &self,
-        name: &str,
-        parameters: &PatchParams,
-        patch: &Patch<impl Serialize>,
-    ) -> Result<Box<RawValue>, kube::Error> {
-        let request = Request::new(self.api.resource_url()).patch(name, parameters, patch);
-        self.api.clone().into_client().request(request.map_err(kube::Error::BuildRequest)?).await
-    }
-
-    /// The object in an answer of the API server.
-    pub(super) fn object_in(&self, answer: &RawValue) -> Result<Object, kube::Error> {
-        let incoming: Incoming = serde_json::from_str(answer.get()).map_err(kube::Error::SerdeError)?;
-        Ok(incoming.into_object(&self.installed.resource))
     }
 
     /// Reads an object from the API server and updates the cache.

@@ -3,7 +3,7 @@
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::{api::Patch, core::Status};
 use pilothouse_engine::contract::ImmutablePolicy;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
 use super::{
     applied::Written,
@@ -11,7 +11,7 @@ use super::{
     body::GuardedBody,
     dry_run::{self, DryRun},
     escalation,
-    failure::{Failure, FailureReason, is_about_field, is_by_admission, may_be_immutable},
+    failure::{Failure, FailureReason, is_another_object, is_by_admission, may_be_immutable},
     left_over,
     ownership::ensure_ours,
     repair,
@@ -49,7 +49,7 @@ pub(super) async fn write(applier: &Applier<'_>, write: Write) -> Result<WriteOu
     let target = Target::of(applier, &write.child.kind, &write.child.name)?;
     let result = match write.cause.live() {
         None => create(applier, &target, &write.child).await,
-        Some(live) => hand_over_and_update(applier, &target, &write, live).await,
+        Some(live) => change(applier, &target, &write, live).await,
     };
     let after = match result {
         Ok(after) => after,
@@ -59,11 +59,9 @@ pub(super) async fn write(applier: &Applier<'_>, write: Write) -> Result<WriteOu
             return Err(classify_forbidden(applier, &target, &write.child, failure).await);
         }
     };
-    let before = write.cause.live().map(|live| &live.resource_version);
-    let has_changed = before != Some(&after.resource_version);
-    let state = after.fingerprint();
+    let written = Written::of(write, &after);
     target.store.record_write(after);
-    Ok(WriteOutcome::Written(Written { has_changed, state, write }.into()))
+    Ok(WriteOutcome::Written(written.into()))
 }
 
 /// Changes the reason of a 403 to `AdmissionDenied` if the host has the permission. The API server answers 403 both for a missing
@@ -102,12 +100,13 @@ async fn classify_forbidden(
 async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild) -> Result<Object, WriteError> {
     let (resource_version, made_by) = (RESOURCE_VERSION_OF_NONE, applier.version());
     let guard = GuardedBody { body: &child.body, uid: None, resource_version, made_by };
-    match apply(applier, target, child, guard).await.and_then(|applied| target.object_in(&applied)) {
+    match apply(applier, target, child, guard).await {
         Err(kube::Error::Api(status)) if status.code == 409 => {
             // From the API server: the cache of children has only objects with the host's label, and this may be somebody else's.
             let live = target.read(&child.name.name).await?;
             let Some(live) = live else { return Err(WriteError::Outdated) };
             ensure_ours(applier, &child.kind.kind, &live).await?;
+            let live = repair::take_over(applier, target, child, &live).await?.unwrap_or(live);
             match update(applier, target, child, &live).await {
                 Err(WriteError::Recreate(recreation)) => {
                     claim(applier, target, child, &live).await?;
@@ -141,6 +140,8 @@ async fn claim(
         for mark in [labels::ON_REMOVAL, labels::ORDER] {
             annotations.entry(mark).or_insert(Value::Null);
         }
+        // The rest of it is as an earlier owner applied it.
+        annotations.insert(labels::APPLIED.to_owned(), Value::Null);
     }
     let parameters = merging(&applier.plugin.field_manager);
     // A merge patch: an apply with the marks alone would give up the fields that are owned from before.
@@ -169,7 +170,7 @@ async fn update(
             let schema = Schema::known_or_built_in(target.schema.as_ref(), &child.body);
             match left_over::replacement(&status, &child.body, state, schema) {
                 Some(replacement) => {
-                    let live = repair::patch(applier, target, &child.name.name, &replacement).await?;
+                    let live = repair::patch(applier, target, child, live, &replacement).await?;
                     update_once(applier, target, child, &live).await
                 }
                 None => Err(WriteError::Api(kube::Error::Api(status))),
@@ -188,7 +189,8 @@ async fn update(
     }
 }
 
-/// Updates a child, without an explanation of a refusal.
+/// Updates a child, without an explanation of a refusal. Over no newer state than the known one: garbage collection may have released the
+/// child from an owner that is deleted, and the apply would give it that owner again.
 async fn update_once(
     applier: &Applier<'_>,
     target: &Target<'_>,
@@ -199,7 +201,7 @@ async fn update_once(
     if live.controller.is_none() {
         ensure_ours(applier, &child.kind.kind, live).await?;
     }
-    match apply_and_own(applier, target, child, live).await {
+    match apply(applier, target, child, GuardedBody::over(&child.body, live, applier.version())).await {
         Err(kube::Error::Api(status)) if is_another_object(&status) => {
             target.refresh_cache(live).await?;
             Err(WriteError::Outdated)
@@ -208,21 +210,42 @@ async fn update_once(
     }
 }
 
-/// Applies a child over a state of it, and over no newer one: garbage collection may have released the child from an owner that is
-/// deleted, and the apply would give it that owner again. What a repair wrote by a patch becomes the apply's own, so that it goes when the
-/// plugin drops it. That is looked at after each update, for the host may have ended between a repair and the apply after it.
-async fn apply_and_own(
+/// Changes a child: its values by the plan's patch, and what that cannot do by an apply. All of its fields are the applies' own before that,
+/// so that those that the plugin dropped go, whatever wrote them.
+async fn change(
     applier: &Applier<'_>,
     target: &Target<'_>,
-    child: &DesiredChild,
+    write: &Write,
     live: &Object,
-) -> Result<Object, kube::Error> {
-    let applied = apply(applier, target, child, GuardedBody::over(&child.body, live, applier.version())).await?;
-    let Some(take_over) = repair::take_over(&applier.plugin.field_manager, &applied) else {
-        return target.object_in(&applied);
-    };
-    let live = repair::patch(applier, target, &child.name.name, &take_over).await?;
-    target.object_in(&apply(applier, target, child, GuardedBody::over(&child.body, &live, applier.version())).await?)
+) -> Result<Object, WriteError> {
+    if let Some(patched) = patch_values(applier, target, write, live).await? {
+        return Ok(patched);
+    }
+    let owned = repair::take_over(applier, target, &write.child, live).await?;
+    hand_over_and_update(applier, target, write, owned.as_ref().unwrap_or(live)).await
+}
+
+/// Writes the values that differ, if the plan has a patch for that. None if there is no patch, or if the API server refuses it: what the
+/// refusal of the apply that follows means is known.
+async fn patch_values(
+    applier: &Applier<'_>,
+    target: &Target<'_>,
+    write: &Write,
+    live: &Object,
+) -> Result<Option<Object>, WriteError> {
+    let Some(patch) = &write.value_patch else { return Ok(None) };
+    let guarded = GuardedBody::over(patch, live, applier.version());
+    // There is no field in such a patch that the kind does not have, and to check for them costs a second parse.
+    let parameters = merging(&applier.plugin.field_manager).validation_ignore();
+    match target.api.patch(&write.child.name.name, &parameters, &Patch::Merge(guarded)).await {
+        Ok(incoming) => Ok(Some(incoming.into_object(&target.installed.resource))),
+        Err(kube::Error::Api(status)) if is_another_object(&status) => {
+            target.refresh_cache(live).await?;
+            Err(WriteError::Outdated)
+        }
+        Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => Ok(None),
+        Err(error) => Err(WriteError::Api(without_values(&write.child, error))),
+    }
 }
 
 /// Hands fields over to their new owner, if there are any, before the update that gives them up.
@@ -256,20 +279,22 @@ async fn update_repaired(
             result => return result,
         }
     }
-    let repaired = repair::patch(applier, target, &write.child.name.name, list_repair).await?;
+    let repaired = repair::patch(applier, target, &write.child, live, list_repair).await?;
     update(applier, target, &write.child, &repaired).await
 }
 
-/// Applies a child with a guard, and gives the API server's answer.
+/// Applies a child with a guard.
 async fn apply(
     applier: &Applier<'_>,
     target: &Target<'_>,
     child: &DesiredChild,
     guarded: GuardedBody<'_>,
-) -> Result<Box<RawValue>, kube::Error> {
+) -> Result<Object, kube::Error> {
     let parameters = applying(&applier.plugin.field_manager);
-    let answer = target.patch_raw(&child.name.name, &parameters, &Patch::Apply(guarded)).await;
-    answer.map_err(|error| without_values(child, error))
+    let answer = target.api.patch(&child.name.name, &parameters, &Patch::Apply(guarded)).await;
+    answer
+        .map(|incoming| incoming.into_object(&target.installed.resource))
+        .map_err(|error| without_values(child, error))
 }
 
 /// An error whose words quote no value of a Secret. The API server quotes what is not of the right type.
@@ -331,10 +356,4 @@ async fn explain_500(
     let is_invalid = !duplicates(&child.body, schema).is_empty()
         || dry_run::create(applier, target, child, live).await == DryRun::Refused;
     if is_invalid { WriteError::Invalid(status.message) } else { WriteError::Api(kube::Error::Api(status)) }
-}
-
-/// Whether an apply with a UID and a resource version found no object, a newer state of it (both 409) or another object of the same
-/// name (422).
-pub(super) fn is_another_object(status: &Status) -> bool {
-    status.code == 409 || (status.code == 422 && is_about_field(status, "metadata.uid"))
 }

@@ -78,7 +78,7 @@ pub struct DesiredChild {
     pub name: ObjectRef,
     /// The complete body to apply, with owner reference, labels and digest.
     pub body: Value,
-    /// The digest of the body, which is also in its annotation [`crate::labels::APPLIED`].
+    /// The mark of the body, which is also in its annotation [`crate::labels::APPLIED`]: its digest, and the outline of its fields.
     pub digest: String,
     /// What the host does with it.
     pub handling: Handling,

@@ -22,6 +22,7 @@ mod json;
 pub mod measurement;
 mod names;
 mod order;
+mod outline;
 mod owner;
 mod ownership;
 mod pointer;

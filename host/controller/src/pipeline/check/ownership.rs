@@ -1,13 +1,13 @@
-//! Adds the metadata that ties a child to its owner: namespace, labels, owner reference, identity and digest. Pure.
+//! Adds the metadata that ties a child to its owner: namespace, labels, owner reference, identity and mark. Pure.
 
 use pilothouse_engine::contract::{KindRef, RemovalPolicy};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::owner::Owner;
-use crate::{labels, object::ObjectRef};
+use super::{outline::outline, owner::Owner};
+use crate::{labels, object::ObjectRef, pipeline::applied_mark::mark};
 
-/// Adds the metadata to a child's body and returns the body's digest.
+/// Adds the metadata to a child's body and returns the body's mark: its digest, and the outline of its fields.
 pub(super) fn add_metadata(
     owner: &Owner<'_>,
     body: &mut Value,
@@ -37,8 +37,9 @@ pub(super) fn add_metadata(
     let hash = Sha256::digest(body.to_string().as_bytes());
     // Eight bytes tell the bodies of one child apart, and every child has to carry them.
     let digest = format!("{:016x}", u64::from_be_bytes(hash.first_chunk().copied().unwrap_or_default()));
-    body["metadata"]["annotations"][labels::APPLIED] = json!(digest);
-    digest
+    let mark = mark(&digest, &outline(body));
+    body["metadata"]["annotations"][labels::APPLIED] = json!(mark);
+    mark
 }
 
 fn owner_reference(owner: &Owner<'_>) -> Value {

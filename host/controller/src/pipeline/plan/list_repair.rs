@@ -2,12 +2,12 @@
 //! element is another one, with another owner. An apply of ours would keep both, with the same name, and the API server refuses
 //! that. So the changed element must be replaced first. Pure.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::schema::{Cursor, Keys, ListType, Schema};
 
-/// A merge patch that replaces such elements; none if there are none. It has the resource version as precondition, because a merge
-/// patch replaces whole lists. Without a schema, the built-in one is used.
+/// A merge patch that replaces such elements; none if there are none. It replaces whole lists, so it is for this state of the child
+/// alone. Without a schema, the built-in one is used.
 pub fn list_repair(desired: &Value, live: Value, schema: Option<&Schema>) -> Option<Value> {
     let schema = Schema::known_or_built_in(schema, desired);
     let (Value::Object(desired), Value::Object(mut live)) = (desired, live) else { return None };
@@ -18,12 +18,7 @@ pub fn list_repair(desired: &Value, live: Value, schema: Option<&Schema>) -> Opt
             patch.insert(field.clone(), rest);
         }
     }
-    if patch.is_empty() {
-        return None;
-    }
-    let version = live.get("metadata")?.get("resourceVersion")?;
-    patch.insert("metadata".to_owned(), json!({"resourceVersion": version}));
-    Some(Value::Object(patch))
+    (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
 /// Replaces such elements in `live` and returns their number.
@@ -65,6 +60,8 @@ fn with_changed_key(keys: Keys<'_>, missing: &Value, desired: &[Value], live: &[
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::schema::samples;
 
@@ -73,7 +70,6 @@ mod tests {
         json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"resourceVersion": "7"},
             "spec": {"replicas": 1, "template": {"spec": pod}},
         })
     }
@@ -97,7 +93,6 @@ mod tests {
             let pod = patch.as_ref().map(|patch| &patch["spec"]["template"]["spec"]);
             assert_eq!(pod.map(|pod| pod["containers"][0]["ports"].clone()), expected, "{name}");
             if let Some(patch) = patch {
-                assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
                 assert_eq!(patch["spec"]["replicas"], 1, "what is not a list stays as it is");
             }
         }

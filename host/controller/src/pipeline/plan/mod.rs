@@ -25,6 +25,7 @@ pub mod masked;
 mod normalised;
 mod order;
 mod recreation;
+mod value_patch;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -36,6 +37,7 @@ use self::{
     handover::handover,
     list_repair::list_repair,
     order::{Order, Standing},
+    value_patch::value_patch,
 };
 pub use self::{
     forced::forced,
@@ -43,6 +45,7 @@ pub use self::{
     recreation::{Recreation, Recreations},
 };
 use super::{
+    applied_mark::{has_same_fields, is_same_body},
     check::DesiredChild,
     observe::{LiveChild, Observed},
 };
@@ -85,6 +88,8 @@ pub struct Write {
     pub list_repair: Option<Value>,
     /// The live values of fields that are given up, to be applied first as another field manager; see `handover.rs`.
     pub handover: Option<Value>,
+    /// The merge patch that does the same as the apply with less work, if there is one; see `value_patch.rs`.
+    pub value_patch: Option<Value>,
 }
 
 /// Why a child is written.
@@ -319,23 +324,25 @@ fn surplus(children: &[DesiredChild], observed: &Observed) -> Plan {
 }
 
 fn create(child: DesiredChild) -> Write {
-    Write { child, cause: WriteCause::Missing, list_repair: None, handover: None }
+    Write { child, cause: WriteCause::Missing, list_repair: None, handover: None, value_patch: None }
 }
 
-/// The JSON pointer of the digest, below the annotations.
-const DIGEST: &str = "/pilothouse.dev~1applied";
+/// The JSON pointer of the mark.
+const MARK: &str = "/metadata/annotations/pilothouse.dev~1applied";
 
 /// The update of a live child, if it needs one.
 fn update(child: DesiredChild, live: &Arc<Object>, schema: Option<&Schema>, normalised: &Normalised) -> Option<Write> {
     // A text that is not JSON becomes null, which differs in all fields.
     let state = serde_json::from_str::<Value>(&live.text).unwrap_or_default();
-    let is_same = annotation(&state, labels::APPLIED) == Some(&child.digest);
+    let applied = annotation(&state, labels::APPLIED).unwrap_or_default();
+    let is_same = is_same_body(applied, &child.digest);
     let mut differences = differences(&child.body, &state, schema);
+    // Where the body is another one, the mark is too, which is of no use to the readers of the log; the mark of the same body may have
+    // another outline, or none, which is no drift.
+    differences.retain(|found| found.path != MARK);
     // Another digest is a cause even without a difference: a field that the plugin no longer returns is no desired field, and only
     // an apply removes it (decision 1).
     let cause = if !is_same {
-        // The digest always differs here. It is of no use to the readers of the log.
-        differences.retain(|found| !found.path.ends_with(DIGEST));
         WriteCause::Changed(LiveState { live: live.clone(), differences })
     } else if !differences.is_empty() && !normalised.holds(&child, live, &differences) {
         WriteCause::Drifted(LiveState { live: live.clone(), differences })
@@ -345,8 +352,12 @@ fn update(child: DesiredChild, live: &Arc<Object>, schema: Option<&Schema>, norm
     let handover = handover(&child, &state);
     // An element whose key somebody changed is missing for the comparison, or its list is another one.
     let may_need_repair = cause.differences().iter().any(|found| found.live.is_null() || found.live.is_array());
+    // What was written last is there with other values, and nothing of it has to go.
+    let keeps_fields = matches!(cause, WriteCause::Drifted(_)) || has_same_fields(applied, &child.digest);
+    let by_values = schema.filter(|_| keeps_fields && handover.is_none() && live.controller.is_some());
+    let value_patch = by_values.and_then(|schema| value_patch(&child.body, &state, schema));
     let list_repair = may_need_repair.then(|| list_repair(&child.body, state, schema)).flatten();
-    Some(Write { child, cause, list_repair, handover })
+    Some(Write { child, cause, list_repair, handover, value_patch })
 }
 
 #[cfg(test)]
@@ -362,6 +373,7 @@ mod tests {
         pipeline::observe::LiveChild,
         projection::Projected,
         readiness::ReadinessRules,
+        schema::samples,
     };
 
     fn kind() -> KindRef {
@@ -447,6 +459,48 @@ mod tests {
         ];
         for (name, wanted, there, expected) in cases {
             assert_eq!(planned(wanted, there), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_mark_of_the_same_body_is_no_drift() {
+        let wanted = |mark: &str| vec![child("a", "1", mark)];
+        for mark in ["f", "f-a", "f-b"] {
+            assert_eq!(planned(wanted("f-a"), vec![live("a", "1", mark)]), [""; 0], "{mark}");
+            assert_eq!(planned(wanted("f-a"), vec![live("a", "9", mark)]), ["repair a"], "{mark}");
+            assert_eq!(planned(wanted("g-a"), vec![live("a", "1", mark)]), ["change a"], "{mark}");
+        }
+    }
+
+    #[test]
+    fn values_alone_are_patched_where_no_field_has_to_go() {
+        let owner = ControllerRef {
+            api_version: "example.com/v1".into(),
+            kind: "Web".into(),
+            name: "shop".into(),
+            uid: "u".into(),
+        };
+        let schema = samples::schema("apps/v1", "Deployment");
+        let patch = |live: Object, mark: &str, schema: Option<&Schema>| {
+            let wanted = DesiredChild { body: json!({"spec": {"replicas": 2}}), ..child("a", "", mark) };
+            update(wanted, &Arc::new(live), schema, &Normalised::default()).and_then(|write| write.value_patch)
+        };
+        let there = |mark: &str, controller: Option<ControllerRef>| {
+            let text = json!({"spec": {"replicas": 1}, "metadata": {"annotations": {labels::APPLIED: mark}}});
+            Object { text: text.to_string().into(), controller, ..live("a", "", "") }
+        };
+        let ours = |mark: &str| there(mark, Some(owner.clone()));
+        let values = Some(json!({"spec": {"replicas": 2}}));
+        for (what, live, mark, schema, expected) in [
+            ("another value", ours("f-a"), "g-a", Some(&schema), &values),
+            ("a repair", ours("f-a"), "f-a", Some(&schema), &values),
+            ("a repair of what an earlier host wrote", ours("f"), "f-a", Some(&schema), &values),
+            ("another field", ours("f-b"), "g-a", Some(&schema), &None),
+            ("nobody knows which fields", ours("f"), "g-a", Some(&schema), &None),
+            ("an orphan", there("f-a", None), "g-a", Some(&schema), &None),
+            ("no schema", ours("f-a"), "g-a", None, &None),
+        ] {
+            assert_eq!(&patch(live, mark, schema), expected, "{what}");
         }
     }
 
