@@ -1,6 +1,8 @@
 //! From an empty directory to a plugin that passes its cases, in each language, with the binary that users have. No cluster is needed.
 
+mod compositions;
 mod examples;
+mod typed;
 
 use std::process::ExitCode;
 
@@ -13,14 +15,16 @@ type OfLanguage = fn(Language) -> Result<()>;
 
 fn main() -> ExitCode {
     let mut trials = vec![trial("what_is_missing_is_named", what_is_missing_is_named)];
+    trials.extend(compositions::TESTS.map(|(name, test)| trial(name, test)));
     for language in Language::ALL {
         let is_skipped = !language.has_tools();
         if is_skipped {
             eprintln!("{} is skipped: {} is missing; see scripts/languages.sh", language.name(), language.first_tool());
         }
-        let tests: [(&str, OfLanguage); 2] = [
+        let tests: [(&str, OfLanguage); 3] = [
             ("a_new_project_is_built_and_passes_its_cases", a_new_project_is_built_and_passes_its_cases),
             ("the_example_answers_as_those_in_other_languages", examples::answers_as_those_in_other_languages),
+            ("existing_kinds_are_typed_and_pass_their_cases", typed::existing_kinds_are_typed_and_pass_their_cases),
         ];
         for (name, test) in tests {
             let name = format!("{}::{name}", language.name());

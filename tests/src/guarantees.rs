@@ -8,7 +8,9 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 14] = [
+const FOLDERS: [(&str, &str); 16] = [
+    ("authoring/", "host/authoring/src"),
+    ("projects/", "tests/authoring"),
     ("cli/", "host/cli/src"),
     ("controller/", "host/controller/src"),
     ("engine/", "host/engine/src"),

@@ -39,6 +39,20 @@ impl Project {
         Ok(project)
     }
 
+    /// Makes one for the kind of an existing CRD, a file of `tests/fixtures/crds`.
+    ///
+    /// # Errors
+    /// If the command fails.
+    pub fn of_crd(language: Language, file: &str) -> Result<Self> {
+        let mut project = Self { language, folder: tempfile::tempdir()?, has_tools: true, times: Vec::new() };
+        let (sdk, root) = (repository().join("plugins/sdk"), project.root());
+        let mut command = project.command("new")?;
+        command.args(["web-site", "--lang", language.name(), "--from-crd"]);
+        command.arg(repository().join("tests/fixtures/crds").join(file));
+        project.run("new", command.arg("--sdk").arg(sdk).arg("--dir").arg(&root))?;
+        Ok(project)
+    }
+
     /// Gives it what a user would install into it.
     ///
     /// # Errors

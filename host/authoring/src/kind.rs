@@ -1,6 +1,6 @@
 //! The kind of custom resource that a new plugin reconciles, as its author writes it. It asks no cluster.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use pilothouse_wit::KindRef;
 
@@ -40,6 +40,12 @@ impl CustomKind {
             _ if is_sibilant => format!("{singular}es"),
             _ => format!("{singular}s"),
         }
+    }
+}
+
+impl fmt::Display for CustomKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.group, self.version, self.kind)
     }
 }
 

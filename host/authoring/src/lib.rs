@@ -2,14 +2,21 @@
 //! language, and never a plugin.
 
 mod build;
+mod composition;
+mod definition;
+mod foreign;
 mod kind;
 mod language;
 mod project;
+mod sample;
 mod sources;
 mod template;
 mod tool;
+mod typed;
 
 pub use build::{BuildError, Built, Purpose, build};
+pub use composition::{ChartError, Composition, CompositionError, LeftOut, ManifestsError, Origin};
+pub use definition::{Definition, DefinitionError};
 pub use kind::{CustomKind, KindError};
 pub use language::Language;
 pub use project::{NewError, Project, Sdk};

@@ -8,8 +8,9 @@ use std::{
 use pilothouse_wit::{CONTRACT_VERSION, Manifest};
 
 use crate::{
-    CustomKind, Language,
+    CustomKind, Definition, Language,
     build::{python, typescript},
+    foreign::{Foreign, Values},
     template,
 };
 
@@ -35,6 +36,8 @@ pub struct Project {
     pub language: Language,
     /// Where the SDK comes from.
     pub sdk: Sdk,
+    /// The CRD of the kind, if there is one already.
+    pub definition: Option<Definition>,
 }
 
 /// Why there is no new project.
@@ -62,46 +65,91 @@ impl Project {
     /// # Errors
     /// [`NewError`] says what is in the way.
     pub fn create(&self, folder: &Path) -> Result<Vec<&'static str>, NewError> {
-        if !Manifest::is_name(&self.name) {
-            return Err(NewError::Name(self.name.clone()));
-        }
-        if folder.exists() {
-            return Err(NewError::Exists(folder.to_owned()));
-        }
-        let mut written = Vec::new();
-        for (path, text) in self.files() {
-            let file = folder.join(path);
-            let parent = file.parent().unwrap_or(folder);
-            std::fs::create_dir_all(parent)
-                .and_then(|()| std::fs::write(&file, text))
-                .map_err(|source| NewError::Write { path: file.clone(), source })?;
-            written.push(path);
-        }
-        written.sort_unstable();
-        Ok(written)
+        write(&self.name, folder, self.files())
     }
 
     /// The files of the project: their paths in its folder, and their texts.
     pub fn files(&self) -> Vec<(&'static str, String)> {
-        let (api_version, plural, singular) = (self.kind.api_version(), self.kind.plural(), self.kind.singular());
-        let (crate_name, sdk) = (self.name.replace('-', "_"), self.sdk.dependency());
-        let values = [
-            ("name", &*self.name),
-            ("crate", &crate_name),
-            ("kind", &self.kind.kind),
-            ("group", &self.kind.group),
-            ("version", &self.kind.version),
-            ("apiVersion", &api_version),
-            ("plural", &plural),
-            ("singular", &singular),
-            ("contract", CONTRACT_VERSION),
-            ("sdk", &sdk),
-            ("componentize-py", python::VERSION),
-            ("componentize-qjs", typescript::VERSION),
-            ("typescript", typescript::TYPESCRIPT),
-        ];
-        template::of(self.language).map(|file| (file.path, template::fill(file.text, &values))).collect()
+        let Some(definition) = &self.definition else {
+            let values = [self.values(), plain_values()].concat();
+            return template::of(self.language).map(|file| (file.path, template::fill(file.text, &values))).collect();
+        };
+        let foreign = Foreign::new(definition, self.language);
+        let package = format!("{}/{}/pilothouse", self.kind.group, self.name);
+        let values = [self.values(), foreign.values(&package)].concat();
+        let made = foreign.objects().into_iter().chain([foreign.spec_file()]);
+        let made: Vec<_> = made.collect();
+        let is_template = |file: &template::Template| !made.iter().any(|(path, _)| *path == file.path);
+        let others = template::typed(self.language).into_iter().filter(is_template);
+        let others: Vec<_> = others.map(|file| (file.path, template::fill(file.text, &values))).collect();
+        made.into_iter().chain(others).collect()
     }
+
+    /// What is to be done by hand, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        self.definition.as_ref().map(|definition| Foreign::new(definition, self.language).notes()).unwrap_or_default()
+    }
+
+    fn values(&self) -> Values {
+        let (plural, singular) = match &self.definition {
+            Some(definition) => (definition.plural.clone(), definition.singular.clone()),
+            None => (self.kind.plural(), self.kind.singular()),
+        };
+        vec![
+            ("name", self.name.clone()),
+            ("crate", self.name.replace('-', "_")),
+            ("kind", self.kind.kind.clone()),
+            ("group", self.kind.group.clone()),
+            ("version", self.kind.version.clone()),
+            ("apiVersion", self.kind.api_version()),
+            ("plural", plural),
+            ("singular", singular),
+            ("contract", CONTRACT_VERSION.to_owned()),
+            ("sdk", self.sdk.dependency()),
+            ("componentize-py", python::VERSION.to_owned()),
+            ("componentize-qjs", typescript::VERSION.to_owned()),
+            ("typescript", typescript::TYPESCRIPT.to_owned()),
+        ]
+    }
+}
+
+/// Writes the files of a project with that name into a folder that is not there yet. Gives their paths in their order. Where a file cannot be
+/// written, none stays.
+pub(crate) fn write(
+    name: &str,
+    folder: &Path,
+    files: Vec<(&'static str, String)>,
+) -> Result<Vec<&'static str>, NewError> {
+    if !Manifest::is_name(name) {
+        return Err(NewError::Name(name.to_owned()));
+    }
+    if folder.exists() {
+        return Err(NewError::Exists(folder.to_owned()));
+    }
+    let mut written = Vec::new();
+    for (path, text) in files {
+        let file = folder.join(path);
+        let parent = file.parent().unwrap_or(folder);
+        let result = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&file, text));
+        if let Err(source) = result {
+            // It was not there before; what cannot be taken away either is told by the error that follows.
+            std::fs::remove_dir_all(folder).unwrap_or_default();
+            return Err(NewError::Write { path: file, source });
+        }
+        written.push(path);
+    }
+    written.sort_unstable();
+    Ok(written)
+}
+
+/// What the files of a kind of one's own say of it.
+fn plain_values() -> Values {
+    vec![
+        ("becomes", "a Deployment that runs its image".to_owned()),
+        ("children", "deployments".to_owned()),
+        ("specFile", String::new()),
+        ("dependencies", String::new()),
+    ]
 }
 
 impl Sdk {
@@ -123,7 +171,13 @@ mod tests {
 
     fn projects() -> Vec<Project> {
         let kind = CustomKind { group: "example.com".into(), version: "v1".into(), kind: "Website".into() };
-        let of = |language| Project { name: "web-site".into(), kind: kind.clone(), language, sdk: Sdk::Git };
+        let of = |language| Project {
+            name: "web-site".into(),
+            kind: kind.clone(),
+            language,
+            sdk: Sdk::Git,
+            definition: None,
+        };
         Language::ALL.map(of).into()
     }
 

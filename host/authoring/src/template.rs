@@ -33,6 +33,24 @@ const RUST: &[Template] = templates!("rust":
     ".gitignore" = "gitignore",
 );
 
+/// The files of all languages for the kind of an existing CRD; that and an object are not made of templates.
+const TYPED_COMMON: &[Template] = templates!("typed/common": "cases/first.yaml" = "first.yaml");
+
+const TYPED_DECLARATION: &[Template] = templates!("typed/common": "plugin.yaml" = "plugin.yaml");
+
+// The files in the place of others, where the spec has types of its own.
+const TYPED_RUST: &[Template] =
+    templates!("typed/rust": "src/lib.rs" = "lib.rs", "tests/reconcile.rs" = "reconcile.rs");
+
+const TYPED_GO: &[Template] = templates!("typed/go": "main.go" = "main.go", "main_test.go" = "main_test.go.in");
+
+const TYPED_C: &[Template] = templates!("typed/c": "plugin.c" = "plugin.c");
+
+const TYPED_PYTHON: &[Template] =
+    templates!("typed/python": "reconciler.py" = "reconciler.py", "test_reconciler.py" = "test_reconciler.py");
+
+const TYPED_TYPESCRIPT: &[Template] = templates!("typed/ts": "plugin.ts" = "plugin.ts");
+
 /// What a plugin says about itself, where no macro of an SDK does.
 const DECLARATION: &[Template] = templates!("common": "plugin.yaml" = "plugin.yaml");
 
@@ -107,8 +125,40 @@ pub(crate) fn of(language: Language) -> impl Iterator<Item = Template> {
     COMMON.iter().chain(declaration).chain(own).copied()
 }
 
+/// The files of a new project for the kind of an existing CRD: those of any other, with some in the place of their like.
+pub(crate) fn typed(language: Language) -> Vec<Template> {
+    let (declaration, own): (&[Template], _) = match language {
+        Language::Rust => (&[], TYPED_RUST),
+        Language::Go => (TYPED_DECLARATION, TYPED_GO),
+        Language::C => (TYPED_DECLARATION, TYPED_C),
+        Language::Python => (TYPED_DECLARATION, TYPED_PYTHON),
+        Language::TypeScript => (TYPED_DECLARATION, TYPED_TYPESCRIPT),
+    };
+    let typed: Vec<_> = TYPED_COMMON.iter().chain(declaration).chain(own).copied().collect();
+    let is_kept = |file: &Template| !typed.iter().any(|other| other.path == file.path);
+    let others: Vec<_> = of(language).filter(is_kept).collect();
+    others.into_iter().chain(typed).collect()
+}
+
+/// The file that shows that a kind has no code.
+pub(crate) const COMPOSITION: &str = "composition.yaml";
+
+// The CRD and the object are those of all languages.
+const COMPOSED: &[Template] = templates!("compose":
+    "composition.yaml" = "composition.yaml",
+    "cases/first.yaml" = "first.yaml",
+    "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
+
+/// The files of a new project without code.
+pub(crate) fn composition() -> impl Iterator<Item = Template> {
+    let is_kept = |file: &&Template| !COMPOSED.iter().any(|other| other.path == file.path);
+    COMMON.iter().filter(is_kept).chain(COMPOSED).copied()
+}
+
 /// The text with values in the place of their names. A name that has no value stays, and the tests find it.
-pub(crate) fn fill(text: &str, values: &[(&str, &str)]) -> String {
-    let fill_one = |text: String, (name, value): &(&str, &str)| text.replace(&format!("{{{{{name}}}}}"), value);
+pub(crate) fn fill(text: &str, values: &[(&str, String)]) -> String {
+    let fill_one = |text: String, (name, value): &(&str, String)| text.replace(&format!("{{{{{name}}}}}"), value);
     values.iter().fold(text.to_owned(), fill_one)
 }

@@ -20,7 +20,7 @@ use pilothouse_pack::{Packed, pack};
 use pilothouse_wit::{Interfaces, Manifest};
 
 use self::{input::Input, kept::Kept};
-use crate::Language;
+use crate::{Language, template::COMPOSITION};
 
 /// The folder of a project for its plugin.
 const OUTPUT: &str = "build";
@@ -58,6 +58,13 @@ pub enum BuildError {
     /// The folder has no project in it.
     #[error("there is no plugin in '{}': it has none of {}; make one with `pilothouse new`", .0.display(), Language::markers())]
     NoProject(PathBuf),
+    /// The folder has a kind without code in it.
+    #[error(
+        "'{}' is a kind without code, and there is nothing to build: put compose.wasm into its folder build, and go on with `pilothouse test`; \
+         its README.md says more",
+        .0.display()
+    )]
+    Composition(PathBuf),
     /// A tool of the language is missing.
     #[error("{what} is missing; {install}")]
     Missing {
@@ -114,7 +121,11 @@ pub fn build(folder: &Path, purpose: Purpose) -> Result<Built, BuildError> {
     let no_project = || BuildError::NoProject(folder.to_owned());
     // Compilers and the paths in their output want the whole path.
     let folder = folder.canonicalize().map_err(|_| no_project())?;
-    let language = Language::of(&folder).ok_or_else(no_project)?;
+    let no_language = || match folder.join(COMPOSITION).is_file() {
+        true => BuildError::Composition(folder.clone()),
+        false => no_project(),
+    };
+    let language = Language::of(&folder).ok_or_else(no_language)?;
     let Compiled { module, manifest, finalizes } = compile(&folder, language, purpose)?;
     let Packed { wasm, declaration } = pack(&module, manifest.as_deref())?;
     let manifest = declaration.fixed().map_err(pilothouse_pack::Error::from)?;

@@ -16,6 +16,9 @@ pub(super) struct CaseFiles {
 const CASES: &str = "cases";
 const BUILD: &str = "build";
 
+/// The file with the configuration of a kind without code.
+const COMPOSITION: &str = "composition.yaml";
+
 /// Finds the case files of paths and their plugins; `plugin` is that of all.
 pub(super) fn find(paths: &[PathBuf], plugin: Option<&Path>) -> anyhow::Result<Vec<CaseFiles>> {
     let mut found: Vec<CaseFiles> = Vec::new();
@@ -52,6 +55,16 @@ fn case_files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let files = yaml_files(&folder)?;
     ensure!(!files.is_empty(), "there are no case files (*.yaml) in '{}'", folder.display());
     Ok(files)
+}
+
+/// The composition of the project that a case file is of, if that has one.
+///
+/// # Errors
+/// If the file cannot be found any more.
+pub(super) fn composition(file: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let absolute = file.canonicalize().with_context(|| format!("failed to read '{}'", file.display()))?;
+    let beside = absolute.ancestors().skip(1).take(2).map(|folder| folder.join(COMPOSITION));
+    Ok(beside.into_iter().find(|file| file.is_file()))
 }
 
 /// The YAML files of a folder, in the order of their names.

@@ -42,7 +42,7 @@ pub struct Test {
     #[arg(long, value_name = "FILE.wasm")]
     plugin: Option<PathBuf>,
     /// YAML or JSON file with the plugin's configuration in all cases, or with a Plugin that has it. A plugin whose kinds come from its
-    /// configuration needs it, unless each case has one of its own.
+    /// configuration needs it, unless each case has one of its own, or composition.yaml lies beside the folder of the cases.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Write what the plugin answers now into the cases that fail for another answer, or that expect nothing yet.
@@ -142,8 +142,9 @@ pub(crate) async fn run_cases(plugin: &dyn Reconciler, file: &Path) -> anyhow::R
 /// Runs the cases of a file, each with the version for its configuration.
 async fn run_configured(versions: &mut Versions<'_>, file: &Path) -> anyhow::Result<Vec<report::Result>> {
     let mut results = Vec::new();
+    let project = files::composition(file)?.as_deref().map(read_config).transpose()?;
     for mut case in cases::read(file)? {
-        let plugin = versions.of(&mut case).await?;
+        let plugin = versions.of(&mut case, project.as_ref()).await?;
         results.push(run_case(plugin, case).await);
     }
     Ok(results)

@@ -34,11 +34,12 @@ impl<'a> Versions<'a> {
         Ok(Self::One { plugin, given })
     }
 
-    /// The version for a case, which gets the configuration of all cases if there is one.
+    /// The version for a case, which gets the configuration of all cases if there is one, and else, without one of its own, that of its
+    /// project.
     ///
     /// # Errors
     /// If the case has a configuration, and all cases were given one; or if none has one that the plugin can use.
-    pub(super) async fn of(&mut self, case: &mut Case) -> anyhow::Result<&Plugin> {
+    pub(super) async fn of(&mut self, case: &mut Case, project: Option<&Value>) -> anyhow::Result<&Plugin> {
         match self {
             Self::One { plugin, given } => {
                 if let Some(given) = given {
@@ -47,6 +48,9 @@ impl<'a> Versions<'a> {
                 Ok(plugin)
             }
             Self::ByConfig { file, cache, loaded } => {
+                if let (true, Some(project)) = (case.inputs.config.is_null(), project) {
+                    give(case, project)?;
+                }
                 let config = &case.inputs.config;
                 if config.is_null() {
                     bail!(
