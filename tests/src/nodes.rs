@@ -6,16 +6,35 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Namespace, create_or_keep};
 
-/// Makes a node with GPUs of this product, on which nothing else runs.
+/// What nodes with GPUs are tainted with.
+pub const GPU_TAINT: &str = "nvidia.com/gpu";
+
+/// What keeps the Pods of other tests away from a node.
+pub const RESERVED_TAINT: &str = "tests.example.com/reserved";
+
+/// Makes a node with GPUs of this product. Any Pod that wants GPUs and names no product may come to it.
 ///
 /// # Errors
 /// If the API server refuses it.
 pub async fn gpu_node(namespace: &Namespace, name: &str, product: &str) -> Result<()> {
+    tainted_node(namespace, name, product, &[GPU_TAINT]).await
+}
+
+/// Makes a node with GPUs of this product, to which only Pods come that tolerate [`RESERVED_TAINT`]: for tests that fill it.
+///
+/// # Errors
+/// If the API server refuses it.
+pub async fn reserved_gpu_node(namespace: &Namespace, name: &str, product: &str) -> Result<()> {
+    tainted_node(namespace, name, product, &[GPU_TAINT, RESERVED_TAINT]).await
+}
+
+async fn tainted_node(namespace: &Namespace, name: &str, product: &str, taints: &[&str]) -> Result<()> {
+    let taints: Vec<_> = taints.iter().map(|key| json!({"key": key, "effect": "NoSchedule"})).collect();
     let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "100", "nvidia.com/gpu": "16"});
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "nvidia.com/gpu.product": product}},
-        "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
+        "spec": {"taints": taints},
         "status": {"allocatable": resources, "capacity": resources},
     });
     create_or_keep(&namespace.client(), node).await

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use pilothouse_tests::{
     cluster::{api, condition, create_or_keep},
-    nodes::{end_by_kubelet, gpu_node},
+    nodes::{GPU_TAINT, RESERVED_TAINT, end_by_kubelet, reserved_gpu_node},
 };
 use serde_json::{Value, json};
 
@@ -28,28 +28,29 @@ pub fn register(suite: &mut Suite) {
 fn fills_node(product: &str) -> Value {
     json!({
         "workers": 2, "gpuPerWorker": 8, "nodeSelector": {"nvidia.com/gpu.product": product},
+        "tolerations": [{"key": RESERVED_TAINT, "operator": "Exists"}],
         "runPolicy": {"restartPolicy": "Never", "backoffLimit": 0},
     })
 }
 
 async fn a_taint_of_the_node_costs_no_restart(env: &mut TestEnv) -> Result<()> {
     const NODE: &str = "gpu-taint";
-    gpu_node(&env.namespace, NODE, "TAINT-TEST").await?;
+    reserved_gpu_node(&env.namespace, NODE, "TAINT-TEST").await?;
     start_running(env, fills_node("TAINT-TEST")).await?;
     let before = uids(&pods(env).await?);
-    let gpu = json!({"key": "nvidia.com/gpu", "effect": "NoSchedule"});
+    let lasting = [GPU_TAINT, RESERVED_TAINT].map(|key| json!({"key": key, "effect": "NoSchedule"}));
     let maintenance = json!({"key": "maintenance", "effect": "NoExecute"});
-    change_node(env, NODE, json!({"taints": [gpu, maintenance]})).await?;
+    change_node(env, NODE, json!({"taints": [&lasting[0], &lasting[1], &maintenance]})).await?;
     let disrupted = |job: &Value| job["status"]["disruptionCount"] == 1;
     env.namespace.until("TrainingJob", JOB, "to be disrupted", disrupted).await?;
-    change_node(env, NODE, json!({"taints": [gpu]})).await?;
+    change_node(env, NODE, json!({"taints": lasting})).await?;
     goes_on(env).await?;
     ensure!(before.is_disjoint(&uids(&pods(env).await?)), "a Pod outlived the taint");
     Ok(())
 }
 
 async fn a_preemption_costs_no_restart(env: &mut TestEnv) -> Result<()> {
-    gpu_node(&env.namespace, "gpu-preempt", "PREEMPT-TEST").await?;
+    reserved_gpu_node(&env.namespace, "gpu-preempt", "PREEMPT-TEST").await?;
     start_running(env, fills_node("PREEMPT-TEST")).await?;
     let class = json!({
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent-pods"}, "value": 1000,
@@ -60,7 +61,7 @@ async fn a_preemption_costs_no_restart(env: &mut TestEnv) -> Result<()> {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "urgent"},
         "spec": {
             "priorityClassName": "urgent-pods", "nodeSelector": {"nvidia.com/gpu.product": "PREEMPT-TEST"},
-            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "tolerations": [{"operator": "Exists"}],
             "containers": [{"name": "main", "image": "example.com/urgent:1", "resources": limits}],
         },
     });
@@ -77,7 +78,7 @@ async fn a_preemption_costs_no_restart(env: &mut TestEnv) -> Result<()> {
 /// ones before it is back.
 async fn a_shutdown_of_the_node_costs_no_restart(env: &mut TestEnv) -> Result<()> {
     const NODE: &str = "gpu-shutdown";
-    gpu_node(&env.namespace, NODE, "SHUTDOWN-TEST").await?;
+    reserved_gpu_node(&env.namespace, NODE, "SHUTDOWN-TEST").await?;
     start_running(env, fills_node("SHUTDOWN-TEST")).await?;
     let before = uids(&pods(env).await?);
     change_node(env, NODE, json!({"unschedulable": true})).await?;
