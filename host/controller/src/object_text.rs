@@ -10,6 +10,9 @@ const BEFORE_KEY: usize = 2;
 /// What stands between a key and its value: a quote and a colon.
 const AFTER_KEY: usize = 2;
 
+/// As many fields as most objects have, or more.
+const FIELDS: usize = 6;
+
 /// The text of an object.
 #[derive(Clone)]
 pub struct ObjectText {
@@ -36,7 +39,7 @@ pub(crate) struct TextBuilder {
 impl TextBuilder {
     /// An empty one with room for so many bytes.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self { text: String::with_capacity(bytes), ends: Vec::new() }
+        Self { text: String::with_capacity(bytes), ends: Vec::with_capacity(FIELDS) }
     }
 
     /// Appends a field. `write` appends its value as compact JSON.
@@ -50,7 +53,7 @@ impl TextBuilder {
     /// The whole text, with these fields before the others. Their values are words that need no escape.
     pub(crate) fn finish(self, first: [(&str, &str); 2]) -> ObjectText {
         let length = first.iter().map(|(key, word)| key.len() + word.len() + r#","":"""#.len()).sum::<usize>();
-        let mut all = Self { text: String::with_capacity(length + self.text.len() + 1), ends: Vec::new() };
+        let mut all = Self::with_capacity(length + self.text.len() + 1);
         all.text.push('{');
         for (key, word) in first {
             all.push(key, |text| text.extend(["\"", word, "\""]));
@@ -138,7 +141,7 @@ impl From<String> for ObjectText {
 mod tests {
     use super::*;
 
-    const FIELDS: [(&str, &str); 5] = [
+    const WRITTEN: [(&str, &str); 5] = [
         ("metadata", r#"{"name":"a"}"#),
         ("od\"d", "[1,{\"status\":2}]"),
         ("", "7"),
@@ -148,7 +151,7 @@ mod tests {
 
     fn built() -> ObjectText {
         let mut text = TextBuilder::with_capacity(0);
-        FIELDS.iter().for_each(|(key, value)| text.push(key, |text| text.push_str(value)));
+        WRITTEN.iter().for_each(|(key, value)| text.push(key, |text| text.push_str(value)));
         text.finish([("apiVersion", "v1"), ("kind", "Web")])
     }
 
@@ -158,7 +161,7 @@ mod tests {
         assert!(built.places.is_some() && parsed.places.is_none());
         assert_eq!(built.fields(), parsed.fields());
         let fields = built.fields().unwrap_or_default();
-        let expected = [("apiVersion", r#""v1""#), ("kind", r#""Web""#)].into_iter().chain(FIELDS);
+        let expected = [("apiVersion", r#""v1""#), ("kind", r#""Web""#)].into_iter().chain(WRITTEN);
         assert!(fields.iter().map(|(key, value)| (&**key, *value)).eq(expected), "{fields:?}");
         for text in [&built, &parsed] {
             assert_eq!(

@@ -59,7 +59,8 @@ impl<'de> Deserialize<'de> for RawFields<'de> {
                 f.write_str("a JSON object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFields<'de>, A::Error> {
-                let mut fields = Vec::new();
+                // As many as the metadata of most objects has.
+                let mut fields = Vec::with_capacity(16);
                 while let Some((RawKey(key), value)) = map.next_entry()? {
                     fields.push((key, value));
                 }

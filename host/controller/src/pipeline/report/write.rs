@@ -106,16 +106,7 @@ pub async fn write_status(
     if let Some(left) = rules.hold_details.filter(|_| !is_news(&desired, &live)) {
         return Ok(StatusWrite::Held(left));
     }
-    let after = match patch_status(item, object, &desired, rules.precondition).await {
-        Err(failure) if failure.reason == FailureReason::StatusInvalid && drops_condition(&desired, &live) => {
-            replace_conditions(item, object, with_other_conditions(desired.clone(), &live)).await?
-        }
-        Ok(after) if keeps_host_condition(&desired, &after.status()) => {
-            replace_conditions(item, &after, with_other_conditions(desired.clone(), &after.status())).await?
-        }
-        written => written?,
-    };
-    let taken = after.status();
+    let (after, taken) = write_conditions(item, object, &desired, &live, rules.precondition).await?;
     // Additional fields are no fault of the schema: somebody else may own them.
     if !contains_status(&desired, &taken) {
         tracing::warn!(
@@ -130,6 +121,31 @@ pub async fn write_status(
     let state = as_expected.then(|| ObjectState::shown_by(&item.plugin.projections, &after));
     item.plugin.objects.store().record_write(after);
     Ok(StatusWrite::Written { known: KnownStatus { unattainable, reported: None }, state, changed_meanwhile })
+}
+
+/// Writes a status, and once more where a condition of somebody else stands in its way. Gives the object as it is then, and its status.
+async fn write_conditions(
+    item: &WorkItem<'_>,
+    object: &Object,
+    desired: &Map<String, Value>,
+    live: &Map<String, Value>,
+    precondition: Precondition,
+) -> Result<(Object, Map<String, Value>), Failure> {
+    let after = match patch_status(item, object, desired, precondition).await {
+        Err(failure) if failure.reason == FailureReason::StatusInvalid && drops_condition(desired, live) => {
+            replace_conditions(item, object, with_other_conditions(desired.clone(), live)).await?
+        }
+        written => {
+            let after = written?;
+            let taken = after.status();
+            if !keeps_host_condition(desired, &taken) {
+                return Ok((after, taken));
+            }
+            replace_conditions(item, &after, with_other_conditions(desired.clone(), &taken)).await?
+        }
+    };
+    let taken = after.status();
+    Ok((after, taken))
 }
 
 /// Status fields that the kind's schema does not declare. They are left out, because the API server would refuse the whole status.
