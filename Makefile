@@ -131,6 +131,10 @@ bench-dev: ## Measure `pilothouse dev` from a saved source to the changed child,
 compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)
 	@scripts/compare.sh
 
+.PHONY: bench-check
+bench-check: plugins ## Measure under load and beside controller-runtime, and fail where a limit is broken (half an hour; KEEP=1)
+	@scripts/bench-check.sh
+
 .PHONY: models
 models: plugins ## Measure what an edit of a model costs that many LLMDeployments serve (release build)
 	@scripts/release.sh

@@ -1,6 +1,7 @@
 //! What the benchmarks share: a plugin's reconcile function linked natively, a request as a busy host sees it, a process and
-//! times that are measured, and the table of what was measured.
+//! times that are measured, the table of what was measured, and the limits that it must keep.
 
+pub mod limits;
 pub mod native;
 pub mod process;
 pub mod sample;

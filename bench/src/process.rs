@@ -30,6 +30,14 @@ impl Process {
     /// # Errors
     /// It ends badly.
     pub fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    /// Ends it with SIGTERM, where it is to be replaced by another one.
+    ///
+    /// # Errors
+    /// It ends badly.
+    pub fn end(&mut self) -> Result<()> {
         kill_process(Pid::from_child(&self.0), Signal::TERM)?;
         ensure!(self.0.wait()?.success(), "the process ended badly");
         Ok(())

@@ -50,6 +50,16 @@ impl Table {
         text
     }
 
+    /// The median of a variant's measurements; none if there are none.
+    pub fn median(&self, row: &'static str, variant: &'static str) -> Option<f64> {
+        median_of(self.measured(row, variant).to_vec())
+    }
+
+    /// The median of the repeats' ratios of one variant to another; none if there are none.
+    pub fn ratio(&self, row: &'static str, first: &'static str, last: &'static str) -> Option<f64> {
+        median_of(self.ratios(row, first, last))
+    }
+
     fn measured(&self, row: &'static str, variant: &'static str) -> &[f64] {
         self.values.get(&(row, variant)).map(Vec::as_slice).unwrap_or_default()
     }
@@ -69,6 +79,11 @@ fn cell(mut values: Vec<f64>) -> String {
         (_, Some(median), _) => format!("{median:.2}"),
         _ => String::new(),
     }
+}
+
+fn median_of(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    median(&values)
 }
 
 /// Of an even number of values, the middle of the two in the middle.

@@ -8,15 +8,24 @@
 //!   LOAD_HOSTS=before=FILE,after=FILE LOAD_PLUGIN=FILE cargo bench -p pilothouse-bench --bench load
 //!
 //!   LOAD_OBJECTS=2000 LOAD_CHANGES=100 LOAD_REPEATS=3 LOAD_TOGETHER=3 cargo bench -p pilothouse-bench --bench load
+//!
+//! With `BENCH_CHECK` it fails where a limit is broken, of those at the same time.
 
 mod host;
 mod phases;
 mod variant;
 
-use anyhow::Result;
-use pilothouse_bench::{setting, table::Table};
+use anyhow::{Result, ensure};
+use pilothouse_bench::{
+    limits::{self, Bound, Limit},
+    setting,
+    table::Table,
+};
 
 use crate::phases::Plan;
+
+/// The memory of an object with its children at rest.
+const KIB_EACH: f64 = 12.0;
 
 fn main() -> Result<()> {
     // `cargo test --benches` only asks whether it can be run.
@@ -49,8 +58,30 @@ fn main() -> Result<()> {
         together.add_all(&names, runtime.block_on(phases::run(&variants.iter().collect::<Vec<_>>(), &plan))?);
     }
     print!("{}", alone.print("Each alone", &names));
-    print!("{}", together.only(is_its_own).print("Both at the same time", &names));
+    let together = together.only(is_its_own);
+    print!("{}", together.print("Both at the same time", &names));
+    let (Some(first), Some(last)) = (names.first(), names.last()) else { return Ok(()) };
+    let broken = limits::broken(&together, &limits(plan.objects), first, last);
+    ensure!(!limits::are_kept() || broken.is_empty(), "limits are broken:\n{}", broken.join("\n"));
     Ok(())
+}
+
+/// What the host keeps with the plugin as WebAssembly, beside the same function linked natively.
+fn limits(objects: usize) -> Vec<Limit> {
+    let mut limits = vec![Limit { row: "whole run: host CPU, s", bound: Bound::Ratio(1.15) }];
+    let most = [
+        ("create: writes per object", 3.0),
+        ("create: calls per object", 1.0),
+        ("restart: writes", 0.0),
+        ("touches: writes", 0.0),
+        ("new image on all: writes per object", 2.0),
+        ("new image on all: calls per object", 1.0),
+        ("idle: writes", 0.0),
+        ("idle: calls", 0.0),
+        ("idle: RSS, MiB", 30.0 + objects as f64 * KIB_EACH / 1_024.0),
+    ];
+    limits.extend(most.map(|(row, most)| Limit { row, bound: Bound::AtMost(most) }));
+    limits
 }
 
 /// What a host uses itself, and does, also while another one works beside it.

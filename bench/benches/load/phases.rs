@@ -244,11 +244,12 @@ impl Bench<'_> {
     }
 
     async fn idle(&self, host: &Host, measured: &mut Vec<Measured>) -> Result<()> {
-        let (mark, writes) = (self.mark(host)?, host.writes().await?);
+        let (mark, writes, calls) = (self.mark(host)?, host.writes().await?, host.calls().await?);
         tokio::time::sleep(self.plan.idle).await;
         measured.extend([
             ("idle: host CPU, s", host.cpu()? - mark.host),
             ("idle: writes", host.writes().await? - writes),
+            ("idle: calls", host.calls().await?.since(calls).number),
             ("idle: RSS, MiB", host.memory()?.0),
             ("any time: peak RSS, MiB", host.memory()?.1),
         ]);

@@ -1,8 +1,13 @@
-//! One of those that are compared: an operator on a control plane of its own, with objects that are all made real.
+//! One of those that are compared: an operator on a control plane of its own, with objects that it makes real, changes and repairs.
 
-use std::{process::Command, time::Duration};
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use kube::Client;
 use pilothouse_bench::{
     process::{Process, cpu},
     table::Measured,
@@ -12,94 +17,225 @@ use pilothouse_control_plane::{ControlPlane, Part};
 use pilothouse_tests::{
     app_services::{AppServices, Follower, api_server},
     cluster::create_namespace,
+    wait::{Look, eventually},
 };
+use serde_json::json;
 use tempfile::TempDir;
 
-/// How long all objects may take to become real.
+/// How long the work on all objects may take, and how long it may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-const NAMESPACE: &str = "peers";
+/// At rest, an operator and an API server use less than these shares of a processor over [`LOOK`].
+const OPERATOR_AT_REST: f64 = 0.02;
+const SERVER_AT_REST: f64 = 0.1;
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The number of objects that are worked on at a time where all are.
+const PARALLEL: usize = 16;
+
+/// How much is done in a round.
+pub struct Plan {
+    /// Objects that each round creates, changes and repairs.
+    pub objects: usize,
+    /// Changes and repairs, one at a time.
+    pub changes: usize,
+    /// How long nothing happens.
+    pub idle: Duration,
+}
 
 /// An operator at work.
 pub struct Contender {
     /// What it is called in the table.
     pub name: &'static str,
+    command: Command,
     operator: Process,
-    objects: usize,
-    web: AppServices,
-    children: Follower,
+    client: Client,
     server: u32,
+    etcd: u32,
     plane: ControlPlane,
     folder: TempDir,
 }
 
-/// The rows of one kind of work: quantiles, and the processor time of operator and API server.
-type Rows = [&'static str; 5];
+/// The rows of work that is done one by one: quantiles, and the processor time of all.
+type OneByOne = [&'static str; 5];
 
-const CHANGE: Rows = [
+const CHANGE: OneByOne = [
     "one change: p50, ms",
     "one change: p90, ms",
     "one change: p99, ms",
     "one change: operator CPU, ms",
-    "one change: API server CPU, ms",
+    "one change: total CPU, ms",
 ];
 
-const DRIFT: Rows =
-    ["drift: p50, ms", "drift: p90, ms", "drift: p99, ms", "drift: operator CPU, ms", "drift: API server CPU, ms"];
+const REPAIR: OneByOne = [
+    "one repair: p50, ms",
+    "one repair: p90, ms",
+    "one repair: p99, ms",
+    "one repair: operator CPU, ms",
+    "one repair: total CPU, ms",
+];
+
+/// The rows of work on all objects: how long it takes, and what is used for each until all is at rest again.
+type OnAll = [&'static str; 3];
+
+const CREATE: OnAll = ["create all: s", "create all: operator CPU, ms each", "create all: total CPU, ms each"];
+const CHANGE_ALL: OnAll = ["change all: s", "change all: operator CPU, ms each", "change all: total CPU, ms each"];
+const REPAIR_ALL: OnAll = ["repair all: s", "repair all: operator CPU, ms each", "repair all: total CPU, ms each"];
+const TOUCH_ALL: OnAll = ["touch all: s", "touch all: operator CPU, ms each", "touch all: total CPU, ms each"];
+const RESTART: OnAll = ["restart: s", "restart: operator CPU, ms for each", "restart: total CPU, ms for each"];
+const IDLE: OnAll = ["idle: s", "idle: operator CPU, ms", "idle: total CPU, ms"];
+
+/// The processor time that was used up to now, in seconds.
+#[derive(Clone, Copy)]
+struct Used {
+    operator: f64,
+    server: f64,
+    etcd: f64,
+}
+
+impl Used {
+    fn since(self, before: Self) -> Self {
+        Self {
+            operator: self.operator - before.operator,
+            server: self.server - before.server,
+            etcd: self.etcd - before.etcd,
+        }
+    }
+
+    /// That of the operator and that of all together, in milliseconds for each of so many.
+    fn each(self, number: usize) -> [f64; 2] {
+        [self.operator, self.operator + self.server + self.etcd].map(|used| used * 1_000.0 / number as f64)
+    }
+}
 
 impl Contender {
-    /// Starts a control plane and the operator, and waits until all objects are reported on.
-    pub async fn start(name: &'static str, mut command: Command, objects: usize) -> Result<Self> {
+    /// Starts a control plane and the operator, and waits until it is at rest.
+    pub async fn start(name: &'static str, mut command: Command) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let plane = api_server(folder.path().join("control-plane")).await?;
         let client = plane.client().await?;
-        create_namespace(&client, NAMESPACE).await?;
-        let web = AppServices::new(&client, NAMESPACE)?;
-        let follower = web.follow_objects().await?;
-        web.create(objects).await?;
+        let (server, etcd) = (plane.pid(Part::ApiServer).await?, plane.pid(Part::Etcd).await?);
         let operator = Process::start(command.env("KUBECONFIG", plane.kubeconfig_path()))?;
-        let reported = web.each(objects, async |object| {
-            follower.until(object, |state| state["status"]["observedGeneration"] == 1).await;
-            Ok(())
-        });
-        tokio::time::timeout(PATIENCE, reported).await.with_context(|| format!("{name} does not get done"))??;
-        let (children, server) = (web.follow_children().await?, plane.pid(Part::ApiServer).await?);
-        Ok(Self { name, operator, objects, web, children, server, plane, folder })
+        let contender = Self { name, command, operator, client, server, etcd, plane, folder };
+        contender.at_rest().await?;
+        Ok(contender)
     }
 
-    /// So many changes, and so many repairs, one at a time.
-    pub async fn round(&self, round: usize, times: usize) -> Result<Vec<Measured>> {
-        let mut measured = Vec::new();
-        let image = |number| format!("example.com/web:{round}-{number}");
-        let object = |number| number % self.objects;
-        let change = async |number| self.web.change(&self.children, object(number), &image(number)).await;
-        measured.extend(self.measure(CHANGE, times, change).await?);
-        let drift = async |number| self.web.drift(&self.children, object(number)).await;
-        measured.extend(self.measure(DRIFT, times, drift).await?);
+    /// All kinds of work, on objects in a namespace of its own.
+    pub async fn round(&mut self, round: usize, plan: &Plan) -> Result<Vec<Measured>> {
+        let namespace = format!("round-{round}");
+        create_namespace(&self.client, &namespace).await?;
+        let web = AppServices::new(&self.client, &namespace)?;
+        let (objects, children) = (web.follow_objects().await?, web.follow_children().await?);
+        let mut measured = self.on_all(CREATE, plan.objects, create(&web, &objects, plan.objects)).await?;
+        measured.extend(self.one_at_a_time(&web, &children, plan).await?);
+        measured.extend(self.all_at_once(&web, &children, plan).await?);
+        // It looks at the objects of all rounds.
+        measured.extend(self.restart((round + 1) * plan.objects).await?);
+        let nothing = tokio::time::sleep(plan.idle).map(Ok);
+        measured.extend(self.on_all(IDLE, 1, nothing).await?);
         Ok(measured)
     }
 
-    async fn measure(
+    async fn one_at_a_time(&self, web: &AppServices, children: &Follower, plan: &Plan) -> Result<Vec<Measured>> {
+        let object = |number| number % plan.objects;
+        let image = |number| format!("example.com/web:one-{number}");
+        let change = async |number| web.change(children, object(number), &image(number)).await;
+        let repair = async |number| web.drift(children, object(number)).await;
+        let mut measured = self.one_by_one(CHANGE, plan.changes, change).await?;
+        measured.extend(self.one_by_one(REPAIR, plan.changes, repair).await?);
+        Ok(measured)
+    }
+
+    async fn all_at_once(&self, web: &AppServices, children: &Follower, plan: &Plan) -> Result<Vec<Measured>> {
+        let change = each(plan.objects, async |number| web.change(children, number, "example.com/web:all").await);
+        let mut measured = self.on_all(CHANGE_ALL, plan.objects, change).await?;
+        let repair = each(plan.objects, async |number| web.drift(children, number).await);
+        measured.extend(self.on_all(REPAIR_ALL, plan.objects, repair).await?);
+        let touch = json!({"metadata": {"annotations": {"bench": "touched"}}});
+        let touched = web.change_objects(plan.objects, &touch);
+        measured.extend(self.on_all(TOUCH_ALL, plan.objects, touched).await?);
+        Ok(measured)
+    }
+
+    /// A new process of the operator, until it is at rest.
+    async fn restart(&mut self, objects: usize) -> Result<Vec<Measured>> {
+        self.operator.end()?;
+        self.operator = Process::start(&mut self.command)?;
+        let before = Used { operator: 0.0, ..self.used()? };
+        let started = Instant::now();
+        self.at_rest().await?;
+        Ok(rows(RESTART, started.elapsed(), objects, self.used()?.since(before)))
+    }
+
+    async fn one_by_one(
         &self,
-        rows: Rows,
+        rows: OneByOne,
         times: usize,
         work: impl AsyncFn(usize) -> Result<Duration>,
     ) -> Result<Vec<Measured>> {
-        let used = || anyhow::Ok([self.operator.cpu()?, cpu(self.server)?]);
-        let before = used()?;
+        let before = self.used()?;
         let took = one_by_one(times, work).await.with_context(|| format!("with {}", self.name))?;
-        let after = used()?;
-        let each = |which: usize| (after[which] - before[which]) * 1_000.0 / times as f64;
-        let values = [quantile(&took, 0.5), quantile(&took, 0.9), quantile(&took, 0.99), each(0), each(1)];
+        self.at_rest().await?;
+        let [operator, total] = self.used()?.since(before).each(times);
+        let values = [quantile(&took, 0.5), quantile(&took, 0.9), quantile(&took, 0.99), operator, total];
         Ok(rows.into_iter().zip(values).collect())
     }
 
-    /// Ends the operator and its control plane.
-    pub async fn stop(self) -> Result<()> {
-        let Self { operator, children, plane, folder, .. } = self;
-        drop(children);
-        operator.stop()?;
-        plane.stop().await?;
-        Ok(folder.close()?)
+    async fn on_all(
+        &self,
+        names: OnAll,
+        objects: usize,
+        work: impl Future<Output = Result<()>>,
+    ) -> Result<Vec<Measured>> {
+        let (before, started) = (self.used()?, Instant::now());
+        let done = tokio::time::timeout(PATIENCE, work).await;
+        done.with_context(|| format!("{} does not get done: {}", self.name, names[0]))??;
+        let took = started.elapsed();
+        self.at_rest().await?;
+        Ok(rows(names, took, objects, self.used()?.since(before)))
     }
+
+    fn used(&self) -> Result<Used> {
+        Ok(Used { operator: self.operator.cpu()?, server: cpu(self.server)?, etcd: cpu(self.etcd)? })
+    }
+
+    /// Waits until nobody works any more.
+    async fn at_rest(&self) -> Result<()> {
+        eventually(PATIENCE, "operator and API server to be at rest", async || {
+            let (before, at) = (self.used()?, Instant::now());
+            tokio::time::sleep(LOOK).await;
+            let (after, seconds) = (self.used()?, at.elapsed().as_secs_f64());
+            let shares = ((after.operator - before.operator) / seconds, (after.server - before.server) / seconds);
+            Ok(Look::of(shares.0 <= OPERATOR_AT_REST && shares.1 < SERVER_AT_REST, shares))
+        })
+        .await
+    }
+
+    /// Ends the operator and its control plane.
+    pub async fn stop(mut self) -> Result<()> {
+        self.operator.end()?;
+        self.plane.stop().await?;
+        Ok(self.folder.close()?)
+    }
+}
+
+/// Creates so many objects, and waits until all are reported on.
+async fn create(web: &AppServices, follower: &Follower, objects: usize) -> Result<()> {
+    web.create(objects).await?;
+    web.each(objects, async |object| {
+        follower.until(object, |state| state["status"]["observedGeneration"] == 1).await;
+        Ok(())
+    })
+    .await
+}
+
+/// Does something for each of so many objects, several at a time.
+async fn each(objects: usize, work: impl AsyncFn(usize) -> Result<Duration>) -> Result<()> {
+    stream::iter(0..objects).map(|number| work(number)).buffer_unordered(PARALLEL).try_for_each(async |_| Ok(())).await
+}
+
+fn rows(names: OnAll, took: Duration, objects: usize, used: Used) -> Vec<Measured> {
+    let [operator, total] = used.each(objects);
+    names.into_iter().zip([took.as_secs_f64(), operator, total]).collect()
 }

@@ -1,22 +1,43 @@
-//! One change and one repair at a time: the host beside an operator on controller-runtime that writes the same
-//! (bench/peers/controller-runtime), by turns, each on a control plane of its own. Prints medians of the rounds, and the host's
-//! ratio to controller-runtime as most use it. `make compare` builds all of them and runs this; without `PEER_BIN` it does
-//! nothing.
+//! The host beside an operator on controller-runtime that writes the same (bench/peers/controller-runtime), by turns, each on a control
+//! plane of its own: objects are created, changed, repaired and touched, one at a time and all at once; the operator starts again, and
+//! nothing happens for a while. Prints medians of the rounds, and the host's ratio to controller-runtime as most use it. "Total CPU" is
+//! that of the operator, the API server and etcd. `make compare` builds all of them and runs this; without `PEER_BIN` it does nothing.
+//! With `BENCH_CHECK` it fails where a limit is broken.
 //!
-//!   PEERS_OBJECTS=700 PEERS_CHANGES=100 PEERS_ROUNDS=10 make compare
+//!   PEERS_OBJECTS=500 PEERS_CHANGES=100 PEERS_ROUNDS=5 make compare
 
 mod contender;
 
 use std::{path::Path, process::Command};
 
-use anyhow::Result;
-use pilothouse_bench::{setting, table::Table};
+use anyhow::{Result, ensure};
+use pilothouse_bench::{
+    limits::{self, Bound, Limit},
+    setting,
+    table::Table,
+};
 use pilothouse_tests::artifacts;
 
-use crate::contender::Contender;
+use crate::contender::{Contender, Plan};
 
 /// The operator on controller-runtime with PUT, the same with server-side apply, and the host.
 const NAMES: [&str; 3] = ["controller-runtime", "the same, applying", "Pilothouse"];
+
+/// What the host keeps beside controller-runtime.
+const LIMITS: [Limit; 8] = [
+    ratio("create all: total CPU, ms each", 1.0),
+    ratio("change all: total CPU, ms each", 1.0),
+    ratio("repair all: total CPU, ms each", 1.0),
+    ratio("touch all: total CPU, ms each", 1.0),
+    ratio("one change: total CPU, ms", 1.0),
+    ratio("one repair: total CPU, ms", 1.0),
+    ratio("one change: p50, ms", 1.0),
+    ratio("one repair: p50, ms", 1.0),
+];
+
+const fn ratio(row: &'static str, most: f64) -> Limit {
+    Limit { row, bound: Bound::Ratio(most) }
+}
 
 fn main() -> Result<()> {
     // `cargo test --benches` only asks whether it can be run.
@@ -31,7 +52,11 @@ fn main() -> Result<()> {
 }
 
 async fn compare(peer: &Path) -> Result<()> {
-    let (objects, changes) = (setting("PEERS_OBJECTS", 700), setting("PEERS_CHANGES", 100));
+    let plan = Plan {
+        objects: setting("PEERS_OBJECTS", 500),
+        changes: setting("PEERS_CHANGES", 100),
+        idle: std::time::Duration::from_secs(setting("PEERS_IDLE", 10) as u64),
+    };
     let mut contenders = Vec::new();
     let cache = tempfile::tempdir()?;
     let peer = |way| {
@@ -41,15 +66,17 @@ async fn compare(peer: &Path) -> Result<()> {
     };
     let commands = [peer("update"), peer("apply"), host(cache.path())?];
     for (name, command) in NAMES.into_iter().zip(commands) {
-        eprintln!("peers: {name} makes {objects} objects");
-        contenders.push(Contender::start(name, command, objects).await?);
+        contenders.push(Contender::start(name, command).await?);
     }
-    let (mut table, rounds) = (Table::default(), setting("PEERS_ROUNDS", 10));
+    let (mut table, rounds) = (Table::default(), setting("PEERS_ROUNDS", 5));
     // The first round, in which all of them warm up, does not count.
     for round in 0..=rounds {
-        eprintln!("peers: round {round} of {rounds}, {changes} changes and repairs each");
-        for contender in &contenders {
-            let measured = contender.round(round, changes).await?;
+        eprintln!(
+            "peers: round {round} of {rounds}, {} objects, {} changes and repairs each",
+            plan.objects, plan.changes
+        );
+        for contender in &mut contenders {
+            let measured = contender.round(round, &plan).await?;
             if round > 0 {
                 table.add(contender.name, measured);
             }
@@ -61,6 +88,8 @@ async fn compare(peer: &Path) -> Result<()> {
         contender.stop().await?;
     }
     print!("{}", table.print("By turns", &NAMES));
+    let broken = limits::broken(&table, &LIMITS, NAMES[0], NAMES[2]);
+    ensure!(!limits::are_kept() || broken.is_empty(), "limits are broken:\n{}", broken.join("\n"));
     Ok(())
 }
 
