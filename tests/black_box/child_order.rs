@@ -15,7 +15,9 @@ pub fn register(suite: &mut Suite) {
         a_child_is_created_once_the_one_before_is_ready,
         a_change_of_a_child_waits_for_the_one_before,
         fifty_children_in_order_are_created_one_after_the_other,
+        fifty_children_in_order_go_one_after_the_other_without_their_plugin,
         a_child_that_waits_for_a_later_one_is_refused,
+        a_child_waits_for_one_that_is_kept_and_not_there,
         children_in_order_go_in_the_reverse_order_with_their_object,
         children_in_order_go_in_the_reverse_order_when_no_longer_returned,
         children_in_order_go_though_the_plugin_has_no_answer,
@@ -62,12 +64,7 @@ async fn a_change_of_a_child_waits_for_the_one_before(env: &mut TestEnv) -> Resu
 
 async fn fifty_children_in_order_are_created_one_after_the_other(env: &mut TestEnv) -> Result<()> {
     env.start(&["scripted"]).await?;
-    let names: Vec<_> = (0..50).map(|number| format!("link-{number}")).collect();
-    let children = names.iter().enumerate().map(|(place, name)| {
-        let after: Vec<_> = place.checked_sub(1).into_iter().collect();
-        json!({"object": config_map(name, json!({})), "after": after})
-    });
-    env.namespace.apply(answering("web", json!({"children": children.collect::<Vec<_>>()}))).await?;
+    let names = chain_of_fifty(env).await?;
     let object = env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
     ensure!(condition(&object, "Throttled").is_null(), "it is throttled: {object}");
     let mut before = 0;
@@ -77,6 +74,50 @@ async fn fifty_children_in_order_are_created_one_after_the_other(env: &mut TestE
         before = revision(&link)?;
     }
     env.metrics_at_rest().await.map(drop)
+}
+
+async fn fifty_children_in_order_go_one_after_the_other_without_their_plugin(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let names = chain_of_fifty(env).await?;
+    env.namespace.until("Scripted", "web", "to be ready", is_ready).await?;
+    remove_plugin(env).await?;
+    env.namespace.delete("Scripted", "web").await?;
+    env.namespace.until_gone("Scripted", "web").await?;
+    let writes = env.host_writes().await?;
+    let deleted: Vec<_> = writes.iter().filter_map(|write| write.strip_prefix("delete configmaps/ ")).collect();
+    // The first one waited for nobody: garbage collection has it.
+    let reversed: Vec<_> = names[1..].iter().rev().map(String::as_str).collect();
+    ensure!(deleted == reversed, "deleted in another order: {deleted:?}");
+    Ok(())
+}
+
+async fn a_child_waits_for_one_that_is_kept_and_not_there(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let answer = |handling: &str, value: &str| {
+        let first = json!({"object": config_map("first", json!({})), "handling": handling});
+        let second = json!({"object": config_map("second", json!({"value": value})), "after": [0]});
+        answering("web", json!({"children": [first, second]}))
+    };
+    let waits = |object: &Value| {
+        let ready = condition(object, "Ready");
+        let message = ready["message"].as_str().unwrap_or_default();
+        ready["reason"] == "AwaitingChildren"
+            && message.contains("ConfigMap 'second' waits for ConfigMap 'first': it does not exist")
+    };
+    let has_value = |value: &'static str| move |child: &Value| child["data"]["value"] == value;
+    env.namespace.apply(answer("keep", "1")).await?;
+    env.namespace.until("Scripted", "web", "to wait", waits).await?;
+    ensure!(env.namespace.get("ConfigMap", "second").await?.is_none(), "it was created too early");
+    env.namespace.apply(answer("apply", "1")).await?;
+    env.namespace.until("ConfigMap", "second", "to be there", has_value("1")).await?;
+    env.namespace.apply(answer("keep", "2")).await?;
+    env.namespace.until("ConfigMap", "second", "to be changed, for the first one is kept", has_value("2")).await?;
+    env.namespace.delete("ConfigMap", "first").await?;
+    env.namespace.apply(answer("keep", "3")).await?;
+    env.namespace.until("Scripted", "web", "to wait again", waits).await?;
+    let second = env.namespace.get("ConfigMap", "second").await?.context("it is gone")?;
+    ensure!(second["data"]["value"] == "2", "it was changed too early: {second}");
+    Ok(())
 }
 
 async fn a_child_that_waits_for_a_later_one_is_refused(env: &mut TestEnv) -> Result<()> {
@@ -153,6 +194,22 @@ async fn a_plugin_that_comes_back_goes_on_with_its_objects(env: &mut TestEnv) ->
     env.namespace.until_gone("Scripted", "web").await
 }
 
+/// Fifty ConfigMaps, each of which waits for the one before. Returns their names in this order.
+async fn chain_of_fifty(env: &TestEnv) -> Result<Vec<String>> {
+    let names: Vec<_> = (0..50).map(|number| format!("link-{number}")).collect();
+    env.namespace.apply(answering("web", json!({"children": chain(&names)}))).await?;
+    Ok(names)
+}
+
+/// ConfigMaps of these names, each of which waits for the one before.
+fn chain(names: &[impl AsRef<str>]) -> Vec<Value> {
+    let child = |(place, name): (usize, &_)| {
+        let after: Vec<_> = place.checked_sub(1).into_iter().collect();
+        json!({"object": config_map(AsRef::as_ref(name), json!({})), "after": after})
+    };
+    names.iter().enumerate().map(child).collect()
+}
+
 async fn remove_plugin(env: &TestEnv) -> Result<()> {
     env.host.remove("scripted.wasm")?;
     env.host.logged("plugin removed").await
@@ -167,11 +224,7 @@ async fn go_in_reverse_order(env: &TestEnv) -> Result<()> {
 
 /// Three ConfigMaps, each of which waits for the one before.
 async fn chain_of_three(env: &TestEnv) -> Result<()> {
-    let children = ["first", "second", "third"].into_iter().enumerate().map(|(place, name)| {
-        let after: Vec<_> = place.checked_sub(1).into_iter().collect();
-        json!({"object": config_map(name, json!({})), "after": after})
-    });
-    env.namespace.apply(answering("web", json!({"children": children.collect::<Vec<_>>()}))).await?;
+    env.namespace.apply(answering("web", json!({"children": chain(&["first", "second", "third"])}))).await?;
     env.namespace.until("Scripted", "web", "to be ready", is_ready).await.map(drop)
 }
 

@@ -268,7 +268,7 @@ fn step(child: DesiredChild, live: Option<&Arc<Object>>, observed: &Observed, hi
         return match child.handling {
             // An update would be accepted, but it would be lost when the object goes.
             Handling::Apply | Handling::Create => Step::Await(describe(&child.kind, &child.name)),
-            Handling::Keep => Step::Nothing(Standing::Absent),
+            Handling::Keep => Step::Nothing(Standing::Going),
         };
     }
     if child.handling != Handling::Apply {

@@ -32,8 +32,10 @@ pub(super) enum Standing {
     Live(Arc<Object>),
     /// It has to be written or waited for.
     Pending,
-    /// It does not exist and need not.
+    /// It does not exist, and the host does not create it.
     Absent,
+    /// It is being deleted, and the host does not create it anew.
+    Going,
 }
 
 impl Order {
@@ -72,7 +74,8 @@ impl Order {
 impl PlannedChild {
     fn obstacle(&self, rules: &ReadinessRules) -> Option<String> {
         match &self.standing {
-            Standing::Absent => None,
+            Standing::Absent => Some("it does not exist".to_owned()),
+            Standing::Going => Some("it is being deleted".to_owned()),
             Standing::Pending => Some("it is not written yet".to_owned()),
             Standing::Live(live) => rules.obstacle(&self.kind, live),
         }
