@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    time::{Duration, Instant},
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Result, ensure};
@@ -38,6 +39,7 @@ pub fn register(suite: &mut Suite) {
         a_file_that_is_no_plugin_is_reported,
         a_host_is_ready_when_all_installed_plugins_are_active,
         plugins_that_need_no_compiler_are_loaded_first,
+        machine_code_in_use_is_not_compiled_anew_however_long_a_host_runs,
         of_two_files_for_one_kind_the_first_is_loaded,
         a_missing_kind_is_waited_for,
         a_removed_kind_is_waited_for,
@@ -83,6 +85,34 @@ async fn a_host_is_ready_when_all_installed_plugins_are_active(env: &mut TestEnv
 }
 
 /// Whatever their files are called.
+/// What was used a month ago is removed from the cache at a start.
+async fn machine_code_in_use_is_not_compiled_anew_however_long_a_host_runs(env: &mut TestEnv) -> Result<()> {
+    let cache = tempfile::tempdir()?;
+    env.set_up_host(|setup| setup.cache = cache.path().to_owned())?;
+    env.start(&["app-service"]).await?;
+    let code = machine_code(cache.path())?;
+    ensure!(code.len() == 1, "other code: {code:?}");
+    let a_month_ago = SystemTime::now() - Duration::from_secs(31 * 86_400);
+    fs::File::open(&code[0])?.set_modified(a_month_ago)?;
+    eventually(PATIENCE, "the code in use to be marked as used", async || {
+        let modified = code[0].metadata()?.modified()?;
+        Ok(Look::of(modified > a_month_ago + Duration::from_secs(86_400), format!("{modified:?}")))
+    })
+    .await
+}
+
+/// The files with machine code in a cache.
+fn machine_code(cache: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(cache)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "cwasm") {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
 async fn plugins_that_need_no_compiler_are_loaded_first(env: &mut TestEnv) -> Result<()> {
     let nothing_compiled = tempfile::tempdir()?;
     env.set_up_host(|setup| setup.cache = nothing_compiled.path().to_owned())?;

@@ -115,7 +115,7 @@ impl Run {
         // Before the plugins are loaded, which takes seconds if they have to be compiled: probes and scrapes are answered from here
         // on.
         let addresses = server::serve(&host, level, requested).await?;
-        let loader = Loader::new(engine, host.clone());
+        let loader = Loader::new(engine.clone(), host.clone());
         let directory = self.plugins.as_deref().map(|path| Directory::open(path, loader.clone())).transpose()?;
         let kept = self.cache_dir.path()?.join("components");
         let planner = Arc::new(HostPlanner::new(host.clone()));
@@ -135,6 +135,7 @@ impl Run {
         tokio::select! {
             ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
             followed = or_never(directory.map(Directory::follow)) => followed?,
+            () = engine.mark_used_code() => {}
             () = host.take_up_departed().then(|()| std::future::pending()) => {}
             () = or_never(objects.map(PluginObjects::follow)) => {}
         }

@@ -19,6 +19,9 @@ const REFUSED_FOR: Duration = Duration::from_secs(3_600);
 /// directory.
 pub const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
+/// How old the mark of code may be that is used: far younger than what is pruned.
+const MARKED_EACH: Duration = Duration::from_secs(86_400);
+
 /// The code that stays after nothing uses it any more, so that a version that comes back need not be compiled.
 const KEPT_UNUSED: usize = 8;
 
@@ -80,6 +83,22 @@ impl Cache {
         self.remove_unused(&mut uses);
     }
 
+    /// Marks what is used, or kept, as used now, where its mark is old: a host may run for longer than code stays that nobody uses.
+    pub(crate) fn mark_used(&self) {
+        let digests: BTreeSet<_> = {
+            let uses = self.uses();
+            uses.used.keys().chain(&uses.wanted).cloned().collect()
+        };
+        for path in digests.iter().map(|digest| self.path(digest)) {
+            let marked = mark_if_old(&path);
+            if let Err(error) = marked
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!("failed to mark '{}' as used, so it may be compiled again: {error}", path.display());
+            }
+        }
+    }
+
     fn end_use(&self, digest: &str) {
         let mut uses = self.uses();
         let Some(users) = uses.used.get_mut(digest) else { return };
@@ -134,7 +153,7 @@ impl Cache {
             found => found?,
         };
         check_private(&path, &metadata)?;
-        std::fs::File::open(&path)?.set_modified(SystemTime::now())?;
+        mark(&path)?;
         Ok(true)
     }
 
@@ -210,6 +229,16 @@ fn prune(directory: &Path, is_pruned: fn(&Path, &Metadata, Duration) -> bool) ->
         }
     }
     Ok(())
+}
+
+/// Marks a file as used now.
+fn mark(path: &Path) -> io::Result<()> {
+    std::fs::File::open(path)?.set_modified(SystemTime::now())
+}
+
+fn mark_if_old(path: &Path) -> io::Result<()> {
+    let is_old = std::fs::metadata(path)?.modified()?.elapsed().is_ok_and(|age| age > MARKED_EACH);
+    if is_old { mark(path) } else { Ok(()) }
 }
 
 fn create_private(directory: &Path) -> io::Result<()> {
@@ -354,6 +383,27 @@ mod tests {
         assert!(cache.has("used")?);
         Cache::open(folder.path(), &engine)?;
         assert!(!cache.has("old")? && cache.has("used")?);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_used_for_long_stays() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let (engine, long_ago) = (wasmtime::Engine::default(), SystemTime::now() - KEPT_FOR - Duration::from_secs(1));
+        let cache = Arc::new(Cache::open(folder.path(), &engine)?);
+        let _used = cache.begin_use("used");
+        cache.keep(["wanted".to_owned()].into());
+        for name in ["used", "wanted", "old"] {
+            std::fs::write(cache.path(name), b"code")?;
+            std::fs::File::open(cache.path(name))?.set_modified(long_ago)?;
+        }
+        cache.mark_used();
+        let recently = SystemTime::now() - MARKED_EACH / 2;
+        std::fs::File::open(cache.path("used"))?.set_modified(recently)?;
+        cache.mark_used();
+        assert_eq!(cache.path("used").metadata()?.modified()?, recently, "it is not written all the time");
+        Cache::open(folder.path(), &engine)?;
+        assert!(cache.path("used").exists() && cache.path("wanted").exists() && !cache.path("old").exists());
         Ok(())
     }
 

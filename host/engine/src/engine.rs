@@ -28,6 +28,9 @@ use crate::{
 /// The most instances at once, over all plugins; further calls wait.
 const MAX_INSTANCES: u32 = 32;
 
+/// How often it is looked whether the machine code in use has to be marked as used.
+const MARKING: Duration = Duration::from_secs(10);
+
 /// What the compiler needs: so many bytes, and so many for each byte of the component. Measured: 36 MiB for 137 KiB, 62 MiB for 726 KiB,
 /// 324 MiB for 18 MiB.
 const COMPILER_BASE: usize = 40 << 20;
@@ -229,6 +232,15 @@ impl Engine {
     /// the last few versions stay.
     pub fn keep_compiled(&self, digests: BTreeSet<String>) {
         self.cache.keep(digests);
+    }
+
+    /// Marks the machine code in use as used now and then, for ever: what nobody has used for long is removed when a host starts, and this
+    /// one may run for longer.
+    pub async fn mark_used_code(&self) {
+        loop {
+            self.cache.mark_used();
+            tokio::time::sleep(MARKING).await;
+        }
     }
 
     /// Loads a plugin whose calls have limits of their own. Its memory stays below the limit of the engine all the same.
