@@ -57,6 +57,7 @@ pub fn register(suite: &mut Suite) {
         a_lookup_in_another_namespace_has_to_be_declared,
         a_plugin_is_listed_explained_and_uninstalled,
         finalizers_are_taken_off_by_uninstall,
+        finalizers_are_taken_off_though_the_plugin_is_gone,
     );
 }
 
@@ -525,6 +526,45 @@ async fn finalizers_are_taken_off_by_uninstall(env: &mut TestEnv) -> Result<()> 
     );
     env.namespace.delete("Scripted", "held").await?;
     env.namespace.until_gone("Scripted", "held").await
+}
+
+/// First while its account and its rights are there, then by a second command after all of it is gone. The children of one object are in an
+/// order, so that it has the host's finalizer, too.
+async fn finalizers_are_taken_off_though_the_plugin_is_gone(env: &mut TestEnv) -> Result<()> {
+    let _deployed = start(env).await?;
+    let ordered = json!([
+        {"object": config_map("first", json!({}))}, {"object": config_map("second", json!({})), "after": [0]},
+    ]);
+    let finalizers = |object: &Value| object["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
+    let others = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    for name in ["while-rights-are-left", "after-all-is-gone"] {
+        install(env, &artifacts::guest("scripted-finalizing")?, FINALIZING).await?.succeeded()?;
+        let mut object = scripted(name, json!({"response": {"children": ordered}}));
+        object["metadata"]["finalizers"] = others["metadata"]["finalizers"].clone();
+        env.namespace.apply(object).await?;
+        env.namespace.until("Scripted", name, "to have all finalizers", |it| finalizers(it) == 3).await?;
+        env.namespace.delete("Plugin", "scripted-finalizing").await?;
+        env.host.logged("plugin removed").await?;
+        if name == "after-all-is-gone" {
+            command(env, &["uninstall", "scripted-finalizing", "--yes"]).await?.succeeded()?;
+        }
+        let unconfirmed = command(env, &["uninstall", "scripted-finalizing", "--release"]).await?;
+        ensure!(
+            unconfirmed.errors.contains("finalizers are taken off 1 objects"),
+            "it does not say so: {unconfirmed:?}"
+        );
+        unconfirmed.failed_with(&["nothing was changed"])?;
+        command(env, &["uninstall", "scripted-finalizing", "--yes", "--release"]).await?.succeeded()?;
+        let released = env.namespace.get("Scripted", name).await?.context("it is gone")?;
+        ensure!(released["metadata"]["finalizers"] == others["metadata"]["finalizers"], "{released}");
+        command(env, &["uninstall", "scripted-finalizing", "--yes", "--release"])
+            .await?
+            .failed_with(&["there is no Plugin 'scripted-finalizing'", "has a finalizer of it"])?;
+        env.namespace.patch("Scripted", name, json!({"metadata": {"finalizers": null}})).await?;
+        env.namespace.delete("Scripted", name).await?;
+        env.namespace.until_gone("Scripted", name).await?;
+    }
+    Ok(())
 }
 
 /// What `install` is told to grant the test guest, for it asks for kinds that have to be granted by name.

@@ -1,6 +1,8 @@
 //! `pilothouse uninstall`: takes a plugin out of a cluster, after it has said what becomes of its objects. Deletes no object of a
 //! plugin and no child; what a decorator has made is taken away by the host.
 
+mod held;
+
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -11,7 +13,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams},
     core::{GroupVersionKind, PartialObjectMeta},
     discovery,
 };
@@ -19,9 +21,9 @@ use pilothouse_controller::{
     api::{KindName, Plugin, PluginStatus, find_plugin},
     labels::{COMPONENT_OF, DECORATOR, ON_REMOVAL, decoration},
 };
-use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use self::held::{Held, held_by};
 use crate::{
     cluster::{Cluster, block_on},
     confirm::confirm,
@@ -54,10 +56,8 @@ const TAKEN_AWAY_WITHIN: Duration = Duration::from_secs(60);
 /// The objects of a plugin.
 struct Objects {
     kind: String,
-    resource: ApiResource,
     total: usize,
-    /// Those with a finalizer that only the plugin takes off.
-    held: Vec<PartialObjectMeta<DynamicObject>>,
+    held: Vec<Held>,
 }
 
 impl Uninstall {
@@ -94,29 +94,44 @@ impl Uninstall {
             self.until_taken_away(&client, &status).await?;
         }
         if let (true, Some(objects), Some(kind)) = (self.release, objects, &status.reconciles) {
-            self.release_all(&client, objects, kind, &status.finalizers).await?;
+            let again = async || {
+                Ok(self::objects(&client, kind, &status.finalizers).await?.map_or_else(Vec::new, |it| it.held))
+            };
+            self.release_all(&client, objects.held, again).await?;
         }
         self.delete_belongings(&client).await
     }
 
-    /// Deletes what is left of a plugin whose `Plugin` somebody has deleted.
+    /// Deletes what is left of a plugin whose `Plugin` somebody has deleted, and releases its objects if that is asked for.
     async fn clean_up(&self, client: &Client) -> anyhow::Result<()> {
         let name = &self.name;
         let of_plugin = ListParams::default().labels(&format!("{COMPONENT_OF}={name}")).limit(1);
         let components = Api::<ConfigMap>::all(client.clone()).list_metadata(&of_plugin).await;
         let roles = Api::<ClusterRole>::all(client.clone()).list_metadata(&of_plugin).await;
         let what = || format!("failed to look for what belongs to '{name}'");
-        if components.with_context(what)?.items.is_empty() && roles.with_context(what)?.items.is_empty() {
-            bail!("there is no Plugin '{name}'; `pilothouse list` shows those that there are");
+        let has_belongings =
+            !components.with_context(what)?.items.is_empty() || !roles.with_context(what)?.items.is_empty();
+        let held = if self.release { held_by(client, name).await? } else { Vec::new() };
+        match (has_belongings, self.release) {
+            (true, _) => {
+                eprintln!("{name}: the Plugin is deleted already; its component, its account and its rights are left")
+            }
+            (false, true) if !held.is_empty() => {
+                eprintln!("{name}: the Plugin is deleted already, and all that belonged to it")
+            }
+            (false, true) => bail!("there is no Plugin '{name}', and no object of a custom kind has a finalizer of it"),
+            (false, false) => bail!(
+                "there is no Plugin '{name}'; `pilothouse list` shows those that there are, and --release takes off the finalizers that \
+                 one which is deleted has left"
+            ),
         }
-        if self.release {
-            bail!(
-                "the Plugin '{name}' is deleted already, so nobody knows which kind it reconciled. Take its finalizers off with \
-                 `kubectl patch KIND NAME --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'`, and run this again without --release"
-            );
+        if !held.is_empty() {
+            eprintln!("{name}: its finalizers are taken off {} objects; what it would clean up stays", held.len());
         }
-        eprintln!("{name}: the Plugin is deleted already; its component, its account and its rights are left");
         confirm(&format!("Delete what is left of '{name}'?"), self.yes)?;
+        if !held.is_empty() {
+            self.release_all(client, held, async || held_by(client, name).await).await?;
+        }
         self.delete_belongings(client).await
     }
 
@@ -163,23 +178,22 @@ impl Uninstall {
         }
     }
 
-    /// Takes the finalizers off, until a look after the host has noticed finds none.
+    /// Takes the finalizers off, until another look after the host has noticed finds none.
     async fn release_all(
         &self,
         client: &Client,
-        mut objects: Objects,
-        kind: &KindName,
-        finalizers: &[String],
+        mut held: Vec<Held>,
+        again: impl AsyncFn() -> anyhow::Result<Vec<Held>>,
     ) -> anyhow::Result<()> {
         loop {
-            for object in &objects.held {
-                release(client, &objects.resource, object, finalizers).await?;
+            for held in &held {
+                held.release(client).await?;
             }
-            eprintln!("{}: the finalizers of {} objects are taken off", self.name, objects.held.len());
+            eprintln!("{}: the finalizers of {} objects are taken off", self.name, held.len());
             sleep(NOTICED_WITHIN).await;
-            match self::objects(client, kind, finalizers).await? {
-                Some(again) if !again.held.is_empty() => objects = again,
-                _ => return Ok(()),
+            held = again().await?;
+            if held.is_empty() {
+                return Ok(());
             }
         }
     }
@@ -224,10 +238,8 @@ async fn decorations(client: &Client, plugin: &str, status: &PluginStatus) -> an
 async fn objects(client: &Client, kind: &KindName, finalizers: &[String]) -> anyhow::Result<Option<Objects>> {
     let Some((resource, all)) = list(client, kind, &ListParams::default()).await? else { return Ok(None) };
     let total = all.len();
-    let is_held =
-        |object: &PartialObjectMeta<DynamicObject>| object.finalizers().iter().any(|it| finalizers.contains(it));
-    let held = all.into_iter().filter(is_held).collect();
-    Ok(Some(Objects { kind: kind.kind.clone(), resource, total, held }))
+    let held = all.into_iter().filter_map(|object| Held::of(&resource, object, |it| finalizers.contains(it))).collect();
+    Ok(Some(Objects { kind: kind.kind.clone(), total, held }))
 }
 
 /// The metadata of the objects of a kind in all namespaces; none if it is not installed any more.
@@ -248,28 +260,6 @@ async fn list(
     let all = api.list_metadata(which).await;
     let all = all.with_context(|| format!("failed to list the objects of kind {}", kind.kind))?;
     Ok(Some((resource, all.items)))
-}
-
-/// Takes finalizers off an object. One that is gone or changes meanwhile is looked at again.
-async fn release(
-    client: &Client,
-    resource: &ApiResource,
-    object: &PartialObjectMeta<DynamicObject>,
-    finalizers: &[String],
-) -> anyhow::Result<()> {
-    let kept: Vec<_> = object.finalizers().iter().filter(|it| !finalizers.contains(it)).collect();
-    let patch = json!({"metadata": {
-        "uid": object.uid(), "resourceVersion": object.resource_version(), "finalizers": kept,
-    }});
-    let api = match object.namespace() {
-        Some(namespace) => Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, resource),
-        None => Api::all_with(client.clone(), resource),
-    };
-    match api.patch_metadata(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        Err(error) => Err(error).with_context(|| format!("failed to take the finalizer off '{}'", object.name_any())),
-    }
 }
 
 /// Deletes all objects of a kind that were made for a plugin.
