@@ -335,7 +335,8 @@ impl Loader {
     ///
     /// # Errors
     /// [`NotLoaded`].
-    pub async fn prepare(&self, bytes: Vec<u8>, settings: PluginSettings) -> Result<Prepared, NotLoaded> {
+    pub async fn prepare(&self, bytes: impl Into<Arc<[u8]>>, settings: PluginSettings) -> Result<Prepared, NotLoaded> {
+        let bytes = bytes.into();
         let declaration = Declaration::read(&bytes).map_err(LoadError::Manifest)?;
         if let Declaration::Fixed(manifest) = &declaration {
             // Before it is compiled: what is not granted costs nothing.

@@ -9,8 +9,8 @@ use std::{
 use tokio::task::{Id, JoinSet};
 
 use super::{
-    content::{Component, ContentError, Contents, NoComponent},
-    pins,
+    content::{Component, ContentError, Contents, NoComponent, Work},
+    digest_text, pins,
     refused::{Fate, RefusedVersion},
     rollout,
 };
@@ -165,7 +165,8 @@ impl Looks {
             under_way.is_followed = true;
             return;
         }
-        let (looker, name) = (looker.clone(), look.name.clone());
+        let looker = Looker { contents: looker.contents.for_look(), loader: looker.loader.clone() };
+        let name = look.name.clone();
         let task = self.tasks.spawn(async move {
             let looked = looker.look(&look).await;
             (look.name, looked)
@@ -212,7 +213,8 @@ impl Looker {
         }
         // A host that starts does not wait for sources. They are asked afterwards, to tell what is wrong with them.
         if self.loader.loaded(&look.id()).is_none()
-            && let Some(component) = self.contents.read_kept(spec).await
+            && let Some(digest) = spec.digest.as_deref().and_then(digest_text::digits)
+            && let Some(component) = self.contents.read_kept(spec, self.work(digest)).await
         {
             return Looked { is_kept: true, ..looked(None, self.load(look, component).await) };
         }
@@ -361,7 +363,7 @@ impl Looker {
         let prepared = match self.known(look, digest) {
             Some(known) if known.has_settings(settings) => return Ok(Some(known)),
             Some(known) => self.loader.settled(&known, settings).await?,
-            None => match self.contents.read_kept_as(&look.plugin.spec, digest).await {
+            None => match self.contents.read_kept_as(&look.plugin.spec, digest, self.work(digest)).await {
                 Some(component) => self.loader.prepare(component.bytes, settings.clone()).await?,
                 None => return Ok(None),
             },
@@ -388,6 +390,11 @@ impl Looker {
             }
             Err(NoComponent { why, .. }) => Ok(Err(Some(why))),
         }
+    }
+
+    /// What is to be done with a component that is kept.
+    fn work(&self, digest: &str) -> Work {
+        if self.loader.is_compiled(digest) { Work::Quick } else { Work::Slow }
     }
 
     fn known(&self, look: &Look, digest: &str) -> Option<Arc<Prepared>> {

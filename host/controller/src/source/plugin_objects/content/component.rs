@@ -1,5 +1,7 @@
 //! A component on its way from its source to the loader. Values only.
 
+use std::sync::Arc;
+
 use pilothouse_artifact::Evidence;
 
 /// The most bytes of an unpacked component. A component of Python has some 20 MiB.
@@ -8,8 +10,8 @@ pub const MAX_BYTES: u64 = 64 << 20;
 /// A component, judged.
 #[derive(Debug)]
 pub struct Component {
-    /// The component.
-    pub bytes: Vec<u8>,
+    /// The component. Shared with the engine: a large one shall be in memory once.
+    pub bytes: Arc<[u8]>,
     /// Its SHA-256 in hexadecimal digits.
     pub digest: String,
     /// The digest of its manifest, if it comes from a registry.

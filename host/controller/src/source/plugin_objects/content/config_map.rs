@@ -7,7 +7,8 @@ use super::{
     component::{Fetched, Origin},
     error::ContentError,
     host_namespace::HostNamespace,
-    packing::{Unpacker, within_limit},
+    packing::{unpacked, within_limit},
+    turns::{SMALL, Turn, Work},
 };
 use crate::api::ConfigMapSource;
 
@@ -17,7 +18,7 @@ const BUNDLE: &str = ".sigstore.json";
 /// The component of a source, not judged yet.
 pub(super) async fn fetch(
     namespace: &HostNamespace,
-    unpacker: &Unpacker,
+    turn: &Turn,
     source: &ConfigMapSource,
 ) -> Result<Fetched, ContentError> {
     let (mut packed, mut evidence) = (Vec::new(), Vec::new());
@@ -28,8 +29,11 @@ pub(super) async fn fetch(
         packed.extend(of_config_map(&name, map, source.key.as_deref())?);
         // Before the next piece is read: there may be a thousand.
         packed = within_limit(packed)?;
+        if packed.len() as u64 > SMALL {
+            turn.take(Work::Slow).await;
+        }
     }
-    Ok(Fetched { bytes: unpacker.unpacked(packed).await?, origin: Origin::Bytes, evidence })
+    Ok(Fetched { bytes: unpacked(packed, turn).await?, origin: Origin::Bytes, evidence })
 }
 
 /// The names of the ConfigMaps of a source.

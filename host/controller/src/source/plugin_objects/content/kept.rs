@@ -51,6 +51,12 @@ impl KeptComponents {
         })
     }
 
+    /// How many bytes the component with this digest has, if it is kept.
+    pub(super) fn size(&self, digest_of_component: &str) -> Option<u64> {
+        let name = digest_text::digits(digest_of_component)?;
+        Some(std::fs::metadata(self.component(name)).ok()?.len())
+    }
+
     /// Keeps a component.
     pub(super) fn put(&self, component: &Component) {
         self.own().insert(component.digest.clone());
@@ -138,7 +144,7 @@ mod tests {
 
     fn component(bytes: &[u8]) -> Component {
         Component {
-            bytes: bytes.to_vec(),
+            bytes: bytes.into(),
             digest: digest(bytes),
             manifest_digest: Some("sha256:1".to_owned()),
             evidence: vec![Evidence::bundle(b"{}".to_vec())],
@@ -155,6 +161,7 @@ mod tests {
         kept.put(&first);
         kept.put(&second);
         assert_eq!((found(&first), found(&second)), (Some(b"first".to_vec()), Some(b"second".to_vec())));
+        assert_eq!((kept.size(&format!("sha256:{}", first.digest)), kept.size("sha256:00")), (Some(5), None));
         std::fs::write(kept.component(&first.digest), "f")?;
         assert_eq!(found(&first), None);
         kept.put(&first);

@@ -7,6 +7,7 @@ mod host_namespace;
 mod kept;
 mod packing;
 mod registry;
+mod turns;
 mod verification;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -18,11 +19,12 @@ pub use self::{
     component::{Component, MAX_BYTES},
     error::{ContentError, NoComponent},
     kept::KeptComponents,
+    turns::Work,
 };
 use self::{
     component::{Fetched, Origin},
     host_namespace::HostNamespace,
-    packing::Unpacker,
+    turns::{SMALL, Turn, Turns},
 };
 use super::digest_text;
 use crate::api::{PluginSpec, Source, StableSource};
@@ -32,13 +34,21 @@ use crate::api::{PluginSpec, Source, StableSource};
 pub struct Contents {
     namespace: HostNamespace,
     kept: KeptComponents,
-    unpacker: Unpacker,
+    turns: Turns,
+    turn: Turn,
 }
 
 impl Contents {
     /// Finds components in the host's namespace and in registries. Those that were good are kept.
     pub fn new(client: &Client, namespace: &str, kept: KeptComponents) -> Self {
-        Self { namespace: HostNamespace::new(client, namespace), kept, unpacker: Unpacker::default() }
+        let turns = Turns::default();
+        let turn = turns.begin_look();
+        Self { namespace: HostNamespace::new(client, namespace), kept, turns, turn }
+    }
+
+    /// The same for one look: large components that it finds are in memory until it ends, and those of other looks wait.
+    pub fn for_look(&self) -> Self {
+        Self { turn: self.turns.begin_look(), ..self.clone() }
     }
 
     /// The component that a `Plugin` asks for, from its source.
@@ -51,14 +61,18 @@ impl Contents {
 
     /// The component that a `Plugin` names by its digest, if it is kept and still counts: neither its ConfigMap nor its registry has to
     /// be there.
-    pub async fn read_kept(&self, spec: &PluginSpec) -> Option<Component> {
-        let kept = self.kept.get(spec.digest.as_deref()?)?;
+    pub async fn read_kept(&self, spec: &PluginSpec, work: Work) -> Option<Component> {
+        let digest = spec.digest.as_deref()?;
+        if self.kept.size(digest)? > SMALL {
+            self.turn.take(work).await;
+        }
+        let kept = self.kept.get(digest)?;
         self.judge(spec, kept).await.ok()
     }
 
     /// The component with this digest, hexadecimal digits, if it is kept and still counts for a `Plugin` that names another one or none.
-    pub async fn read_kept_as(&self, spec: &PluginSpec, digest: &str) -> Option<Component> {
-        self.read_kept(&PluginSpec { digest: Some(digest_text::text(digest)), ..spec.clone() }).await
+    pub async fn read_kept_as(&self, spec: &PluginSpec, digest: &str, work: Work) -> Option<Component> {
+        self.read_kept(&PluginSpec { digest: Some(digest_text::text(digest)), ..spec.clone() }, work).await
     }
 
     /// The component with this digest, hexadecimal digits, from a source that a `Plugin` had before.
@@ -79,7 +93,7 @@ impl Contents {
             Origin::Bytes => None,
             Origin::Manifest(digest) => Some(digest),
         };
-        Ok(Component { bytes: fetched.bytes, digest: found, manifest_digest, evidence: fetched.evidence })
+        Ok(Component { bytes: fetched.bytes.into(), digest: found, manifest_digest, evidence: fetched.evidence })
     }
 
     /// Whether a `Plugin` may have a component of this digest.
@@ -122,8 +136,8 @@ impl Contents {
 
     async fn fetch(&self, source: &Source, with_signatures: bool) -> Result<Fetched, ContentError> {
         match (&source.config_map, &source.oci) {
-            (Some(source), None) => config_map::fetch(&self.namespace, &self.unpacker, source).await,
-            (None, Some(source)) => registry::fetch(&self.namespace, source, with_signatures).await,
+            (Some(source), None) => config_map::fetch(&self.namespace, &self.turn, source).await,
+            (None, Some(source)) => registry::fetch(&self.namespace, &self.turn, source, with_signatures).await,
             (config_map, oci) => {
                 Err(ContentError::NotOneSource(usize::from(config_map.is_some()) + usize::from(oci.is_some())))
             }

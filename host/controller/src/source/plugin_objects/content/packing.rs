@@ -1,44 +1,32 @@
-//! Unpacks components that are compressed, and takes no more of any than a component may have. Large ones take turns, so that many of them
-//! at once do not need the memory of all. Knows nothing of what is in them.
+//! Unpacks components that are compressed, and takes no more of any than a component may have. Large ones take turns. Knows nothing of what is
+//! in them.
 
 use std::{io::Read, sync::Arc};
 
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 
-use super::{component::MAX_BYTES, error::ContentError};
+use super::{
+    component::MAX_BYTES,
+    error::ContentError,
+    turns::{SMALL, Turn, Work},
+};
 
 /// What compressed files begin with.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// What has no more bytes when it is unpacked waits for nobody. Most components are smaller.
-const SMALL: u64 = 4 << 20;
-
-/// Unpacks what is compressed.
-#[derive(Clone)]
-pub(super) struct Unpacker {
-    turns: Arc<Semaphore>,
-}
-
-impl Default for Unpacker {
-    fn default() -> Self {
-        Self { turns: Arc::new(Semaphore::new(1)) }
+/// Unpacks what is compressed, on a thread that may be busy for that long. Nothing may have more than [`MAX_BYTES`]; what is large waits for
+/// the turn of its look.
+pub(super) async fn unpacked(packed: Vec<u8>, turn: &Turn) -> Result<Vec<u8>, ContentError> {
+    let Some(packing) = Packing::of(&packed) else { return within_limit(packed) };
+    let packed = Arc::new(packed);
+    match packing.read(&packed, SMALL).await {
+        Err(ContentError::TooLarge) => {}
+        read => return read,
     }
-}
-
-impl Unpacker {
-    /// Unpacks what is compressed, on a thread that may be busy for that long. Nothing may have more than [`MAX_BYTES`].
-    pub(super) async fn unpacked(&self, packed: Vec<u8>) -> Result<Vec<u8>, ContentError> {
-        let Some(packing) = Packing::of(&packed) else { return within_limit(packed) };
-        let packed = Arc::new(packed);
-        match packing.read(&packed, SMALL).await {
-            Err(ContentError::TooLarge) => {}
-            read => return read,
-        }
-        // Nobody can know before how large it is.
-        let _turn = self.turns.acquire().await.map_err(damaged)?;
-        packing.read(&packed, MAX_BYTES).await
-    }
+    // Nobody can know before how large it is.
+    turn.take(Work::Slow).await;
+    packing.read(&packed, MAX_BYTES).await
 }
 
 /// How a component is compressed.
@@ -88,6 +76,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::source::plugin_objects::content::turns::Turns;
     use flate2::{Compression, write::GzEncoder};
 
     fn gzipped(bytes: &[u8]) -> Vec<u8> {
@@ -101,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_compressed_is_unpacked_within_a_limit() {
-        let (unpacker, many) = (Unpacker::default(), vec![7; 5 << 20]);
+        let (turn, many) = (Turns::default().begin_look(), vec![7; 5 << 20]);
         for (packed, expected) in [
             (b"plain".to_vec(), Ok(b"plain".to_vec())),
             (gzipped(&many), Ok(many.clone())),
@@ -112,23 +101,15 @@ mod tests {
             (gzipped(&vec![0; (MAX_BYTES as usize) + 1]), Err("TooLarge")),
             (zstd(&vec![0; (MAX_BYTES as usize) + 1]), Err("TooLarge")),
         ] {
-            assert!(
-                unpacker.unpacked(packed).await.map_err(|error| error.reason()) == expected,
-                "{:?}",
-                expected.err()
-            );
+            assert!(unpacked(packed, &turn).await.map_err(|error| error.reason()) == expected, "{:?}", expected.err());
         }
     }
 
     #[tokio::test]
-    async fn only_large_components_need_a_turn_and_there_is_one() {
-        let unpacker = Unpacker::default();
+    async fn only_large_components_need_a_turn() {
+        let turn = Turns::default().begin_look();
         let (small, large) = (vec![0; SMALL as usize], vec![0; (SMALL as usize) + 1]);
-        assert!(unpacker.unpacked(gzipped(&large)).await.is_ok_and(|bytes| bytes == large));
-        assert_eq!(unpacker.turns.available_permits(), 1, "a turn did not end, or there are many");
-        // Who asks for a turn gets none any more.
-        unpacker.turns.close();
-        assert!(unpacker.unpacked(gzipped(&small)).await.is_ok_and(|bytes| bytes == small), "a small one needs a turn");
-        assert!(unpacker.unpacked(gzipped(&large)).await.is_err(), "a large one needs no turn");
+        assert!(unpacked(gzipped(&small), &turn).await.is_ok_and(|bytes| bytes == small) && !turn.is_held());
+        assert!(unpacked(gzipped(&large), &turn).await.is_ok_and(|bytes| bytes == large) && turn.is_held());
     }
 }

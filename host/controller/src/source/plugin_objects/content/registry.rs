@@ -6,6 +6,7 @@ use super::{
     component::{Fetched, MAX_BYTES, Origin},
     error::ContentError,
     host_namespace::HostNamespace,
+    turns::{SMALL, Turn, Work},
 };
 use crate::api::OciSource;
 
@@ -17,12 +18,21 @@ const CA: &str = "ca.crt";
 /// The component of a source, not judged yet.
 pub(super) async fn fetch(
     namespace: &HostNamespace,
+    turn: &Turn,
     source: &OciSource,
     with_signatures: bool,
 ) -> Result<Fetched, ContentError> {
     let (image, registry) = open(namespace, source).await?;
     let error = of_registry(source);
-    let pulled = registry.pull(&image, MAX_BYTES).await.map_err(&error)?;
+    let pulled = match registry.pull(&image, SMALL).await {
+        // As the manifest says, or as comes: most registries send nothing before.
+        Err(RegistryError::TooLarge(_)) => {
+            turn.take(Work::Slow).await;
+            registry.pull(&image, MAX_BYTES).await
+        }
+        pulled => pulled,
+    };
+    let pulled = pulled.map_err(&error)?;
     let evidence = match with_signatures {
         true => registry.signatures(&image, &pulled.manifest_digest).await.map_err(&error)?,
         false => Vec::new(),
