@@ -24,6 +24,7 @@ pub fn register(suite: &mut Suite) {
     tests!(
         suite,
         what_a_lookup_is_confined_from_is_not_in_the_hosts_memory,
+        a_secret_that_nobody_looks_up_is_not_in_the_hosts_memory,
         an_object_that_gets_or_loses_the_label_wakes_who_looked_it_up,
         each_plugin_is_confined_to_its_own_labels,
         the_api_server_is_asked_for_no_more,
@@ -72,6 +73,51 @@ async fn what_a_lookup_is_confined_from_is_not_in_the_hosts_memory(env: &mut Tes
         "the contents of a ConfigMap of which only the metadata is looked up are in its memory"
     );
     Ok(())
+}
+
+/// The manifest confines nothing: what counts is what objects look up, by a name or by labels.
+async fn a_secret_that_nobody_looks_up_is_not_in_the_hosts_memory(env: &mut TestEnv) -> Result<()> {
+    let word = |what: &str| valid_base64(&format!("{what}{}", env.namespace.name));
+    let [named, selected, of_others, changed] = ["named", "selected", "others", "changed"].map(word);
+    for (name, data) in [("named", &named), ("selected", &selected), ("others", &of_others)] {
+        let metadata = json!({"name": name, "labels": {"app": name}});
+        env.namespace
+            .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": data}}))
+            .await?;
+    }
+    env.start(&["scripted"]).await?;
+    let finds = |name: &str, lookup: Value| {
+        let status = json!({"phase": {"$found": "it", "at": "/data/key"}, "note": {"$names": "it"}});
+        scripted(name, json!({"lookups": [lookup], "response": {"children": [], "status": status}}))
+    };
+    let pid = env.host.pid()?;
+    let is_there = |word: &str| is_in_memory(pid, word.as_bytes());
+    env.namespace.apply(finds("by-name", json!({"kind": "Secret", "name": "named", "as": "it"}))).await?;
+    env.namespace.until("Scripted", "by-name", "to have the Secret", |it| it["status"]["phase"] == *named).await?;
+    ensure!(is_there(&named)?, "the search does not find what the host has");
+    ensure!(
+        !is_there(&selected)? && !is_there(&of_others)?,
+        "a Secret that nobody has looked up is in the host's memory"
+    );
+
+    env.namespace.apply(finds("by-label", json!({"kind": "Secret", "selector": "app=selected", "as": "it"}))).await?;
+    let found = format!("{}/selected", env.namespace.name);
+    env.namespace.until("Scripted", "by-label", "to have found one", |it| it["status"]["note"] == *found).await?;
+    ensure!(is_there(&selected)? && !is_there(&of_others)?, "something else was read than what the labels select");
+
+    env.namespace.patch("Secret", "named", json!({"data": {"key": &changed}})).await?;
+    env.namespace.until("Scripted", "by-name", "to have what is new", |it| it["status"]["phase"] == *changed).await?;
+    env.namespace.delete("Secret", "named").await?;
+    env.namespace.until("Scripted", "by-name", "to find nothing", |it| it["status"]["phase"].is_null()).await?;
+    ensure!(!is_there(&of_others)?, "a Secret that nobody has looked up is in the host's memory");
+    Ok(())
+}
+
+/// A word as it is in the data of a Secret, which is base64.
+fn valid_base64(word: &str) -> String {
+    let mut word: String = word.chars().filter(char::is_ascii_alphanumeric).collect();
+    word.truncate(word.len() / 4 * 4);
+    word
 }
 
 async fn an_object_that_gets_or_loses_the_label_wakes_who_looked_it_up(env: &mut TestEnv) -> Result<()> {
@@ -141,11 +187,11 @@ async fn the_api_server_is_asked_for_no_more(env: &mut TestEnv) -> Result<()> {
     // The host is ready when it has the lists: the watches may open after that.
     eventually(
         PATIENCE,
-        "Secrets with the label and the metadata of ConfigMaps to be watched, and nothing else",
+        "the metadata of Secrets with the label and of ConfigMaps to be watched, and nothing else",
         async || {
             let open = (watches.open("secrets"), watches.open("configmaps").len());
             let for_metadata = (watches.open_for_metadata("secrets"), watches.open_for_metadata("configmaps"));
-            let is_no_more = open == (vec!["shared%3Dyes".to_owned()], 1) && for_metadata == (0, 1);
+            let is_no_more = open == (vec!["shared%3Dyes".to_owned()], 1) && for_metadata == (1, 1);
             Ok(Look::of(is_no_more, (open, for_metadata)))
         },
     )

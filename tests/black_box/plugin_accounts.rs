@@ -49,6 +49,7 @@ pub fn register(suite: &mut Suite) {
         in_one_namespace_what_is_in_none_is_looked_up,
         a_lookup_that_the_account_may_not_make_is_denied,
         so_many_names_and_no_more_are_asked_about_an_account,
+        a_plugin_that_stops_at_each_denied_lookup_may_make_many,
         an_object_gets_what_its_own_namespace_allows,
         what_a_manifest_asks_for_has_to_be_granted,
         only_objects_of_selected_namespaces_are_reconciled,
@@ -304,6 +305,29 @@ async fn so_many_names_and_no_more_are_asked_about_an_account(env: &mut TestEnv)
     put_rules(env, role, before).await?;
     let has_child = |map: &Value| map["data"]["found"] == "dG9rZW4=";
     env.namespace.until("ConfigMap", "second", "to have what was found", has_child).await.map(drop)
+}
+
+/// The guest ends a call with the first lookup that is denied, as it is while nobody knows whether the account may make it: so each name costs
+/// a call of its own.
+async fn a_plugin_that_stops_at_each_denied_lookup_may_make_many(env: &mut TestEnv) -> Result<()> {
+    let _deployed = start(env).await?;
+    install(env, &artifacts::guest("scripted")?, SCRIPTED).await?.succeeded()?;
+    let names: Vec<_> = (0..50).map(|number| format!("s{number}")).collect();
+    let role = "pilothouse-plugin-scripted.account";
+    let mut rules = serde_json::to_value(roles(env).get(role).await?)?["rules"].clone();
+    let all = rules.as_array_mut().context("no rules")?;
+    all.iter_mut().try_for_each(|rule| drop_verb(rule, "get"))?;
+    all.push(json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": names, "verbs": ["get"]}));
+    put_rules(env, role, rules).await?;
+    let lookups: Vec<_> = names.iter().map(|name| json!({"kind": "Secret", "name": name})).collect();
+    env.namespace.apply(scripted("curious", json!({"lookups": lookups, "response": {}}))).await?;
+    env.namespace.until("Scripted", "curious", "to be ready", is_ready).await?;
+    // Events are written at the end of a reconcile, and at the latest with the end of the host.
+    env.host.stop().await?;
+    let told = env.namespace.list("Event").await?;
+    let warnings: Vec<_> = told.iter().filter(|event| event["type"] == "Warning").collect();
+    ensure!(warnings.is_empty(), "nothing was wrong, and it was told: {warnings:?}");
+    Ok(())
 }
 
 async fn an_object_gets_what_its_own_namespace_allows(env: &mut TestEnv) -> Result<()> {

@@ -10,7 +10,7 @@ use pilothouse_controller::{
     errors::chain,
     host::Host,
     identity::{Identities, ServiceAccount},
-    lookups::{CachedLookups, Reader},
+    lookups::{CachedLookups, Contents, Needed, Reader},
     object::{Object, ObjectRef},
     plugin::{ActivePlugin, KindsRecord, RecordKey},
     schema::SchemaCache,
@@ -68,6 +68,8 @@ enum ChildReader {
 pub struct Cluster {
     pub(crate) plugin: ActivePlugin,
     pub(crate) identities: Arc<Identities>,
+    /// What is in the objects of which only the metadata is watched, as far as it was looked up.
+    pub(crate) contents: Arc<Contents>,
     pub(crate) clock: Clock,
     /// Whether the host has recorded child kinds of the plugin.
     is_recorded: bool,
@@ -123,7 +125,8 @@ impl Cluster {
             until_known(informer).await?;
         }
         plugin.begin_work();
-        Ok(Self { plugin, identities, clock, is_recorded, child_reader: ChildReader::Asker, only: None })
+        let contents = Arc::<Contents>::default();
+        Ok(Self { plugin, identities, contents, clock, is_recorded, child_reader: ChildReader::Asker, only: None })
     }
 
     /// The same, and only objects of this namespace are asked about.
@@ -167,6 +170,8 @@ impl Cluster {
             kinds: self.plugin.lookups.clone(),
             served: self.plugin.namespaces.clone(),
             reader: self.account(object).map(|account| Reader::new(account, self.identities.clone())),
+            contents: self.contents.clone(),
+            needed: Arc::<Needed>::default(),
         }
     }
 

@@ -11,8 +11,8 @@ use pilothouse_controller::{
     lookups::CachedLookups,
     object::{Object, ObjectRef},
     pipeline::{
-        apply::decoration_of,
-        call::MAX_PERMISSION_ROUNDS,
+        apply::{Failure, decoration_of},
+        call::read::read_all,
         check::{Decoration, Desired},
         conditions::{READY, within_limit},
         lifecycle::{
@@ -23,6 +23,7 @@ use pilothouse_controller::{
         observe::{ObserveError, Observed, observe},
         plan::{Delete, Write, WriteCause, deletion_guard::DeletionDecision, diff::Difference, withdrawal},
     },
+    queue::Key,
     readiness::is_true,
 };
 use pilothouse_engine::{
@@ -256,7 +257,9 @@ impl Cluster {
             let why = "the object has no namespace, so there is no service account in it";
             return Asked::Failed(new_trouble("AccountUnavailable", why));
         }
-        for _ in 0..MAX_PERMISSION_ROUNDS {
+        let key = Key { plugin: self.plugin.name.clone(), object: name.clone() };
+        // As often as in the host, which ends as it does there.
+        loop {
             let lookups = Arc::new(self.lookups(name));
             let situation = Situation {
                 observed: observed.clone(),
@@ -267,8 +270,8 @@ impl Cluster {
                 new_version: &self.plugin.new_version,
             };
             let round = round(&*self.plugin.reconciler, situation).await;
-            let open = lookups.open_questions();
-            if open.is_empty() {
+            let (open, to_read) = (lookups.open_questions(), lookups.needed.to_read());
+            if open.is_empty() && to_read.is_empty() {
                 let is_too_early = matches!(&round.answer, Ok(answer) if answer.deletion == DeletionDecision::Postpone);
                 return if is_too_early { Asked::TooEarly } else { Asked::Round(Box::new(round)) };
             }
@@ -276,9 +279,11 @@ impl Cluster {
                 let why = format!("{error}; you need the right to impersonate it");
                 return Asked::Failed(new_trouble("AccountUnavailable", &why));
             }
+            if let Err(error) = read_all(&self.identities.client(None), &self.contents, &key, to_read).await {
+                let failure = Failure::of(&error.error, "read", &error.what);
+                return Asked::Failed(new_trouble(failure.reason.as_str(), &failure.message));
+            }
         }
-        let why = format!("the plugin made new lookups in each of {MAX_PERMISSION_ROUNDS} calls");
-        Asked::Failed(new_trouble("AccountUnavailable", &why))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pilothouse_engine::Lookup;
+use pilothouse_engine::{Lookup, contract::KindRef};
 
 use crate::schema::SchemaCache;
 
@@ -25,11 +25,17 @@ pub enum WatchScope {
 impl WatchScope {
     /// What a lookup needs. One that is confined to nothing shares the cache of all objects of its kind.
     pub fn of_lookup(lookup: &Lookup) -> Self {
-        match (lookup.label_selector.as_str(), lookup.metadata_only) {
+        match (lookup.label_selector.as_str(), lookup.metadata_only || is_read_when_looked_up(lookup)) {
             ("", false) => Self::All,
             (labels, metadata_only) => Self::LookedUp { labels: labels.into(), metadata_only },
         }
     }
+}
+
+/// Whether only the metadata of what may be looked up is watched, and each object is read when one looks it up: credentials that nobody uses
+/// shall not be in the host's memory.
+pub fn is_read_when_looked_up(lookup: &Lookup) -> bool {
+    !lookup.metadata_only && lookup.kind.is_same_kind(&KindRef::new("v1", "Secret"))
 }
 
 /// The settings that all watches share.

@@ -32,7 +32,7 @@ mod store;
 
 pub use self::{
     caches::Caches,
-    config::{WatchConfig, WatchScope},
+    config::{WatchConfig, WatchScope, is_read_when_looked_up},
     handler::EventHandler,
     informer::{Informer, WatchFailure, WatchState},
     store::{Change, Store},

@@ -1,6 +1,9 @@
 //! Answers one object's lookups from the caches. Makes no request and remembers nothing.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use pilothouse_engine::{
     Answer, Fingerprint, Lookup, Lookups, Query, Scope, Selector, Target,
@@ -9,11 +12,12 @@ use pilothouse_engine::{
 };
 
 use super::{
+    contents::{Contents, Place, ToRead},
     reader::{Read, Reader},
     remembered::{Found, LabelQuery, RememberedAnswers},
 };
 use crate::{
-    cache::{Informer, WatchState},
+    cache::{Informer, WatchState, is_read_when_looked_up},
     identity::Question,
     object::{Object, ObjectRef},
     projection::Projection,
@@ -31,6 +35,39 @@ pub struct CachedLookups {
     pub served: Option<Arc<ServedNamespaces>>,
     /// The account whose permissions count; none for the host's own.
     pub reader: Option<Reader>,
+    /// What is in the objects of which only the metadata is watched.
+    pub contents: Arc<Contents>,
+    /// Which of these objects the lookups of a call needed.
+    pub needed: Arc<Needed>,
+}
+
+/// The objects of which only the metadata is watched and that the lookups of a call needed whole.
+#[derive(Default)]
+pub struct Needed(Mutex<Noted>);
+
+#[derive(Default)]
+struct Noted {
+    used: BTreeSet<Place>,
+    to_read: BTreeMap<Place, ToRead>,
+}
+
+/// How many objects are read before a call is made again: what a lookup finds has a bound in bytes, which is known when they are read.
+const READ_AT_ONCE: usize = 100;
+
+impl Needed {
+    /// Those that were there.
+    pub fn used(&self) -> BTreeSet<Place> {
+        self.lock().used.clone()
+    }
+
+    /// Those that are to be read, and then the call is to be made again.
+    pub fn to_read(&self) -> Vec<ToRead> {
+        self.lock().to_read.values().take(READ_AT_ONCE).cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A kind that a plugin may look up.
@@ -72,13 +109,64 @@ impl CachedLookups {
                 let namespace = if is_namespaced(informer) { self.namespace_of_name(query, declared)? } else { "" };
                 self.check_permission(informer, Read { verb: "get", namespace, name: Some(name) })?;
                 let found = informer.store().get(&ObjectRef::new(namespace, name));
+                let found = self.whole(declared, informer, found.into_iter().collect(), limit)?;
+                let Some(found) = found else { return Err(too_large(query)) };
                 // An object that is there and too large is an error, never "none": the plugin would delete what depends on it.
-                match found.as_ref().is_some_and(|found| found.text.len() > limit) {
+                match found.first().is_some_and(|found| found.text.len() > limit) {
                     true => Err(too_large(query)),
-                    false => Ok(found.into_iter().collect()),
+                    false => Ok(found),
                 }
             }
-            Target::Labels(selector) => self.selection(query, selector)?.find(limit).ok_or_else(|| too_large(query)),
+            Target::Labels(selector) => {
+                let selection = self.selection(query, selector)?;
+                self.find_whole(&selection, limit)?.ok_or_else(|| too_large(query))
+            }
+        }
+    }
+
+    /// What a selection finds; none if that is more than `limit` bytes.
+    fn find_whole(&self, selection: &Selection<'_>, limit: usize) -> Result<Option<Vec<Arc<Object>>>, LookupError> {
+        let LookedUpKind { declared, informer, .. } = selection.kind;
+        match selection.find(limit) {
+            Some(found) => self.whole(declared, informer, found, limit),
+            None => Ok(None),
+        }
+    }
+
+    /// Objects with all that is in them, where only their metadata is watched; none if that is more than `limit` bytes. What is not known yet is
+    /// noted, and denied until it was read.
+    fn whole(
+        &self,
+        declared: &Lookup,
+        informer: &Arc<Informer>,
+        told: Vec<Arc<Object>>,
+        limit: usize,
+    ) -> Result<Option<Vec<Arc<Object>>>, LookupError> {
+        if !is_read_when_looked_up(declared) {
+            return Ok(Some(told));
+        }
+        let (mut found, mut left, mut is_known) = (Vec::new(), limit, true);
+        let mut noted = self.needed.lock();
+        for told in told {
+            let place = Place::of(informer, &told);
+            match self.contents.of(&place, &told) {
+                Some(whole) => {
+                    noted.used.insert(place);
+                    let Some(rest) = left.checked_sub(whole.as_ref().map_or(0, |whole| whole.text.len())) else {
+                        return Ok(None);
+                    };
+                    left = rest;
+                    found.extend(whole);
+                }
+                None => {
+                    is_known = false;
+                    noted.to_read.insert(place, ToRead { informer: informer.clone(), told });
+                }
+            }
+        }
+        match is_known {
+            true => Ok(Some(found)),
+            false => Err(LookupError::Denied("what is in it is not read yet".to_owned())),
         }
     }
 
@@ -118,8 +206,13 @@ impl CachedLookups {
         let selection = self.selection(query, selector)?;
         // Where fields are selected, more is read than is handed over. That has a limit, too.
         let most = if query.fields.is_empty() { limit } else { limit.saturating_mul(READ_FOR_FIELDS) };
-        let store = selection.kind.informer.store();
-        let found = selection.kind.answers.answer(&selection.query, store, || selection.find(most));
+        let found = if is_read_when_looked_up(&selection.kind.declared) {
+            // Remembered with the objects themselves, and forgotten with them.
+            self.find_whole(&selection, most)?.map(|found| Arc::new(Found::once(&selection.query, &found)))
+        } else {
+            let store = selection.kind.informer.store();
+            selection.kind.answers.answer(&selection.query, store, || selection.find(most))
+        };
         let fits = |found: &Arc<Found>| found.whole_bytes <= most && found.bytes <= limit;
         found.filter(fits).ok_or_else(|| too_large(query))
     }

@@ -13,6 +13,8 @@
 //! - A lookup makes no request, and a plugin can look up only the kinds that its manifest declares.
 //! - What is remembered of lookups has a bound. An object whose lookups have no room fails, and says so.
 //! - If the plugin has an account, it is shown only what that account may read ([`Reader`]).
+//! - A Secret that no object looks up is not in memory: only the metadata of Secrets is watched, and what is in one is read when it is looked
+//!   up ([`Contents`]).
 //!
 //! # Caveats
 //!
@@ -34,6 +36,7 @@
 //! ```
 
 mod cached;
+mod contents;
 mod index;
 mod indexed;
 mod memory;
@@ -41,7 +44,8 @@ mod reader;
 mod remembered;
 
 pub use self::{
-    cached::{CachedLookups, LookedUpKind},
+    cached::{CachedLookups, LookedUpKind, Needed},
+    contents::{Contents, Place, ToRead},
     index::LookupIndex,
     indexed::IndexedLookups,
     memory::NoRoom,

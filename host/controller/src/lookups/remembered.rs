@@ -111,6 +111,11 @@ impl LabelQuery {
 }
 
 impl Found {
+    /// Makes an answer that is not remembered.
+    pub fn once(query: &LabelQuery, objects: &[Arc<Object>]) -> Self {
+        Self::of(query, 0, objects, None)
+    }
+
     /// Makes an answer; texts of objects that have not changed are those of the one before.
     fn of(query: &LabelQuery, version: u64, objects: &[Arc<Object>], before: Option<&Self>) -> Self {
         let whole_bytes = objects.iter().map(|object| object.text.len()).sum();

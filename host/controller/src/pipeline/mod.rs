@@ -134,6 +134,7 @@ impl Pipeline {
             }
             ReconcileEnd::ObjectGone | ReconcileEnd::Next(_) => {
                 self.context.lookups.forget(item.key);
+                self.context.contents.forget(item.key);
                 self.hot_loops.forget(item.key);
                 Action::AwaitChange
             }
@@ -169,5 +170,6 @@ impl Pipeline {
         self.states.forget_plugin(plugin);
         self.hot_loops.forget_plugin(plugin);
         self.context.lookups.forget_plugin(plugin);
+        self.context.contents.forget_plugin(plugin);
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     clock::Clock,
     events::{Author, Event, Recorded, Recorder},
     identity::{Identities, ServiceAccount},
-    lookups::{CachedLookups, IndexedLookups, LookupIndex, Reader},
+    lookups::{CachedLookups, Contents, IndexedLookups, LookupIndex, Needed, Reader},
     metrics::Metrics,
     object::Object,
     plugin::ActivePlugin,
@@ -24,6 +24,8 @@ pub struct Context {
     pub identities: Arc<Identities>,
     /// The index of which object looked up what.
     pub lookups: Arc<LookupIndex>,
+    /// What is in the objects of which only the metadata is watched and that some object looks up.
+    pub contents: Arc<Contents>,
     /// The recorder of Events.
     pub events: Recorder,
     /// The metrics.
@@ -60,6 +62,8 @@ impl WorkItem<'_> {
             kinds: self.plugin.lookups.clone(),
             served: self.plugin.namespaces.clone(),
             reader: self.account().map(|account| Reader::new(account, identities.clone())),
+            contents: self.context.contents.clone(),
+            needed: Arc::<Needed>::default(),
         }
     }
 

@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod in_sync;
 pub mod inputs;
+pub mod read;
 
 use std::sync::Arc;
 
@@ -12,7 +13,12 @@ use pilothouse_engine::{
     contract::{RefusedChild, Response},
 };
 
-use self::{answer::LastAnswer, in_sync::AnswerId, inputs::Inputs};
+use self::{
+    answer::LastAnswer,
+    in_sync::AnswerId,
+    inputs::Inputs,
+    read::{ReadError, read_all},
+};
 use super::{observe::Observed, work_item::WorkItem};
 use crate::{
     events::{Event, Recorded},
@@ -48,13 +54,11 @@ pub enum CallError {
     Failed(Outcome),
     /// Nobody can tell what the plugin's account may look up.
     PermissionsUnknown(String),
+    /// What the plugin looked up could not be read.
+    NotRead(ReadError),
     /// The host cannot remember all that the plugin looked up.
     NotRemembered(NoRoom),
 }
-
-/// How often a call is repeated because it made lookups of which nobody knew whether the account may make them. Each round can only
-/// lead to lookups that depend on the answers to those before.
-pub const MAX_PERMISSION_ROUNDS: usize = 20;
 
 /// Calls the plugin, or reuses the previous answer if the inputs are the same.
 ///
@@ -94,12 +98,14 @@ pub async fn call_plugin(
     }
 }
 
-/// Calls the plugin. What its account may look up is asked when a call needs it, and the call is made again with the answer. So is one
-/// that needed more memory than was free.
+/// Calls the plugin. What its account may look up is asked, and what is in a Secret is read, when a call needs it, and the call is made again
+/// with the answer. So is one that needed more memory than was free. A plugin that stops at the first lookup that it is denied is called
+/// once more for each. That ends, for each time something is asked that nobody knew, and how much is known of an account, or found by a
+/// call, has a bound (`identity/permissions.rs`, `lookups/memory.rs`).
 async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>) -> Result<Call, CallError> {
     let PluginCall { observed, refused, verb, .. } = plugin_call;
     let mut has_waited = false;
-    for _ in 0..MAX_PERMISSION_ROUNDS {
+    loop {
         let lookups = Arc::new(item.indexed_lookups());
         let context = CallContext { lookups: lookups.clone(), now: item.context.clock.now() };
         let request = observed.request(item.plugin.contract(), refused.clone(), &item.plugin.config);
@@ -113,19 +119,20 @@ async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>
             item.context.metrics.called(&item.plugin.name, &call);
             // What there was room for is of no use without the rest, and others need it.
             item.context.lookups.forget(item.key);
+            item.context.contents.forget(item.key);
             return Err(CallError::NotRemembered(no_room));
         }
-        let open = lookups.answers.open_questions();
-        if open.is_empty() {
+        let (open, to_read) = (lookups.answers.open_questions(), lookups.answers.needed.to_read());
+        if open.is_empty() && to_read.is_empty() {
+            item.context.contents.use_only(item.key, lookups.answers.needed.used());
             return Ok(call);
         }
         let asked = item.context.identities.ask(open).await;
         asked.map_err(|error| {
             CallError::PermissionsUnknown(format!("{error}; the host needs the right to impersonate it"))
         })?;
+        read_all(&item.context.client, &item.context.contents, item.key, to_read).await.map_err(CallError::NotRead)?;
     }
-    let rounds = format!("the plugin made new lookups in each of {MAX_PERMISSION_ROUNDS} calls");
-    Err(CallError::PermissionsUnknown(rounds))
 }
 
 fn answer_id(item: &WorkItem<'_>, observed: &Observed, response: &Response) -> Option<AnswerId> {

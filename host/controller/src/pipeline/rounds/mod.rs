@@ -180,6 +180,9 @@ impl Rounds<'_> {
             // The next reconcile of the key looks the plugin up again and finds the new version.
             Err(CallError::Superseded) => return ControlFlow::Break(RoundEnd::finished(Action::Requeue)),
             Err(CallError::PermissionsUnknown(why)) => result::fault(ACCOUNT_UNAVAILABLE, &why),
+            Err(CallError::NotRead(why)) => {
+                return ControlFlow::Break(self.fail(state, object, Failure::of(&why.error, "read", &why.what)).await);
+            }
             Err(CallError::NotRemembered(no_room)) => result::fault("LookupMemoryUsed", &no_room.to_string()),
             Err(CallError::Failed(outcome)) => result::call_failed(&outcome),
         };
