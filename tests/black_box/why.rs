@@ -1,7 +1,11 @@
 //! `pilothouse why`: which version answers an object, which one made its children, and what holds it up.
 
 use anyhow::{Result, ensure};
-use pilothouse_tests::{artifacts, cluster::condition};
+use pilothouse_tests::{
+    artifacts,
+    cluster::{PATIENCE, condition},
+    wait::{Look, eventually},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,7 +15,7 @@ use crate::{
     plugin_accounts::command,
     plugin_objects::{next, plugin, plugin_object, resume, sha256, start, store, text, works},
     suite::{Suite, tests},
-    test_env::{TestEnv, config_map, is_ready, returning, scripted},
+    test_env::{TestEnv, config_map, deployment, is_ready, returning, scripted},
 };
 
 pub fn register(suite: &mut Suite) {
@@ -24,6 +28,7 @@ pub fn register(suite: &mut Suite) {
         children_of_both_scopes_are_shown,
         decorators_are_told_with_what_they_have_made,
         children_of_an_owner_and_of_a_decorator_are_told_apart,
+        what_the_last_reconcile_did_is_told_by_the_host,
     );
 }
 
@@ -58,6 +63,51 @@ async fn each_object_of_a_canary_says_its_version(env: &mut TestEnv) -> Result<(
         ensure!(made_by == [version], "{name}: {why}");
     }
     Ok(())
+}
+
+/// What an object looked up, answered, wrote and waits for is in no status. Only the host's own pod is told, which a test on the same machine is.
+async fn what_the_last_reconcile_did_is_told_by_the_host(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(config_map("settings", json!({"colour": "red"}))).await?;
+    let mut unschedulable = deployment("first", json!({"name": "main", "image": "example.com/main"}));
+    unschedulable["spec"]["replicas"] = 1.into();
+    unschedulable["spec"]["template"]["spec"]["nodeSelector"] = json!({"example.com/none": "true"});
+    let children = json!([
+        {"object": config_map("child", json!({"colour": {"$found": "settings", "at": "/data/colour"}}))},
+        {"object": unschedulable}, {"object": config_map("last", json!({})), "after": [1]},
+    ]);
+    let lookups = json!([{"kind": "ConfigMap", "name": "settings"}, {"kind": "Secret", "name": "absent"}]);
+    env.namespace.apply(scripted("web", json!({"lookups": lookups, "response": {"children": children}}))).await?;
+    let waits = |object: &Value| condition(object, "Ready")["reason"] == "AwaitingChildren";
+    env.namespace.until("Scripted", "web", "to wait", waits).await?;
+    let host = format!("http://{}", env.host.address("health")?);
+    let namespace = env.namespace.name.clone();
+    let arguments = ["why", "Scripted/web", "-n", &namespace, "--host", &host];
+    let why: Value =
+        serde_json::from_str(&command(env, &[&arguments[..], &["-o", "json"]].concat()).await?.succeeded()?)?;
+    let last = &why["lastReconciles"][0];
+    let lines = |what: &str| last[what]["lines"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
+    ensure!(lines("asked") == ["ConfigMap 'settings': found", "Secret 'absent': nothing"], "{last}");
+    ensure!(last["answer"] == "3 children; done" && text(&last["saw"]).starts_with("generation 1 "), "{last}");
+    for child in ["ConfigMap 'child'", "Deployment 'first'"] {
+        let created = format!("created {child}: it does not exist");
+        ensure!(lines("wrote").contains(&&*created), "no {created}: {last}");
+    }
+    ensure!(lines("waits").iter().any(|it| it.starts_with("ConfigMap 'last' waits for Deployment 'first'")), "{last}");
+    ensure!(text(&last["health"]).contains("AwaitingChildren"), "{last}");
+
+    env.namespace.patch("ConfigMap", "settings", json!({"data": {"colour": "blue"}})).await?;
+    env.namespace.until("ConfigMap", "child", "to be blue", |child| child["data"]["colour"] == "blue").await?;
+    eventually(PATIENCE, "the host to tell the change", async || {
+        let screen = command(env, &arguments).await?.succeeded()?;
+        let is_told = screen.contains("LAST RECONCILE by scripted") && screen.contains("changed ConfigMap 'child'");
+        Ok(Look::of(is_told, screen))
+    })
+    .await?;
+    let unasked = command(env, &arguments[..4]).await?.succeeded()?;
+    ensure!(unasked.contains("port-forward") && !unasked.contains("LAST RECONCILE"), "{unasked}");
+    let nobody = [&arguments[..4], &["--host", "http://127.0.0.1:1"]].concat();
+    command(env, &nobody).await?.failed_with(&["failed to ask the host", "port-forward"])
 }
 
 async fn a_pin_to_what_nobody_knows_is_told(env: &mut TestEnv) -> Result<()> {

@@ -266,7 +266,7 @@ impl Host {
     }
 
     /// The address in the first line of the log.
-    fn address(&self, which: &str) -> Result<SocketAddr> {
+    pub fn address(&self, which: &str) -> Result<SocketAddr> {
         let log = self.log();
         let line = log.lines().find(|line| line.contains("pilothouse") && line.contains("starts"));
         let line: Value = serde_json::from_str(line.context("the host has not started yet")?)?;

@@ -22,13 +22,14 @@ use crate::{
     identity::Identities,
     lookups::{Contents, LookupIndex},
     metrics::Metrics,
+    object::ObjectRef,
     observable::Observable,
-    pipeline::{Pipeline, state::hot_loop::HotLoops, trigger::Trigger, work_item::Context},
+    pipeline::{LastReconcile, Pipeline, state::hot_loop::HotLoops, trigger::Trigger, work_item::Context},
     plugin::{
         ActivePlugin, Division, KindsRecord, Leaver, PluginSettings, Presence, RecordKey, Registry, SelfCheck,
         StartingPlugins, Versions,
     },
-    queue::Queue,
+    queue::{Key, Queue},
     schema::SchemaCache,
 };
 
@@ -234,6 +235,17 @@ impl Host {
     /// The number of objects of which anything is remembered between two reconciles.
     pub fn remembered_objects(&self) -> usize {
         self.pipeline.remembered_objects().max(self.queue.remembered_keys())
+    }
+
+    /// What the last reconciles of an object did, one for each plugin that works on it, as far as it is remembered.
+    pub fn last_reconciles(&self, group: &str, kind: &str, object: &ObjectRef) -> Vec<LastReconcile> {
+        let all = self.plugins.all();
+        let own = all.iter().map(|versions| versions.stable()).filter(|plugin| {
+            let works_on = plugin.objects.kind();
+            works_on.group() == group && works_on.kind == kind
+        });
+        let keys = own.map(|plugin| Key { plugin: plugin.name.clone(), object: object.clone() });
+        keys.filter_map(|key| self.pipeline.last_reconcile(&key)).collect()
     }
 
     /// Activates a plugin as soon as it is ready. Until then the present version stays active. Without a configuration in its settings it

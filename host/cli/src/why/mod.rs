@@ -3,6 +3,7 @@
 
 mod cluster_state;
 mod decorators;
+mod host;
 mod report;
 mod words;
 
@@ -18,6 +19,8 @@ use crate::{
 };
 
 /// Say why an object is as it is: its conditions, how far each of its children is, what decorators have made of it, and its Events, on one screen.
+///
+/// With --host also what its last reconcile saw, asked, decided and wrote.
 #[derive(Args)]
 pub struct Why {
     /// The object, such as AppService/web or llmmodel.ai.example.com/llama.
@@ -29,6 +32,9 @@ pub struct Why {
     /// Print as: a screen for people, or JSON.
     #[arg(long, short, default_value = "table")]
     output: Output,
+    /// Where the host that leads serves /healthz, such as http://127.0.0.1:8081 through `kubectl port-forward`.
+    #[arg(long, value_name = "URL")]
+    host: Option<String>,
     #[command(flatten)]
     cluster: Cluster,
 }
@@ -44,7 +50,14 @@ impl Why {
             let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
             let client = kube::Client::try_from(config).context("failed to connect")?;
             let state = ClusterState::read(&client, &self.object, &namespace).await?;
-            Ok(Report::of(&state, jiff::Timestamp::now()))
+            let last = match &self.host {
+                Some(host) => {
+                    let namespace = state.object["metadata"]["namespace"].as_str();
+                    Some(host::last_reconciles(host, &state.kind, namespace, &self.object.name).await?)
+                }
+                None => None,
+            };
+            Ok(Report::of(&state, last, jiff::Timestamp::now()))
         })?;
         match self.output {
             Output::Json => output::print_line(serde_json::to_string_pretty(&report)?)?,

@@ -9,6 +9,7 @@ use pilothouse_controller::{
     api::{Condition, PinStatus, PlanState, Plugin},
     labels,
     object::describe,
+    pipeline::LastReconcile,
     readiness::ReadinessRules,
     source::plugin_objects::{AnsweringVersion, AnswersBecause, SEVERAL_VERSIONS, is_unanswered},
 };
@@ -18,7 +19,7 @@ use serde_json::Value;
 use super::{
     cluster_state::{Child, ClusterState},
     decorators::{DecoratorReport, decorators},
-    words,
+    host, words,
 };
 use crate::{
     age::{age, age_of},
@@ -46,6 +47,10 @@ pub struct Report {
     conditions: Vec<ConditionReport>,
     children: Vec<ChildReport>,
     events: Vec<EventReport>,
+    /// What the host remembers of its last reconciles, one for each plugin; none if no host was asked.
+    last_reconciles: Option<Vec<LastReconcile>>,
+    #[serde(skip)]
+    now: Timestamp,
     /// What to look at or to do next.
     next: Vec<String>,
 }
@@ -95,8 +100,8 @@ struct EventReport {
 }
 
 impl Report {
-    /// What is said about an object at this time.
-    pub fn of(state: &ClusterState, now: Timestamp) -> Self {
+    /// What is said about an object at this time, with what the host remembers of its last reconciles, if it was asked.
+    pub fn of(state: &ClusterState, last_reconciles: Option<Vec<LastReconcile>>, now: Timestamp) -> Self {
         let (metadata, status) = (&state.object["metadata"], &state.object["status"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let place = metadata["namespace"].as_str().map(|namespace| format!("{namespace}/")).unwrap_or_default();
@@ -112,6 +117,8 @@ impl Report {
             decorators: decorators(state, now),
             children: state.children.iter().map(|child| child_report(child, state, now)).collect(),
             events: state.events[first..].iter().map(|event| event_report(event, now)).collect(),
+            last_reconciles,
+            now,
             next: next(state),
         }
     }
@@ -161,6 +168,20 @@ impl fmt::Display for Report {
             [age.clone(), r#type.clone(), reason.clone(), count.to_string(), message.clone()]
         });
         out.write_str(&table::table(["EVENT", "TYPE", "REASON", "COUNT", "MESSAGE"], &events.collect::<Vec<_>>()))?;
+        match &self.last_reconciles {
+            None => writeln!(out, "\n{}", host::HINT)?,
+            Some(none) if none.is_empty() => {
+                writeln!(
+                    out,
+                    "\nThe host remembers no reconcile of it: it does not lead, or has reconciled many others since."
+                )?;
+            }
+            Some(all) => {
+                for last in all {
+                    write!(out, "\n{}", host::in_words(last, self.now))?;
+                }
+            }
+        }
         for next in &self.next {
             writeln!(out, "\n{}", table::printable(next))?;
         }

@@ -1,12 +1,24 @@
 //! The lookups of a call in progress. Each is added to the index before it is answered, so that a change between the answer and the
-//! end of the call wakes the object. Holds no answers itself.
+//! end of the call wakes the object. Holds no answers itself, only in words what was asked.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use pilothouse_engine::{Answer, Lookups, Query, contract::LookupError};
+use pilothouse_engine::{Answer, Lookups, Query, Scope, Target, contract::LookupError};
 
 use super::{CachedLookups, LookupIndex, NoRoom};
 use crate::queue::Key;
+
+/// How many lookups of a call are told in words.
+const MAX_TOLD: usize = 20;
+
+/// What a call has looked up, in words.
+#[derive(Clone, Debug, Default)]
+pub struct AskedLookups {
+    /// The first lookups, and what each got.
+    pub lines: Vec<String>,
+    /// How many more there were.
+    pub more: usize,
+}
 
 /// Adds each lookup of a call to the index, then answers it.
 pub struct IndexedLookups {
@@ -18,12 +30,40 @@ pub struct IndexedLookups {
     pub key: Key,
     /// Why a lookup could not be remembered; the first one.
     no_room: OnceLock<NoRoom>,
+    asked: Mutex<AskedLookups>,
 }
 
 impl IndexedLookups {
     /// Lookups of the object with this key.
     pub fn new(answers: CachedLookups, index: Arc<LookupIndex>, key: Key) -> Self {
-        Self { answers, index, key, no_room: OnceLock::new() }
+        Self { answers, index, key, no_room: OnceLock::new(), asked: Mutex::default() }
+    }
+
+    /// What was looked up so far.
+    pub fn asked(&self) -> AskedLookups {
+        self.asked_so_far().clone()
+    }
+
+    fn note(&self, query: &Query, answer: &Result<Answer, LookupError>) {
+        let mut asked = self.asked_so_far();
+        if asked.lines.len() >= MAX_TOLD {
+            asked.more += 1;
+            return;
+        }
+        let got = match answer {
+            Ok(answer) => match answer.objects.len() {
+                0 => "nothing".to_owned(),
+                1 => "found".to_owned(),
+                several => format!("{several} objects"),
+            },
+            Err(LookupError::Denied(why)) => format!("denied: {why}"),
+            Err(LookupError::NotInstalled(why) | LookupError::TooLarge(why)) => why.clone(),
+        };
+        asked.lines.push(format!("{}: {got}", in_words(query)));
+    }
+
+    fn asked_so_far(&self) -> MutexGuard<'_, AskedLookups> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why a lookup could not be remembered. The call does not count then: a change of what it was told would wake nobody.
@@ -37,6 +77,21 @@ impl Lookups for IndexedLookups {
         if let Err(no_room) = self.index.add(&self.key, query) {
             return Err(LookupError::Denied(self.no_room.get_or_init(|| no_room).to_string()));
         }
-        self.answers.answer(query, limit)
+        let answer = self.answers.answer(query, limit);
+        self.note(query, &answer);
+        answer
+    }
+}
+
+/// A lookup with the place where it looks.
+fn in_words(query: &Query) -> String {
+    let place = match &query.scope {
+        Scope::OwnNamespace | Scope::OwnNamespaceIfAny => String::new(),
+        Scope::Namespace(namespace) => format!(" in namespace '{namespace}'"),
+        Scope::AllNamespaces => " in all namespaces".to_owned(),
+    };
+    match &query.target {
+        Target::Name(name) => format!("{} '{name}'{place}", query.kind.kind),
+        Target::Labels(selector) => format!("{} with the labels '{selector}'{place}", query.kind.kind),
     }
 }

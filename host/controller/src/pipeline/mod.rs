@@ -22,6 +22,7 @@ pub mod call;
 mod catch_panic;
 pub mod check;
 pub mod conditions;
+pub mod last_reconcile;
 pub mod lifecycle;
 pub mod observe;
 pub mod plan;
@@ -36,9 +37,11 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::Instrument;
 
+pub use self::last_reconcile::LastReconcile;
 use self::{
     call::in_sync::SharedKeys,
     catch_panic::catch_panic,
+    last_reconcile::{Ended, LastReconciles, Notes},
     lifecycle::expiry,
     rounds::{ReconcileEnd, Rounds},
     state::{
@@ -61,6 +64,7 @@ pub struct Pipeline {
     hot_loops: Arc<HotLoops>,
     states: ObjectStates,
     shared_keys: SharedKeys,
+    last: LastReconciles,
 }
 
 /// What follows the reconcile of a key.
@@ -75,7 +79,8 @@ pub struct Outcome {
 impl Pipeline {
     /// A pipeline without any remembered state.
     pub fn new(context: Context, plugins: Arc<Registry>, hot_loops: Arc<HotLoops>) -> Self {
-        Self { context, plugins, hot_loops, states: ObjectStates::default(), shared_keys: SharedKeys::default() }
+        let (states, shared_keys) = (ObjectStates::default(), SharedKeys::default());
+        Self { context, plugins, hot_loops, states, shared_keys, last: LastReconciles::default() }
     }
 
     /// Reconciles one key that failed `failures` times in a row before.
@@ -93,7 +98,8 @@ impl Pipeline {
         let span = tracing::info_span!("reconcile", plugin = %plugin.name, %version, object = %key.object);
         let (started, metrics) = (Instant::now(), &self.context.metrics);
         let active = metrics.reconciles.started(&key.plugin);
-        let item = WorkItem { context: &self.context, plugin, key, failures };
+        let notes = Notes::default();
+        let item = WorkItem { context: &self.context, plugin, key, failures, notes: &notes };
         // A panic that escapes from here would skip `Queue::done`. The key would stay in progress, and the object would never be
         // reconciled again.
         // Boxed, for it is large: each layer around it would move it as a whole.
@@ -102,6 +108,7 @@ impl Pipeline {
             Ok(action) => self.until_expiry(plugin, key, action),
             Err(panicked) => {
                 span.in_scope(|| tracing::error!("{panicked}"));
+                notes.failed(&panicked.to_string());
                 metrics.reconciles.panicked(&key.plugin);
                 // A retry makes sense: the remembered state, which may be the cause, is lost with the panic.
                 Action::Backoff(BACKOFF_FIRST)
@@ -112,6 +119,17 @@ impl Pipeline {
         versions.mark_seen(&key.object);
         drop(active);
         metrics.reconciles.ended(&key.plugin, action, started.elapsed());
+        let ended = Ended {
+            version,
+            digest: plugin.reconciler.digest(),
+            at: self.context.clock.now(),
+            took: started.elapsed(),
+            next: action.decision(failures),
+        };
+        // What is gone is forgotten already.
+        if self.is_there(key) {
+            self.last.ended(key, notes, ended);
+        }
         Outcome { action, pause: self.hot_loops.end_reconcile(key, action) }
     }
 
@@ -136,6 +154,7 @@ impl Pipeline {
                 self.context.lookups.forget(item.key);
                 self.context.contents.forget(item.key);
                 self.hot_loops.forget(item.key);
+                self.last.forget(item.key);
                 Action::AwaitChange
             }
         }
@@ -155,6 +174,11 @@ impl Pipeline {
         expiry::action_until(action, lifetime)
     }
 
+    /// What the last reconcile of an object did that had something to do; none if that is not remembered.
+    pub fn last_reconcile(&self, key: &Key) -> Option<LastReconcile> {
+        self.last.of(key)
+    }
+
     /// The recorder of Events.
     pub fn events(&self) -> &Recorder {
         &self.context.events
@@ -169,6 +193,7 @@ impl Pipeline {
     pub fn forget_plugin(&self, plugin: &str) {
         self.states.forget_plugin(plugin);
         self.hot_loops.forget_plugin(plugin);
+        self.last.forget_plugin(plugin);
         self.context.lookups.forget_plugin(plugin);
         self.context.contents.forget_plugin(plugin);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kube::Client;
 
+use super::last_reconcile::Notes;
 use crate::{
     clock::Clock,
     events::{Author, Event, Recorded, Recorder},
@@ -45,6 +46,8 @@ pub struct WorkItem<'a> {
     pub key: &'a Key,
     /// The number of failed reconciles in a row before this one.
     pub failures: u32,
+    /// What the reconcile does, in words, for people.
+    pub notes: &'a Notes,
 }
 
 impl WorkItem<'_> {

@@ -1,16 +1,11 @@
 //! `/log-level`: shows and changes the log level of a running host. Responds only to requests from the host's own pod, which includes
 //! `kubectl port-forward`. Does not know how logs are written.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::{ConnectInfo, Request, State},
-    http::StatusCode,
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-    routing::get,
-};
+use axum::{Router, extract::State, http::StatusCode, middleware, routing::get};
+
+use super::own_pod::only_from_here;
 
 /// The log level of the process. Implemented by whoever owns the log.
 pub trait LogLevel: Send + Sync {
@@ -62,22 +57,16 @@ async fn change(State(level): State<Arc<dyn LogLevel>>, filter: String) -> Resul
     Ok(format!("{}\n", level.current()))
 }
 
-async fn only_from_here(ConnectInfo(peer): ConnectInfo<SocketAddr>, request: Request, next: Next) -> Response {
-    // A socket for both IP versions shows 127.0.0.1 as `::ffff:127.0.0.1`, which is no loopback address before `to_canonical`.
-    if peer.ip().to_canonical().is_loopback() {
-        return next.run(request).await;
-    }
-    let why = "the log level is only for the host's own pod; reach it through `kubectl port-forward`\n";
-    (StatusCode::FORBIDDEN, why).into_response()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, PoisonError};
+    use std::{
+        net::SocketAddr,
+        sync::{Mutex, PoisonError},
+    };
 
     use axum::{
         body::{Body, to_bytes},
-        extract::connect_info::MockConnectInfo,
+        extract::{Request, connect_info::MockConnectInfo},
     };
     use tower::ServiceExt;
 

@@ -1,6 +1,8 @@
-//! The host's HTTP server: `/healthz`, `/readyz`, `/metrics` and `/log-level`. Responds from memory; makes no request.
+//! The host's HTTP server: `/healthz`, `/readyz`, `/metrics`, `/log-level` and `/last-reconciles`. Responds from memory; makes no request.
 
+mod last_reconciles;
 mod log_level;
+mod own_pod;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -27,7 +29,7 @@ pub struct ListenError {
 /// The addresses of the server. A port of 0 in a request lets the system choose one.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses {
-    /// Address of `/healthz`, `/readyz` and `/log-level`; the latter responds only to the host's own pod.
+    /// Address of `/healthz`, `/readyz`, `/log-level` and `/last-reconciles`; the latter two respond only to the host's own pod.
     pub health: SocketAddr,
     /// Address of `/metrics`.
     pub metrics: SocketAddr,
@@ -39,7 +41,7 @@ pub struct Addresses {
 /// [`ListenError`] if an address cannot be used.
 pub async fn serve(host: &Arc<Host>, level: Arc<dyn LogLevel>, requested: Addresses) -> Result<Addresses, ListenError> {
     let Addresses { health, metrics } = requested;
-    let health_routes = health_routes(host).merge(log_level::routes(level));
+    let health_routes = health_routes(host).merge(log_level::routes(level)).merge(last_reconciles::routes(host));
     if health == metrics {
         let both = listen(health, health_routes.merge(metrics_routes(host))).await?;
         return Ok(Addresses { health: both, metrics: both });

@@ -125,6 +125,7 @@ async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>
         let (open, to_read) = (lookups.answers.open_questions(), lookups.answers.needed.to_read());
         if open.is_empty() && to_read.is_empty() {
             item.context.contents.use_only(item.key, lookups.answers.needed.used());
+            item.notes.asked(lookups.asked());
             return Ok(call);
         }
         let asked = item.context.identities.ask(open).await;

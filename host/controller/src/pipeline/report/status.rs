@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     hash::{Hash, Hasher},
 };
 
@@ -31,6 +32,19 @@ pub enum Health {
     Progressing(StatusReason),
     /// Stuck until somebody changes something.
     Stalled(StatusReason),
+}
+
+/// For people who ask the host.
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Applied => f.write_str("applied"),
+            Self::ChildrenUntouched => f.write_str("the children are left as they are"),
+            Self::ChildrenNotReady(why) => write!(f, "applied, {}: {}", why.reason, why.message),
+            Self::Progressing(why) => write!(f, "in progress, {}: {}", why.reason, why.message),
+            Self::Stalled(why) => write!(f, "stuck, {}: {}", why.reason, why.message),
+        }
+    }
 }
 
 /// The content of a status.

@@ -6,11 +6,12 @@ use super::{AppliedAnswer, PlannedAnswer, Rounds};
 use crate::{
     object::describe,
     pipeline::{
-        apply::{self, Applied, Applier, Effect},
+        apply::{self, Applied, Applier, Effect, Written},
         call::{
             answer::LastAnswer,
             in_sync::{ChildrenInSync, MetadataKeys, WrittenStates},
         },
+        last_reconcile::Notes,
         observe::Observed,
         plan::{self, DeleteCause, Plan, Recreations, WriteCause, deletion_guard::DeletionDecision},
         report::result::FAULT_BACKOFF,
@@ -34,6 +35,7 @@ impl Rounds<'_> {
     ) -> AppliedAnswer {
         let PlannedAnswer { desired, keys, mut plan, decision } = planned;
         let (awaited, waiting) = (std::mem::take(&mut plan.awaited), std::mem::take(&mut plan.waiting));
+        self.item.notes.waits(awaited.iter().chain(&waiting));
         let applied = self.apply(state, observed, plan).await;
         // While deletes are held back, or a child is still being deleted, the children are not as the answer wants them, and the
         // next reconcile must plan them again.
@@ -74,6 +76,7 @@ impl Rounds<'_> {
         let pause = delay_after(FAULT_BACKOFF, item.failures.saturating_add(1)).mul_f64(REFUSED_WRITE_PAUSE);
         state.refused_writes.remember(std::mem::take(&mut applied.refused), pause, Instant::now());
         applied.failures.extend(held);
+        note(item.notes, &applied);
         for written in &applied.written {
             match (&written.write.cause, written.has_changed) {
                 (WriteCause::Drifted(_), true) => item.context.metrics.plugins.drift_repaired(&item.plugin.name),
@@ -116,6 +119,21 @@ fn remember_in_sync(answer: &mut LastAnswer, keys: MetadataKeys, observed: &Obse
         ChildrenInSync::applied(id, observed, &writes)
     };
     answer.set_in_sync(in_sync);
+}
+
+/// Says what was carried out, for people.
+fn note(notes: &Notes, applied: &Applied) {
+    for Written { write, .. } in &applied.written {
+        let verb = if write.cause.live().is_some() { "changed" } else { "created" };
+        let shown = plan::masked::differences(&write.child.kind, write.cause.differences());
+        let fields = plan::diff::in_words(&shown);
+        let fields = if fields.is_empty() { String::new() } else { format!(" ({fields})") };
+        notes.wrote(&format!("{verb} {}: {}{fields}", describe(&write.child.kind, &write.child.name), write.cause));
+    }
+    for delete in &applied.deleted {
+        notes.wrote(&format!("deleted {}: {}", describe(&delete.kind, &delete.live.name), delete.cause));
+    }
+    applied.failures.iter().for_each(|failure| notes.failed(&failure.message));
 }
 
 fn log_writes(plan: &Plan) {

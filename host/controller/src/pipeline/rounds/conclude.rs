@@ -79,6 +79,7 @@ impl Rounds<'_> {
     /// try.
     async fn report(&self, state: &mut ObjectState, object: &Object, mut result: ReconcileResult) -> Option<Reported> {
         let item = &self.item;
+        item.notes.concluded(&result.health.to_string());
         let is_passing = matches!(result.class, Some(FailureClass::Transient | FailureClass::Progressing));
         // Any other result ends the failure, so that two conflicts with a success in between are not reported as one that lasts.
         state.ongoing_failure =

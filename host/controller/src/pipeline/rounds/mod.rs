@@ -151,6 +151,8 @@ impl Rounds<'_> {
             Ok(observed) => observed,
             Err(reason) => return ControlFlow::Break(self.unobserved(state, reason).await),
         };
+        let object = &observed.object;
+        item.notes.saw(object.generation, &object.resource_version, observed.children.len());
         if !item.plugin.answers(&observed.object) {
             // It was created anew, or its labels have changed, since the version was chosen.
             return ControlFlow::Break(RoundEnd::finished(Action::Requeue));
@@ -175,6 +177,7 @@ impl Rounds<'_> {
             Ok(mut answered) => {
                 // The answer may have inherited which children are in sync. They may have changed since they were compared.
                 answered.answer.refresh(call.observed);
+                item.notes.answered(&in_words(&answered.response));
                 return ControlFlow::Continue(answered);
             }
             // The next reconcile of the key looks the plugin up again and finds the new version.
@@ -306,6 +309,20 @@ impl Rounds<'_> {
             }
         };
         self.conclude_answer(state, call.observed, result).await
+    }
+}
+
+/// An answer in words, for people.
+fn in_words(response: &Response) -> String {
+    let verdict = match &response.verdict {
+        Verdict::Done => "done".to_owned(),
+        Verdict::Wait(waiting) => format!("wait: {}: {}", waiting.reason, waiting.message),
+        Verdict::Retry(why) => format!("retry: {why}"),
+        Verdict::Invalid(why) => format!("invalid: {why}"),
+    };
+    match &response.children {
+        Some(children) => format!("{} children; {verdict}", children.len()),
+        None => format!("the children as they are; {verdict}"),
     }
 }
 
