@@ -266,6 +266,9 @@ impl Host {
     }
 
     /// The address in the first line of the log.
+    ///
+    /// # Errors
+    /// If the host has not started yet.
     pub fn address(&self, which: &str) -> Result<SocketAddr> {
         let log = self.log();
         let line = log.lines().find(|line| line.contains("pilothouse") && line.contains("starts"));
