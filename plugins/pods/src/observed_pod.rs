@@ -312,6 +312,17 @@ impl ObservedPod {
         self.statuses_of(container).find_map(|status| status.state.terminated.as_ref()).map(Terminated::end)
     }
 
+    /// Whether a container waits to be started, for the first time or again.
+    pub fn is_waiting(&self, container: &str) -> bool {
+        self.statuses_of(container).any(|status| status.state.waiting.is_some())
+    }
+
+    /// Whether another container has failed than this one.
+    pub fn has_failed_beside(&self, container: &str) -> bool {
+        let ends = self.containers().filter(|status| status.name != container);
+        ends.filter_map(|status| status.state.terminated.as_ref()).any(|ended| ended.exit_code != 0)
+    }
+
     /// Why a container has failed that is not running; empty if it has not.
     pub fn failure_of(&self, container: &str) -> Cause<'_> {
         let ended = self.statuses_of(container).find_map(|status| status.state.terminated.as_ref());

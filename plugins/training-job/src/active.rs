@@ -19,7 +19,7 @@ use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
 use crate::progress;
 use crate::replica_statuses::{Observation, summary};
-use crate::replicas::{Replica, ReplicaState, Replicas};
+use crate::replicas::{ReplicaState, Replicas};
 use crate::termination;
 use crate::wave::Wave;
 use pilothouse_pods::time::Time;
@@ -305,7 +305,7 @@ impl<'a> ActiveJob<'a> {
         let mut list = self.children_without_pods(&*template)?;
         let (mut staying, mut wave) = (0, Wave::default());
         // A launcher that starts before its workers can reach none of them, and its failure would cost a restart.
-        let may_launch = replicas.workers().all(Replica::runs);
+        let may_launch = replicas.workers().all(|worker| worker.runs);
         for replica in &replicas.all {
             if replica.has_staying_pod() {
                 list.push(DesiredChild::kept("v1", "Pod", &replica.pod_name));

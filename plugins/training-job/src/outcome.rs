@@ -36,7 +36,7 @@ pub fn is_running(job: &Job<'_>, replicas: &Replicas<'_>) -> bool {
 /// Whether all replicas run that the job needs to get on. An elastic job needs the smallest number of its workers; failures that are
 /// tolerated are not waited for.
 pub fn runs_fully(job: &Job<'_>, replicas: &Replicas<'_>) -> bool {
-    let is_running_or_done = |replica: &&Replica<'_>| replica.runs() || replica.state == ReplicaState::Succeeded;
+    let is_running_or_done = |replica: &&Replica<'_>| replica.runs || replica.state == ReplicaState::Succeeded;
     let has_failed_for_good = |replica: &Replica<'_>| {
         let is_final =
             replica.pod.is_some_and(|pod| treatment(job, replica.id.replica_type, pod) == Treatment::FailJob);
@@ -46,7 +46,7 @@ pub fn runs_fully(job: &Job<'_>, replicas: &Replicas<'_>) -> bool {
     match &job.spec.elastic {
         Some(elastic) => replicas.workers().filter(is_running_or_done).count() >= elastic.min_workers as usize,
         None => {
-            let some_run = replicas.all.iter().any(Replica::runs);
+            let some_run = replicas.all.iter().any(|replica| replica.runs);
             some_run && replicas.all.iter().filter(is_needed).all(|replica| is_running_or_done(&replica))
         }
     }

@@ -119,25 +119,25 @@ fn message<'p>(pod: &ObservedPod, state: ReplicaState, cause: Cause<'p>) -> &'p 
     if is_log { last_lines(cause.message) } else { cut(cause.message) }
 }
 
-/// Whether the container that trains has ended, and another one beside it has not.
-fn has_ended_beside_another(pod: &ObservedPod, state: ReplicaState) -> bool {
-    let has_ended = matches!(state, ReplicaState::Succeeded | ReplicaState::Failed);
-    has_ended && matches!(pod.phase(), PodPhase::Pending | PodPhase::Running)
+/// Whether another container of a Pod in which the one that trains has ended has not.
+fn has_ended_beside_another(pod: &ObservedPod) -> bool {
+    matches!(pod.phase(), PodPhase::Pending | PodPhase::Running)
 }
 
 /// The state of a Pod in one word.
 fn display_status(pod: &ObservedPod, state: ReplicaState) -> &str {
     match state {
-        ReplicaState::Succeeded if has_ended_beside_another(pod, state) => "Succeeded",
-        ReplicaState::Failed if has_ended_beside_another(pod, state) => "Failed",
+        ReplicaState::Succeeded => "Succeeded",
+        ReplicaState::Failed => "Failed",
         _ => pod.display_status(),
     }
 }
 
 fn with_pod_details(status: WorkerStatus, job: &Job<'_>, pod: &ObservedPod, state: ReplicaState) -> WorkerStatus {
-    let cause = match has_ended_beside_another(pod, state) {
-        true => pod.failure_of(job.container()),
-        false => pod.cause(),
+    let cause = match state {
+        ReplicaState::Succeeded => Cause::default(),
+        ReplicaState::Failed if has_ended_beside_another(pod) => pod.failure_of(job.container()),
+        _ => pod.cause(),
     };
     let unless_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let last_exit_code = || pod.last_end(job.container()).map(|end| end.exit_code).filter(|code| *code != 0);

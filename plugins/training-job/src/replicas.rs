@@ -1,6 +1,7 @@
 //! The replicas of a job as they are: the observed Pods, matched with the last status. It decides nothing.
 
 use crate::api::{ReplicaType, TrainingJobStatus, WorkerStatus};
+use crate::failure::is_disrupted;
 use crate::fingerprint::is_of_other_spec;
 use crate::job::{Job, ReplicaId};
 use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
@@ -34,6 +35,8 @@ pub struct Replica<'r> {
     pub pod: Option<&'r ObservedPod>,
     /// Its state.
     pub state: ReplicaState,
+    /// Whether its Pod runs, and the container that trains in it does, whatever others in it do.
+    pub runs: bool,
     /// Whether its Pod is gone or going without this plugin having removed it: somebody deleted it, or its node is gone.
     pub is_lost: bool,
     /// What the last status says of it, unless that is about a Pod which this plugin has removed.
@@ -54,11 +57,6 @@ pub struct Replicas<'r> {
 }
 
 impl Replica<'_> {
-    /// Whether its Pod runs, and the container in it does.
-    pub fn runs(&self) -> bool {
-        self.state == ReplicaState::Running && self.pod.is_some_and(|pod| pod.display_status() == "Running")
-    }
-
     /// Whether it has a Pod that stays.
     pub fn has_staying_pod(&self) -> bool {
         self.pod.is_some_and(|pod| !pod.is_deleting()) && self.state != ReplicaState::Terminating
@@ -94,7 +92,10 @@ impl<'r> Replicas<'r> {
                 true => ReplicaState::Terminating,
                 false => state(job, id.replica_type, pod, last_status),
             };
-            Replica { id, pod_name, pod, state, is_lost: is_lost(pod, last_status, state), last_status }
+            let is_lost = is_lost(pod, last_status, state);
+            let waits = pod.is_some_and(|pod| pod.is_waiting(job.container()));
+            let runs = state == ReplicaState::Running && !waits;
+            Replica { id, pod_name, pod, state, runs, is_lost, last_status }
         };
         let all: Vec<_> = job.replicas().map(replica).collect();
         let names: BTreeSet<_> = all.iter().map(|replica| replica.pod_name.as_str()).collect();
@@ -168,25 +169,35 @@ fn state(
         // A worker that has succeeded need not run again when its Pod is garbage-collected.
         None if succeeded.is_some() => ReplicaState::Succeeded,
         None => ReplicaState::Missing,
+        // Whatever becomes of its Pod later: a container beside it fails, the node is drained.
+        Some(pod) if succeeded.is_some_and(|last| last.pod_uid.as_deref() == Some(pod.uid())) => {
+            ReplicaState::Succeeded
+        }
         // A program that writes a checkpoint on SIGTERM and ends with 0 gives its deleted Pod the phase Succeeded. It has left
-        // nevertheless, unless its success was known before.
-        Some(pod) if pod.is_deleting() => {
-            match succeeded.is_some_and(|last| last.pod_uid.as_deref() == Some(pod.uid())) {
-                true => ReplicaState::Succeeded,
-                false => ReplicaState::Terminating,
+        // nevertheless.
+        Some(pod) if pod.is_deleting() => ReplicaState::Terminating,
+        Some(pod) => state_of_staying(job, replica_type, pod),
+    }
+}
+
+/// The state of a replica whose Pod stays.
+fn state_of_staying(job: &Job<'_>, replica_type: ReplicaType, pod: &ObservedPod) -> ReplicaState {
+    match pod.phase() {
+        // Beside a container that runs on, never starts or fails, the phase says nothing of a trainer that has ended for good.
+        PodPhase::Pending | PodPhase::Running if has_ended(job, replica_type, pod) => {
+            if has_ended_well(job, pod) {
+                ReplicaState::Succeeded
+            } else {
+                ReplicaState::Failed
             }
         }
-        Some(pod) => match pod.phase() {
-            // Beside a container that runs on, or never starts, the phase says nothing of a trainer that has ended for good.
-            PodPhase::Pending | PodPhase::Running if has_ended(job, replica_type, pod) => {
-                let has_failed = pod.exit_code(job.container()).is_some();
-                if has_failed { ReplicaState::Failed } else { ReplicaState::Succeeded }
-            }
-            PodPhase::Pending => ReplicaState::Pending,
-            PodPhase::Running => ReplicaState::Running,
-            PodPhase::Succeeded => ReplicaState::Succeeded,
-            PodPhase::Failed => ReplicaState::Failed,
-        },
+        PodPhase::Failed if has_ended_well(job, pod) && pod.has_failed_beside(job.container()) => {
+            ReplicaState::Succeeded
+        }
+        PodPhase::Pending => ReplicaState::Pending,
+        PodPhase::Running => ReplicaState::Running,
+        PodPhase::Succeeded => ReplicaState::Succeeded,
+        PodPhase::Failed => ReplicaState::Failed,
     }
 }
 
@@ -198,6 +209,12 @@ fn has_ended(job: &Job<'_>, replica_type: ReplicaType, pod: &ObservedPod) -> boo
         _ => true,
     };
     pod.end(job.container()).is_some_and(|end| is_final(end.exit_code))
+}
+
+/// Whether the container that trains has ended with success, and by itself: an eviction by the kubelet ends it without deleting the Pod.
+fn has_ended_well(job: &Job<'_>, pod: &ObservedPod) -> bool {
+    let is_success = pod.end(job.container()).is_some_and(|end| end.exit_code == 0);
+    is_success && pod.reason().is_empty() && !is_disrupted(pod)
 }
 
 fn is_lost(pod: Option<&ObservedPod>, last_status: Option<&WorkerStatus>, state: ReplicaState) -> bool {

@@ -5,11 +5,16 @@ use jiff::Timestamp;
 use pilothouse_tests::nodes::set_pod_status;
 use serde_json::{Value, json};
 
-use super::words::{JOB, exit, has, job, metric, named, only_pods, pods, runs, start_running, succeed, text};
+use super::words::{
+    JOB, exit, has, is_replaced, job, metric, named, only_pods, pods, runs, start_running, succeed, text,
+};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
 };
+
+/// The only Pod of jobs with a sidecar.
+const POD: &str = "mnist-worker-0";
 
 pub fn register(suite: &mut Suite) {
     tests!(
@@ -17,6 +22,9 @@ pub fn register(suite: &mut Suite) {
         the_policy_says_which_pods_stay,
         a_job_fails_at_its_deadline,
         a_trainer_that_ended_beside_a_sidecar_has_ended,
+        a_trainer_that_succeeded_has_although_its_sidecar_failed,
+        a_trainer_that_an_eviction_ended_beside_a_sidecar_has_not_succeeded,
+        a_sidecar_that_crashes_stops_no_training_that_runs,
         a_job_and_its_children_are_deleted_after_the_time_to_live,
         a_time_to_live_can_change_until_it_is_over,
     );
@@ -68,21 +76,75 @@ async fn a_job_fails_at_its_deadline(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// No node takes the Pod, so the test says what its containers do.
 async fn a_trainer_that_ended_beside_a_sidecar_has_ended(env: &mut TestEnv) -> Result<()> {
-    const POD: &str = "mnist-worker-0";
+    start_with_sidecar(env, json!({})).await?;
+    set_containers(env, "Running", &ended(0), &json!({"running": {}})).await?;
+    has_succeeded(env).await
+}
+
+/// Both are seen at once.
+async fn a_trainer_that_succeeded_has_although_its_sidecar_failed(env: &mut TestEnv) -> Result<()> {
+    start_with_sidecar(env, json!({"restartPolicy": "Never"})).await?;
+    set_containers(env, "Failed", &ended(0), &ended(1)).await?;
+    has_succeeded(env).await
+}
+
+/// The kubelet has told the trainer to end, which wrote a checkpoint; the sidecar takes longer. Nobody deletes the Pod.
+async fn a_trainer_that_an_eviction_ended_beside_a_sidecar_has_not_succeeded(env: &mut TestEnv) -> Result<()> {
+    start_with_sidecar(env, json!({"restartPolicy": "Never"})).await?;
+    let before = pods(env).await?[POD].clone();
+    let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"});
+    let containers = [container("pytorch", &ended(0)), container("proxy", &json!({"running": {}}))];
+    let status = json!({"phase": "Running", "conditions": [condition], "containerStatuses": containers});
+    set_pod_status(&env.namespace, POD, status).await?;
+    is_replaced(env, POD, &before).await?;
+    let job = has(env, JOB, "Restarting", "WorkerDisrupted").await?;
+    ensure!(job["status"]["restartCount"] == 0 && job["status"]["succeeded"] == 0, "{}", job["status"]);
+    Ok(())
+}
+
+async fn a_sidecar_that_crashes_stops_no_training_that_runs(env: &mut TestEnv) -> Result<()> {
+    start_with_sidecar(env, json!({"startDeadlineSeconds": 3600})).await?;
+    let waits = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}});
+    set_containers(env, "Running", &json!({"running": {}}), &waits).await?;
+    let job = has(env, JOB, "Ready", "TrainingJobRunning").await?;
+    let status = &job["status"];
+    ensure!(status["workerStatuses"][0]["status"] == "CrashLoopBackOff", "it is not told: {status}");
+    ensure!(status.get("startingSince").is_none() && status["runningSince"].is_string(), "{status}");
+    Ok(())
+}
+
+/// Starts a job of one worker with a plain sidecar. No node takes the Pod, so the test says what its containers do.
+async fn start_with_sidecar(env: &mut TestEnv, policy: Value) -> Result<()> {
     env.start(&["training-job"]).await?;
     let sidecar = json!({"spec": {"containers": [{"name": "proxy", "image": "example.com/proxy:1"}]}});
-    let spec = json!({"workers": 1, "nodeSelector": {"no-node": "has-this"}, "podTemplate": sidecar});
+    let node = json!({"no-node": "has-this"});
+    let spec = json!({"workers": 1, "nodeSelector": node, "podTemplate": sidecar, "runPolicy": policy});
     env.namespace.apply(job(spec)).await?;
-    env.namespace.until("Pod", POD, "to be made", |_| true).await?;
-    let container = |name: &str, state: Value| json!({"name": name, "image": "a", "imageID": "a", "ready": false, "restartCount": 0, "state": state});
-    let ended = container("pytorch", json!({"terminated": {"exitCode": 0, "reason": "Completed"}}));
-    let runs_on = container("proxy", json!({"running": {}}));
-    let status = json!({"phase": "Running", "conditions": [], "containerStatuses": [ended, runs_on]});
-    set_pod_status(&env.namespace, POD, status).await?;
+    let started = |job: &Value| job["status"]["startTime"].is_string();
+    env.namespace.until("TrainingJob", JOB, "to know its Pod", started).await?;
+    Ok(())
+}
+
+fn ended(exit_code: u8) -> Value {
+    json!({"terminated": {"exitCode": exit_code, "reason": if exit_code == 0 { "Completed" } else { "Error" }}})
+}
+
+fn container(name: &str, state: &Value) -> Value {
+    json!({"name": name, "image": "a", "imageID": "a", "ready": false, "restartCount": 0, "state": state})
+}
+
+/// Says what the trainer and its sidecar do.
+async fn set_containers(env: &TestEnv, phase: &str, trainer: &Value, sidecar: &Value) -> Result<()> {
+    let containers = [container("pytorch", trainer), container("proxy", sidecar)];
+    let status = json!({"phase": phase, "conditions": [], "containerStatuses": containers});
+    set_pod_status(&env.namespace, POD, status).await
+}
+
+async fn has_succeeded(env: &TestEnv) -> Result<()> {
     let job = has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
     ensure!(job["status"]["workerStatuses"][0]["status"] == "Succeeded", "{}", job["status"]);
+    ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
     Ok(())
 }
 

@@ -494,3 +494,33 @@ fn an_evaluator_is_replaced_alone() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// The kubelet ends the containers of a Pod that it evicts one after the other, and deletes no Pod: a trainer that writes a checkpoint on
+/// SIGTERM ends with 0 before a plain sidecar has ended.
+#[test]
+fn a_worker_that_an_eviction_ends_with_0_beside_a_sidecar_has_not_succeeded() -> Result<(), Error> {
+    let condition = "conditions: [{type: DisruptionTarget, status: 'True', reason: TerminationByKubelet}]";
+    let trainer = "{name: pytorch, state: {terminated: {exitCode: 0}}}";
+    for (name, status) in [
+        (
+            "at first",
+            format!(
+                "phase: Running, {condition}, containerStatuses: [{trainer}, {{name: proxy, state: {{running: {{}}}}}}]"
+            ),
+        ),
+        ("in the end", format!("phase: Failed, reason: Evicted, {condition}, containerStatuses: [{trainer}]")),
+        ("of an older kubelet", format!("phase: Failed, reason: Evicted, containerStatuses: [{trainer}]")),
+    ] {
+        for policy in ["OnFailure", "Never"] {
+            let mut cluster =
+                SimulatedCluster::running(&format!("workers: 1, runPolicy: {{restartPolicy: {policy}}}"))?;
+            let before = cluster.pod_uid("mnist-worker-0")?.to_owned();
+            cluster.set_pod_status("mnist-worker-0", &status)?;
+            cluster.reconcile_until_stable()?;
+            assert_eq!(cluster.condition("Restarting"), "True WorkerDisrupted", "{name} {policy}");
+            assert_ne!(cluster.pod_uid("mnist-worker-0")?, before, "{name} {policy}");
+            assert_eq!(cluster.status()?.restart_count, 0, "{name} {policy}");
+        }
+    }
+    Ok(())
+}

@@ -3,6 +3,7 @@
 use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
 use serde_json::json;
+use training_job::api::Phase;
 
 #[test]
 fn a_job_is_ready_only_when_all_of_it_runs() -> Result<(), Error> {
@@ -367,5 +368,33 @@ fn the_duration_of_a_job_has_the_time_before_a_suspension() -> Result<(), Error>
     cluster.set_phase_of_all_pods("Succeeded");
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.measured("training_job_duration_seconds"), 150.0);
+    Ok(())
+}
+
+#[test]
+fn a_sidecar_that_crashes_stops_no_training_that_runs() -> Result<(), Error> {
+    let crashes = "state: {waiting: {reason: CrashLoopBackOff, message: back-off}}";
+    for (what, containers) in [
+        ("a native sidecar", format!("initContainerStatuses: [{{name: logs, {crashes}}}]")),
+        (
+            "a plain sidecar",
+            format!("containerStatuses: [{{name: pytorch, state: {{running: {{}}}}}}, {{name: logs, {crashes}}}]"),
+        ),
+    ] {
+        let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {startDeadlineSeconds: 60}")?;
+        cluster.set_pod_status("mnist-worker-0", &format!("phase: Running, {containers}"))?;
+        for _ in 0..2 {
+            cluster.reconcile_until_stable()?;
+            assert_eq!(cluster.condition("Ready"), "True TrainingJobRunning", "{what}");
+            assert_eq!(cluster.phase()?, Some(Phase::Running), "{what}");
+            cluster.advance_clock(61);
+        }
+        let worker = &cluster.status()?.worker_statuses[0];
+        assert_eq!(worker.status, "CrashLoopBackOff", "{what}: it is told nevertheless");
+        let trainer = format!("phase: Running, containerStatuses: [{{name: pytorch, {crashes}}}]");
+        cluster.set_pod_status("mnist-worker-0", &trainer)?;
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.condition("Ready"), "False WorkersPending", "{what}");
+    }
     Ok(())
 }

@@ -245,3 +245,34 @@ fn a_trainer_that_ended_beside_a_sidecar_has_ended() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// How the Pod of a worker ends in which the trainer has ended with success and a plain sidecar fails.
+const SIDECAR_FAILED: &str = "phase: Failed, containerStatuses: [{name: pytorch, state: {terminated: {exitCode: 0}}}, \
+     {name: proxy, state: {terminated: {exitCode: 1, reason: Error, message: no route}}}]";
+
+#[test]
+fn a_trainer_that_succeeded_has_whatever_becomes_of_its_sidecar() -> Result<(), Error> {
+    let runs_on = "phase: Running, containerStatuses: [{name: pytorch, state: {terminated: {exitCode: 0}}}, \
+         {name: proxy, state: {running: {}}}]";
+    let evicted =
+        "phase: Failed, reason: Evicted, containerStatuses: [{name: pytorch, state: {terminated: {exitCode: 0}}}]";
+    for (name, statuses) in [
+        ("the sidecar fails first", vec![SIDECAR_FAILED]),
+        ("the sidecar fails later", vec![runs_on, SIDECAR_FAILED]),
+        ("the node is drained later", vec![runs_on, evicted]),
+    ] {
+        let mut cluster = SimulatedCluster::running("workers: 2, runPolicy: {restartPolicy: Never}")?;
+        for status in statuses {
+            cluster.set_pod_status("mnist-worker-0", status)?;
+            cluster.reconcile_until_stable()?;
+        }
+        let worker = &cluster.status()?.worker_statuses[0];
+        let told = (worker.status.as_str(), worker.reason.as_deref(), worker.message.as_deref());
+        assert_eq!(told, ("Succeeded", None, None), "{name}");
+        assert_eq!((cluster.phase()?, cluster.status()?.restart_count), (Some(Phase::Running), 0), "{name}");
+        cluster.set_pod_status("mnist-worker-1", "phase: Succeeded")?;
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.phase()?, Some(Phase::Succeeded), "{name}");
+    }
+    Ok(())
+}
