@@ -256,7 +256,7 @@ impl<'a> ActiveJob<'a> {
 
     /// When all that the job needs is to run again: at once, or after the pause of a restart.
     fn start(&self, status: &TrainingJobStatus) -> Time {
-        end_of_pause(status).map_or(self.now, |end| end.max(self.now))
+        end_of_pause(status, self.now).map_or(self.now, |end| end.max(self.now))
     }
 
     fn schedule_next_call(&self, response: &mut JobResponse<'_>, delay: Option<CreationDelay>) {

@@ -20,9 +20,13 @@ pub fn restart_delay(old_status: &TrainingJobStatus, now: Time) -> u32 {
     old_status.restart_delay_seconds.saturating_mul(2).clamp(INITIAL_BACKOFF, MAX_BACKOFF)
 }
 
-/// When the Pods of the last restart are created.
-pub fn end_of_pause(status: &TrainingJobStatus) -> Option<Time> {
-    after(status.last_restart_time.as_ref(), Some(status.restart_delay_seconds))
+/// By how many seconds the clocks of a cluster may differ.
+const TOLERATED_SKEW: u32 = 60;
+
+/// When the Pods of the last restart are created; none where that restart is yet to come, for then the clock has been set back since.
+pub fn end_of_pause(status: &TrainingJobStatus, now: Time) -> Option<Time> {
+    let end = after(status.last_restart_time.as_ref(), Some(status.restart_delay_seconds))?;
+    (end.since(now) <= status.restart_delay_seconds.saturating_add(TOLERATED_SKEW)).then_some(end)
 }
 
 /// How many times in a row the job has been disrupted, with a disruption that happens now.

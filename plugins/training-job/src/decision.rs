@@ -185,6 +185,6 @@ fn creation_delay(
     if job.restart_scope() == RestartScope::Job && old_pods_exist {
         return Some(CreationDelay::UntilOldPodsAreGone);
     }
-    let seconds_left = end_of_pause(old_status)?.since(now);
+    let seconds_left = end_of_pause(old_status, now)?.since(now);
     (seconds_left > 0).then_some(CreationDelay::Backoff(seconds_left))
 }

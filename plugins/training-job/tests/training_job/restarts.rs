@@ -415,3 +415,27 @@ fn uids(cluster: &SimulatedCluster) -> Result<Vec<String>, Error> {
         .map(|pod| cluster.pod_uid(&pod).map(str::to_owned))
         .collect()
 }
+
+/// The clock of the API server was an hour or a day ahead for a while.
+#[test]
+fn a_clock_that_is_set_back_does_not_stop_a_restart() -> Result<(), Error> {
+    for (seconds, made) in [(-5, false), (-3600, true), (-86_400, true)] {
+        let mut cluster = SimulatedCluster::running("workers: 1, runPolicy: {startDeadlineSeconds: 600}")?;
+        for _ in 0..2 {
+            cluster.fail_pod("mnist-worker-0", 1)?;
+            cluster.reconcile_until_stable()?;
+        }
+        assert_eq!(
+            (cluster.pod_names().len(), cluster.requeue_after),
+            (0, Some(10)),
+            "the second restart of a row waits"
+        );
+        cluster.advance_clock(seconds);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.pod_names().len(), usize::from(made), "{seconds}");
+        cluster.advance_clock(15);
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.pod_names().len(), 1, "{seconds}");
+    }
+    Ok(())
+}
