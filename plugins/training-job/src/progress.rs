@@ -5,7 +5,8 @@ use crate::duration::duration;
 use crate::job::Job;
 use crate::replicas::Replicas;
 use pilothouse_pods::time::Time;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// The annotation in which a program reports its progress, as JSON.
@@ -14,16 +15,26 @@ pub const ANNOTATION: &str = "ml.example.com/progress";
 /// The reason of a job whose training hangs.
 pub const HANG: &str = "ProgressDeadlineExceeded";
 
-/// The most bytes that are told of a report which cannot be read.
+/// The most bytes that are told of a text of the program's, which may write whatever it likes: a report that cannot be read, why it cannot,
+/// and a loss.
 const MAX_SHOWN_BYTES: usize = 128;
+
+/// How numbers are read that are no JSON.
+const NOT_FINITE: [(&str, &str); 3] = [("-Infinity", "-inf"), ("Infinity", "inf"), ("NaN", "nan")];
+
+/// The largest integer that the API server takes. With a larger one in it, no status could be written.
+const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 
 /// What a program reports. Everything may be left out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Report {
+    #[serde(deserialize_with = "count")]
     step: Option<u64>,
+    #[serde(deserialize_with = "count")]
     total_steps: Option<u64>,
     loss: Option<Value>,
+    #[serde(deserialize_with = "count")]
     estimated_remaining_seconds: Option<u64>,
 }
 
@@ -58,10 +69,28 @@ pub fn hang(job: &Job<'_>, status: &TrainingJobStatus, progress: Option<&Progres
 /// Reads a report, also with the numbers that Python's `json.dumps` writes for a loss that has diverged and that are no JSON.
 fn read(text: &str) -> Result<Report, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| {
-        let quoted = [("-Infinity", "\"-inf\""), ("Infinity", "\"inf\""), ("NaN", "\"nan\"")];
-        let text = quoted.iter().fold(text.to_owned(), |text, (number, quoted)| text.replace(number, quoted));
+        let quote = |text: String, (number, word): &(&str, &str)| text.replace(number, &format!("\"{word}\""));
+        let text = NOT_FINITE.iter().fold(text.to_owned(), quote);
         serde_json::from_str(&text).map_err(|_| error)
     })
+}
+
+/// Reads a count. Programs also write it with a fraction, as of a time that they guess, which may be infinite at first.
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let value = Option::<Value>::deserialize(deserializer)?.unwrap_or_default();
+    let is_not_finite = NOT_FINITE.iter().any(|(_, word)| value == *word);
+    if value.is_null() || is_not_finite {
+        return Ok(None);
+    }
+    let with_fraction = value.as_f64().filter(|number| *number >= 0.0);
+    // A number that is too large for the type becomes its largest one.
+    let whole = value.as_u64().or_else(|| with_fraction.map(|number| number as u64));
+    let whole = whole.filter(|whole| *whole <= MAX_COUNT);
+    whole.map(Some).ok_or_else(|| D::Error::custom(format!("{value} is no count")))
+}
+
+fn shown(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)]
 }
 
 fn of_report(text: &str, now: Time) -> Progress {
@@ -70,12 +99,13 @@ fn of_report(text: &str, now: Time) -> Progress {
         Ok(report) => report,
         Err(error) => {
             // With the text itself in it, another text is a change: the program goes on.
-            let shown = &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)];
-            let summary = format!("the annotation {ANNOTATION} cannot be read: {error}: {shown}");
+            let (error, text) = (error.to_string(), shown(text));
+            let summary = format!("the annotation {ANNOTATION} cannot be read: {}: {text}", shown(&error));
             return Progress { summary, last_update_time, ..Progress::default() };
         }
     };
     let loss = report.loss.map(|loss| loss.as_str().map_or_else(|| loss.to_string(), str::to_owned));
+    let loss = loss.map(|loss| shown(&loss).to_owned());
     Progress {
         summary: summary(&report.step, &report.total_steps, &loss, &report.estimated_remaining_seconds),
         step: report.step,

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use pilothouse_tests::{cluster::condition, table};
 use serde_json::{Value, json};
 
-use super::words::{JOB, annotate, has_events, pods, runs, start_running, uids, waits};
+use super::words::{JOB, annotate, has, has_events, pods, runs, start_running, succeed, uids, waits};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -13,7 +13,12 @@ use crate::{
 const ANNOTATION: &str = "ml.example.com/progress";
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, progress_is_shown_and_a_hang_is_told, a_hang_restarts_the_job_if_asked);
+    tests!(
+        suite,
+        progress_is_shown_and_a_hang_is_told,
+        a_hang_restarts_the_job_if_asked,
+        whatever_a_program_reports_its_job_is_followed_to_its_end,
+    );
 }
 
 async fn progress_is_shown_and_a_hang_is_told(env: &mut TestEnv) -> Result<()> {
@@ -28,6 +33,21 @@ async fn progress_is_shown_and_a_hang_is_told(env: &mut TestEnv) -> Result<()> {
     ensure!(condition(&job, "Ready")["message"].to_string().contains("step 3/9"), "{}", job["status"]);
     has_events(env, JOB, "ProgressDeadlineExceeded", 1).await?;
     ensure!(job["status"]["restartCount"] == 0 && job["status"]["phase"] == "Running", "{}", job["status"]);
+    Ok(())
+}
+
+/// The API server takes no status with a larger integer than its own, and no object of any size.
+async fn whatever_a_program_reports_its_job_is_followed_to_its_end(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({})).await?;
+    let long = format!(r#"{{"step": 8, "loss": "{}"}}"#, "x".repeat(200_000));
+    for (report, shown) in [(r#"{"step": 18446744073709551615}"#, "cannot be read"), (&long, "step 8, loss xxx")] {
+        annotate(env, "mnist-worker-0", ANNOTATION, report).await?;
+        let is_shown = |job: &Value| job["status"]["progress"]["summary"].to_string().contains(shown);
+        let job = env.namespace.until("TrainingJob", JOB, "to tell what it can", is_shown).await?;
+        ensure!(job["status"]["progress"].to_string().len() < 1000, "{}", job["status"]);
+    }
+    succeed(env).await?;
+    has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
     Ok(())
 }
 

@@ -115,3 +115,41 @@ fn a_training_that_hangs_is_restarted_if_asked_and_that_counts() -> Result<(), E
     }
     Ok(())
 }
+
+/// Programs guess times with a fraction, and infinite ones at first.
+#[test]
+fn a_count_may_have_a_fraction_and_a_time_may_be_infinite() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::running("workers: 1")?;
+    for (text, summary) in [
+        (r#"{"step": 120.0, "totalSteps": 1e3, "estimatedRemainingSeconds": 330.7}"#, "step 120/1000, 5m30s left"),
+        (r#"{"step": 1, "estimatedRemainingSeconds": Infinity}"#, "step 1"),
+        (r#"{"step": 9223372036854775807}"#, "step 9223372036854775807"),
+    ] {
+        report(&mut cluster, text)?;
+        assert_eq!(cluster.status()?.progress.map(|progress| progress.summary).as_deref(), Some(summary), "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn whatever_a_program_reports_the_status_can_be_written() -> Result<(), Error> {
+    let long = "x".repeat(200_000);
+    let mut cluster = SimulatedCluster::running("workers: 1")?;
+    for (text, shown) in [
+        // No integer of the API server's is as large.
+        (r#"{"step": 9223372036854775808}"#.to_owned(), "cannot be read"),
+        (r#"{"estimatedRemainingSeconds": 1e300}"#.to_owned(), "cannot be read"),
+        (r#"{"step": -0.5}"#.to_owned(), "cannot be read"),
+        (format!(r#"{{"step": "{long}"}}"#), "cannot be read"),
+        (format!(r#"{{"step": 7, "loss": "{long}"}}"#), "step 7, loss xxx"),
+    ] {
+        report(&mut cluster, &text)?;
+        let progress = &cluster.job["status"]["progress"];
+        let summary = progress["summary"].as_str().unwrap_or_default();
+        assert!(summary.contains(shown), "{summary}");
+        assert!(progress.to_string().len() < 1000, "{} bytes of {shown}", progress.to_string().len());
+        let step = progress["step"].as_u64().unwrap_or_default();
+        assert!(i64::try_from(step).is_ok(), "{progress}");
+    }
+    Ok(())
+}
