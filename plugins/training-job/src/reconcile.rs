@@ -7,6 +7,8 @@ use crate::conditions::Conditions;
 use crate::job::Job;
 use crate::job_response::JobResponse;
 use crate::observed::Observed;
+use crate::outcome::success;
+use crate::replicas::Replicas;
 use crate::training_job_kind::TrainingJobKind;
 use crate::{finished, suspended};
 use pilothouse_pods::observed_pod::ObservedPod;
@@ -42,12 +44,18 @@ pub fn reconcile_job(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Ob
     if let Err(error) = job.kind.validate(job) {
         return Ok(refuse(job, old_status, observed.pods, &error.to_string()));
     }
-    if job.is_suspended() {
+    if job.is_suspended() && !has_succeeded(job, old_status, observed.pods) {
         return suspended::respond(job, old_status, observed);
     }
     let now = Time::now()?;
     let quota = workload::quota(job, observed.has_workload, !observed.pods.is_empty())?;
     ActiveJob { job, old_status, observed, quota, now }.respond()
+}
+
+/// Whether a job had succeeded before its suspension was seen: it does not train again when it is resumed. Once its status says that it is
+/// suspended, its Pods are about to go, and no longer count.
+fn has_succeeded(job: &Job<'_>, old_status: &TrainingJobStatus, pods: &[ObservedPod]) -> bool {
+    !pods.is_empty() && success(job, &Replicas::observe(job, pods, old_status)).is_some()
 }
 
 /// The response for an invalid spec. Pods that run are left alone until the spec is corrected.

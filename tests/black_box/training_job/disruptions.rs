@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::words::{
     JOB, annotate, clear, ends_on_sigterm, events, evict, exit, has, is_replaced, metric, pods, runs, start_running,
-    text, uids,
+    suspend, text, uids,
 };
 use crate::{
     suite::{Suite, tests},
@@ -201,10 +201,5 @@ async fn an_incident_in_place_is_charged_once(env: &mut TestEnv) -> Result<()> {
         events.iter().any(|event| event.reason == "ExitedWithCode" && event.message == message)
     };
     ensure!(told(FIRST), "{events:?}");
-    Ok(())
-}
-
-async fn suspend(env: &TestEnv, suspend: bool) -> Result<()> {
-    env.namespace.patch("TrainingJob", JOB, json!({"spec": {"runPolicy": {"suspend": suspend}}})).await?;
     Ok(())
 }

@@ -10,7 +10,9 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, counts, events, has, has_events, job, metric, only_pods, runs, start_running, succeed, text};
+use super::words::{
+    JOB, counts, events, has, has_events, job, metric, only_pods, pods, runs, start_running, succeed, suspend, text,
+};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -25,6 +27,7 @@ pub fn register(suite: &mut Suite) {
         a_job_that_is_suspended_while_it_starts_goes_on_when_it_is_resumed,
         a_job_that_is_created_suspended_has_no_pods,
         a_duration_has_the_time_before_a_suspension,
+        a_job_that_succeeded_before_its_suspension_was_seen_has_succeeded,
     );
 }
 
@@ -66,6 +69,21 @@ async fn a_job_that_is_created_suspended_has_no_pods(env: &mut TestEnv) -> Resul
     Ok(())
 }
 
+async fn a_job_that_succeeded_before_its_suspension_was_seen_has_succeeded(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({})).await?;
+    env.host.stop().await?;
+    succeed(env).await?;
+    for pod in pods(env).await?.keys() {
+        let ended = |pod: &Value| pod["status"]["phase"] == "Succeeded";
+        env.namespace.until("Pod", pod, "to end with success", ended).await?;
+    }
+    suspend(env, true).await?;
+    env.host.resume().await?;
+    let job = has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
+    ensure!(condition(&job, "Suspended").is_null() && job["status"]["succeeded"] == 2, "{}", job["status"]);
+    Ok(())
+}
+
 async fn a_duration_has_the_time_before_a_suspension(env: &mut TestEnv) -> Result<()> {
     let started = start_running(env, json!({})).await?;
     let began: Timestamp = text(&started["status"]["startTime"])?.parse()?;
@@ -85,10 +103,5 @@ async fn a_duration_has_the_time_before_a_suspension(env: &mut TestEnv) -> Resul
     has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
     let measured = metric(env, "training_job_duration_seconds_sum").await?;
     ensure!(measured >= elapsed, "{measured} s, of which {elapsed} s before the suspension");
-    Ok(())
-}
-
-async fn suspend(env: &TestEnv, suspend: bool) -> Result<()> {
-    env.namespace.patch("TrainingJob", JOB, json!({"spec": {"runPolicy": {"suspend": suspend}}})).await?;
     Ok(())
 }

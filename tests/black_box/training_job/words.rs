@@ -166,6 +166,12 @@ pub async fn succeed(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
+/// Suspends the test's job, or resumes it.
+pub async fn suspend(env: &TestEnv, suspend: bool) -> Result<()> {
+    env.namespace.patch("TrainingJob", JOB, json!({"spec": {"runPolicy": {"suspend": suspend}}})).await?;
+    Ok(())
+}
+
 /// Creates a claim and the volume to which it is bound.
 pub async fn claim(env: &TestEnv, name: &str) -> Result<()> {
     let volume = format!("{}-{name}", env.namespace.name);

@@ -115,3 +115,23 @@ fn all_workers_of_a_resumed_job_start_anew_wherever_the_host_has_stopped() -> Re
     }
     Ok(())
 }
+
+/// Its host was down meanwhile.
+#[test]
+fn a_job_that_had_succeeded_before_it_was_suspended_has_succeeded() -> Result<(), Error> {
+    for (spec, pods) in [
+        ("workers: 2", vec!["mnist-worker-0", "mnist-worker-1"]),
+        ("framework: tensorflow, workers: 2", vec!["mnist-worker-0"]),
+    ] {
+        let mut cluster = SimulatedCluster::running(spec)?;
+        for pod in pods {
+            cluster.set_pod_status(pod, "phase: Succeeded")?;
+        }
+        cluster.job["spec"]["runPolicy"] = json!({ "suspend": true });
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.phase()?, Some(Phase::Succeeded), "{spec}");
+        assert_eq!(cluster.measured("training_jobs_succeeded_total"), 1.0, "{spec}");
+        assert_eq!((cluster.event_count("TrainingJobSuspended"), cluster.pod_names().len()), (0, 2), "{spec}");
+    }
+    Ok(())
+}
