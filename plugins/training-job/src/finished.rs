@@ -1,7 +1,7 @@
 //! A job that has ended: its status stays as it is, and its Pods go as its policy says. It creates no Pods.
 
 use crate::api::{CleanPodPolicy, TrainingJobStatus};
-use crate::children::config_maps::ConfigMap;
+use crate::children::workload;
 use crate::desired_child::DesiredChild;
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
@@ -31,7 +31,7 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed
     if termination::tells_of_new_forced_pods(&response.status, old_status) {
         response.requeue_within(0);
     }
-    response.children = remaining_children(effective_policy(job, old_status), pods, job, observed.config_maps);
+    response.children = remaining_children(effective_policy(job, old_status), job, observed);
     Ok(response.done())
 }
 
@@ -85,12 +85,8 @@ fn effective_policy(job: &Job<'_>, old_status: &TrainingJobStatus) -> CleanPodPo
 }
 
 /// What stays of the children: as it is, whatever became of the spec since the end.
-fn remaining_children(
-    policy: CleanPodPolicy,
-    pods: &[ObservedPod],
-    job: &Job<'_>,
-    config_maps: &[ConfigMap],
-) -> Children {
+fn remaining_children(policy: CleanPodPolicy, job: &Job<'_>, observed: Observed<'_>) -> Children {
+    let Observed { pods, config_maps, .. } = observed;
     let stays = |pod: &ObservedPod| match policy {
         CleanPodPolicy::None => true,
         CleanPodPolicy::Running => matches!(pod.phase(), PodPhase::Succeeded | PodPhase::Failed),
@@ -103,5 +99,7 @@ fn remaining_children(
     if policy != CleanPodPolicy::All {
         list.extend(config_maps.iter().map(|config_map| DesiredChild::kept("v1", "ConfigMap", config_map.name())));
     }
+    let leaving = pods.iter().filter(|pod| pod.is_deleting()).chain(going.iter().copied());
+    list.extend(workload::kept_for_going(job, observed.has_workload, leaving));
     Children::Exactly { list, removes_pods: !going.is_empty() }
 }

@@ -1,6 +1,7 @@
-//! A suspended job: it has no Pods, and none of the other children.
+//! A suspended job: it has no Pods, and then none of the other children.
 
 use crate::api::{Phase, TrainingJobStatus};
+use crate::children::workload;
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
 use crate::limits::elapsed_seconds;
@@ -40,7 +41,8 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed
         response.requeue_within(0);
     }
     if old_status.is_condition_true("Suspended") {
-        response.children = Children::Exactly { list: Vec::new(), removes_pods: true };
+        let list = workload::kept_for_going(job, observed.has_workload, pods).into_iter().collect();
+        response.children = Children::Exactly { list, removes_pods: true };
     } else {
         response.requeue_within(0);
     }

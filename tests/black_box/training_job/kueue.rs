@@ -1,13 +1,16 @@
 //! A job in a queue of the real Kueue: it waits for quota, starts, gives its place to another one, and starts again.
 
 use anyhow::{Result, ensure};
+use pilothouse_control_plane::LOST;
 use pilothouse_tests::{
     cluster::{Cluster, condition},
     kueue::{Kueue, queue},
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, exit, has, has_events, is_replaced, named, only_pods, pods, runs, text, waits};
+use super::words::{
+    JOB, annotate, clear, exit, has, has_events, is_replaced, named, only_pods, pods, runs, suspend, text, waits,
+};
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
@@ -100,6 +103,19 @@ async fn a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one(env: 
     env.namespace.patch("TrainingJob", JOB, enter).await?;
     is_replaced(env, "mnist-worker-0", &before).await?;
     env.namespace.until("Workload", WORKLOAD, "to be there", |_| true).await?;
+    runs(env, JOB).await?;
+
+    // Suspended, it keeps its quota until its last Pod is gone.
+    annotate(env, "mnist-worker-0", LOST, "").await?;
+    suspend(env, true).await?;
+    env.namespace.until_gone("Pod", "mnist-worker-1").await?;
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", JOB, "seen").await).await?;
+    let kept = env.namespace.get("Workload", WORKLOAD).await?.unwrap_or_default();
+    ensure!(kept["metadata"].get("deletionTimestamp").is_none() && kept["status"].is_object(), "it is free: {kept}");
+    clear(env, "mnist-worker-0", LOST).await?;
+    env.namespace.until_gone("Workload", WORKLOAD).await?;
+    only_pods(env, &[]).await?;
+    suspend(env, false).await?;
     runs(env, JOB).await?;
     for pod in ["mnist-worker-0", "mnist-worker-1"] {
         exit(env, pod, 0).await?;

@@ -6,6 +6,7 @@ use crate::api::ReplicaType;
 use crate::desired_child::DesiredChild;
 use crate::job::{Job, JobChildren, ReplicaId};
 use pilothouse_pods::hash::{FNV_OFFSET_BASIS, fnv_1a};
+use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -189,6 +190,17 @@ fn name(job: &Job<'_>) -> String {
 /// The Workload of a job, to be kept as it is.
 pub fn kept(job: &Job<'_>) -> DesiredChild {
     DesiredChild::kept(Workload::API_VERSION, Workload::KIND, &name(job))
+}
+
+/// The Workload of a job that gives its quota back, if there is one: it stays until the Pods that go have ended, so that nobody is given what
+/// they still use.
+pub fn kept_for_going<'p>(
+    job: &Job<'_>,
+    has_workload: bool,
+    going: impl IntoIterator<Item = &'p ObservedPod>,
+) -> Option<DesiredChild> {
+    let still_runs = |pod: &ObservedPod| matches!(pod.phase(), PodPhase::Pending | PodPhase::Running);
+    (has_workload && going.into_iter().any(still_runs)).then(|| kept(job))
 }
 
 /// The desired Workload, if the job has a queue.

@@ -304,3 +304,25 @@ fn a_queue_without_kueue_is_told() -> Result<(), Error> {
     assert!(waits && cluster.children.is_empty(), "{:?}", cluster.verdict);
     Ok(())
 }
+
+#[test]
+fn a_job_that_is_suspended_or_stopped_keeps_its_quota_until_its_pods_are_gone() -> Result<(), Error> {
+    for (name, suspends) in [("suspended", true), ("stopped by a limit", false)] {
+        let mut cluster = running("workers: 2, runPolicy: {activeDeadlineSeconds: 60}")?;
+        cluster.graceful_deletion = true;
+        if suspends {
+            cluster.job["spec"]["runPolicy"] = json!({ "suspend": true });
+        } else {
+            cluster.advance_clock(60);
+        }
+        cluster.reconcile_until_stable()?;
+        assert_eq!((cluster.pod_names().len(), cluster.child_names("Workload")), (2, vec![WORKLOAD]), "{name}");
+        cluster.delete_pod("mnist-worker-0");
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.child_names("Workload"), [WORKLOAD], "{name}: the other one still uses it");
+        cluster.finish_deletions();
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.child_names("Workload"), Vec::<&str>::new(), "{name}");
+    }
+    Ok(())
+}
