@@ -5,6 +5,7 @@ use super::labels;
 use crate::desired_child::DesiredChild;
 use crate::job::Job;
 use pilothouse_pods::name::object_name;
+use pilothouse_pods::variable::variable;
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,6 +13,13 @@ use std::collections::BTreeMap;
 
 /// The most bytes that all snapshots of a job may hold together. Every response carries them to the host.
 pub const MAX_SNAPSHOT_BYTES: usize = 256 << 10;
+
+/// The most bytes that the Pods of a job together spend on one text that is the same in all of them. In a big job it may be more; then one
+/// ConfigMap holds it, and responses have room for many Pods.
+const MAX_INLINE_BYTES: usize = 500_000;
+
+/// The key with the hyperparameters.
+const HYPERPARAMETERS_KEY: &str = "hyperparameters.json";
 
 /// A ConfigMap: the fields that a snapshot copies.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -64,6 +72,23 @@ pub fn hyperparameters_json(job: &Job<'_>) -> Option<String> {
     job.spec.hyperparameters.as_ref().map(|values| Value::Object(values.clone()).to_string())
 }
 
+/// Whether a text that all Pods of a job share is too long to be in each of them.
+pub fn is_shared(job: &Job<'_>, text: &str) -> bool {
+    let pods = usize::try_from(job.replica_count()).unwrap_or(usize::MAX);
+    text.len().saturating_mul(pods) > MAX_INLINE_BYTES
+}
+
+/// The variable with the hyperparameters.
+pub fn hyperparameters_variable(job: &Job<'_>, name: &str) -> Option<Value> {
+    let json = hyperparameters_json(job)?;
+    if is_shared(job, &json) {
+        let key = json!({ "configMapKeyRef": { "name": hyperparameters_name(job), "key": HYPERPARAMETERS_KEY } });
+        return Some(json!({ "name": name, "valueFrom": key }));
+    }
+    // The kubelet expands `$(NAME)` in values, and `$$` is a plain `$`.
+    Some(variable(name, &json.replace('$', "$$")))
+}
+
 /// The ConfigMap with the hyperparameters.
 pub fn hyperparameters(job: &Job<'_>) -> Option<Value> {
     let json = hyperparameters_json(job)?;
@@ -71,7 +96,7 @@ pub fn hyperparameters(job: &Job<'_>) -> Option<Value> {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": { "name": hyperparameters_name(job), "labels": labels::of_job(job) },
-        "data": { "hyperparameters.json": json },
+        "data": { HYPERPARAMETERS_KEY: json },
     }))
 }
 

@@ -45,9 +45,7 @@ impl Environment {
     pub fn of(job: &Job<'_>) -> Self {
         let user_names: BTreeSet<_> = job.spec.env.iter().map(|variable| variable.name.clone()).collect();
         let checkpoint_dir = volumes::checkpoint_dir(job).map(|directory| variable("CHECKPOINT_DIR", directory));
-        // The kubelet expands `$(NAME)` in values, and `$$` is a plain `$`.
-        let escaped_json = config_maps::hyperparameters_json(job).map(|json| json.replace('$', "$$"));
-        let hyperparameters = escaped_json.map(|json| variable(HYPERPARAMETERS, &json));
+        let hyperparameters = config_maps::hyperparameters_variable(job, HYPERPARAMETERS);
         let of_every_job = checkpoint_dir.into_iter().chain(hyperparameters);
         let of_every_job = of_every_job.filter(|variable| !is_set_by_user(&user_names, variable));
         let common = of_every_job.chain(job.spec.env.iter().map(|variable| user_variable(job, variable))).collect();

@@ -1,14 +1,11 @@
 //! The environment variables of a TensorFlow replica: `TF_CONFIG`, which lists all replicas and says which one this is.
 
+use super::config_maps::is_shared;
 use super::labels;
 use crate::api::{Framework, ReplicaType};
 use crate::job::{Job, ReplicaId};
 use pilothouse_pods::variable::variable;
 use serde_json::{Value, json};
-
-/// The most bytes that the Pods of a job together spend on the list of replicas. In a big job with long names it would be
-/// more; then one ConfigMap holds the list for all Pods.
-const MAX_INLINE_BYTES: usize = 500_000;
 
 /// The key of that ConfigMap.
 const CONFIG_MAP_KEY: &str = "cluster.json";
@@ -71,8 +68,7 @@ impl ClusterSpec {
     }
 
     fn is_in_config_map(&self, job: &Job<'_>) -> bool {
-        let pods = usize::try_from(job.replica_count()).unwrap_or(usize::MAX);
-        self.0.len().saturating_mul(pods) > MAX_INLINE_BYTES
+        is_shared(job, &self.0)
     }
 }
 

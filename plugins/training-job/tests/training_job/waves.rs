@@ -69,3 +69,30 @@ fn the_number_of_pods_in_a_wave_follows_their_size() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// The variable of each would have 120 KB, and only two Pods would fit into a response.
+#[test]
+fn big_hyperparameters_of_many_workers_are_in_one_config_map() -> Result<(), Error> {
+    let hyperparameters = "y".repeat(120_000);
+    for (workers, is_shared) in [(2, false), (100, true)] {
+        let mut cluster =
+            SimulatedCluster::new(&format!("workers: {workers}, hyperparameters: {{x: '{hyperparameters}'}}"))?;
+        let first = cluster.call_plugin()?.response;
+        assert!(bytes(&first) < MAX_BYTES / 2, "{workers}: {} bytes", bytes(&first));
+        settle(&mut cluster)?;
+        assert_eq!(cluster.pod_names().len(), workers);
+        let pod = cluster.child("Pod", "mnist-worker-1")?;
+        let variables = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
+        let variable =
+            variables.iter().find(|variable| variable["name"] == "HYPERPARAMETERS").cloned().unwrap_or_default();
+        let from = &variable["valueFrom"]["configMapKeyRef"];
+        assert_eq!(from.is_object(), is_shared, "{workers}");
+        if is_shared {
+            let key = from["key"].as_str().unwrap_or_default();
+            let config_map = cluster.child("ConfigMap", from["name"].as_str().unwrap_or_default())?;
+            let text = config_map["data"][key].as_str().unwrap_or_default();
+            assert_eq!(text, json!({ "x": hyperparameters }).to_string());
+        }
+    }
+    Ok(())
+}
