@@ -40,7 +40,9 @@ async fn progress_is_shown_and_a_hang_is_told(env: &mut TestEnv) -> Result<()> {
 async fn whatever_a_program_reports_its_job_is_followed_to_its_end(env: &mut TestEnv) -> Result<()> {
     start_running(env, json!({})).await?;
     let long = format!(r#"{{"step": 8, "loss": "{}"}}"#, "x".repeat(200_000));
-    for (report, shown) in [(r#"{"step": 18446744073709551615}"#, "cannot be read"), (&long, "step 8, loss xxx")] {
+    for (report, shown) in
+        [(r#"{"step": 18446744073709551615}"#, "cannot be read"), (long.as_str(), "step 8, loss xxx")]
+    {
         annotate(env, "mnist-worker-0", ANNOTATION, report).await?;
         let is_shown = |job: &Value| job["status"]["progress"]["summary"].to_string().contains(shown);
         let job = env.namespace.until("TrainingJob", JOB, "to tell what it can", is_shown).await?;
