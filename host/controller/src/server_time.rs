@@ -8,28 +8,43 @@ use jiff::{SignedDuration, Timestamp};
 /// A date of HTTP has whole seconds: the time that it was made at lies within this time after it.
 const RESOLUTION: SignedDuration = SignedDuration::from_secs(1);
 
-/// The bounds within which the difference lies, from the API server's time to this machine's.
+/// The bounds within which the difference lies, from the API server's time to this machine's, and what is taken for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     least: SignedDuration,
     most: SignedDuration,
+    correction: SignedDuration,
 }
 
 impl Difference {
     /// What the date of one answer tells, whose request was sent and whose headers were received at these times of this machine.
     pub fn of(sent: Timestamp, received: Timestamp, date: Timestamp) -> Self {
-        Self { least: date.duration_since(received), most: date.duration_since(sent).saturating_add(RESOLUTION) }
+        Self::within(
+            date.duration_since(received),
+            date.duration_since(sent).saturating_add(RESOLUTION),
+            SignedDuration::ZERO,
+        )
     }
 
     /// What both tell. If they contradict each other, one of the clocks was set meanwhile, and the newer one counts.
     pub fn narrowed(self, newer: Self) -> Self {
-        let both = Self { least: self.least.max(newer.least), most: self.most.min(newer.most) };
-        if both.least <= both.most { both } else { newer }
+        let both = Self::within(self.least.max(newer.least), self.most.min(newer.most), self.correction);
+        match both.least <= both.most {
+            true => both,
+            // The bounds of an answer that took long are far apart. They need not contradict by more than they must.
+            false if newer.correction != SignedDuration::ZERO => Self::within(newer.least, newer.most, self.correction),
+            false => newer,
+        }
     }
 
     /// What to add to this machine's time: as little as agrees with what is known, so nothing for clocks that may agree.
     pub fn correction(self) -> SignedDuration {
-        if self.least > SignedDuration::ZERO { self.least } else { self.most.min(SignedDuration::ZERO) }
+        self.correction
+    }
+
+    /// These bounds, with what is nearest to a correction.
+    fn within(least: SignedDuration, most: SignedDuration, correction: SignedDuration) -> Self {
+        Self { least, most, correction: correction.min(most).max(least) }
     }
 }
 
@@ -75,5 +90,16 @@ mod tests {
         assert!(known.correction() >= SignedDuration::from_secs(599), "{known:?}");
         let back = known.narrowed(answer(0, 9_000, 9_020));
         assert_eq!(back.correction(), SignedDuration::ZERO, "{back:?}");
+    }
+
+    #[test]
+    fn an_answer_that_took_long_moves_the_time_by_no_more_than_it_must() {
+        for ahead in [-40_000_000, 40_000_000] {
+            // The API server that answered first was two seconds behind.
+            let known = answer(ahead - 2_000, 0, 20);
+            let late = known.narrowed(Difference::of(at(100), at(20_100), at(20_000 + ahead)));
+            let off = (late.correction() - SignedDuration::from_millis(ahead)).abs();
+            assert!(off.as_millis() <= 1_100, "{late:?} is {off:?} off");
+        }
     }
 }
