@@ -140,9 +140,9 @@ impl Reader<'_> {
             };
             let value = self.read(value, node, path.field(&name))?;
             let is_map = fields.named.is_empty();
-            let keeps_zero = is_map || node.default.is_some() || is_pointer(&name, path);
+            let keeps_zero = || is_map || node.default.is_some() || is_pointer(&name, path);
             let value = match value {
-                Some(value) if keeps_zero || !is_zero(&value, node) => value,
+                Some(value) if !is_zero(&value, node) || keeps_zero() => value,
                 // A map keeps its key.
                 None if is_map => self.zero(node, path)?,
                 _ => continue,

@@ -166,7 +166,8 @@ fn check_rules(value: &Value, rules: &Rules, (path, causes): (Path<'_>, &mut Cau
 fn check_lists(value: &Value, node: &Node, path: Path<'_>, causes: &mut Causes) {
     match (&node.shape, value) {
         (Shape::Object(fields), Value::Object(object)) => {
-            for (name, value) in object {
+            // Most values have no lists in them.
+            for (name, value) in object.iter().filter(|(_, value)| value.is_object() || value.is_array()) {
                 let is_metadata = path.is_root() && name == "metadata";
                 if let Some(node) = fields.get(name).filter(|_| !is_metadata) {
                     check_lists(value, node, path.field(name), causes);
