@@ -3,6 +3,7 @@
 use crate::api::{
     ExitCodeOperator, OnExitCodes, OnPodCondition, PodFailureAction, PodFailureRule, ReplicaType, RestartPolicy,
 };
+use crate::disruption::{DISRUPTION_TARGET, is_disrupted};
 use crate::job::{Job, SuccessRule};
 use crate::replicas::Replica;
 use pilothouse_pods::observed_pod::ObservedPod;
@@ -10,25 +11,6 @@ use pilothouse_pods::time::Time;
 
 /// Exit codes from here on say that a signal killed the container: 128 plus the signal's number.
 const FIRST_SIGNAL_EXIT_CODE: i32 = 128;
-
-/// The condition that the API server, the scheduler, the kubelet and the controllers of taints and of garbage give a Pod before they
-/// end it.
-const DISRUPTION_TARGET: &str = "DisruptionTarget";
-
-/// Reasons of Pods that the cluster ended, or never let run, from components that set no condition.
-const DISRUPTION_REASONS: [&str; 8] = [
-    "Evicted",
-    "NodeAffinity",
-    "NodeLost",
-    "NodeShutdown",
-    "Preempting",
-    "Shutdown",
-    "Terminated",
-    "UnexpectedAdmissionError",
-];
-
-/// Reasons of the kubelet for a Pod that another one left no room for: `OutOfcpu`, `OutOfnvidia.com/gpu`.
-const OUT_OF: &str = "OutOf";
 
 /// What becomes of a failure. Later ones are more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,12 +68,6 @@ pub fn is_decisive(job: &Job<'_>, replica: &Replica<'_>) -> bool {
             (job.chief() == replica.id && job.success_rule() == SuccessRule::Chief) || !job.tolerates_failed_workers()
         }
     }
-}
-
-/// Whether the cluster ended a Pod: it was evicted or preempted, its node was tainted or shut down.
-pub fn is_disrupted(pod: &ObservedPod) -> bool {
-    let reason = pod.reason();
-    pod.has_condition(DISRUPTION_TARGET, "True") || DISRUPTION_REASONS.contains(&reason) || reason.starts_with(OUT_OF)
 }
 
 /// When a Pod failed or began to go, by the clocks of the cluster: the earliest of its marks.

@@ -26,6 +26,7 @@ mod conditions;
 pub mod crd;
 mod decision;
 mod desired_child;
+mod disruption;
 mod duration;
 mod failure;
 mod finalize;

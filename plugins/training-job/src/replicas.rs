@@ -1,7 +1,7 @@
 //! The replicas of a job as they are: the observed Pods, matched with the last status. It decides nothing.
 
 use crate::api::{ReplicaType, TrainingJobStatus, WorkerStatus};
-use crate::failure::is_disrupted;
+use crate::disruption::is_disrupted;
 use crate::fingerprint::is_of_other_spec;
 use crate::job::{Job, ReplicaId};
 use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
