@@ -84,7 +84,8 @@ async fn fifty_children_in_order_go_one_after_the_other_without_their_plugin(env
     env.namespace.delete("Scripted", "web").await?;
     env.namespace.until_gone("Scripted", "web").await?;
     let writes = env.host_writes().await?;
-    let deleted: Vec<_> = writes.iter().filter_map(|write| write.strip_prefix("delete configmaps/ ")).collect();
+    let deleted = writes.iter().filter_map(|write| write.strip_prefix("delete configmaps/ ")?.strip_suffix(" 200"));
+    let deleted: Vec<_> = deleted.collect();
     // The first one waited for nobody: garbage collection has it.
     let reversed: Vec<_> = names[1..].iter().rev().map(String::as_str).collect();
     ensure!(deleted == reversed, "deleted in another order: {deleted:?}");
