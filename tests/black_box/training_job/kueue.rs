@@ -114,7 +114,7 @@ async fn a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one(env: 
     ensure!(kept["metadata"].get("deletionTimestamp").is_none() && kept["status"].is_object(), "it is free: {kept}");
     clear(env, "mnist-worker-0", LOST).await?;
     env.namespace.until_gone("Workload", WORKLOAD).await?;
-    only_pods(env, &[]).await?;
+    only_pods(env, &["urgent-worker-0", "urgent-worker-1"]).await?;
     suspend(env, false).await?;
     runs(env, JOB).await?;
     for pod in ["mnist-worker-0", "mnist-worker-1"] {
