@@ -2,13 +2,16 @@
 //! no cluster and changes no file.
 
 use std::{
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
 };
 
 use serde_json::Value;
 
-use crate::CustomKind;
+use crate::{
+    CustomKind,
+    yaml::{self, YamlError, list_items},
+};
 
 /// One version of a kind, as a CRD says it.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,22 +35,9 @@ pub struct Definition {
 /// Why a file gives no kind.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
-    /// The file cannot be read.
-    #[error("failed to read '{}': {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file is neither YAML nor JSON.
-    #[error("'{}' is neither YAML nor JSON: {reason}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The file cannot be read, or is no YAML.
+    #[error(transparent)]
+    Yaml(#[from] YamlError),
     /// There is no CRD in it.
     #[error(
         "there is no CustomResourceDefinition (apiextensions.k8s.io/v1) in '{}'; `kubectl get crd NAME -o yaml` writes one",
@@ -108,18 +98,15 @@ impl Definition {
     /// # Errors
     /// [`DefinitionError`] says what to do.
     pub fn read(path: &Path, wanted: Option<&CustomKind>) -> Result<Self, DefinitionError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| DefinitionError::Unreadable { path: path.to_owned(), source })?;
-        Self::find(path, text, wanted)
+        Self::find(path, yaml::read(path)?, wanted)
     }
 
     fn find(path: &Path, text: String, wanted: Option<&CustomKind>) -> Result<Self, DefinitionError> {
-        let documents = serde_saphyr::from_multiple::<Value>(&text)
-            .map_err(|error| DefinitionError::Malformed { path: path.to_owned(), reason: error.to_string() })?;
+        let documents = yaml::documents(path, &text)?.into_iter();
         let mut found = Vec::new();
-        for definition in documents.iter().flat_map(items).filter(|document| is_definition(document)) {
+        for definition in documents.flat_map(list_items).filter(is_definition) {
             let of_it =
-                versions(definition).map_err(|field| DefinitionError::Incomplete { path: path.to_owned(), field })?;
+                versions(&definition).map_err(|field| DefinitionError::Incomplete { path: path.to_owned(), field })?;
             found.push(of_it);
         }
         let mut chosen = choose(path, found, wanted)?;
@@ -166,14 +153,6 @@ fn choose(path: &Path, found: Vec<Vec<Version>>, wanted: Option<&CustomKind>) ->
     match (stored.next(), stored.next()) {
         (Some(one), None) => Ok(one),
         _ => Err(DefinitionError::Several { path, kinds }),
-    }
-}
-
-/// The elements of a list of objects, as `kubectl get` writes it; else the object itself.
-fn items(document: &Value) -> Vec<&Value> {
-    match document["items"].as_array() {
-        Some(items) if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.iter().collect(),
-        _ => vec![document],
     }
 }
 

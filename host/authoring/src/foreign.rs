@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::{
     Definition, Language,
     sample::{self, MARKER, Sample},
-    typed::{Typed, typed},
+    typed::{Typed, quoted, typed},
+    yaml,
 };
 
 /// The namespace of the children of an object that has none itself.
@@ -73,7 +74,7 @@ impl<'d> Foreign<'d> {
             ("shown", self.typed.shown.clone()),
             ("data", self.data_text()),
             ("namespace", self.namespace()),
-            ("object.literal", Value::String(object).to_string()),
+            ("object.literal", quoted(&object)),
             ("imports", self.imports(package)),
             ("becomes", "a ConfigMap that shows its spec".to_owned()),
             ("children", "configmaps".to_owned()),
@@ -95,18 +96,14 @@ impl<'d> Foreign<'d> {
 
     fn object_text(&self) -> String {
         let mut text: String = self.unmet().iter().map(|what| format!("# {}\n", what.replace('\n', " "))).collect();
-        let yaml = serde_saphyr::to_string(&self.object()).unwrap_or_else(|_| self.object().to_string());
-        text += &yaml.replace(&format!("{MARKER}\n"), &format!("{MARKER} # nothing is known that fits here\n"));
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
+        let object = yaml::print(&self.object());
+        text += &object.replace(&format!("{MARKER}\n"), &format!("{MARKER} # nothing is known that fits here\n"));
         text
     }
 
     fn data_text(&self) -> String {
-        let text = |text: &str| Value::String(text.to_owned()).to_string();
         let entries = self.typed.data.iter();
-        entries.map(|(name, value)| format!("      {}: {value}\n", text(name))).collect()
+        entries.map(|(name, value)| format!("      {}: {value}\n", quoted(name))).collect()
     }
 
     /// Where the child of an object without a namespace is, as another field of its metadata.

@@ -13,6 +13,7 @@ mod sources;
 mod template;
 mod tool;
 mod typed;
+mod yaml;
 
 pub use build::{BuildError, Built, Purpose, build};
 pub use composition::{ChartError, Composition, CompositionError, LeftOut, ManifestsError, Origin};
@@ -21,3 +22,4 @@ pub use kind::{CustomKind, KindError};
 pub use language::Language;
 pub use project::{NewError, Project, Sdk};
 pub use sources::is_source;
+pub use yaml::{YamlError, list_items};

@@ -3,6 +3,7 @@
 use std::{io::Read, path::Path};
 
 use anyhow::Context;
+use pilothouse_authoring::list_items;
 use serde_json::Value;
 
 /// Reads all documents of a file; `-` is standard input. Skips empty documents and flattens `List`s.
@@ -18,15 +19,7 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
     }
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&text).with_context(|| format!("'{}' is not YAML", path.display()))?;
-    Ok(documents.into_iter().filter(|document| !document.is_null()).flat_map(items).collect())
-}
-
-fn items(document: Value) -> Vec<Value> {
-    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
-    match document.get("items").and_then(Value::as_array) {
-        Some(items) if is_list => items.clone(),
-        _ => vec![document],
-    }
+    Ok(documents.into_iter().filter(|document| !document.is_null()).flat_map(list_items).collect())
 }
 
 /// Prints a value as one document.

@@ -10,7 +10,7 @@ use super::{
     fields::{Field, literal, read, set},
     manifests::{Manifests, name},
     names::{NAME, NAMESPACE},
-    node::{Edit, Edits, Path, Span, Step, at, in_words, leaves, within},
+    node::{Edit, Edits, Path, Span, Step, at, at_mut, in_words, leaves, within},
     single::{is_secret, notes},
 };
 
@@ -39,22 +39,20 @@ pub(crate) trait Renderer {
 pub(crate) fn draft(renderer: &dyn Renderer, values: &Value) -> Result<Draft, String> {
     let learner = Learner { renderer };
     let (usual, left_out) = learner.render(values)?;
-    let mut draft = Draft { notes: left_out, ..Draft::default() };
+    let mut draft = Draft { notes: left_out.clone(), ..Draft::default() };
     // First all children that there can be: each switch that adds one is on.
     let leaves: Vec<(Path, Value)> = leaves(values).into_iter().map(|(path, value)| (path, value.clone())).collect();
-    let mut explored = values.clone();
+    let (mut explored, mut rendered) = (values.clone(), (usual.clone(), left_out));
     for (path, value) in &leaves {
         let Value::Bool(it) = value else { continue };
         let flipped = with(&explored, path, Value::Bool(!it));
-        let now = learner.render(&explored).map(|(children, _)| children).unwrap_or_default();
-        if learner
-            .render(&flipped)
-            .is_ok_and(|(children, _)| now.keys().all(|key| children.contains_key(key)) && children.len() > now.len())
-        {
-            explored = flipped;
+        let Ok(other) = learner.render(&flipped) else { continue };
+        let (now, children) = (&rendered.0, &other.0);
+        if now.keys().all(|key| children.contains_key(key)) && children.len() > now.len() {
+            (explored, rendered) = (flipped, other);
         }
     }
-    let (children, left_out) = learner.render(&explored)?;
+    let (children, left_out) = rendered;
     draft.notes.extend(left_out);
     draft.notes.sort();
     draft.notes.dedup();
@@ -448,11 +446,9 @@ fn expression(path: &Path) -> String {
 
 fn with(values: &Value, path: &Path, value: Value) -> Value {
     let mut changed = values.clone();
-    let place = path.iter().try_fold(&mut changed, |value, step| match step {
-        Step::Field(name) => value.get_mut(name),
-        Step::Element(place) => value.get_mut(place),
-    });
-    place.into_iter().for_each(|place| *place = value.clone());
+    if let Some(place) = at_mut(&mut changed, path) {
+        *place = value;
+    }
     changed
 }
 

@@ -2,11 +2,13 @@
 //! changes nothing of them but what a cluster has added.
 
 use std::{
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
 };
 
 use serde_json::Value;
+
+use crate::yaml::{self, YamlError, list_items};
 
 /// Kinds of Kubernetes that live outside of namespaces, by group.
 const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
@@ -70,22 +72,9 @@ pub(crate) struct Manifests {
 /// Why manifests cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestsError {
-    /// A file or a folder cannot be read.
-    #[error("failed to read '{}': {source}", path.display())]
-    Unreadable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file is neither YAML nor JSON.
-    #[error("'{}' is neither YAML nor JSON: {reason}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// A file or a folder cannot be read, or is no YAML.
+    #[error(transparent)]
+    Yaml(#[from] YamlError),
     /// A document is no object of Kubernetes.
     #[error("'{}': document {number} is no object of Kubernetes: it has no {field}", path.display())]
     NoObject {
@@ -134,7 +123,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, Manifests)>, ManifestsErr
     let of_one = |path: &Path, files: Vec<PathBuf>| -> Result<(String, Manifests), ManifestsError> {
         let mut documents = Vec::new();
         for file in files {
-            documents.extend(documents_of(&file)?);
+            documents.extend(parse(&file, &yaml::read(&file)?)?);
         }
         let found = Manifests::of(documents);
         if found.children.is_empty() {
@@ -155,7 +144,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, Manifests)>, ManifestsErr
 
 /// The files with manifests and the folders of a folder, in the order of their names.
 fn entries(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ManifestsError> {
-    let unreadable = |source| ManifestsError::Unreadable { path: folder.to_owned(), source };
+    let unreadable = |source| YamlError::Unreadable { path: folder.to_owned(), source };
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -177,19 +166,12 @@ fn entries(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ManifestsError
     Ok((files, folders))
 }
 
-fn documents_of(file: &Path) -> Result<Vec<Value>, ManifestsError> {
-    let text =
-        std::fs::read_to_string(file).map_err(|source| ManifestsError::Unreadable { path: file.to_owned(), source })?;
-    parse(file, &text)
-}
-
 /// The objects in a text; `file` is where it is from.
 pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<Value>, ManifestsError> {
-    let documents = serde_saphyr::from_multiple::<Value>(text)
-        .map_err(|error| ManifestsError::Malformed { path: file.to_owned(), reason: error.to_string() })?;
+    let documents = yaml::documents(file, text)?;
     let mut found = Vec::new();
     for (place, document) in documents.into_iter().enumerate().filter(|(_, document)| !document.is_null()) {
-        for object in items(document) {
+        for object in list_items(document) {
             let lacks = ["apiVersion", "kind", "metadata"].into_iter().find(|field| object[*field].is_null());
             if let Some(field) = lacks {
                 return Err(ManifestsError::NoObject { path: file.to_owned(), number: place + 1, field });
@@ -198,13 +180,6 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<Value>, ManifestsErro
         }
     }
     Ok(found)
-}
-
-fn items(document: Value) -> Vec<Value> {
-    match document["items"].as_array() {
-        Some(items) if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => items.clone(),
-        _ => vec![document],
-    }
 }
 
 impl Manifests {

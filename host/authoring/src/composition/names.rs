@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::node::{Edits, Path, Span, Step, leaves};
+use super::node::{Edits, Path, Span, Step, at_mut, leaves};
 
 /// The expression for the object's name.
 pub(crate) const NAME: &str = "schema.metadata.name";
@@ -62,9 +62,7 @@ impl Names {
             for mention in self.mentions(text) {
                 // Where two overlap, the longer one came first.
                 let (from, to) = (mention.from, mention.to);
-                if edits.span(path.clone(), Span { from, to, expression: mention.base.to_owned() }) {
-                    continue;
-                }
+                edits.span(path.clone(), Span { from, to, expression: mention.base.to_owned() });
             }
         }
         edits
@@ -83,7 +81,7 @@ impl Names {
                     text.insert_str(mention.from, &format!("{}-", self.base));
                 }
             }
-            if let Some(place) = place_mut(&mut renamed, &path) {
+            if let Some(place) = at_mut(&mut renamed, &path) {
                 *place = Value::String(text);
             }
         }
@@ -164,13 +162,6 @@ fn is_other(path: &Path) -> bool {
         }
         _ => false,
     }
-}
-
-fn place_mut<'v>(value: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
-    path.iter().try_fold(value, |value, step| match step {
-        Step::Field(name) => value.get_mut(name),
-        Step::Element(place) => value.get_mut(place),
-    })
 }
 
 /// What all names begin with, up to the end of one of them or a `-`.

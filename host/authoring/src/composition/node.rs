@@ -106,6 +106,14 @@ pub(crate) fn at<'v>(value: &'v Value, path: &[Step]) -> Option<&'v Value> {
     })
 }
 
+/// The same, to be changed.
+pub(crate) fn at_mut<'v>(value: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        Step::Field(name) => value.get_mut(name),
+        Step::Element(place) => value.get_mut(place),
+    })
+}
+
 /// All texts, numbers and so on of a value, with their places. Empty lists and objects count as such.
 pub(crate) fn leaves(value: &Value) -> Vec<(Path, &Value)> {
     fn collect<'v>(value: &'v Value, path: &mut Path, found: &mut Vec<(Path, &'v Value)>) {

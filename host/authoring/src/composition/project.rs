@@ -15,6 +15,7 @@ use crate::{
     CustomKind, NewError,
     project::write,
     template::{self, Template},
+    yaml,
 };
 
 /// What the children of a kind without code are in its first version.
@@ -94,7 +95,7 @@ impl Composition {
             let made = [
                 ("composition.yaml", self.composition(draft)),
                 ("crd.yaml", self.definition(draft)),
-                ("object.yaml", draft.cases.first().map(|case| yaml(&self.object(case))).unwrap_or_default()),
+                ("object.yaml", draft.cases.first().map(|case| yaml::print(&self.object(case))).unwrap_or_default()),
                 ("cases/first.yaml", self.cases(draft)),
             ];
             files.retain(|(path, _)| !made.iter().any(|(other, _)| other == path));
@@ -152,12 +153,12 @@ impl Composition {
             "# The kind {} without code: what its objects become. docs/compose.md of Pilothouse says what can be in it.\n",
             self.kind.kind
         );
-        head + &yaml(&plugin)
+        head + &yaml::print(&plugin)
     }
 
     fn definition(&self, draft: &Draft) -> String {
         let kind = &self.kind;
-        yaml(&json!({
+        yaml::print(&json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": format!("{}.{}", kind.plural(), kind.group)},
             "spec": {
@@ -194,7 +195,7 @@ impl Composition {
                 ["/apiVersion", "/kind", "/metadata/name"].map(|field| child.pointer(field).map(Value::to_string))
             };
             children.sort_by_key(key);
-            yaml(&json!({
+            yaml::print(&json!({
                 "name": case.title, "object": object,
                 "expect": {"match": "exact", "verdict": "done", "children": children, "conditions": [], "status": {}},
             }))
@@ -212,10 +213,4 @@ fn of_manifests(paths: &[PathBuf]) -> Result<Draft, ManifestsError> {
         [(_, one)] => single::draft(one),
         several => variants::draft(several),
     })
-}
-
-fn yaml(value: &Value) -> String {
-    // What is no YAML for the printer is JSON, which is YAML, too.
-    let text = serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string());
-    if text.ends_with('\n') { text } else { format!("{text}\n") }
 }

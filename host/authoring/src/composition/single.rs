@@ -47,8 +47,9 @@ pub(crate) fn draft(manifests: &Manifests) -> Draft {
             edits.whole(suspect.path.clone(), read(&field_name, false));
             draft.fields.add(field_name, field);
         }
-        draft.notes.extend(notes(child, &edits.template(child)));
-        draft.resources.push(Resource { id, template: edits.template(child), include_when: Vec::new() });
+        let template = edits.template(child);
+        draft.notes.extend(notes(child, &template));
+        draft.resources.push(Resource { id, template, include_when: Vec::new() });
     }
     draft.cases.push(Case {
         title: "an object with the values of the manifests becomes what they say".to_owned(),

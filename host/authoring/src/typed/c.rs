@@ -4,6 +4,7 @@
 use super::{
     Source, begin,
     names::{screaming, unique},
+    quoted,
     shown::Form,
     types::{Type, Types},
 };
@@ -22,7 +23,7 @@ pub(super) fn spec(source: &Source) -> String {
     // Elements of lists and values of maps are read from where they begin.
     let mut place = 0;
     while let Some((name, of)) = names.later.get(place).cloned() {
-        let fields = source.types.structs.get(of).map_or(&[][..], |of| &of.fields);
+        let fields = source.types.fields(&Type::Struct(of));
         let defined = names.define(&source.types, fields, (&name, ""));
         text += &format!("\n// One of {name}.\n{defined}");
         place += 1;
@@ -49,16 +50,10 @@ impl Names {
             let needed = if field.is_required { "" } else { ", optional" };
             let default = field.default.as_ref().map(|default| format!(", default {default}")).unwrap_or_default();
             let default = default.replace("*/", "* /");
-            text += &format!(
-                "#define {name} {} // {}{needed}{default}\n",
-                serde_json::Value::String(pointer.clone()),
-                in_words(types, &field.of)
-            );
+            text +=
+                &format!("#define {name} {} // {}{needed}{default}\n", quoted(&pointer), in_words(types, &field.of));
             match &field.of {
-                Type::Struct(place) => {
-                    let inner = types.structs.get(*place).map_or(&[][..], |of| &of.fields);
-                    text += &self.define(types, inner, (&name, &pointer));
-                }
+                Type::Struct(_) => text += &self.define(types, types.fields(&field.of), (&name, &pointer)),
                 Type::List(of) | Type::Map(of) => self.element(name, of),
                 _ => {}
             }
@@ -101,10 +96,10 @@ pub(super) fn shown(source: &Source) -> String {
     }
     let mut text = String::new();
     let mut names = Names::default();
-    let fields = source.root_struct().map_or(&[][..], |of| &of.fields);
+    let fields = source.types.fields(&source.root);
     let defined = names.define(&source.types, fields, ("SPEC", "/spec"));
     for (field, form) in source.shown() {
-        let pointer = serde_json::Value::String(format!("/spec/{}", field.name)).to_string();
+        let pointer = quoted(&format!("/spec/{}", field.name));
         let named = defined.lines().find_map(|line| {
             let mut words = line.strip_prefix("#define ")?.splitn(3, ' ');
             let name = words.next()?;
@@ -116,7 +111,7 @@ pub(super) fn shown(source: &Source) -> String {
             Form::Count => "show_count",
             Form::Presence => "show_presence",
         };
-        let key = serde_json::Value::String(field.name.clone());
+        let key = quoted(&field.name);
         text += &format!("  {function}(data, {key}, ph_at(request->object, {name}));\n");
     }
     text

@@ -1,10 +1,9 @@
 //! A spec in Go: structs with tags for JSON, and the lines that show its fields. It writes no file.
 
-use serde_json::Value;
-
 use super::{
-    Source, begin,
+    Source, begin, comment,
     names::{pascal, unique},
+    quoted,
     shown::{Form, SET},
     types::{Choice, Field, Struct, Type, Types},
 };
@@ -87,12 +86,10 @@ pub(super) fn shown(source: &Source) -> String {
 }
 
 fn structure(types: &Types, Struct { name: own, doc, fields, is_open }: &Struct) -> String {
-    let mut text = format!("\n{}type {own} struct {{\n", comment("", own, doc));
+    let mut text = format!("\n{}type {own} struct {{\n", about(own, doc));
     for (field, (_, identifier)) in fields.iter().zip(identifiers(fields)) {
-        let Field { name: json, doc, of, is_required, default } = field;
-        let mut doc = doc.clone();
-        doc.extend(default.as_ref().map(|default| format!("Default: {default}")));
-        doc.iter().for_each(|line| text += &format!("\t// {}\n", plain(line)));
+        let Field { name: json, of, is_required, .. } = field;
+        text += &comment("\t//", &field.doc_with_default());
         let (pointer, omitted) =
             (if is_pointer(field) { "*" } else { "" }, if *is_required { "" } else { ",omitempty" });
         text += &format!("\t{identifier} {pointer}{} `json:\"{json}{omitted}\"`\n", name(types, of));
@@ -104,7 +101,7 @@ fn structure(types: &Types, Struct { name: own, doc, fields, is_open }: &Struct)
 }
 
 fn choice(types: &Types, Choice { name, doc, values }: &Choice) -> String {
-    let mut text = format!("\n{}type {name} string\n\n// The values of {name}.\nconst (\n", comment("", name, doc));
+    let mut text = format!("\n{}type {name} string\n\n// The values of {name}.\nconst (\n", about(name, doc));
     let mut taken: Vec<String> = Vec::new();
     for value in values {
         let variant = if value.is_empty() { "Empty".to_owned() } else { pascal(value) };
@@ -149,22 +146,13 @@ fn name(types: &Types, of: &Type) -> String {
         Type::Free => "any".to_owned(),
         Type::List(of) => format!("[]{}", name(types, of)),
         Type::Map(of) => format!("map[string]{}", name(types, of)),
-        Type::Struct(place) => types.structs.get(*place).map_or_else(String::new, |of| of.name.clone()),
-        Type::Choice(place) => types.choices.get(*place).map_or_else(String::new, |of| of.name.clone()),
+        Type::Struct(place) => types.struct_name(*place),
+        Type::Choice(place) => types.choice_name(*place),
     }
 }
 
-fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
-}
-
-fn comment(indent: &str, name: &str, doc: &[String]) -> String {
+/// A comment about a type; without any words, one that says its name.
+fn about(name: &str, doc: &[String]) -> String {
     let own = [format!("{name} is a part of a spec.")];
-    let lines = if doc.is_empty() { &own } else { doc };
-    lines.iter().map(|line| format!("{indent}// {}\n", plain(line))).collect()
-}
-
-/// A comment that gofmt and go take for one.
-fn plain(line: &str) -> String {
-    line.replace(['\r', '\n'], " ")
+    comment("//", if doc.is_empty() { &own } else { doc })
 }

@@ -87,3 +87,18 @@ impl Source {
 fn begin(comment: &str, origin: &[String]) -> String {
     origin.iter().map(|line| format!("{comment} {line}\n")).collect()
 }
+
+/// Lines of words as comments; `begin` is what stands before each.
+fn comment(begin: &str, doc: &[String]) -> String {
+    doc.iter().map(|line| format!("{begin} {}\n", on_one_line(line))).collect()
+}
+
+/// A line of words of others, which may have a break in it after all.
+fn on_one_line(line: &str) -> String {
+    line.replace(['\r', '\n'], " ")
+}
+
+/// A text as a literal, which is the same in all languages but Rust.
+pub(crate) fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}

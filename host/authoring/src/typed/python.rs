@@ -1,9 +1,7 @@
 //! A spec in Python: `TypedDict`s, and the lines that show its fields. It writes no file.
 
-use serde_json::Value;
-
 use super::{
-    Source,
+    Source, comment, quoted,
     shown::{Form, SET},
     types::{Struct, Type, Types},
 };
@@ -24,7 +22,7 @@ pub(super) fn spec(source: &Source) -> String {
     );
     for choice in &types.choices {
         let values: Vec<_> = choice.values.iter().map(|value| quoted(value)).collect();
-        text += &format!("\n{}{} = Literal[{}]\n", comment("", &choice.doc), choice.name, values.join(", "));
+        text += &format!("\n{}{} = Literal[{}]\n", comment("#", &choice.doc), choice.name, values.join(", "));
     }
     if source.root_struct().is_none() {
         text += "\n# What the user asks for: the schema names no fields of it.\nSpec = Any\n";
@@ -39,20 +37,15 @@ fn dictionary(types: &Types, of: &Struct) -> String {
         let plain = name(types, &field.of);
         if field.is_required { plain } else { format!("NotRequired[{plain}]") }
     };
-    let doc = |field: &super::types::Field| {
-        let mut doc = field.doc.clone();
-        doc.extend(field.default.as_ref().map(|default| format!("Default: {default}")));
-        doc
-    };
     if of.fields.iter().all(|field| is_identifier(&field.name)) {
-        let mut text = format!("\n\n{}{open}class {}(TypedDict):\n", comment("", &of.doc), of.name);
+        let mut text = format!("\n\n{}{open}class {}(TypedDict):\n", comment("#", &of.doc), of.name);
         for field in &of.fields {
-            text += &format!("{}    {}: {}\n", comment("    ", &doc(field)), field.name, typed(field));
+            text += &format!("{}    {}: {}\n", comment("    #", &field.doc_with_default()), field.name, typed(field));
         }
         return text;
     }
     // Names that are words of the language, or that no variable can have. Types may come later in the file, so they are texts.
-    let mut text = format!("\n\n{}{open}{} = TypedDict(\"{}\", {{\n", comment("", &of.doc), of.name, of.name);
+    let mut text = format!("\n\n{}{open}{} = TypedDict(\"{}\", {{\n", comment("#", &of.doc), of.name, of.name);
     for field in &of.fields {
         let of = typed(field);
         // Only the type in it may be a text.
@@ -60,7 +53,7 @@ fn dictionary(types: &Types, of: &Struct) -> String {
             Some(of) => format!("NotRequired[{}]", quoted(of)),
             None => quoted(&of),
         };
-        text += &format!("{}    {}: {of},\n", comment("    ", &doc(field)), quoted(&field.name));
+        text += &format!("{}    {}: {of},\n", comment("    #", &field.doc_with_default()), quoted(&field.name));
     }
     text + "})\n"
 }
@@ -98,8 +91,8 @@ fn name(types: &Types, of: &Type) -> String {
         Type::Free => "Any".to_owned(),
         Type::List(of) => format!("list[{}]", name(types, of)),
         Type::Map(of) => format!("dict[str, {}]", name(types, of)),
-        Type::Struct(place) => types.structs.get(*place).map_or_else(String::new, |of| of.name.clone()),
-        Type::Choice(place) => types.choices.get(*place).map_or_else(String::new, |of| of.name.clone()),
+        Type::Struct(place) => types.struct_name(*place),
+        Type::Choice(place) => types.choice_name(*place),
     }
 }
 
@@ -110,12 +103,4 @@ fn is_identifier(name: &str) -> bool {
         && name.starts_with(|first: char| !first.is_ascii_digit())
         && !name.starts_with("__")
         && !KEYWORDS.contains(&name)
-}
-
-fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
-}
-
-fn comment(indent: &str, doc: &[String]) -> String {
-    doc.iter().map(|line| format!("{indent}# {}\n", line.replace(['\r', '\n'], " "))).collect()
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     Source, begin,
     names::{pascal, snake, unique},
+    on_one_line, quoted,
     shown::{Form, SET},
     types::{Choice, Field, Struct, Type, Types},
 };
@@ -81,7 +82,7 @@ pub(super) fn shown(source: &Source) -> String {
     let fields = source.root_struct().map(|of| identifiers(&of.fields)).unwrap_or_default();
     for (field, form) in source.shown() {
         let Some((_, identifier)) = fields.iter().find(|(name, _)| *name == field.name) else { continue };
-        let key = Value::String(field.name.clone());
+        let key = quoted(&field.name);
         let written = match form {
             Form::Value => "value.to_string()".to_owned(),
             Form::Count => "value.len().to_string()".to_owned(),
@@ -112,11 +113,11 @@ fn structure(types: &Types, Struct { name: own, doc, fields, is_open }: &Struct)
     let mut defaults = String::new();
     let identifiers = identifiers(fields);
     for (field, (_, identifier)) in fields.iter().zip(&identifiers) {
-        let Field { name: json, doc, of, default, .. } = field;
+        let Field { name: json, doc, of, .. } = field;
         let plain = name(types, of);
         let mut attributes = Vec::new();
         if camel(identifier.trim_start_matches("r#")) != *json {
-            attributes.push(format!("rename = {}", Value::String(json.clone())));
+            attributes.push(format!("rename = {}", quoted(json)));
         }
         let mut doc = doc.clone();
         let is_option = is_option(types, field);
@@ -128,7 +129,7 @@ fn structure(types: &Types, Struct { name: own, doc, fields, is_open }: &Struct)
             }
             None if is_option => {
                 attributes.push("default, skip_serializing_if = \"Option::is_none\"".to_owned());
-                doc.extend(default.as_ref().map(|default| format!("Default: {default}")));
+                doc = field.doc_with_default();
             }
             None => {}
         }
@@ -156,7 +157,7 @@ fn choice(Choice { name, doc, values }: &Choice) -> String {
     text += &format!("pub enum {name} {{\n");
     let mut arms = String::new();
     for (variant, value) in variants(values) {
-        let quoted = Value::String(value.clone());
+        let quoted = quoted(value);
         text +=
             &format!("    /// {}\n", if value.is_empty() { "Empty.".to_owned() } else { plain(&format!("`{value}`")) });
         if variant != *value {
@@ -249,8 +250,6 @@ fn string(text: &str) -> String {
 }
 
 fn name(types: &Types, of: &Type) -> String {
-    let of_struct = |place: usize| types.structs.get(place).map_or_else(String::new, |of| of.name.clone());
-    let of_choice = |place: usize| types.choices.get(place).map_or_else(String::new, |of| of.name.clone());
     match of {
         Type::Text => "String".to_owned(),
         Type::Whole { is_short: true } => "i32".to_owned(),
@@ -261,8 +260,8 @@ fn name(types: &Types, of: &Type) -> String {
         Type::Free => "Value".to_owned(),
         Type::List(of) => format!("Vec<{}>", name(types, of)),
         Type::Map(of) => format!("BTreeMap<String, {}>", name(types, of)),
-        Type::Struct(place) => of_struct(*place),
-        Type::Choice(place) => of_choice(*place),
+        Type::Struct(place) => types.struct_name(*place),
+        Type::Choice(place) => types.choice_name(*place),
     }
 }
 
@@ -279,5 +278,5 @@ fn comment(indent: &str, doc: &[String], name: &str) -> String {
 
 /// Without what would begin a block of code, which rustdoc would compile.
 fn plain(line: &str) -> String {
-    line.replace("```", "'''").replace(['\r', '\n'], " ")
+    on_one_line(&line.replace("```", "'''"))
 }

@@ -71,6 +71,14 @@ pub(crate) struct Field {
     pub(crate) default: Option<Value>,
 }
 
+impl Field {
+    /// What it is, and its default.
+    pub(crate) fn doc_with_default(&self) -> Vec<String> {
+        let default = self.default.as_ref().map(|default| format!("Default: {default}"));
+        self.doc.iter().cloned().chain(default).collect()
+    }
+}
+
 /// A text of which the schema names all.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Choice {
@@ -146,6 +154,16 @@ impl Types {
             Type::Struct(place) => self.structs.get(*place).map_or(&[], |found| &found.fields),
             _ => &[],
         }
+    }
+
+    /// The name of one of [`Types::structs`].
+    pub(crate) fn struct_name(&self, place: usize) -> String {
+        self.structs.get(place).map_or_else(String::new, |of| of.name.clone())
+    }
+
+    /// The name of one of [`Types::choices`].
+    pub(crate) fn choice_name(&self, place: usize) -> String {
+        self.choices.get(place).map_or_else(String::new, |of| of.name.clone())
     }
 
     fn read(&mut self, schema: &Value, path: &[String]) -> Type {

@@ -1,9 +1,7 @@
 //! A spec in TypeScript: interfaces, and the lines that show its fields. It writes no file.
 
-use serde_json::Value;
-
 use super::{
-    Source, begin,
+    Source, begin, comment, quoted,
     shown::{Form, SET},
     types::{Struct, Type, Types},
 };
@@ -17,19 +15,22 @@ pub(super) fn spec(source: &Source) -> String {
     }
     for choice in &types.choices {
         let values: Vec<_> = choice.values.iter().map(|value| quoted(value)).collect();
-        text += &format!("\n{}export type {} = {};\n", comment("", &choice.doc), choice.name, values.join(" | "));
+        text += &format!("\n{}export type {} = {};\n", comment("//", &choice.doc), choice.name, values.join(" | "));
     }
     types.structs.iter().for_each(|of| text += &interface(types, of));
     text
 }
 
 fn interface(types: &Types, of: &Struct) -> String {
-    let mut text = format!("\n{}export interface {} {{\n", comment("", &of.doc), of.name);
+    let mut text = format!("\n{}export interface {} {{\n", comment("//", &of.doc), of.name);
     for field in &of.fields {
-        let mut doc = field.doc.clone();
-        doc.extend(field.default.as_ref().map(|default| format!("Default: {default}")));
         let optional = if field.is_required { "" } else { "?" };
-        text += &format!("{}  {}{optional}: {};\n", comment("  ", &doc), key(&field.name), name(types, &field.of));
+        text += &format!(
+            "{}  {}{optional}: {};\n",
+            comment("  //", &field.doc_with_default()),
+            key(&field.name),
+            name(types, &field.of)
+        );
     }
     if of.is_open {
         text += "  // Fields that the schema does not name.\n  [field: string]: unknown;\n";
@@ -77,8 +78,8 @@ fn name(types: &Types, of: &Type) -> String {
             one => format!("{one}[]"),
         },
         Type::Map(of) => format!("{{ [key: string]: {} }}", name(types, of)),
-        Type::Struct(place) => types.structs.get(*place).map_or_else(String::new, |of| of.name.clone()),
-        Type::Choice(place) => types.choices.get(*place).map_or_else(String::new, |of| of.name.clone()),
+        Type::Struct(place) => types.struct_name(*place),
+        Type::Choice(place) => types.choice_name(*place),
     }
 }
 
@@ -90,12 +91,4 @@ fn key(name: &str) -> String {
 fn is_identifier(name: &str) -> bool {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "_$".contains(letter);
     name.chars().all(fits) && name.starts_with(|first: char| !first.is_ascii_digit())
-}
-
-fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
-}
-
-fn comment(indent: &str, doc: &[String]) -> String {
-    doc.iter().map(|line| format!("{indent}// {}\n", line.replace(['\r', '\n'], " "))).collect()
 }
