@@ -1,9 +1,14 @@
 //! A process that is measured: what it uses, and its end. It is never left behind.
 
-use std::process::{Child, ChildStdout, Command};
+use std::{
+    process::{Child, ChildStdout, Command},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
+use pilothouse_tests::wait::{Look, eventually};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::sleep;
 
 /// Clock ticks per second of `/proc/PID/stat`: fixed on Linux.
 const TICKS: f64 = 100.0;
@@ -43,6 +48,11 @@ impl Process {
         Ok(())
     }
 
+    /// Its process ID.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
     /// The time of processors that it has used, in seconds.
     ///
     /// # Errors
@@ -72,6 +82,26 @@ impl Drop for Process {
             eprintln!("failed to end process {}: {error}", self.0.id());
         }
     }
+}
+
+/// How long it is looked at whether processes are at rest.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Waits until each of these processes uses less than its share of a processor.
+///
+/// # Errors
+/// One is gone, or does not come to rest within that time.
+pub async fn until_at_rest(within: Duration, processes: &[(u32, f64)]) -> Result<()> {
+    let used = || processes.iter().map(|(pid, _)| cpu(*pid)).collect::<Result<Vec<_>>>();
+    eventually(within, "all processes to be at rest", async || {
+        let (before, at) = (used()?, Instant::now());
+        sleep(LOOK).await;
+        let seconds = at.elapsed().as_secs_f64();
+        let shares: Vec<_> = used()?.iter().zip(before).map(|(after, before)| (after - before) / seconds).collect();
+        let are_at_rest = shares.iter().zip(processes).all(|(share, (_, most))| share < most);
+        Ok(Look::of(are_at_rest, shares))
+    })
+    .await
 }
 
 /// The time of processors that a process has used, in seconds.

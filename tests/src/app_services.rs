@@ -175,8 +175,15 @@ impl AppServices {
     /// # Errors
     /// The first error.
     pub async fn each(&self, count: usize, work: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
-        let names: Vec<_> = (0..count).map(name).collect();
-        stream::iter(&names).map(|name| work(name)).buffer_unordered(PARALLEL).try_collect().await
+        self.each_number(count, async |number| work(&name(number)).await).await
+    }
+
+    /// The same with their numbers.
+    ///
+    /// # Errors
+    /// The first error.
+    pub async fn each_number(&self, count: usize, work: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
+        stream::iter(0..count).map(|number| work(number)).buffer_unordered(PARALLEL).try_collect().await
     }
 }
 

@@ -47,6 +47,9 @@ fn mutations_fit_the_source() -> Result<()> {
     for patch in ["tests/simulation/mutations.patch", "plugins/training-job/tests/mutations.patch"] {
         let checked = Command::new("git").args(["apply", "--check", patch]).current_dir(repository()).output()?;
         ensure!(checked.status.success(), "{patch} does not apply:\n{}", String::from_utf8_lossy(&checked.stderr));
+        // What `patch` leaves behind where it fails is no part of a mutation.
+        let text = fs::read_to_string(repository().join(patch))?;
+        ensure!(!text.contains(".rej\n") && !text.contains(".orig\n"), "{patch} adds rejected hunks");
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod kind;
 mod lookup;
 mod manifest;
 mod measurement;
+mod scope;
 mod selector;
 
 pub use child_readiness::ChildReadiness;

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use futures::future::try_join_all;
 use pilothouse_bench::{
-    process::cpu,
+    process::{cpu, until_at_rest},
     table::Measured,
     times::{one_by_one, quantile},
 };
@@ -16,7 +16,6 @@ use pilothouse_control_plane::Part;
 use pilothouse_tests::{
     app_services::{AppServices, api_server},
     cluster::create_namespace,
-    wait::{Look, eventually},
 };
 use serde_json::json;
 
@@ -25,9 +24,8 @@ use crate::{host::Host, variant::Variant};
 /// Starts of which the median is taken.
 const STARTS: usize = 5;
 
-/// An API server at rest uses less than this share of one processor over [`LOOK`].
+/// An API server at rest uses less than this share of one processor.
 const REST: f64 = 0.1;
-const LOOK: Duration = Duration::from_secs(1);
 
 /// How long it may take to come to rest, as after its start and after a new kind.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -109,13 +107,7 @@ impl Bench<'_> {
 
     /// What the API server does of its own accord costs the processors' caches and time of whoever runs beside it.
     async fn until_server_rests(&self) -> Result<()> {
-        eventually(PATIENCE, "the API server to be at rest", async || {
-            let (before, at) = (cpu(self.server)?, Instant::now());
-            tokio::time::sleep(LOOK).await;
-            let share = (cpu(self.server)? - before) / at.elapsed().as_secs_f64();
-            Ok(Look::of(share < REST, share))
-        })
-        .await
+        until_at_rest(PATIENCE, &[(self.server, REST)]).await
     }
 
     /// How long a new process takes until the one object that waits for it is done.

@@ -6,10 +6,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use futures::FutureExt;
 use kube::Client;
 use pilothouse_bench::{
-    process::{Process, cpu},
+    process::{Process, cpu, until_at_rest},
     table::Measured,
     times::{one_by_one, quantile},
 };
@@ -17,7 +17,6 @@ use pilothouse_control_plane::{ControlPlane, Part};
 use pilothouse_tests::{
     app_services::{AppServices, Follower, api_server},
     cluster::create_namespace,
-    wait::{Look, eventually},
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -25,13 +24,9 @@ use tempfile::TempDir;
 /// How long the work on all objects may take, and how long it may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// At rest, an operator and an API server use less than these shares of a processor over [`LOOK`].
+/// At rest, an operator and an API server use less than these shares of a processor.
 const OPERATOR_AT_REST: f64 = 0.02;
 const SERVER_AT_REST: f64 = 0.1;
-const LOOK: Duration = Duration::from_secs(1);
-
-/// The number of objects that are worked on at a time where all are.
-const PARALLEL: usize = 16;
 
 /// How much is done in a round.
 pub struct Plan {
@@ -148,9 +143,10 @@ impl Contender {
     }
 
     async fn all_at_once(&self, web: &AppServices, children: &Follower, plan: &Plan) -> Result<Vec<Measured>> {
-        let change = each(plan.objects, async |number| web.change(children, number, "example.com/web:all").await);
+        let image = "example.com/web:all";
+        let change = web.each_number(plan.objects, async |number| web.change(children, number, image).await.map(drop));
         let mut measured = self.on_all(CHANGE_ALL, plan.objects, change).await?;
-        let repair = each(plan.objects, async |number| web.drift(children, number).await);
+        let repair = web.each_number(plan.objects, async |number| web.drift(children, number).await.map(drop));
         measured.extend(self.on_all(REPAIR_ALL, plan.objects, repair).await?);
         let touch = json!({"metadata": {"annotations": {"bench": "touched"}}});
         let touched = web.change_objects(plan.objects, &touch);
@@ -202,14 +198,7 @@ impl Contender {
 
     /// Waits until nobody works any more.
     async fn at_rest(&self) -> Result<()> {
-        eventually(PATIENCE, "operator and API server to be at rest", async || {
-            let (before, at) = (self.used()?, Instant::now());
-            tokio::time::sleep(LOOK).await;
-            let (after, seconds) = (self.used()?, at.elapsed().as_secs_f64());
-            let shares = ((after.operator - before.operator) / seconds, (after.server - before.server) / seconds);
-            Ok(Look::of(shares.0 <= OPERATOR_AT_REST && shares.1 < SERVER_AT_REST, shares))
-        })
-        .await
+        until_at_rest(PATIENCE, &[(self.operator.pid(), OPERATOR_AT_REST), (self.server, SERVER_AT_REST)]).await
     }
 
     /// Ends the operator and its control plane.
@@ -228,11 +217,6 @@ async fn create(web: &AppServices, follower: &Follower, objects: usize) -> Resul
         Ok(())
     })
     .await
-}
-
-/// Does something for each of so many objects, several at a time.
-async fn each(objects: usize, work: impl AsyncFn(usize) -> Result<Duration>) -> Result<()> {
-    stream::iter(0..objects).map(|number| work(number)).buffer_unordered(PARALLEL).try_for_each(async |_| Ok(())).await
 }
 
 fn rows(names: OnAll, took: Duration, objects: usize, used: Used) -> Vec<Measured> {

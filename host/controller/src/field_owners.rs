@@ -27,14 +27,12 @@ struct Owner<'a> {
 pub(crate) fn is_patched(owners: &RawValue) -> bool {
     // The search in the text spares most objects the parsing.
     let text = owners.get();
-    if !text.contains(&labels::field_manager("")) || !text.contains(UPDATE) {
+    if !text.contains(labels::FIELD_MANAGERS) || !text.contains(UPDATE) {
         return false;
     }
     let owners: Vec<Owner<'_>> = serde_json::from_str(text).unwrap_or_default();
     owners.iter().any(|owner| {
-        owner.operation == UPDATE
-            && owner.subresource.is_none()
-            && owner.manager.starts_with(&labels::field_manager(""))
+        owner.operation == UPDATE && owner.subresource.is_none() && owner.manager.starts_with(labels::FIELD_MANAGERS)
     })
 }
 

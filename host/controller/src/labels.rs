@@ -64,9 +64,12 @@ pub fn identity(kind: &str, group: &str, object: &impl std::fmt::Display) -> Str
     format!("{kind}{dot}{group}/{object}")
 }
 
+/// What the field managers of plugins begin with.
+pub const FIELD_MANAGERS: &str = "pilothouse/";
+
 /// The field manager of a plugin. It stays below the API server's limit of 128 bytes, because a plugin's name is a DNS label.
 pub fn field_manager(plugin: &str) -> String {
-    format!("{HOST}/{plugin}")
+    format!("{FIELD_MANAGERS}{plugin}")
 }
 
 /// The field manager that keeps the value of an unmanaged field until another manager sets it.

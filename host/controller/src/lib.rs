@@ -22,6 +22,7 @@ pub mod kinds;
 pub mod label_set;
 pub mod labels;
 pub mod leader;
+pub mod lines;
 pub mod lookups;
 pub mod metrics;
 pub mod object;

@@ -26,9 +26,6 @@ use crate::{
 /// The annotation in which `kubectl apply` keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The metadata that says who owns which field.
-const OWNERS: &str = "managedFields";
-
 /// The namespace and name of an object. The kind is known from the context.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
@@ -287,11 +284,11 @@ impl<'de> Deserialize<'de> for Incoming {
                         _ => others.0.push((key, map.next_value()?)),
                     }
                 }
-                let is_patched = metadata.0.iter().any(|(key, value)| key == OWNERS && is_patched(value));
                 // They are often larger than the rest of the object.
-                metadata.0.retain(|(key, _)| key != OWNERS);
-                let incoming = Incoming::of(&metadata, &others);
-                Ok(Incoming { fields: Fields { is_patched, ..incoming.fields }, ..incoming })
+                let owners = metadata.remove("managedFields");
+                let mut incoming = Incoming::of(&metadata, &others);
+                incoming.fields.is_patched = owners.is_some_and(is_patched);
+                Ok(incoming)
             }
         }
         deserializer.deserialize_map(Parts)

@@ -17,7 +17,13 @@ pub(crate) struct RawFields<'t>(pub(crate) Vec<(Cow<'t, str>, &'t RawValue)>);
 #[serde(transparent)]
 pub(crate) struct RawKey<'t>(#[serde(borrow)] pub(crate) Cow<'t, str>);
 
-impl RawFields<'_> {
+impl<'t> RawFields<'t> {
+    /// Takes a field out.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<&'t RawValue> {
+        let place = self.0.iter().position(|(key, _)| key == name)?;
+        Some(self.0.remove(place).1)
+    }
+
     /// The number of bytes of all fields as text.
     pub(crate) fn length(&self) -> usize {
         self.0.iter().map(|(key, value)| key.len() + value.get().len() + r#","":"#.len()).sum()

@@ -12,7 +12,7 @@ use pilothouse_controller::{
     object::{Object, ObjectRef},
     pipeline::{
         apply::{Failure, decoration_of},
-        call::read::read_all,
+        call::read::{NotLearned, learn},
         check::{Decoration, Desired},
         conditions::{READY, within_limit},
         lifecycle::{
@@ -270,18 +270,21 @@ impl Cluster {
                 new_version: &self.plugin.new_version,
             };
             let round = round(&*self.plugin.reconciler, situation).await;
-            let (open, to_read) = (lookups.open_questions(), lookups.needed.to_read());
-            if open.is_empty() && to_read.is_empty() {
-                let is_too_early = matches!(&round.answer, Ok(answer) if answer.deletion == DeletionDecision::Postpone);
-                return if is_too_early { Asked::TooEarly } else { Asked::Round(Box::new(round)) };
-            }
-            if let Err(error) = self.identities.ask(open).await {
-                let why = format!("{error}; you need the right to impersonate it");
-                return Asked::Failed(new_trouble("AccountUnavailable", &why));
-            }
-            if let Err(error) = read_all(&self.identities.client(None), &self.contents, &key, to_read).await {
-                let failure = Failure::of(&error.error, "read", &error.what);
-                return Asked::Failed(new_trouble(failure.reason.as_str(), &failure.message));
+            match learn(&lookups, &self.identities, &self.identities.client(None), &key).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let is_too_early =
+                        matches!(&round.answer, Ok(answer) if answer.deletion == DeletionDecision::Postpone);
+                    return if is_too_early { Asked::TooEarly } else { Asked::Round(Box::new(round)) };
+                }
+                Err(NotLearned::Asked(error)) => {
+                    let why = format!("{error}; you need the right to impersonate it");
+                    return Asked::Failed(new_trouble("AccountUnavailable", &why));
+                }
+                Err(NotLearned::Read(error)) => {
+                    let failure = Failure::of(&error.error, "read", &error.what);
+                    return Asked::Failed(new_trouble(failure.reason.as_str(), &failure.message));
+                }
             }
         }
     }

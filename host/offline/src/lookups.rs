@@ -10,7 +10,7 @@ use pilothouse_engine::{
 };
 use serde_json::{Value, json};
 
-use crate::{scopes::is_namespaced, served::kind_of};
+use crate::served::kind_of;
 
 /// Given objects, and what the manifest declares.
 pub(crate) struct GivenLookups {
@@ -53,7 +53,7 @@ impl GivenLookups {
                 "the plugin's manifest declares no lookup of {kind}; add it to the `lookups` there"
             )));
         };
-        let namespace = if is_namespaced(kind) { self.namespace(query, declared)? } else { None };
+        let namespace = if kind.is_known_cluster_scoped() { None } else { self.namespace(query, declared)? };
         // The cache of a cluster would not have the others.
         let confined =
             Selector::parse(&declared.label_selector).map_err(|error| LookupError::Denied(error.to_string()))?;

@@ -5,8 +5,6 @@ use pilothouse_controller::object::{Incoming, Object};
 use pilothouse_engine::{ConfigError, contract::KindRef};
 use serde_json::{Value, json};
 
-use crate::scopes::is_namespaced;
-
 /// The UID of an object that has none.
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 
@@ -50,7 +48,7 @@ pub(crate) fn as_served(mut object: Value) -> Result<Object, InvalidObject> {
     if !metadata.get("name").is_some_and(Value::is_string) {
         return Err(InvalidObject::NoName(kind));
     }
-    if is_namespaced(&kind) {
+    if !kind.is_known_cluster_scoped() {
         metadata.entry("namespace").or_insert_with(|| json!("default"));
     }
     metadata.entry("uid").or_insert_with(|| json!(NO_UID));

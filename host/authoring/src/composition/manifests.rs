@@ -6,37 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pilothouse_wit::KindRef;
 use serde_json::Value;
 
 use crate::yaml::{self, YamlError, list_items};
-
-/// Kinds of Kubernetes that live outside of namespaces, by group.
-const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
-    ("", &["Namespace", "Node", "PersistentVolume"]),
-    (
-        "admissionregistration.k8s.io",
-        &[
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "MutatingWebhookConfiguration",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-            "ValidatingWebhookConfiguration",
-        ],
-    ),
-    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
-    ("apiregistration.k8s.io", &["APIService"]),
-    ("certificates.k8s.io", &["CertificateSigningRequest"]),
-    ("flowcontrol.apiserver.k8s.io", &["FlowSchema", "PriorityLevelConfiguration"]),
-    ("gateway.networking.k8s.io", &["GatewayClass"]),
-    ("cert-manager.io", &["ClusterIssuer"]),
-    ("networking.k8s.io", &["IngressClass"]),
-    ("node.k8s.io", &["RuntimeClass"]),
-    ("policy", &["PodSecurityPolicy"]),
-    ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"]),
-    ("scheduling.k8s.io", &["PriorityClass"]),
-    ("storage.k8s.io", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
-];
 
 /// What a cluster writes into metadata.
 const WRITTEN: &[&str] = &[
@@ -249,10 +222,8 @@ pub(crate) fn name(object: &Value) -> String {
 }
 
 fn is_cluster_scoped(object: &Value) -> bool {
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let kind = object["kind"].as_str().unwrap_or_default();
-    CLUSTER_SCOPED.iter().any(|(known, kinds)| *known == group && kinds.contains(&kind))
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    KindRef::new(text("apiVersion"), text("kind")).is_known_cluster_scoped()
 }
 
 /// Without what a cluster and tools have written.

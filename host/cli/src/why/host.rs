@@ -3,7 +3,7 @@
 use anyhow::Context;
 use jiff::Timestamp;
 use kube::{Client, Config, api::GetParams, core::Request};
-use pilothouse_controller::pipeline::{LastReconcile, last_reconcile::Lines};
+use pilothouse_controller::{lines::Lines, pipeline::LastReconcile};
 use pilothouse_engine::contract::KindRef;
 
 use crate::{age::age, table::printable};

@@ -6,19 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use pilothouse_engine::{Answer, Lookups, Query, Scope, Target, contract::LookupError};
 
 use super::{CachedLookups, LookupIndex, NoRoom};
-use crate::queue::Key;
-
-/// How many lookups of a call are told in words.
-const MAX_TOLD: usize = 20;
-
-/// What a call has looked up, in words.
-#[derive(Clone, Debug, Default)]
-pub struct AskedLookups {
-    /// The first lookups, and what each got.
-    pub lines: Vec<String>,
-    /// How many more there were.
-    pub more: usize,
-}
+use crate::{lines::Lines, queue::Key};
 
 /// Adds each lookup of a call to the index, then answers it.
 pub struct IndexedLookups {
@@ -30,7 +18,7 @@ pub struct IndexedLookups {
     pub key: Key,
     /// Why a lookup could not be remembered; the first one.
     no_room: OnceLock<NoRoom>,
-    asked: Mutex<AskedLookups>,
+    asked: Mutex<Lines>,
 }
 
 impl IndexedLookups {
@@ -40,29 +28,15 @@ impl IndexedLookups {
     }
 
     /// What was looked up so far.
-    pub fn asked(&self) -> AskedLookups {
+    pub fn asked(&self) -> Lines {
         self.asked_so_far().clone()
     }
 
     fn note(&self, query: &Query, answer: &Result<Answer, LookupError>) {
-        let mut asked = self.asked_so_far();
-        if asked.lines.len() >= MAX_TOLD {
-            asked.more += 1;
-            return;
-        }
-        let got = match answer {
-            Ok(answer) => match answer.objects.len() {
-                0 => "nothing".to_owned(),
-                1 => "found".to_owned(),
-                several => format!("{several} objects"),
-            },
-            Err(LookupError::Denied(why)) => format!("denied: {why}"),
-            Err(LookupError::NotInstalled(why) | LookupError::TooLarge(why)) => why.clone(),
-        };
-        asked.lines.push(format!("{}: {got}", in_words(query)));
+        self.asked_so_far().push(|| format!("{}: {}", in_words(query), got(answer)));
     }
 
-    fn asked_so_far(&self) -> MutexGuard<'_, AskedLookups> {
+    fn asked_so_far(&self) -> MutexGuard<'_, Lines> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -80,6 +54,19 @@ impl Lookups for IndexedLookups {
         let answer = self.answers.answer(query, limit);
         self.note(query, &answer);
         answer
+    }
+}
+
+/// What a lookup got.
+fn got(answer: &Result<Answer, LookupError>) -> String {
+    match answer {
+        Ok(answer) => match answer.objects.len() {
+            0 => "nothing".to_owned(),
+            1 => "found".to_owned(),
+            several => format!("{several} objects"),
+        },
+        Err(LookupError::Denied(why)) => format!("denied: {why}"),
+        Err(LookupError::NotInstalled(why) | LookupError::TooLarge(why)) => why.clone(),
     }
 }
 

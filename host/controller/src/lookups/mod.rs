@@ -47,7 +47,7 @@ pub use self::{
     cached::{CachedLookups, LookedUpKind, Needed},
     contents::{Contents, Place, ToRead},
     index::LookupIndex,
-    indexed::{AskedLookups, IndexedLookups},
+    indexed::IndexedLookups,
     memory::NoRoom,
     reader::Reader,
     remembered::RememberedAnswers,

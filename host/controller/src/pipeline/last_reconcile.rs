@@ -10,11 +10,10 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{lookups::AskedLookups, queue::Key};
-
-/// The most lines of each sort that are kept of a reconcile, and the most bytes of each. Lookups have a bound of their own.
-const MAX_LINES: usize = 20;
-const MAX_LINE: usize = 200;
+use crate::{
+    lines::{Lines, cut},
+    queue::Key,
+};
 
 /// How many objects are remembered: at most some MiB, whatever their plugins do.
 const MAX_OBJECTS: usize = 500;
@@ -55,35 +54,6 @@ pub struct LastReconcile {
     pub next: String,
 }
 
-/// Some lines, and how many more there were.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Lines {
-    /// The first ones.
-    pub lines: Vec<String>,
-    /// How many more there were.
-    pub more: usize,
-}
-
-impl Lines {
-    /// Adds one, unless there are enough.
-    pub fn push(&mut self, line: &str) {
-        match self.lines.len() < MAX_LINES {
-            true => self.lines.push(cut(line)),
-            false => self.more += 1,
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-}
-
-fn cut(line: &str) -> String {
-    line[..line.floor_char_boundary(MAX_LINE)].to_owned()
-}
-
 /// Notes of a reconcile that goes on.
 #[derive(Debug, Default)]
 pub struct Notes(Mutex<LastReconcile>);
@@ -95,9 +65,8 @@ impl Notes {
     }
 
     /// The plugin was called and looked these up.
-    pub fn asked(&self, lookups: AskedLookups) {
-        let AskedLookups { lines, more } = lookups;
-        self.lock().asked = Lines { lines: lines.iter().map(|line| cut(line)).collect(), more };
+    pub fn asked(&self, lookups: Lines) {
+        self.lock().asked = lookups;
     }
 
     /// The plugin answered, or did not.
@@ -106,7 +75,7 @@ impl Notes {
     }
 
     /// Something was written or deleted.
-    pub fn wrote(&self, line: &str) {
+    pub fn wrote(&self, line: impl FnOnce() -> String) {
         self.lock().wrote.push(line);
     }
 
@@ -114,12 +83,12 @@ impl Notes {
     pub fn waits<'l>(&self, lines: impl IntoIterator<Item = &'l String>) {
         let mut notes = self.lock();
         notes.waits = Lines::default();
-        lines.into_iter().for_each(|line| notes.waits.push(line));
+        lines.into_iter().for_each(|line| notes.waits.push(|| line.clone()));
     }
 
     /// Something failed.
     pub fn failed(&self, line: &str) {
-        self.lock().failed.push(line);
+        self.lock().failed.push(|| line.to_owned());
     }
 
     /// This is what the status says.
@@ -226,7 +195,10 @@ impl LastReconciles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::ObjectRef;
+    use crate::{
+        lines::{MAX_LINE, MAX_LINES},
+        object::ObjectRef,
+    };
 
     fn key(number: usize) -> Key {
         Key { plugin: "p".into(), object: ObjectRef::new("ns", &number.to_string()) }
@@ -243,7 +215,7 @@ mod tests {
         for number in 0..MAX_OBJECTS + 10 {
             let notes = Notes::default();
             notes.answered("done");
-            (0..MAX_LINES + 2).for_each(|_| notes.wrote(&"x".repeat(MAX_LINE + 1)));
+            (0..MAX_LINES + 2).for_each(|_| notes.wrote(|| "x".repeat(MAX_LINE + 1)));
             last.ended(&key(number), notes, ended("never"));
         }
         assert_eq!((last.of(&key(9)), last.lock().by_key.len()), (None, MAX_OBJECTS));

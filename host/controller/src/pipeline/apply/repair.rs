@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::{
     applier::{Applier, merging},
-    failure::is_another_object,
     ownership::ensure_ours,
     target::Target,
     write_error::WriteError,
@@ -75,11 +74,7 @@ pub(super) async fn take_over(
     let patch = json!({"metadata": {"uid": uid, "resourceVersion": version, "managedFields": owners}});
     match send(applier, target, &child.name.name, &patch).await {
         Ok(owned) => Ok(Some(owned)),
-        Err(kube::Error::Api(status)) if is_another_object(&status) => {
-            target.refresh_cache(live).await?;
-            Err(WriteError::Outdated)
-        }
-        Err(error) => Err(WriteError::Api(error)),
+        Err(error) => Err(target.failed_write(live, error).await),
     }
 }
 

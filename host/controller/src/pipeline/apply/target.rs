@@ -8,7 +8,8 @@ use pilothouse_engine::contract::KindRef;
 use super::{
     applier::Applier,
     delete::{Grace, Precondition, delete_exact},
-    failure::{Failure, FailureReason},
+    failure::{Failure, FailureReason, is_another_object},
+    write_error::WriteError,
 };
 use crate::{
     cache::{Informer, Store},
@@ -69,6 +70,18 @@ impl<'a> Target<'a> {
             None => self.store.record_delete(known),
         }
         Ok(())
+    }
+
+    /// What it means that a write over this state of an object has failed. Where it is another object, or another state of it, the cache has it
+    /// as it is then.
+    pub(super) async fn failed_write(&self, known: &Object, error: kube::Error) -> WriteError {
+        match error {
+            kube::Error::Api(status) if is_another_object(&status) => match self.refresh_cache(known).await {
+                Ok(()) => WriteError::Outdated,
+                Err(error) => WriteError::Api(error),
+            },
+            error => WriteError::Api(error),
+        }
     }
 
     /// Deletes exactly this object and updates the cache. An object that is gone, replaced or not as the precondition wants it is no error:

@@ -202,11 +202,8 @@ async fn update_once(
         ensure_ours(applier, &child.kind.kind, live).await?;
     }
     match apply(applier, target, child, GuardedBody::over(&child.body, live, applier.version())).await {
-        Err(kube::Error::Api(status)) if is_another_object(&status) => {
-            target.refresh_cache(live).await?;
-            Err(WriteError::Outdated)
-        }
-        result => result.map_err(WriteError::Api),
+        Ok(applied) => Ok(applied),
+        Err(error) => Err(target.failed_write(live, error).await),
     }
 }
 
@@ -239,13 +236,14 @@ async fn patch_values(
     let parameters = merging(&applier.plugin.field_manager).validation_ignore();
     match target.api.patch(&write.child.name.name, &parameters, &Patch::Merge(guarded)).await {
         Ok(incoming) => Ok(Some(incoming.into_object(&target.installed.resource))),
-        Err(kube::Error::Api(status)) if is_another_object(&status) => {
-            target.refresh_cache(live).await?;
-            Err(WriteError::Outdated)
-        }
-        Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => Ok(None),
-        Err(error) => Err(WriteError::Api(without_values(&write.child, error))),
+        Err(kube::Error::Api(status)) if is_refused(&status) => Ok(None),
+        Err(error) => Err(target.failed_write(live, without_values(&write.child, error)).await),
     }
+}
+
+/// Whether the API server will not carry out a patch of the values of this object, whenever it is asked.
+fn is_refused(status: &Status) -> bool {
+    (400..500).contains(&status.code) && status.code != 429 && !is_another_object(status)
 }
 
 /// Hands fields over to their new owner, if there are any, before the update that gives them up.

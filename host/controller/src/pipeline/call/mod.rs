@@ -17,7 +17,7 @@ use self::{
     answer::LastAnswer,
     in_sync::AnswerId,
     inputs::Inputs,
-    read::{ReadError, read_all},
+    read::{NotLearned, ReadError, learn},
 };
 use super::{observe::Observed, work_item::WorkItem};
 use crate::{
@@ -122,17 +122,22 @@ async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>
             item.context.contents.forget(item.key);
             return Err(CallError::NotRemembered(no_room));
         }
-        let (open, to_read) = (lookups.answers.open_questions(), lookups.answers.needed.to_read());
-        if open.is_empty() && to_read.is_empty() {
+        if !learn(&lookups.answers, &item.context.identities, &item.context.client, item.key).await? {
             item.context.contents.use_only(item.key, lookups.answers.needed.used());
             item.notes.asked(lookups.asked());
             return Ok(call);
         }
-        let asked = item.context.identities.ask(open).await;
-        asked.map_err(|error| {
-            CallError::PermissionsUnknown(format!("{error}; the host needs the right to impersonate it"))
-        })?;
-        read_all(&item.context.client, &item.context.contents, item.key, to_read).await.map_err(CallError::NotRead)?;
+    }
+}
+
+impl From<NotLearned> for CallError {
+    fn from(error: NotLearned) -> Self {
+        match error {
+            NotLearned::Asked(error) => {
+                Self::PermissionsUnknown(format!("{error}; the host needs the right to impersonate it"))
+            }
+            NotLearned::Read(error) => Self::NotRead(error),
+        }
     }
 }
 

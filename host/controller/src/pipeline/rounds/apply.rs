@@ -13,7 +13,7 @@ use crate::{
         },
         last_reconcile::Notes,
         observe::Observed,
-        plan::{self, DeleteCause, Plan, Recreations, WriteCause, deletion_guard::DeletionDecision},
+        plan::{self, DeleteCause, Plan, Recreations, Write, WriteCause, deletion_guard::DeletionDecision},
         report::result::FAULT_BACKOFF,
         state::ObjectState,
     },
@@ -125,22 +125,27 @@ fn remember_in_sync(answer: &mut LastAnswer, keys: MetadataKeys, observed: &Obse
 fn note(notes: &Notes, applied: &Applied) {
     for Written { write, .. } in &applied.written {
         let verb = if write.cause.live().is_some() { "changed" } else { "created" };
-        let shown = plan::masked::differences(&write.child.kind, write.cause.differences());
-        let fields = plan::diff::in_words(&shown);
-        let fields = if fields.is_empty() { String::new() } else { format!(" ({fields})") };
-        notes.wrote(&format!("{verb} {}: {}{fields}", describe(&write.child.kind, &write.child.name), write.cause));
+        notes.wrote(|| {
+            let fields = changed_fields(write);
+            let fields = if fields.is_empty() { String::new() } else { format!(" ({fields})") };
+            format!("{verb} {}: {}{fields}", describe(&write.child.kind, &write.child.name), write.cause)
+        });
     }
     for delete in &applied.deleted {
-        notes.wrote(&format!("deleted {}: {}", describe(&delete.kind, &delete.live.name), delete.cause));
+        notes.wrote(|| format!("deleted {}: {}", describe(&delete.kind, &delete.live.name), delete.cause));
     }
     applied.failures.iter().for_each(|failure| notes.failed(&failure.message));
+}
+
+/// What a write changes, for people: no values of Secrets.
+fn changed_fields(write: &Write) -> String {
+    plan::diff::in_words(&plan::masked::differences(&write.child.kind, write.cause.differences()))
 }
 
 fn log_writes(plan: &Plan) {
     for write in &plan.writes {
         let child = describe(&write.child.kind, &write.child.name);
-        let shown = plan::masked::differences(&write.child.kind, write.cause.differences());
-        let (fields, cause) = (plan::diff::in_words(&shown), write.cause.to_string());
+        let (fields, cause) = (changed_fields(write), write.cause.to_string());
         tracing::info!(child, cause, fields, "{}", write.cause.finding(&write.child.kind.kind));
     }
 }

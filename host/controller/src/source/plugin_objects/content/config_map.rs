@@ -8,7 +8,7 @@ use super::{
     error::ContentError,
     host_namespace::HostNamespace,
     packing::{unpacked, within_limit},
-    turns::{SMALL, Turn, Work},
+    turns::{Turn, Work},
 };
 use crate::api::ConfigMapSource;
 
@@ -29,9 +29,7 @@ pub(super) async fn fetch(
         packed.extend(of_config_map(&name, map, source.key.as_deref())?);
         // Before the next piece is read: there may be a thousand.
         packed = within_limit(packed)?;
-        if packed.len() as u64 > SMALL {
-            turn.take(Work::Slow).await;
-        }
+        turn.take_for(packed.len() as u64, Work::Slow).await;
     }
     Ok(Fetched { bytes: unpacked(packed, turn).await?, origin: Origin::Bytes, evidence })
 }

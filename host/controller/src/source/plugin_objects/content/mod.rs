@@ -24,7 +24,7 @@ pub use self::{
 use self::{
     component::{Fetched, Origin},
     host_namespace::HostNamespace,
-    turns::{SMALL, Turn, Turns},
+    turns::{Turn, Turns},
 };
 use super::digest_text;
 use crate::api::{PluginSpec, Source, StableSource};
@@ -63,9 +63,7 @@ impl Contents {
     /// be there.
     pub async fn read_kept(&self, spec: &PluginSpec, work: Work) -> Option<Component> {
         let digest = spec.digest.as_deref()?;
-        if self.kept.size(digest)? > SMALL {
-            self.turn.take(work).await;
-        }
+        self.turn.take_for(self.kept.size(digest)?, work).await;
         let kept = self.kept.get(digest)?;
         self.judge(spec, kept).await.ok()
     }

@@ -59,6 +59,13 @@ impl Turn {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = taken;
     }
 
+    /// The same for a component of so many bytes, if that is large.
+    pub(super) async fn take_for(&self, bytes: u64, work: Work) {
+        if bytes > SMALL {
+            self.take(work).await;
+        }
+    }
+
     pub(super) fn is_held(&self) -> bool {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
