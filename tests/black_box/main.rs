@@ -84,6 +84,7 @@ mod render;
 mod revisions;
 mod rollout;
 mod scale;
+mod sharing;
 mod stable_source;
 mod stale;
 mod startup;
@@ -181,6 +182,7 @@ fn main() -> ExitCode {
     crashes::register(&mut suite);
     stale::register(&mut suite);
     leadership::register(&mut suite);
+    sharing::register(&mut suite);
     left_over_fields::register(&mut suite);
     history::register(&mut suite);
     differential::register(&mut suite);

@@ -30,6 +30,9 @@ pub const HOST_USER: &str = "host";
 /// The user of a second host.
 pub const SECOND_HOST_USER: &str = "second-host";
 
+/// The user of a third host.
+pub const THIRD_HOST_USER: &str = "third-host";
+
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
 const KINDS: [(&str, &str, &str); 61] = [
@@ -221,8 +224,8 @@ impl Cluster {
         let folder = tempfile::tempdir()?;
         let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
         let options = Options::new(folder.path().join("control-plane"), parts).audit_log();
-        let options =
-            [HOST_USER, SECOND_HOST_USER].iter().fold(options, |options, user| options.user(user, &["system:masters"]));
+        let users = [HOST_USER, SECOND_HOST_USER, THIRD_HOST_USER];
+        let options = users.iter().fold(options, |options, user| options.user(user, &["system:masters"]));
         let plane = ControlPlane::start(assets, change(options)).await?;
         Ok(Self { plane, folder })
     }

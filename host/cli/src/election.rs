@@ -1,24 +1,37 @@
 //! The arguments of leader election. Reports errors in terms of the arguments. Elects nobody itself.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use futures::{FutureExt, future::BoxFuture};
 use kube::Config;
 use pilothouse_controller::{
     client::{self, fence::Fence},
     clock::Random,
     host::Host,
-    leader::{self, Dependencies, Election, Settings},
+    leader::{self, Dependencies, Election, LeaseLost, Posts, Settings, Sharing},
 };
 
 use crate::duration::duration;
 
+/// How several hosts divide the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LeaderElect {
+    /// This host works, whatever others do.
+    False,
+    /// One works for all plugins, and the others stand by.
+    True,
+    /// Each works for some plugins.
+    PerPlugin,
+}
+
 /// The arguments of leader election.
 #[derive(Args, Clone, Debug)]
 pub struct ElectionArguments {
-    /// Work only while this host holds a Lease, and stand by otherwise: for several hosts on one cluster.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    leader_elect: bool,
+    /// For several hosts on one cluster. With true, this host works only while it holds a Lease, and stands by otherwise; with per-plugin, the
+    /// hosts share the work, and each plugin has a Lease of its own.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_name = "MODE")]
+    leader_elect: LeaderElect,
     /// Name of the Lease, in the host's namespace.
     #[arg(long, default_value = "pilothouse", value_name = "NAME")]
     leader_elect_lease_name: String,
@@ -34,24 +47,30 @@ pub struct ElectionArguments {
 }
 
 impl ElectionArguments {
-    /// The fence for the host's client: closed until the host leads, or open without leader election.
+    /// The fence for the host's client: closed until the host may write, or open without leader election.
     pub fn fence(&self) -> Fence {
-        if self.leader_elect { Fence::closed() } else { Fence::open() }
+        if self.leader_elect == LeaderElect::False { Fence::open() } else { Fence::closed() }
     }
 
-    /// The participation of this host in the election; none without leader election.
+    /// What the host works for, if several share the work.
+    pub fn posts(&self, fence: &Fence) -> Option<Arc<Posts>> {
+        let is_shared = self.leader_elect == LeaderElect::PerPlugin;
+        is_shared.then(|| Posts::new(fence.clone(), &self.leader_elect_lease_name))
+    }
+
+    /// The participation of this host in the election.
     ///
     /// # Errors
     /// If the durations do not fit together, or the credentials are not usable.
-    pub fn election(
+    pub fn participation(
         &self,
         config: &Config,
         namespace: String,
         fence: Fence,
         host: &Host,
-    ) -> anyhow::Result<Option<Election>> {
-        if !self.leader_elect {
-            return Ok(None);
+    ) -> anyhow::Result<Participation> {
+        if self.leader_elect == LeaderElect::False {
+            return Ok(Participation::Alone);
         }
         let random = Random::from_system();
         let settings = Settings {
@@ -62,12 +81,37 @@ impl ElectionArguments {
             renew_deadline: self.leader_elect_renew_deadline,
             retry_period: self.leader_elect_retry_period,
         };
-        let election = Election::new(
-            client::lease_client(config, host.metrics().requests(), host.clock().clone())?,
-            settings,
-            Dependencies { fence, metrics: host.metrics().clone(), clock: host.clock().clone(), random },
-        );
+        let client = client::lease_client(config, host.metrics().requests(), host.clock().clone())?;
+        let surroundings = Dependencies { fence, metrics: host.metrics().clone(), clock: host.clock().clone(), random };
+        let participation = match host.posts() {
+            None => Election::new(client, settings, surroundings).map(Participation::Elected),
+            Some(posts) => Sharing::new(client, settings, posts.clone(), surroundings).map(Participation::Sharing),
+        };
         let flags = "--leader-elect-lease-duration, --leader-elect-renew-deadline or --leader-elect-retry-period";
-        Ok(Some(election.map_err(|error| anyhow::anyhow!("{error}; change {flags}"))?))
+        participation.map_err(|error| anyhow::anyhow!("{error}; change {flags}"))
+    }
+}
+
+/// How a host takes part.
+pub enum Participation {
+    /// Not at all: it works by itself.
+    Alone,
+    /// It works while it leads.
+    Elected(Election),
+    /// It shares the work.
+    Sharing(Sharing),
+}
+
+impl Participation {
+    /// Runs a host until it ends after `stop`.
+    ///
+    /// # Errors
+    /// [`LeaseLost`].
+    pub async fn run<'a>(self, host: &'a Arc<Host>, stop: BoxFuture<'a, ()>) -> Result<(), LeaseLost> {
+        match self {
+            Self::Alone => host.run(stop).map(Ok).await,
+            Self::Elected(election) => election.lead(stop, |stop| host.run(stop)).await,
+            Self::Sharing(sharing) => sharing.work(stop, |stop| host.run(stop), host.clone()).await,
+        }
     }
 }

@@ -100,6 +100,7 @@ impl Run {
                 namespace: self.watch_namespace.clone(),
                 own_namespace: own_namespace.clone(),
                 fence: fence.clone(),
+                posts: self.election.posts(&fence),
                 concurrency: self.concurrency,
                 resync: self.resync,
                 watch_renewal: self.watch_renewal,
@@ -110,7 +111,7 @@ impl Run {
                 ..HostConfig::default()
             },
         );
-        let election = self.election.election(&config, own_namespace.clone(), fence, &host)?;
+        let participation = self.election.participation(&config, own_namespace.clone(), fence, &host)?;
         let requested = Addresses { health: self.health_address, metrics: self.metrics_address };
         // Before the plugins are loaded, which takes seconds if they have to be compiled: probes and scrapes are answered from here
         // on.
@@ -126,12 +127,7 @@ impl Run {
             metrics = %addresses.metrics, "pilothouse {} starts", env!("CARGO_PKG_VERSION")
         );
         let stop = stop_signal::listen()?;
-        let work = async {
-            match election {
-                Some(election) => election.lead(stop, |stop| host.run(stop)).await,
-                None => host.run(stop).map(Ok).await,
-            }
-        };
+        let work = participation.run(&host, stop);
         tokio::select! {
             ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
             followed = or_never(directory.map(Directory::follow)) => followed?,

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt, future::BoxFuture};
 use kube::Client;
 use pilothouse_engine::{Manifest, Reconciler, contract::KindRef};
 use tokio::{
@@ -20,6 +21,7 @@ use crate::{
     clock::{Clock, Random},
     events::Recorder,
     identity::Identities,
+    leader::{Post, Posts, Worker},
     lookups::{Contents, LookupIndex},
     metrics::Metrics,
     object::ObjectRef,
@@ -48,6 +50,8 @@ pub struct HostConfig {
     pub own_namespace: String,
     /// Decides whether the host may write. While it may not, plugins stand by.
     pub fence: Fence,
+    /// What this host works for, if several share the work; none if it works for all plugins while it may write.
+    pub posts: Option<Arc<Posts>>,
     /// The number of objects of one plugin that are reconciled at once.
     pub concurrency: usize,
     /// The period in which every object is reconciled even without a change, spread evenly over it.
@@ -91,6 +95,7 @@ impl Default for HostConfig {
             namespace: None,
             own_namespace: "default".to_owned(),
             fence: Fence::open(),
+            posts: None,
             concurrency: 4,
             resync: Duration::from_secs(36_000),
             watch_renewal: Duration::from_secs(60),
@@ -116,6 +121,7 @@ impl Drop for Loading {
 }
 
 /// A version of a plugin that is to work.
+#[derive(Clone)]
 pub struct LineupVersion {
     /// The version.
     pub reconciler: Arc<dyn Reconciler>,
@@ -124,6 +130,7 @@ pub struct LineupVersion {
 }
 
 /// The versions of a plugin that are to work.
+#[derive(Clone)]
 pub struct Lineup {
     /// The version that answers whatever no other one does.
     pub stable: LineupVersion,
@@ -133,6 +140,25 @@ pub struct Lineup {
     pub division: Option<Arc<Division>>,
     /// The finalizers that objects may have because of one of them, or of one before.
     pub finalizers: Arc<BTreeSet<String>>,
+}
+
+impl Lineup {
+    fn manifest(&self) -> &Manifest {
+        self.stable.reconciler.manifest()
+    }
+
+    fn post(&self) -> Post {
+        RecordKey::of(self.manifest()).post()
+    }
+}
+
+/// What is installed, where hosts share the work.
+#[derive(Default)]
+struct Enlisted {
+    /// What each plugin goes on with when it is this host's turn again.
+    lineups: BTreeMap<String, Lineup>,
+    /// The plugins of which something may be under way for a post.
+    workers: BTreeMap<Post, BTreeSet<String>>,
 }
 
 /// The versions of a plugin that get ready.
@@ -175,6 +201,7 @@ pub struct Host {
     record: KindsRecord,
     rights: Arc<SelfCheck>,
     starting: Mutex<StartingPlugins>,
+    enlisted: Mutex<Enlisted>,
     /// How many sources are still loading the plugins that exist already.
     loading: Observable<usize>,
     /// How often a version of a plugin has begun to work.
@@ -192,7 +219,6 @@ impl Host {
         metrics.register_queue(&queue);
         let identities = Arc::new(Identities::new(client.clone()));
         let context = Context {
-            client: client.clone(),
             identities: identities.clone(),
             lookups,
             contents: Arc::<Contents>::default(),
@@ -215,6 +241,7 @@ impl Host {
             metrics,
             identities,
             starting: Mutex::default(),
+            enlisted: Mutex::default(),
             loading: Observable::new(0),
             begun: Observable::new(0),
         })
@@ -257,13 +284,16 @@ impl Host {
 
     /// The same for several versions of a plugin that divide its objects among them.
     pub fn install_versions(self: &Arc<Self>, lineup: Lineup) {
-        let name = lineup.stable.reconciler.manifest().name.clone();
+        let name = lineup.manifest().name.clone();
         let (host, key, presence) = (self.clone(), name.clone(), lineup.stable.settings.presence);
+        self.enlist(&name, &lineup);
+        // Here and not in the task: a version that stands by goes on with the caches of the one that works yet.
+        let prepared = self.begin(lineup);
         // The lock is held until `begin`. Otherwise the task could call `finish` first, and the plugin would count as starting for
         // ever.
         let mut starting = self.starting();
         let task = tokio::spawn(async move {
-            let prepared = host.prepare(lineup).await;
+            let prepared = host.prepare(prepared).await;
             for plugin in prepared.all() {
                 let manifest = plugin.manifest();
                 tracing::info!(
@@ -277,8 +307,10 @@ impl Host {
             // One lock for all steps: `not_ready` would otherwise find a moment at which the plugin is neither starting nor active.
             let mut starting = host.starting();
             if !host.has_room_for(&prepared.stable) {
+                host.forgo(&key);
                 return starting.finish(&key);
             }
+            host.begin_work(&prepared.stable);
             if presence == Presence::AtWork {
                 host.metrics.plugin_started(manifest, concurrency.unwrap_or(host.config.concurrency));
                 host.queue.open(&manifest.name, concurrency);
@@ -296,19 +328,26 @@ impl Host {
         settings.config.clone().or_else(|| self.config.plugin_configs.get(plugin).cloned())
     }
 
-    /// Prepares a plugin: starts its caches, stands by until this host may write, and records its child kinds.
-    async fn prepare(&self, lineup: Lineup) -> PreparedVersions {
+    /// Starts the caches of a plugin.
+    fn begin(&self, lineup: Lineup) -> PreparedVersions {
+        let permit = self.config.posts.as_ref().map(|posts| posts.permit(&lineup.post()));
         let Lineup { stable, others, division, finalizers } = lineup;
         let begin = |LineupVersion { reconciler, settings }: LineupVersion| {
             let config = self.config_of(&reconciler.manifest().name, &settings);
             let mut plugin = ActivePlugin::new(reconciler, PluginSettings { config, ..settings }, &self.caches);
             (plugin.division, plugin.other_finalizers) = (division.clone(), finalizers.clone());
+            plugin.permit = permit.clone();
             plugin
         };
-        let mut prepared = PreparedVersions { stable: begin(stable), others: others.into_iter().map(begin).collect() };
+        PreparedVersions { stable: begin(stable), others: others.into_iter().map(begin).collect() }
+    }
+
+    /// Prepares a plugin: waits for its caches, stands by until this host may write for it, and records its child kinds.
+    async fn prepare(&self, mut prepared: PreparedVersions) -> PreparedVersions {
         if prepared.stable.presence == Presence::Departed {
             prepared.stable.until_ready().await;
-            self.config.fence.until_open().await;
+            self.stands_by(&prepared.stable);
+            self.until_its_turn(&prepared.stable).await;
             return prepared;
         }
         if self.config.rights_check == RightsCheck::AtStart {
@@ -317,7 +356,8 @@ impl Host {
         let caches = async {
             prepared.until_ready().await;
             self.starting().set_standby(&prepared.stable.name, prepared.all());
-            if !self.config.fence.is_open() {
+            self.stands_by(&prepared.stable);
+            if !self.is_its_turn(&prepared.stable) {
                 for plugin in prepared.all() {
                     tracing::info!(plugin = %plugin.name, version = plugin.manifest().version, "plugin stands by");
                 }
@@ -325,7 +365,7 @@ impl Host {
         };
         // While the record waits for the fence, the caches fill. So a standby host can take over at once.
         let record = async {
-            self.config.fence.until_open().await;
+            self.until_its_turn(&prepared.stable).await;
             self.record_kinds(&prepared).await
         };
         let missing = async {
@@ -341,6 +381,86 @@ impl Host {
         prepared.until_ready().await;
         self.forget_pruned(&mut prepared).await;
         prepared
+    }
+
+    /// A plugin could work at once.
+    fn stands_by(&self, plugin: &ActivePlugin) {
+        if let (Some(posts), Some(permit)) = (&self.config.posts, &plugin.permit) {
+            posts.is_ready(&permit.post, &plugin.name);
+        }
+    }
+
+    /// Waits until this host may write for a plugin.
+    async fn until_its_turn(&self, plugin: &ActivePlugin) {
+        match (&self.config.posts, &plugin.permit) {
+            (Some(posts), Some(permit)) => posts.until_ours(&permit.post).await,
+            _ => self.config.fence.until_open().await,
+        }
+    }
+
+    /// Whether this host may write for a plugin.
+    fn is_its_turn(&self, plugin: &ActivePlugin) -> bool {
+        match (&self.config.posts, &plugin.permit) {
+            (Some(posts), Some(permit)) => posts.is_ours(&permit.post),
+            _ => self.config.fence.is_open(),
+        }
+    }
+
+    /// Where hosts share the work, this one wants to work for a plugin from now on.
+    fn enlist(&self, name: &str, lineup: &Lineup) {
+        let Some(posts) = &self.config.posts else { return };
+        let post = lineup.post();
+        let before = self.enlisted().lineups.insert(name.to_owned(), lineup.clone());
+        if let Some(before) = before.map(|before| before.post()).filter(|before| *before != post) {
+            self.forgo_post(posts, &before, name);
+        }
+        self.metrics.election.register_plugin_lease(&posts.lease(&post));
+        posts.want(&post, name, lineup.stable.settings.said_by.clone());
+    }
+
+    /// This host does not want to work for a plugin any more.
+    fn forgo(&self, name: &str) {
+        let Some(posts) = &self.config.posts else { return };
+        let lineup = self.enlisted().lineups.remove(name);
+        if let Some(lineup) = lineup {
+            self.forgo_post(posts, &lineup.post(), name);
+        }
+    }
+
+    fn forgo_post(&self, posts: &Posts, post: &Post, name: &str) {
+        posts.forgo(post, name);
+        if !posts.is_wanted(post) {
+            self.metrics.election.forget_lease(&posts.lease(post));
+        }
+    }
+
+    /// From now on, something of a plugin may be under way.
+    fn begin_work(&self, plugin: &ActivePlugin) {
+        if let Some(permit) = &plugin.permit {
+            self.enlisted().workers.entry(permit.post.clone()).or_default().insert(plugin.name.to_string());
+        }
+    }
+
+    /// Ends what this host does for a post. What is under way comes to its end.
+    async fn end_work(self: &Arc<Self>, post: &Post) {
+        let of_post =
+            |versions: &Arc<Versions>| versions.stable().permit.as_ref().is_some_and(|permit| permit.post == *post);
+        // Kept until those that take their places have the same caches.
+        let at_work: Vec<_> = self.plugins.all().into_iter().filter(of_post).collect();
+        let (lineups, workers) = {
+            let mut enlisted = self.enlisted();
+            let lineups = enlisted.lineups.values().filter(|lineup| lineup.post() == *post).cloned();
+            (lineups.collect::<Vec<_>>(), enlisted.workers.remove(post).unwrap_or_default())
+        };
+        lineups.into_iter().for_each(|lineup| self.install_versions(lineup));
+        at_work.iter().for_each(|versions| self.halt(&versions.stable().name));
+        drop(at_work);
+        for plugin in &workers {
+            self.queue.until_idle(plugin).await;
+        }
+        if tokio::time::timeout(EVENTS_GRACE, self.events().flush()).await.is_err() {
+            tracing::warn!("some Events were not written in time");
+        }
     }
 
     /// Records the child kinds of all versions before the first of them works: one has to prune what another one has made. Returns all
@@ -411,8 +531,11 @@ impl Host {
         }
     }
 
-    /// The plugins of which something may be left, with the kinds of their children. Waits until this host may write.
+    /// The plugins of which something may be left, with the kinds of their children. Waits until this host leads.
     pub(crate) async fn leavers(&self) -> Vec<(Leaver, BTreeSet<KindRef>)> {
+        if let Some(posts) = &self.config.posts {
+            posts.lead().until_open().await;
+        }
         self.config.fence.until_open().await;
         self.record.leavers().await
     }
@@ -436,11 +559,17 @@ impl Host {
     }
 
     fn stop(&self, name: &str) {
+        self.halt(name);
+        self.rights.stop(name);
+        self.forgo(name);
+    }
+
+    /// Takes a plugin from work.
+    fn halt(&self, name: &str) {
         // Before the states are forgotten: a reconcile that ends after this does not put its state back.
         self.plugins.stop(name);
         self.trigger.plugin_stopped(name);
         self.pipeline.forget_plugin(name);
-        self.rights.stop(name);
         self.metrics.plugin_stopped(name);
     }
 
@@ -480,6 +609,11 @@ impl Host {
         &self.config.clock
     }
 
+    /// What this host works for, if several share the work.
+    pub fn posts(&self) -> Option<&Arc<Posts>> {
+        self.config.posts.as_ref()
+    }
+
     /// The host's own namespace.
     pub fn own_namespace(&self) -> &str {
         &self.config.own_namespace
@@ -494,16 +628,21 @@ impl Host {
         self.record.former(RecordKey::of(manifest), &manifest.children).await
     }
 
-    /// Whether this host may write.
-    pub fn may_write(&self) -> bool {
-        self.config.fence.is_open()
+    /// Whether this host tells what becomes of a `Plugin`: the one that works for it does, and as long as none does, the one that leads. What
+    /// it has loaded is known by its manifest.
+    pub fn may_tell_of(&self, plugin: &str, loaded: Option<&Manifest>) -> bool {
+        let Some(posts) = &self.config.posts else { return self.config.fence.is_open() };
+        match loaded.map(|manifest| RecordKey::of(manifest).post()) {
+            Some(post) => posts.is_ours(&post) || posts.leads_without(&post),
+            None => posts.leads_without_said_by(plugin),
+        }
     }
 
     /// The reasons why the host is not ready; empty if it is.
     pub fn not_ready(&self) -> Vec<String> {
         let (starting, plugins) = (self.starting(), self.plugins.at_work());
-        // A host that is not the leader is ready as soon as its plugins stand by.
-        let not_ready = if self.config.fence.is_open() { starting.names() } else { starting.waiting_for_caches() };
+        // A host that may not write is ready as soon as its plugins stand by.
+        let not_ready = self.starting_here(&starting);
         let mut reasons: Vec<_> = not_ready.iter().map(|name| format!("plugin '{name}' is starting")).collect();
         reasons.extend(self.record.problem());
         let loading = self.loading.get() > 0;
@@ -571,8 +710,29 @@ impl Host {
         }
     }
 
+    /// The plugins for which this host is not what it is to be: at work, or on standby.
+    fn starting_here(&self, starting: &StartingPlugins) -> Vec<String> {
+        let Some(posts) = &self.config.posts else {
+            return if self.config.fence.is_open() { starting.names() } else { starting.waiting_for_caches() };
+        };
+        let enlisted = self.enlisted();
+        let is_ours = |name: &String| enlisted.lineups.get(name).is_some_and(|lineup| posts.is_ours(&lineup.post()));
+        let at_work = starting.names().into_iter().filter(is_ours);
+        at_work.chain(starting.waiting_for_caches()).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn enlisted(&self) -> MutexGuard<'_, Enlisted> {
+        self.enlisted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn starting(&self) -> MutexGuard<'_, StartingPlugins> {
         self.starting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Worker for Host {
+    fn stand_by(self: Arc<Self>, post: Post) -> BoxFuture<'static, ()> {
+        async move { self.end_work(&post).await }.boxed()
     }
 }
 

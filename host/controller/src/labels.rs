@@ -100,3 +100,16 @@ pub const ORDERED_DELETION: &str = "host.pilothouse.dev/ordered-deletion";
 pub fn finalizer(plugin: &str) -> String {
     format!("pilothouse.dev/{plugin}")
 }
+
+/// Label of the Leases of hosts that share the work, with the name of the Lease of the one that leads, or a digest of it. That one has the
+/// label, too, as long as the work is shared.
+pub const HOST_LEASE: &str = "pilothouse.dev/host-lease";
+
+/// Label of the Leases of plugins that hosts share, with the same value.
+pub const PLUGIN_LEASE: &str = "pilothouse.dev/plugin-lease";
+
+/// Annotation on a Lease of a plugin: the `Plugin` that its holder works for.
+pub const PLUGIN_OBJECT: &str = "pilothouse.dev/plugin-object";
+
+/// Annotation on the Lease of a host: what others have to know of it ([`HOST_LEASE`]), as JSON.
+pub const HOST_STATE: &str = "pilothouse.dev/host-state";

@@ -22,6 +22,7 @@ use crate::{
     fault::RequestClass,
     host_id::HostId,
     kinds::{self, WidgetVersions},
+    leases::{self, MissingLease},
     paths::OWN_NAMESPACE,
     plugin::{
         app,
@@ -179,11 +180,12 @@ impl Cluster {
         if request.method() == Method::GET || !is_write() {
             return;
         }
-        let server = self.server();
-        let Some(lease) = server.objects(kinds::LEASES).next() else { return };
-        let holder = lease.value["spec"]["holderIdentity"].as_str().unwrap_or_default();
-        if holder != host.to_string() {
-            self.writes.wrote_without_lease(host, holder, &format!("{} {}", request.method(), request.uri()));
+        if let Some(MissingLease { lease, holder }) = leases::missing(&self.server(), host, request) {
+            self.writes.wrote_without_lease(
+                host,
+                (&lease, &holder),
+                &format!("{} {}", request.method(), request.uri()),
+            );
         }
     }
 

@@ -8,6 +8,7 @@ pub mod fault;
 pub mod history;
 pub mod host_id;
 pub mod kinds;
+mod leases;
 mod log;
 pub mod network;
 pub mod paths;

@@ -3,6 +3,9 @@
 /// The hosts' own namespace.
 pub const OWN_NAMESPACE: &str = "pilothouse";
 
+/// The name of the Lease of the host that leads.
+pub const LEASE: &str = "pilothouse";
+
 /// The paths of one kind.
 #[derive(Clone, Debug)]
 pub struct KindPath(String);

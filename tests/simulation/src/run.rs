@@ -204,7 +204,7 @@ async fn be_quiet(world: &Arc<World>, quiet: Duration) -> Result<(), Violation> 
 /// Ends the hosts and makes sure that those in their places write nothing.
 async fn restart(world: &Arc<World>) -> Result<(), Violation> {
     let (before, _) = world.writes.count();
-    for host in 0..2 {
+    for host in 0..3 {
         world.crash(host, 1);
     }
     tokio::time::sleep(LONG_QUIET).await;

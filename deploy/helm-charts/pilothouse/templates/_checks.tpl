@@ -11,7 +11,7 @@
 
 {{- define "pilothouse.checkElection" -}}
 {{- if and (not .Values.leaderElection) (gt (int .Values.replicas) 1) -}}
-{{- fail "several replicas need an election: set leaderElection to true, or replicas to 1" -}}
+{{- fail "several replicas need an election: set leaderElection to true or per-plugin, or replicas to 1" -}}
 {{- end -}}
 {{- end }}
 

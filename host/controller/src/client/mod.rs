@@ -1,5 +1,5 @@
 //! The clients for the API server: [`client()`] for watches, reads and writes, and [`lease_client`] for the Lease. [`over`] makes one
-//! over another connection.
+//! over another connection, and [`fenced`] one whose writes have a fence of their own.
 //!
 //! # Flow
 //!
@@ -39,7 +39,7 @@ use kube::{
     client::{Body, ConfigExt},
     config::KubeConfigOptions,
 };
-use tower::{BoxError, Service, ServiceBuilder};
+use tower::{BoxError, Service, ServiceBuilder, service_fn};
 use tower_http::timeout::TimeoutBody;
 
 use self::{connections::Connections, in_flight::InFlightLimit, timeout::RequestTimeout, token::TokenFile};
@@ -148,6 +148,18 @@ fn assemble(config: &Config, limits: Limits, connections: Connections) -> Result
         .layer(config.extra_headers_layer().map_err(ClientError::Setup)?)
         .service(limited(connections, limits));
     Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+/// A client whose writes pass only while this fence is open, too. The client has to be one of [`client()`] or [`over`], or around one:
+/// the fence is checked there, after every wait.
+pub fn fenced(client: &Client, fence: &Fence) -> Client {
+    let (inner, fence) = (client.clone(), fence.clone());
+    let service = service_fn(move |mut request: Request<Body>| {
+        request.extensions_mut().insert(fence.clone());
+        let inner = inner.clone();
+        async move { inner.send(request).await }
+    });
+    Client::new(service, client.default_namespace())
 }
 
 /// What limits the requests of a client.

@@ -154,6 +154,8 @@ fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     request.method().clone_into(copy.method_mut());
     request.uri().clone_into(copy.uri_mut());
     request.headers().clone_into(copy.headers_mut());
+    // The fence of a plugin is among them.
+    request.extensions().clone_into(copy.extensions_mut());
     *copy.version_mut() = request.version();
     Some(copy)
 }

@@ -38,7 +38,11 @@ pub use self::{
     account::{Account, AccountNamespace, ServiceAccount},
     permissions::{ALLOWED_FOR, DENIED_FOR, MAX_NAMES, Permission, Permissions, Question},
 };
-use crate::errors::chain;
+use crate::{
+    client::fenced,
+    errors::chain,
+    leader::{Permit, Post},
+};
 
 /// How often it is looked for permissions that are due.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -59,10 +63,13 @@ pub struct AskError {
     pub error: kube::Error,
 }
 
+/// What tells clients apart: for which post they write, and as which account they act.
+type ClientKey = (Option<Post>, Option<ServiceAccount>);
+
 /// Clients that act as accounts, and what those may look up.
 pub struct Identities {
     host: Client,
-    clients: Mutex<BTreeMap<ServiceAccount, Client>>,
+    clients: Mutex<BTreeMap<ClientKey, Client>>,
     /// What accounts may look up.
     pub permissions: Permissions,
 }
@@ -75,13 +82,24 @@ impl Identities {
 
     /// A client that acts as an account; without one, the host's own.
     pub fn client(&self, account: Option<&ServiceAccount>) -> Client {
-        let Some(account) = account else { return self.host.clone() };
+        self.client_within(None, account)
+    }
+
+    /// The same, but it writes only while this permits it.
+    pub fn client_within(&self, permit: Option<&Permit>, account: Option<&ServiceAccount>) -> Client {
+        if permit.is_none() && account.is_none() {
+            return self.host.clone();
+        }
+        let key = (permit.map(|permit| permit.post.clone()), account.cloned());
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if clients.len() >= MAX_CLIENTS && !clients.contains_key(account) {
+        if clients.len() >= MAX_CLIENTS && !clients.contains_key(&key) {
             clients.clear();
         }
-        let make = || acting_as::acting_as(&self.host, account);
-        clients.entry(account.clone()).or_insert_with(make).clone()
+        let make = || {
+            let host = permit.map_or_else(|| self.host.clone(), |permit| fenced(&self.host, &permit.fence));
+            account.map_or_else(|| host.clone(), |account| acting_as::acting_as(&host, account))
+        };
+        clients.entry(key).or_insert_with(make).clone()
     }
 
     /// Asks the API server questions about permissions, each in the name of its account.

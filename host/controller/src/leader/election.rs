@@ -2,8 +2,6 @@
 //! their caches synced. A leader that can no longer renew the Lease stops writing, and ends, before another host can take it. Never
 //! writes anything but the Lease.
 
-mod lease;
-
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
@@ -11,16 +9,21 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, api::PostParams};
 use tokio::time::Instant;
 
-use self::lease::ObservedLease;
+use super::{
+    hosts::Hosts,
+    lease::{self, ObservedLease},
+    names,
+};
 use crate::{
     client::fence::Fence,
     clock::{Clock, Random},
     errors::chain,
+    labels::HOST_LEASE,
     metrics::Metrics,
 };
 
 /// How long a new leader waits, so that its caches receive the last writes of the leader before it.
-const SETTLE: Duration = Duration::from_millis(200);
+pub(super) const SETTLE: Duration = Duration::from_millis(200);
 
 /// The settings of an election.
 #[derive(Clone, Debug)]
@@ -69,7 +72,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    fn check(&self) -> Result<(), SettingsError> {
+    pub(super) fn check(&self) -> Result<(), SettingsError> {
         if self.duration.subsec_nanos() != 0 || self.duration.is_zero() {
             Err(SettingsError::Duration)
         } else if self.renew_deadline >= self.duration {
@@ -92,8 +95,17 @@ pub fn identity(machine: &str, random: &Random) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("lost the Lease '{lease}', so this host ends: {why}")]
 pub struct LeaseLost {
-    lease: String,
-    why: String,
+    pub(super) lease: String,
+    pub(super) why: String,
+}
+
+/// What the host does that leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// Everything.
+    Whole,
+    /// What is no plugin's. Several hosts work for the plugins.
+    Shared,
 }
 
 /// The participation of one host in an election.
@@ -104,7 +116,10 @@ pub struct Election {
     metrics: Arc<Metrics>,
     clock: Clock,
     random: Random,
+    work: Work,
     observed: Option<ObservedLease>,
+    /// Hosts that share the work, and have to end before this one does all of it.
+    sharing: Hosts,
     /// The latest standby message in the log, which is not repeated.
     last_logged: String,
 }
@@ -126,11 +141,25 @@ impl Election {
     /// # Errors
     /// [`SettingsError`] if the durations do not fit together.
     pub fn new(client: Client, settings: Settings, surroundings: Dependencies) -> Result<Self, SettingsError> {
+        Self::of(client, settings, surroundings, Work::Whole)
+    }
+
+    /// The same for the host that leads several ones that share the work.
+    pub(super) fn of_sharing(
+        client: Client,
+        settings: Settings,
+        surroundings: Dependencies,
+    ) -> Result<Self, SettingsError> {
+        Self::of(client, settings, surroundings, Work::Shared)
+    }
+
+    fn of(client: Client, settings: Settings, surroundings: Dependencies, work: Work) -> Result<Self, SettingsError> {
         settings.check()?;
         let Dependencies { fence, metrics, clock, random } = surroundings;
         metrics.election.register_lease(&settings.name);
         let api = Api::namespaced(client, &settings.namespace);
-        Ok(Self { api, settings, fence, metrics, clock, random, observed: None, last_logged: String::new() })
+        let (observed, sharing, last_logged) = (None, Hosts::default(), String::new());
+        Ok(Self { api, settings, fence, metrics, clock, random, work, observed, sharing, last_logged })
     }
 
     /// Stands by until this host leads, then runs `work` until it ends after `stop`, then releases the Lease. The fence is open
@@ -180,11 +209,14 @@ impl Election {
         loop {
             let began = Instant::now();
             let status = match self.attempt().await {
-                Attempt::Held => {
-                    self.fence.open_until(began + self.settings.renew_deadline);
-                    // Counted from before the request, because the others may have seen the renewal at any time since then.
-                    return began;
-                }
+                Attempt::Held => match self.until_others_end().await {
+                    None => {
+                        self.fence.open_until(began + self.settings.renew_deadline);
+                        // Counted from before the request, because the others may have seen the renewal at any time since then.
+                        return began;
+                    }
+                    Some(why) => why,
+                },
                 Attempt::HeldByOther(holder) => format!("'{holder}' holds it"),
                 Attempt::Failed(why) => why,
             };
@@ -194,6 +226,25 @@ impl Election {
             }
             tokio::time::sleep(self.settings.retry_period.mul_f64(0.8 + 0.2 * self.random.fraction())).await;
         }
+    }
+
+    /// Why this host may not work yet although it holds the Lease: others share the work. They end once they see who holds it.
+    async fn until_others_end(&mut self) -> Option<String> {
+        if self.work == Work::Shared {
+            return None;
+        }
+        let timeout = self.settings.renew_deadline / 2;
+        let looked = self.sharing.look(&self.api, &self.settings.name);
+        match tokio::time::timeout(timeout, looked).await {
+            Ok(Ok(())) => {}
+            // Who may not list Leases has never shared the work: it needs that.
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => return None,
+            Ok(Err(error)) => return Some(format!("cannot see whether other hosts share the work: {}", chain(&error))),
+            Err(_) => return Some(format!("the API server did not answer within {timeout:?}")),
+        }
+        let others = self.sharing.alive(Instant::now());
+        let names = || others.keys().map(String::as_str).collect::<Vec<_>>().join("', '");
+        (!others.is_empty()).then(|| format!("waits for the end of hosts that share the work by plugin: '{}'", names()))
     }
 
     /// Renews the Lease for as long as possible, and returns why it was lost.
@@ -243,7 +294,7 @@ impl Election {
         }
         let Some(lease) = self.api.get_opt(&self.settings.name).await? else {
             let Settings { name, identity, duration, .. } = &self.settings;
-            let first = lease::new_lease(name, identity, *duration, self.clock.now());
+            let first = self.marked(lease::new_lease(name, identity, *duration, self.clock.now()));
             let created = self.api.create(&PostParams::default(), &first).await?;
             self.observe(created);
             return Ok(Attempt::Held);
@@ -262,10 +313,21 @@ impl Election {
     /// Makes this host the holder. The resource version ensures that nobody has changed the observed Lease.
     async fn write(&mut self, observed: &ObservedLease) -> kube::Result<()> {
         let Settings { name, identity, duration, .. } = &self.settings;
-        let claim = observed.held_by(identity, *duration, self.clock.now());
+        let claim = self.marked(observed.held_by(identity, *duration, self.clock.now()));
         let written = self.api.replace(name, &PostParams::default(), &claim).await?;
         self.observe(written);
         Ok(())
+    }
+
+    /// The Lease with the label that tells whether the work is shared.
+    fn marked(&self, mut lease: Lease) -> Lease {
+        let labels = lease.metadata.labels.get_or_insert_default();
+        match self.work {
+            Work::Shared => drop(labels.insert(HOST_LEASE.to_owned(), names::label(&self.settings.name))),
+            Work::Whole => drop(labels.remove(HOST_LEASE)),
+        }
+        lease.metadata.labels = lease.metadata.labels.filter(|labels| !labels.is_empty());
+        lease
     }
 
     fn observe(&mut self, lease: Lease) -> ObservedLease {
@@ -356,7 +418,9 @@ mod tests {
             metrics: Metrics::new(),
             clock: Clock::system(),
             random: Random::seeded(1),
+            work: Work::Whole,
             observed: None,
+            sharing: Hosts::default(),
             last_logged: String::new(),
         };
         (election, answers)

@@ -32,9 +32,7 @@ impl ObservedLease {
 
     /// Whether another holder has renewed it within its duration.
     pub fn belongs_to_another(&self, identity: &str, now: Instant) -> bool {
-        let seconds = self.spec().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
-        let duration = Duration::from_secs(seconds.try_into().unwrap_or_default());
-        !["", identity].contains(&self.holder()) && now < self.since + duration
+        !["", identity].contains(&self.holder()) && now < self.runs_out()
     }
 
     /// The Lease with `identity` as its holder, renewed now.
@@ -56,6 +54,28 @@ impl ObservedLease {
         self.with(renewed(spec, "", Duration::from_secs(1), now))
     }
 
+    /// The same Lease with `identity` as its holder, for as long as the holder's own Lease is renewed: this one never is.
+    pub fn taken_by(&self, identity: &str, now: Timestamp) -> Lease {
+        let transitions = self.spec().and_then(|spec| spec.lease_transitions).unwrap_or_default();
+        self.with(taken(identity, now, transitions + 1))
+    }
+
+    /// The same Lease without a holder.
+    pub fn given_up(&self, now: Timestamp) -> Lease {
+        let transitions = self.spec().and_then(|spec| spec.lease_transitions).unwrap_or_default();
+        self.with(taken("", now, transitions))
+    }
+
+    /// When it has not been renewed for its duration, if it is not renewed from now on.
+    pub fn runs_out(&self) -> Instant {
+        self.since + self.duration()
+    }
+
+    fn duration(&self) -> Duration {
+        let seconds = self.spec().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
+        Duration::from_secs(seconds.try_into().unwrap_or_default())
+    }
+
     fn spec(&self) -> Option<&LeaseSpec> {
         self.lease.spec.as_ref()
     }
@@ -71,6 +91,22 @@ pub fn new_lease(name: &str, identity: &str, duration: Duration, now: Timestamp)
     let mut lease = Lease { spec: Some(renewed(spec, identity, duration, now)), ..Lease::default() };
     lease.metadata.name = Some(name.to_owned());
     lease
+}
+
+/// A new Lease, taken by `identity` for as long as the holder's own Lease is renewed.
+pub fn new_taken(name: &str, identity: &str, now: Timestamp) -> Lease {
+    let mut lease = Lease { spec: Some(taken(identity, now, 0)), ..Lease::default() };
+    lease.metadata.name = Some(name.to_owned());
+    lease
+}
+
+fn taken(identity: &str, now: Timestamp, transitions: i32) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(identity.to_owned()),
+        acquire_time: Some(MicroTime(now)),
+        lease_transitions: Some(transitions),
+        ..LeaseSpec::default()
+    }
 }
 
 fn renewed(spec: LeaseSpec, identity: &str, duration: Duration, now: Timestamp) -> LeaseSpec {
@@ -132,6 +168,18 @@ mod tests {
         let taken = spec(&ObservedLease::observe(None, mine, seen).held_by("other", DURATION, at(9)));
         assert_eq!((taken.lease_transitions, taken.acquire_time), (Some(1), Some(MicroTime(at(9)))));
         assert_eq!((taken.holder_identity.as_deref(), taken.lease_duration_seconds), (Some("other"), Some(15)));
+    }
+
+    #[test]
+    fn a_lease_that_is_never_renewed_says_who_has_it_and_how_often_it_went_over() {
+        let observed = |lease: Lease| ObservedLease::observe(None, lease, Instant::now());
+        let first = observed(new_taken("l", "me", at(0)));
+        assert_eq!((first.holder(), spec(&first.lease).lease_transitions), ("me", Some(0)));
+        let given_up = observed(first.given_up(at(1)));
+        assert_eq!((given_up.holder(), spec(&given_up.lease).lease_transitions), ("", Some(0)));
+        let taken = observed(given_up.taken_by("other", at(2)));
+        assert_eq!((taken.holder(), spec(&taken.lease).lease_transitions), ("other", Some(1)));
+        assert_eq!((spec(&taken.lease).renew_time, spec(&taken.lease).lease_duration_seconds), (None, None));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::labels::LeaseLabels;
 pub struct Election {
     leading: Family<LeaseLabels, Gauge>,
     slow_paths: Family<LeaseLabels, Counter>,
+    hosts: Gauge,
 }
 
 impl Election {
@@ -19,7 +20,10 @@ impl Election {
         registry.register("leader_election_master_status", "1 on the host that leads", Family::clone(&leading));
         let slow = "Renewals before which the leader had to read its Lease";
         registry.register("leader_election_slowpath", slow, Family::clone(&slow_paths));
-        Self { leading, slow_paths }
+        let hosts = Gauge::default();
+        let help = "The hosts that share the work, as this one sees them";
+        registry.register("pilothouse_sharing_hosts", help, hosts.clone());
+        Self { leading, slow_paths, hosts }
     }
 }
 
@@ -28,6 +32,21 @@ impl Election {
     pub fn register_lease(&self, lease: &str) {
         drop(self.slow_paths.get_or_create(&LeaseLabels::new(lease)));
         self.stopped_leading(lease);
+    }
+
+    /// Exposes the metrics of the Lease of a plugin, with this host as one that stands by.
+    pub fn register_plugin_lease(&self, lease: &str) {
+        drop(self.leading.get_or_create(&LeaseLabels::new(lease)));
+    }
+
+    /// A Lease is no longer of interest to this host.
+    pub fn forget_lease(&self, lease: &str) {
+        self.leading.remove(&LeaseLabels::new(lease));
+    }
+
+    /// So many hosts share the work.
+    pub fn hosts(&self, hosts: usize) {
+        self.hosts.set(i64::try_from(hosts).unwrap_or(i64::MAX));
     }
 
     /// This host became the leader.

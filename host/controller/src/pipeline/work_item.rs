@@ -19,8 +19,6 @@ use crate::{
 
 /// The parts of the controller that all reconciles share.
 pub struct Context {
-    /// The client of the API server.
-    pub client: Client,
     /// The accounts that plugins work with.
     pub identities: Arc<Identities>,
     /// The index of which object looked up what.
@@ -55,6 +53,16 @@ impl WorkItem<'_> {
     pub fn account(&self) -> Option<ServiceAccount> {
         let account = self.plugin.account.as_ref()?;
         Some(account.for_namespace(&self.key.object.namespace))
+    }
+
+    /// The client for the children, which are the account's.
+    pub fn client(&self) -> Client {
+        self.context.identities.client_within(self.plugin.permit.as_ref(), self.account().as_ref())
+    }
+
+    /// The client for the object, which is the host's.
+    pub fn host_client(&self) -> Client {
+        self.context.identities.client_within(self.plugin.permit.as_ref(), None)
     }
 
     /// Lookups that the caches answer, with the object's permissions.

@@ -12,6 +12,7 @@ use crate::{
     cache::{Caches, Informer, WatchScope, WatchState},
     identity::Account,
     labels,
+    leader::Permit,
     lookups::{LookedUpKind, RememberedAnswers},
     object::{Object, ObjectRef},
     observable::Observable,
@@ -60,6 +61,8 @@ pub struct ActivePlugin {
     pub division: Option<Arc<Division>>,
     /// The finalizers of the plugin's versions, which objects may have because of another one.
     pub other_finalizers: Arc<BTreeSet<String>>,
+    /// What its writes need beside the host's permission, where hosts share the work.
+    pub permit: Option<Permit>,
 }
 
 impl ActivePlugin {
@@ -97,6 +100,7 @@ impl ActivePlugin {
             said_by,
             division: None,
             other_finalizers: Arc::default(),
+            permit: None,
             reconciler,
         }
     }

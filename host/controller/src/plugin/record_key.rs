@@ -2,6 +2,8 @@
 
 use pilothouse_engine::{Manifest, contract::KindRef};
 
+use crate::leader::Post;
+
 /// Whose child kinds are recorded together: those of all plugins that own a custom resource, and those of each decorator.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordKey<'a> {
@@ -19,5 +21,13 @@ impl<'a> RecordKey<'a> {
     pub fn of(manifest: &'a Manifest) -> Self {
         let decorator = manifest.decorates.as_ref().map(|_| manifest.name.as_str());
         Self { reconciles: &manifest.reconciles, decorator }
+    }
+
+    /// What one host at a time does: whatever may touch the same children.
+    pub fn post(&self) -> Post {
+        match self.decorator {
+            Some(plugin) => Post::of_decorator(plugin),
+            None => Post::of_kind(&self.reconciles.kind, self.reconciles.group()),
+        }
     }
 }

@@ -73,6 +73,8 @@ pub use self::{
 pub struct Queue {
     state: Mutex<QueueState>,
     wake: Notify,
+    /// Told to those who wait for the end of reconciles.
+    ended: Notify,
     concurrency: usize,
     random: Random,
 }
@@ -80,7 +82,13 @@ pub struct Queue {
 impl Queue {
     /// A queue that lets each plugin reconcile `concurrency` objects at once. `random` is the source of the jitter of retries.
     pub fn new(concurrency: usize, random: Random) -> Self {
-        Self { state: Mutex::default(), random, wake: Notify::new(), concurrency: concurrency.max(1) }
+        Self {
+            state: Mutex::default(),
+            random,
+            wake: Notify::new(),
+            ended: Notify::new(),
+            concurrency: concurrency.max(1),
+        }
     }
 
     /// Includes a plugin in the statistics from now on, even before its first key.
@@ -142,6 +150,20 @@ impl Queue {
         let done = Done { action, pause, jitter: self.random.fraction() };
         self.lock().done(key, done, Instant::now());
         self.wake.notify_one();
+        self.ended.notify_waiters();
+    }
+
+    /// Waits until none of a plugin's keys is being reconciled.
+    pub async fn until_idle(&self, plugin: &str) {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            // From here on no end is missed.
+            ended.as_mut().enable();
+            if !self.lock().is_working(plugin) {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// Forgets a plugin's waiting keys, timers and failures. Reconciles in progress go on.

@@ -196,6 +196,11 @@ impl QueueState {
         });
     }
 
+    /// Whether a plugin's keys are being reconciled.
+    pub(super) fn is_working(&self, plugin: &str) -> bool {
+        self.plugins.get(plugin).is_some_and(|queue| queue.processing > 0)
+    }
+
     /// The number of a key's failures in a row.
     pub(super) fn failures(&self, key: &Key) -> u32 {
         self.key_states.get(key).map_or(0, |key_state| key_state.failures)
@@ -376,7 +381,9 @@ mod tests {
         state.add(a.clone(), Priority::Live);
         assert!(take(&mut state).is_some());
         state.forget_plugin("p");
+        assert!(state.is_working("p"), "it goes on");
         state.done(&a, done(Action::RequeueAfter(Duration::from_secs(600))), now);
+        assert!(!state.is_working("p"));
         assert_eq!((state.remembered_keys(), state.timers.len()), (0, 0));
         // What comes after the plugin is back counts.
         state.add(a.clone(), Priority::Live);

@@ -52,14 +52,19 @@ const AHEAD: [i32; 6] = [0, 0, 7, 3_600, -3_600, 40_000_000];
 /// The history of a seed.
 pub fn history(seed: u64) -> History {
     let mut rng = Rng::with_seed(seed);
-    let hosts = if rng.u8(0..5) == 0 { Hosts::Elected } else { Hosts::Single };
+    let hosts = match rng.u8(0..5) {
+        0 => Hosts::Elected,
+        1 => Hosts::Sharing,
+        _ => Hosts::Single,
+    };
     let scope = if rng.u8(0..5) == 0 { Scope::Cluster } else { Scope::Namespaced };
     let mood = if rng.u8(0..6) == 0 { Mood::Ordinary } else { Mood::Eventful };
     let version = one_of(&mut rng, &VERSIONS);
     let latency = one_of(&mut rng, &[0, 1, 5, 50]);
     let lag = one_of(&mut rng, &[0, 5, 50, 2_000]);
     let ahead = [one_of(&mut rng, &AHEAD), one_of(&mut rng, &AHEAD)];
-    let apps = rng.u8(0..5) == 0;
+    // Hosts that share the work need some to share.
+    let apps = rng.u8(0..5) == 0 || hosts == Hosts::Sharing;
     let mut drawing = Drawing { rng, hosts, scope, apps, specs: BTreeMap::new(), focus: None };
     let mut steps = vec![Timed { after: 500, step: drawing.apply() }];
     steps.extend((1..STEPS).map(|_| {
@@ -312,6 +317,7 @@ fn host(rng: &mut Rng, hosts: Hosts) -> usize {
     match hosts {
         Hosts::Single => 0,
         Hosts::Elected => rng.usize(0..2),
+        Hosts::Sharing => rng.usize(0..3),
     }
 }
 
@@ -365,7 +371,7 @@ fn other(place: Place) -> Place {
 
 fn class(rng: &mut Rng, hosts: Hosts) -> RequestClass {
     use RequestClass::{Apply, Delete, Discovery, Event, Get, Lease, List, Status, Watch, Write};
-    let rare = [Event, Discovery, List, if hosts == Hosts::Elected { Lease } else { Watch }];
+    let rare = [Event, Discovery, List, if hosts == Hosts::Single { Watch } else { Lease }];
     if rng.u8(0..5) == 0 { one_of(rng, &rare) } else { one_of(rng, &[Write, Write, Apply, Delete, Status, Get, Watch]) }
 }
 

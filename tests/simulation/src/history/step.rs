@@ -260,6 +260,8 @@ pub enum Hosts {
     Single,
     /// Two, of which one leads.
     Elected,
+    /// Three that share the work of the plugins.
+    Sharing,
 }
 
 /// A whole history. Together with the code it decides everything that happens.

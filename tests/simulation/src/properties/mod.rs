@@ -28,7 +28,7 @@ pub enum Property {
     InOrder,
     /// What is left behind on purpose when its owner is deleted is not collected later.
     OrphansStay,
-    /// A host writes only while the Lease names it.
+    /// A host writes only while the Lease names it; where hosts share the work, that of the plugin.
     OneWriter,
     /// A host changes nothing of an object but its status and finalizers.
     ObjectsAreTheirUsers,

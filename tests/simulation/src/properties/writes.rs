@@ -157,9 +157,9 @@ impl Writes {
         inner.violations.extend(found);
     }
 
-    /// A host without the Lease wrote.
-    pub fn wrote_without_lease(&self, host: HostId, holder: &str, what: &str) {
-        let what = format!("{host} sends {what} while the Lease names '{holder}'");
+    /// A host without the Lease that it needs wrote.
+    pub fn wrote_without_lease(&self, host: HostId, (lease, holder): (&str, &str), what: &str) {
+        let what = format!("{host} sends {what} while the Lease {lease} names '{holder}'");
         self.lock().violations.push(Violation { property: Property::OneWriter, what });
     }
 

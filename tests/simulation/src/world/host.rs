@@ -9,7 +9,7 @@ use pilothouse_controller::{
     client::{self, Limits, REQUEST_TIMEOUT, fence::Fence},
     clock::Random,
     host::{Host, HostConfig, RightsCheck},
-    leader::{Dependencies, Election, Settings},
+    leader::{Dependencies, Election, Posts, Settings, Sharing},
     metrics::Metrics,
     plugin::PluginSettings,
     schema::SchemaCache,
@@ -25,7 +25,7 @@ use crate::{
     history::step::Hosts,
     host_id::HostId,
     network::{Connection, Endpoint, Network},
-    paths::OWN_NAMESPACE,
+    paths::{LEASE, OWN_NAMESPACE},
     plugin::{
         app::{self, AppPlugin},
         manifest::PLUGIN,
@@ -36,9 +36,6 @@ use crate::{
     properties::writes::Writes,
     time::Time,
 };
-
-/// The name of the Lease.
-pub const LEASE: &str = "pilothouse";
 
 /// What a host needs of its surroundings.
 #[derive(Clone)]
@@ -104,8 +101,9 @@ impl HostProcess {
         let metrics = Metrics::new();
         let fence = match surroundings.hosts {
             Hosts::Single => Fence::open(),
-            Hosts::Elected => Fence::closed(),
+            Hosts::Elected | Hosts::Sharing => Fence::closed(),
         };
+        let posts = (surroundings.hosts == Hosts::Sharing).then(|| Posts::new(fence.clone(), LEASE));
         let limits = Limits {
             requests: metrics.requests(),
             fence: fence.clone(),
@@ -116,6 +114,7 @@ impl HostProcess {
         let config = HostConfig {
             own_namespace: OWN_NAMESPACE.to_owned(),
             fence: fence.clone(),
+            posts: posts.clone(),
             clock: clock.clone(),
             random: random.clone(),
             schemas: surroundings.schemas.clone(),
@@ -123,28 +122,37 @@ impl HostProcess {
             ..HostConfig::default()
         };
         let host = Host::new(client, metrics.clone(), config);
-        let election = (surroundings.hosts == Hosts::Elected).then(|| {
-            let limits = Limits {
-                requests: metrics.requests(),
-                fence: Fence::open(),
-                clock: clock.clone(),
-                timeout: REQUEST_TIMEOUT,
-            };
-            let client = client::over(endpoint, limits, OWN_NAMESPACE);
-            Election::new(client, settings(id), Dependencies { fence, metrics, clock, random })
-        });
+        let of_leases = Limits {
+            requests: metrics.requests(),
+            fence: Fence::open(),
+            clock: clock.clone(),
+            timeout: REQUEST_TIMEOUT,
+        };
+        let leases = client::over(endpoint, of_leases, OWN_NAMESPACE);
+        let dependencies = Dependencies { fence, metrics, clock, random };
+        let hosts = surroundings.hosts;
         let (stop, stopped) = oneshot::channel::<()>();
         let (running, ended) = (host.clone(), surroundings.ended.clone());
         let task = tokio::spawn(async move {
             let stopped = stopped.map(drop).boxed();
-            match election {
-                Some(Ok(election)) => {
-                    if let Err(lost) = election.lead(stopped, |stop| running.run(stop)).await {
-                        tracing::error!("{lost}");
+            let lost = match (hosts, posts) {
+                (Hosts::Single, _) => running.run(stopped).map(Ok).await,
+                (_, None) => match Election::new(leases, settings(id), dependencies) {
+                    Ok(election) => {
+                        election.lead(stopped, |stop| running.run(stop)).await.map_err(|lost| lost.to_string())
                     }
-                }
-                Some(Err(error)) => tracing::error!("{error}"),
-                None => running.run(stopped).await,
+                    Err(error) => Err(error.to_string()),
+                },
+                (_, Some(posts)) => match Sharing::new(leases, settings(id), posts, dependencies) {
+                    Ok(sharing) => sharing
+                        .work(stopped, |stop| running.run(stop), running.clone())
+                        .await
+                        .map_err(|lost| lost.to_string()),
+                    Err(error) => Err(error.to_string()),
+                },
+            };
+            if let Err(lost) = lost {
+                tracing::error!("{lost}");
             }
             if ended.send(id).is_err() {
                 tracing::debug!("a host ended after its history");

@@ -21,7 +21,6 @@ use std::{
 use pilothouse_controller::host::RightsCheck;
 use tokio::sync::mpsc;
 
-pub use self::host::LEASE;
 use self::{
     host::{HostProcess, Surroundings},
     ready::Watched,
@@ -131,6 +130,7 @@ impl World {
         let hosts = match history.hosts {
             Hosts::Single => 1,
             Hosts::Elected => 2,
+            Hosts::Sharing => 3,
         };
         let slots = (0..hosts).map(|_| Slot::default()).collect();
         let (version, latest, apps) = (Some(history.version), history.version, history.apps);

@@ -215,7 +215,7 @@ async fn patch_status(
         Failure::new(FailureReason::StatusSubresourceMissing, message)
     };
     let installed = plugin.objects.installed().ok_or_else(missing)?;
-    let api = installed.api(&item.context.client, &object.name.namespace);
+    let api = installed.api(&item.host_client(), &object.name.namespace);
     let mut body = json!({
         "apiVersion": kind.api_version,
         "kind": kind.kind,
@@ -255,7 +255,7 @@ async fn replace_conditions(
     let plugin = item.plugin;
     let conflict = || Failure::new(FailureReason::Conflict, "the kind is not installed any more".to_owned());
     let installed = plugin.objects.installed().ok_or_else(conflict)?;
-    let api = installed.api(&item.context.client, &object.name.namespace);
+    let api = installed.api(&item.host_client(), &object.name.namespace);
     // A list is replaced as a whole, so it must be the one that was seen.
     let body = json!({
         "metadata": {"uid": &*object.uid, "resourceVersion": &*object.resource_version}, "status": status,

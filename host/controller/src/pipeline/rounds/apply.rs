@@ -67,9 +67,9 @@ impl Rounds<'_> {
             self.hot_loops.count_changed_answer(item.key);
         }
         let has_deletes = !plan.deletes.is_empty();
-        let client = item.context.identities.client(item.account().as_ref());
-        let (host_client, plugin, object) = (&item.context.client, item.plugin, &observed.object);
-        let applier = Applier { host_client, client: &client, plugin, object, effect: Effect::Lasting };
+        let (host_client, client) = (item.host_client(), item.client());
+        let (plugin, object) = (item.plugin, &observed.object);
+        let applier = Applier { host_client: &host_client, client: &client, plugin, object, effect: Effect::Lasting };
         let mut applied = apply::apply(&applier, plan).await;
         // The queue counts this failure when the reconcile ends, hence one more. It then computes the same delay, except for
         // jitter.

@@ -77,13 +77,13 @@ impl Rounds<'_> {
             FinalizerStep::Release => ControlFlow::Break(self.release(state, object, &[]).await),
             FinalizerStep::Shed => {
                 tracing::info!("finalizers that another version of the plugin has left are taken off");
-                ControlFlow::Break(match finalizer::shed(&item.context.client, item.plugin, object).await {
+                ControlFlow::Break(match finalizer::shed(&item.host_client(), item.plugin, object).await {
                     Ok(()) => RoundEnd::AnotherRound,
                     Err(failure) => self.fail(state, object, failure).await,
                 })
             }
             FinalizerStep::Add => {
-                ControlFlow::Break(match finalizer::add(&item.context.client, item.plugin, object).await {
+                ControlFlow::Break(match finalizer::add(&item.host_client(), item.plugin, object).await {
                     Ok(()) => RoundEnd::AnotherRound,
                     Err(failure) => self.fail(state, object, failure).await,
                 })

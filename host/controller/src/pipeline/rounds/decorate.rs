@@ -64,9 +64,9 @@ impl Rounds<'_> {
 
     async fn write_decoration(&self, object: &Object, wanted: &Decoration) -> Result<bool, Failure> {
         let item = &self.item;
-        let client = item.context.identities.client(item.account().as_ref());
+        let (host_client, client) = (item.host_client(), item.client());
         let applier = Applier {
-            host_client: &item.context.client,
+            host_client: &host_client,
             client: &client,
             plugin: item.plugin,
             object,

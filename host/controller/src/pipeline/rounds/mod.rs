@@ -210,7 +210,7 @@ impl Rounds<'_> {
         };
         if has_order(response) && !object.deleting && !finalizer::has_order(object) {
             // Before the first of them is created: without it, they would all go at once.
-            return ControlFlow::Break(match finalizer::add_order(&item.context.client, item.plugin, object).await {
+            return ControlFlow::Break(match finalizer::add_order(&item.host_client(), item.plugin, object).await {
                 Ok(()) => RoundEnd::AnotherRound,
                 Err(failure) => self.fail(state, object, failure).await,
             });

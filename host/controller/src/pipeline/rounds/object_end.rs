@@ -25,7 +25,7 @@ impl Rounds<'_> {
     /// Deletes an expired object. The requeue observes the deletion, which may need the plugin's finalizer.
     pub(super) async fn expire(&self, state: &mut ObjectState, object: &Object) -> RoundEnd {
         tracing::info!("its time is over; deleting it");
-        match expiry::delete(&self.item.context.client, self.item.plugin, object).await {
+        match expiry::delete(&self.item.host_client(), self.item.plugin, object).await {
             Ok(()) => RoundEnd::finished(Action::Requeue),
             Err(failure) => self.fail(state, object, failure).await,
         }
@@ -41,7 +41,7 @@ impl Rounds<'_> {
     ) -> RoundEnd {
         let item = &self.item;
         tracing::info!("finalized; the finalizer is taken off");
-        match finalizer::remove(&item.context.client, item.plugin, object).await {
+        match finalizer::remove(&item.host_client(), item.plugin, object).await {
             Ok(()) => {
                 // Not before the finalizer is gone: if the removal fails, the plugin is called again and returns the same
                 // measurements.
@@ -66,7 +66,7 @@ impl Rounds<'_> {
         };
         if plan.last_to_go == 0 {
             tracing::info!("no child has to go before another; the finalizer is taken off");
-            return match finalizer::remove_order(&item.context.client, item.plugin, object).await {
+            return match finalizer::remove_order(&item.host_client(), item.plugin, object).await {
                 Ok(()) => RoundEnd::finished(Action::AwaitChange),
                 Err(failure) => self.fail(state, object, failure).await,
             };

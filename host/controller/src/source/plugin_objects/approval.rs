@@ -22,7 +22,7 @@ use crate::{
 impl PluginObjects {
     /// Begins to find out what a version would do that is held, if this host may and nobody has yet.
     pub(super) fn begin_plan(&mut self, name: &str) {
-        if !self.looker.loader.host().may_write() {
+        if !self.may_write(name) {
             return self.plans.end(name);
         }
         let (Some(plugin), Some(held)) = (self.plugins.get(name), self.held.get(name)) else {

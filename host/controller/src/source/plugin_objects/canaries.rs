@@ -3,15 +3,15 @@
 
 use kube::ResourceExt;
 
-use super::{PluginObjects, glance::Glance, rollout, trial::progress_of};
+use super::{PluginObjects, glance::Glance, known::Known, rollout, trial::progress_of};
 use crate::api::{Plugin, RolloutStatus};
 
 impl PluginObjects {
     /// Whether there is a canary that this host may judge.
     pub(super) fn has_canaries(&self) -> bool {
-        self.looker.loader.host().may_write()
-            && (!self.to_try.is_empty()
-                || self.known.values().any(|known| known.rollout.as_ref().is_some_and(RolloutStatus::goes_on)))
+        let goes_on = |known: &Known| known.rollout.as_ref().is_some_and(RolloutStatus::goes_on);
+        let tried = self.known.iter().filter(|(_, known)| goes_on(known)).map(|(name, _)| name);
+        self.to_try.keys().chain(tried).any(|name| self.may_write(name))
     }
 
     /// Judges the canaries of which anything has changed, and tells at once what has become of them.

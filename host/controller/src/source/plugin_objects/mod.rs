@@ -17,7 +17,8 @@
 //!   for. With `rollout`, a host that starts goes on with it, too.
 //! - A `Plugin` that names a digest never leads to another component.
 //! - Of several `Plugin`s for one kind the oldest is at work, on every host and in whatever order they load.
-//! - A host that may not write loads plugins like any other, to take over at once. It writes no status.
+//! - A host that may not write loads plugins like any other, to take over at once. It writes no status. Where hosts share the work, that is
+//!   so for each `Plugin`.
 //!
 //! # Caveats
 //!
@@ -178,6 +179,13 @@ impl PluginObjects {
         }
     }
 
+    /// Whether this host decides about a `Plugin`, and tells it.
+    fn may_write(&self, name: &str) -> bool {
+        let loader = &self.looker.loader;
+        let loaded = loader.loaded(&SourceId::Object(name.to_owned()));
+        loader.host().may_tell_of(name, loaded.as_ref().map(|loaded| loaded.manifest()))
+    }
+
     fn now(&self) -> Timestamp {
         self.looker.loader.host().clock().now()
     }
@@ -255,7 +263,7 @@ impl PluginObjects {
         let before = self.plugins.insert(name.clone(), plugin.clone());
         let is_news = |before: &Arc<Plugin>| {
             // A host that may write knows better than what it has written before.
-            let is_of_another = !self.looker.loader.host().may_write() && !stands_alike(before, &plugin);
+            let is_of_another = !self.may_write(&name) && !stands_alike(before, &plugin);
             !asks_for_the_same(before, &plugin) || is_of_another
         };
         match before.as_ref().is_none_or(is_news) {
@@ -514,7 +522,7 @@ impl PluginObjects {
         let (Some(plugin), Some(known)) = (self.plugins.get(name), self.known.get(name)) else { return };
         let state = new_version(&known.load, known.rollout.as_ref(), known.plan.as_ref());
         self.looker.loader.host().metrics().new_versions.is(name, state);
-        if !self.looker.loader.host().may_write() {
+        if !self.may_write(name) {
             return;
         }
         let said = Said { load: known.load.clone(), rollout: known.rollout.clone(), plan: known.plan.clone() };

@@ -21,7 +21,7 @@ impl PluginObjects {
         let of_status = || of_status(plugin);
         let of_loaded = || self.of_loaded(plugin);
         // A host that may write knows better than what it has written before.
-        let config = match self.looker.loader.host().may_write() {
+        let config = match self.may_write(&plugin.name_any()) {
             true => of_loaded().or_else(of_status),
             false => of_status().or_else(of_loaded),
         };
