@@ -16,7 +16,7 @@ use pilothouse_control_plane::signal::Signal;
 use pilothouse_tests::{
     artifacts,
     cluster::{HOST_USER, PATIENCE, SECOND_HOST_USER, THIRD_HOST_USER, condition},
-    host::Host,
+    host::{Host, Setup},
     metrics::Samples,
     wait::{Look, eventually},
 };
@@ -25,8 +25,9 @@ use tempfile::NamedTempFile;
 
 use crate::{
     command::repacked,
+    plugin_objects::{plugin, plugin_object, scripted_version, store, works},
     suite::{Suite, tests},
-    test_env::TestEnv,
+    test_env::{TestEnv, is_ready},
 };
 
 /// Durations by which a Lease does not run out within a test.
@@ -56,6 +57,7 @@ pub fn register(suite: &mut Suite) {
         a_host_that_was_stopped_writes_for_none_of_its_plugins,
         one_host_for_all_waits_for_hosts_that_share_and_they_for_it,
         leases_of_plugins_are_not_written_at_rest,
+        the_host_that_works_for_a_plugin_tells_its_status,
     );
 }
 
@@ -72,7 +74,7 @@ impl Small {
         let group = format!("{}.pilothouse.dev", env.namespace.name);
         let text = std::fs::read_to_string(artifacts::repository().join("tests/guests/misbehaver/crd.yaml"))?;
         let crd: Value = serde_saphyr::from_str(&text)?;
-        let mut plugins = Vec::new();
+        let (guest, mut plugins) = (artifacts::guest("misbehaver")?, Vec::new());
         for number in 0..PLUGINS {
             let mut crd = crd.clone();
             let (kind, plural) = (kind(number), plural(number));
@@ -80,7 +82,7 @@ impl Small {
             crd["spec"]["group"] = json!(group);
             crd["spec"]["names"] = json!({"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()});
             env.namespace.apply(crd).await?;
-            let plugin = repacked(&artifacts::guest("misbehaver")?, |manifest| {
+            let plugin = repacked(&guest, |manifest| {
                 manifest["name"] = json!(format!("small-{number}"));
                 manifest["reconciles"] = json!({"apiVersion": format!("{group}/v1"), "kind": kind});
             });
@@ -162,11 +164,8 @@ async fn hosts_that_join_get_their_shares_and_none_writes_twice(env: &mut TestEn
     }
     for host in [&first, &second, &third] {
         ensure!(host.get("health", "/readyz").await?.0 == 200, "a host is not ready");
-        let led = Samples::parse(&host.metrics().await?)?;
-        let led = led.matching("leader_election_master_status", &[]).filter(|sample| {
-            sample.value == 1.0 && sample.label("name").is_some_and(|name| name.starts_with("pilothouse.kind."))
-        });
-        ensure!(led.count() == 3, "a host does not tell of three Leases");
+        let held = held_by(host).await?;
+        ensure!(held.len() == 3, "a host tells of other Leases: {held:?}");
     }
     written_once(env, &names).await?;
     for user in USERS {
@@ -273,17 +272,88 @@ async fn leases_of_plugins_are_not_written_at_rest(env: &mut TestEnv) -> Result<
         Ok::<_, anyhow::Error>(all)
     };
     let before = renewals().await?.len();
-    let is_hosts = |write: &&String| write.contains(" leases/ pilothouse.host.");
-    eventually(PATIENCE, "ten renewals of hosts' Leases", async || {
-        let count = renewals().await?[before..].iter().filter(is_hosts).count();
-        Ok(Look::of(count >= 10, count))
-    })
-    .await?;
+    until_renewed(env, 10).await?;
     let since = renewals().await?.split_off(before);
     let of_plugins: Vec<_> = since.iter().filter(|write| write.contains(" leases/ pilothouse.kind.")).collect();
     ensure!(of_plugins.is_empty(), "Leases of plugins were written: {of_plugins:#?}");
     drop(hosts);
     Ok(())
+}
+
+/// `Plugin`s belong to the whole cluster, so two hosts tell of them: each of those that it works for, and the one that leads of those that nobody
+/// works for.
+async fn the_host_that_works_for_a_plugin_tells_its_status(env: &mut TestEnv) -> Result<()> {
+    let crds = [
+        "crds/plugins.pilothouse.dev.yaml",
+        "crds/appservices.apps.example.com.yaml",
+        "tests/guests/scripted/crd.yaml",
+    ];
+    env.move_to_api_server_with(&crds).await?;
+    let mut hosts = Vec::new();
+    for number in 0..2 {
+        let mut setup = setup(env, number, "--leader-elect=per-plugin", SHORT)?;
+        setup.arguments.push("--plugin-objects".to_owned());
+        let mut host = Host::prepare(setup)?;
+        host.resume().await?;
+        host.ready().await?;
+        hosts.push(host);
+    }
+    for (name, component) in [("web", plugin()?), ("scripted", scripted_version("0.1.0").await?)] {
+        store(env, name, &[&component]).await?;
+        env.namespace.apply(plugin_object(name, json!({"source": {"configMap": {"name": name}}}))).await?;
+        env.namespace.until("Plugin", name, "to be ready", is_ready).await?;
+    }
+    let broken = json!({"source": {"configMap": {"name": "none"}}});
+    env.namespace.apply(plugin_object("broken", broken)).await?;
+    let is_told = |object: &Value| condition(object, "Loaded")["status"] == "False";
+    env.namespace.until("Plugin", "broken", "to be told of", is_told).await?;
+    until_shared(env, &[1, 1]).await?;
+    works(env, "before").await?;
+    let counts = |total: u64| move |object: &Value| object["status"]["objects"]["total"] == total;
+    env.namespace.until("Plugin", "web", "to count one object", counts(1)).await?;
+    // Nobody writes over what the other one has said.
+    let before = env.namespace.list("Plugin").await?;
+    until_renewed(env, 20).await?;
+    let after = env.namespace.list("Plugin").await?;
+    let revisions =
+        |all: &[Value]| all.iter().map(|object| object["metadata"]["resourceVersion"].clone()).collect::<Vec<_>>();
+    ensure!(revisions(&before) == revisions(&after), "a status is written at rest: {before:#?} {after:#?}");
+    let web = "pilothouse.kind.appservice.apps.example.com";
+    let works_for_web = match held_by(&hosts[0]).await?.contains(web) {
+        true => &mut hosts[0],
+        false => &mut hosts[1],
+    };
+    ensure!(held_by(works_for_web).await?.contains(web), "nobody works for it");
+    works_for_web.kill().await?;
+    works(env, "after").await?;
+    env.namespace.until("Plugin", "web", "to count two objects", counts(2)).await?;
+    until_shared(env, &[2]).await
+}
+
+/// The Leases of plugins that a host says it has.
+async fn held_by(host: &Host) -> Result<BTreeSet<String>> {
+    let samples = Samples::parse(&host.metrics().await?)?;
+    let held = samples.matching("leader_election_master_status", &[]).filter(|sample| sample.value == 1.0);
+    let names = held.filter_map(|sample| sample.label("name").map(str::to_owned));
+    Ok(names.filter(|name| name.starts_with("pilothouse.kind.")).collect())
+}
+
+/// Waits until hosts have renewed their Leases so many times.
+async fn until_renewed(env: &TestEnv, times: usize) -> Result<()> {
+    let renewals = async || {
+        let mut count = 0;
+        for user in USERS {
+            let writes = env.writes_of(user).await?;
+            count += writes.iter().filter(|write| write.starts_with("update leases/ pilothouse.host.")).count();
+        }
+        Ok::<_, anyhow::Error>(count)
+    };
+    let before = renewals().await?;
+    eventually(PATIENCE, &format!("{times} renewals of hosts' Leases"), async || {
+        let count = renewals().await? - before;
+        Ok(Look::of(count >= times, count))
+    })
+    .await
 }
 
 /// Three hosts that have three plugins each.
@@ -302,6 +372,14 @@ async fn sharing(env: &TestEnv, small: &Small, number: usize, durations: [&str; 
 }
 
 async fn start(env: &TestEnv, small: &Small, number: usize, mode: &str, durations: [&str; 3]) -> Result<Host> {
+    let mut host = Host::prepare(setup(env, number, mode, durations)?)?;
+    small.install(&host)?;
+    host.resume().await?;
+    host.ready().await?;
+    Ok(host)
+}
+
+fn setup(env: &TestEnv, number: usize, mode: &str, durations: [&str; 3]) -> Result<Setup> {
     let mut setup = env.namespace.setup();
     setup.kubeconfig = env.cluster.plane.kubeconfig_for(USERS[number])?;
     let [duration, renew_deadline, retry_period] = durations;
@@ -312,11 +390,7 @@ async fn start(env: &TestEnv, small: &Small, number: usize, mode: &str, duration
         format!("--leader-elect-retry-period={retry_period}"),
         format!("--host-namespace={}", env.namespace.name),
     ];
-    let mut host = Host::prepare(setup)?;
-    small.install(&host)?;
-    host.resume().await?;
-    host.ready().await?;
-    Ok(host)
+    Ok(setup)
 }
 
 /// Waits until hosts that are alive have so many Leases of plugins each, from the fewest to the most.

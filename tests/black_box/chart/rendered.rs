@@ -174,20 +174,35 @@ async fn the_pods_keep_to_the_restricted_policy(env: &mut TestEnv) -> Result<()>
 
 async fn a_host_without_election_never_has_a_second_one(_: &mut TestEnv) -> Result<()> {
     let helm = Helm::get().await?;
-    for (values, strategy, elects) in
-        [(&["--set", "leaderElection=false,replicas=1"][..], "Recreate", false), (&[], "RollingUpdate", true)]
-    {
+    for (values, strategy, mode) in [
+        (&["--set", "leaderElection=false,replicas=1"][..], "Recreate", None),
+        (&[], "RollingUpdate", Some("--leader-elect")),
+        (&["--set", "leaderElection=per-plugin"], "RollingUpdate", Some("--leader-elect=per-plugin")),
+    ] {
+        let elects = mode.is_some();
         let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "test", values };
         let objects = helm.objects(release).await?;
         let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
         ensure!(deployment["spec"]["strategy"]["type"] == strategy, "{values:?}: another strategy");
-        let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
-        ensure!(arguments.contains("--leader-elect") == elects, "{values:?}: {arguments}");
+        let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+        let is_mode = |argument: &&str| *argument == "--leader-elect" || argument.starts_with("--leader-elect=");
+        let modes: Vec<_> =
+            arguments.as_array().into_iter().flatten().filter_map(Value::as_str).filter(is_mode).collect();
+        ensure!(modes == Vec::from_iter(mode), "{values:?}: {arguments}");
         let budgets = objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget").count();
         ensure!(budgets == usize::from(elects), "{values:?}: {budgets} budgets");
         let leases =
             objects.iter().any(|object| text(&object["kind"]) == "Role" && object.to_string().contains("leases"));
         ensure!(leases == elects, "{values:?}: rights on Leases: {leases}");
+        // Those of plugins come and go.
+        let deletes = objects.iter().any(|object| {
+            let rules = object["rules"].as_array().cloned().unwrap_or_default();
+            rules.iter().any(|rule| rule["resources"][0] == "leases" && rule["verbs"].to_string().contains("delete"))
+        });
+        ensure!(
+            deletes == (mode == Some("--leader-elect=per-plugin")),
+            "{values:?}: rights to delete Leases: {deletes}"
+        );
     }
     let two = Release {
         chart: "pilothouse",

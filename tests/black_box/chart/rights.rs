@@ -151,6 +151,7 @@ async fn the_host_gets_rights_on_nothing_but_its_own(_: &mut TestEnv) -> Result<
         "pilothouse: get leases.coordination.k8s.io 'pilothouse'",
         "pilothouse: get secrets 'pilothouse-registry'",
         "pilothouse: list configmaps",
+        "pilothouse: list leases.coordination.k8s.io",
         "pilothouse: patch configmaps 'pilothouse-kinds'",
         "pilothouse: update leases.coordination.k8s.io 'pilothouse'",
         "pilothouse: watch configmaps",
