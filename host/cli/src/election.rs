@@ -84,8 +84,9 @@ impl ElectionArguments {
         let client = client::lease_client(config, host.metrics().requests(), host.clock().clone())?;
         let surroundings = Dependencies { fence, metrics: host.metrics().clone(), clock: host.clock().clone(), random };
         let participation = match host.posts() {
-            None => Election::new(client, settings, surroundings).map(Participation::Elected),
-            Some(posts) => Sharing::new(client, settings, posts.clone(), surroundings).map(Participation::Sharing),
+            None => Election::new(client, settings, surroundings).map(|it| Participation::Elected(Box::new(it))),
+            Some(posts) => Sharing::new(client, settings, posts.clone(), surroundings)
+                .map(|it| Participation::Sharing(Box::new(it))),
         };
         let flags = "--leader-elect-lease-duration, --leader-elect-renew-deadline or --leader-elect-retry-period";
         participation.map_err(|error| anyhow::anyhow!("{error}; change {flags}"))
@@ -97,9 +98,9 @@ pub enum Participation {
     /// Not at all: it works by itself.
     Alone,
     /// It works while it leads.
-    Elected(Election),
+    Elected(Box<Election>),
     /// It shares the work.
-    Sharing(Sharing),
+    Sharing(Box<Sharing>),
 }
 
 impl Participation {

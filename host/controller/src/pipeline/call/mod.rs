@@ -122,7 +122,7 @@ async fn call_with_permissions(item: &WorkItem<'_>, plugin_call: &PluginCall<'_>
             item.context.contents.forget(item.key);
             return Err(CallError::NotRemembered(no_room));
         }
-        if !learn(&lookups.answers, &item.context.identities, &item.context.client, item.key).await? {
+        if !learn(&lookups.answers, &item.context.identities, &item.host_client(), item.key).await? {
             item.context.contents.use_only(item.key, lookups.answers.needed.used());
             item.notes.asked(lookups.asked());
             return Ok(call);
