@@ -73,6 +73,7 @@ mod pitfalls;
 mod plan;
 mod plan_decorators;
 mod plugin_accounts;
+mod plugin_files;
 mod plugin_objects;
 mod pruning;
 mod pytorch_job;
@@ -147,6 +148,7 @@ fn main() -> ExitCode {
     registries::register(&mut suite);
     languages::register(&mut suite);
     dev::register(&mut suite);
+    plugin_files::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
     value_patches::register(&mut suite);

@@ -572,11 +572,16 @@ pub async fn install_by_command(env: &TestEnv, plugin: &std::path::Path, more: &
 
 /// Moves to an API server of its own, for `Plugin`s belong to the whole cluster, and starts a host without a plugin.
 pub async fn start(env: &mut TestEnv) -> Result<()> {
-    let crds = ["plugins.pilothouse.dev", "appservices.apps.example.com"].map(|name| format!("crds/{name}.yaml"));
-    let crds: Vec<_> = crds.iter().map(String::as_str).chain(["tests/guests/misbehaver/crd.yaml"]).collect();
-    env.move_to_api_server_with(&crds).await?;
+    install_crds(env).await?;
     resume(env).await?;
     env.host.ready().await
+}
+
+/// Moves to an API server that has the kinds of these tests.
+pub async fn install_crds(env: &mut TestEnv) -> Result<()> {
+    let crds = ["plugins.pilothouse.dev", "appservices.apps.example.com"].map(|name| format!("crds/{name}.yaml"));
+    let crds: Vec<_> = crds.iter().map(String::as_str).chain(["tests/guests/misbehaver/crd.yaml"]).collect();
+    env.move_to_api_server_with(&crds).await
 }
 
 pub async fn resume(env: &mut TestEnv) -> Result<()> {

@@ -378,7 +378,7 @@ async fn a_plugin_in_a_registry_is_inspected_as_its_file_is(_: &mut TestEnv) -> 
 }
 
 /// Waits until the `Plugin` web says that its source is not loaded for this reason.
-async fn reported(env: &TestEnv, reason: &str, words: &str) -> Result<Value> {
+pub async fn reported(env: &TestEnv, reason: &str, words: &str) -> Result<Value> {
     let is_reported = |object: &Value| {
         let loaded = condition(object, "Loaded");
         loaded["reason"] == reason && text(&loaded["message"]).contains(words)
@@ -424,7 +424,7 @@ async fn sign(env: &TestEnv, bundle: &Value) -> Result<()> {
 }
 
 /// What `cosign sign-blob --key --bundle` writes where no log is told.
-fn bundle(key: &KeyPair, bytes: &[u8]) -> Result<Value> {
+pub fn bundle(key: &KeyPair, bytes: &[u8]) -> Result<Value> {
     let encode = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
     Ok(json!({
         "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",

@@ -11,7 +11,12 @@ use pilothouse_controller::{
     host::{Host, HostConfig},
     metrics::Metrics,
     server::{self, Addresses, LogLevel},
-    source::{directory::Directory, loader::Loader, plugin_objects::PluginObjects},
+    source::{
+        directory::Directory,
+        folder::Folder,
+        loader::Loader,
+        plugin_objects::{Folders, PluginObjects},
+    },
 };
 use pilothouse_forecast::HostPlanner;
 
@@ -32,6 +37,9 @@ pub struct Run {
     /// Load the plugins that Plugin objects of the cluster name (pilothouse.dev/v1alpha1), and follow them while the host runs.
     #[arg(long, env = "PILOTHOUSE_PLUGIN_OBJECTS")]
     plugin_objects: bool,
+    /// Directory with the files that Plugin objects may name, in spec.source.directory. Nothing in it is loaded that no Plugin names.
+    #[arg(long, env = "PILOTHOUSE_PLUGIN_FILES", value_name = "DIR", requires = "plugin_objects")]
+    plugin_files: Option<PathBuf>,
     #[command(flatten)]
     configs: PluginConfigs,
     #[command(flatten)]
@@ -117,10 +125,11 @@ impl Run {
         // on.
         let addresses = server::serve(&host, level, requested).await?;
         let loader = Loader::new(engine.clone(), host.clone());
-        let directory = self.plugins.as_deref().map(|path| Directory::open(path, loader.clone())).transpose()?;
-        let kept = self.cache_dir.path()?.join("components");
+        let (plugins, files) = self.directories()?;
+        let directory = plugins.map(|folder| Directory::new(folder, loader.clone()));
+        let folders = Folders { kept: self.cache_dir.path()?.join("components"), files };
         let planner = Arc::new(HostPlanner::new(host.clone()));
-        let objects = self.plugin_objects.then(|| PluginObjects::new(client, &own_namespace, loader, kept, planner));
+        let objects = self.plugin_objects.then(|| PluginObjects::new(client, &own_namespace, loader, folders, planner));
         let plugins = self.plugins.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
         tracing::info!(
             api_server = %config.cluster_url, plugins, plugin_objects = self.plugin_objects, health = %addresses.health,
@@ -130,13 +139,29 @@ impl Run {
         let work = participation.run(&host, stop);
         tokio::select! {
             ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
-            followed = or_never(directory.map(Directory::follow)) => followed?,
+            () = or_never(directory.map(Directory::follow)) => {}
             () = engine.mark_used_code() => {}
             () = host.take_up_departed().then(|()| std::future::pending()) => {}
             () = or_never(objects.map(PluginObjects::follow)) => {}
         }
         tracing::info!("pilothouse ends");
         Ok(())
+    }
+
+    /// The directory whose files are plugins, and that of files that a `Plugin` has to name. They are two: what a `Plugin` does not name any
+    /// more would get the host's own rights.
+    fn directories(&self) -> anyhow::Result<(Option<Folder>, Option<Folder>)> {
+        let open = |path: &Option<PathBuf>, flag| path.as_deref().map(|path| Folder::open(path, flag)).transpose();
+        let (plugins, files) = (open(&self.plugins, "--plugins")?, open(&self.plugin_files, "--plugin-files")?);
+        if let (Some(plugins), Some(files)) = (&plugins, &files) {
+            anyhow::ensure!(
+                !plugins.is_same(files),
+                "--plugins and --plugin-files name one directory, '{}'; every file of the former is loaded by itself, and none of the latter: \
+                 name another directory for one of them",
+                files.path().display()
+            );
+        }
+        Ok((plugins, files))
     }
 }
 

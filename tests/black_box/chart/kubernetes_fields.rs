@@ -19,6 +19,9 @@ const DOCUMENTS: [&str; 2] = ["/openapi/v3/api/v1", "/openapi/v3/apis/networking
 /// The sources of a volume that nothing can be written to, or that are empty in each Pod, and the name of the volume.
 const NO_CACHE: [&str; 7] = ["name", "configMap", "secret", "downwardAPI", "projected", "image", "gitRepo"];
 
+/// The sources of a volume that has no files from elsewhere, or that has no room for components.
+const NO_FILES: [&str; 7] = ["name", "emptyDir", "ephemeral", "secret", "downwardAPI", "projected", "gitRepo"];
+
 /// Of the metadata of a template, a claim takes these only.
 const OF_TEMPLATES: [&str; 2] = ["annotations", "labels"];
 
@@ -49,10 +52,12 @@ async fn the_charts_know_each_field_of_kubernetes(env: &mut TestEnv) -> Result<(
     }
     let schema: Value =
         serde_json::from_str(&std::fs::read_to_string(helm::chart("pilothouse")?.join("values.schema.json"))?)?;
-    let own = fields(&schema["properties"]["cache"]);
-    let mut theirs = fields(types.get("Volume").context("the API server has no Volume")?);
-    theirs.retain(|(name, _)| !NO_CACHE.contains(&name.as_str()));
-    ensure!(own == theirs, "a cache can be {own:#?}, and in Kubernetes {theirs:#?}");
+    for (value, others) in [("cache", NO_CACHE), ("pluginFiles", NO_FILES)] {
+        let own = fields(&schema["properties"][value]);
+        let mut theirs = fields(types.get("Volume").context("the API server has no Volume")?);
+        theirs.retain(|(name, _)| !others.contains(&name.as_str()));
+        ensure!(own == theirs, "{value} can be {own:#?}, and in Kubernetes {theirs:#?}");
+    }
     Ok(())
 }
 

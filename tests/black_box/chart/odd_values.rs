@@ -50,6 +50,7 @@ pub fn register(suite: &mut Suite) {
         wrong_values_are_refused_by_name,
         what_is_taken_away_is_the_default_or_refused,
         the_cache_is_one_volume,
+        files_of_plugins_are_a_volume_that_is_read,
         what_no_kind_of_kubernetes_has_is_refused,
         more_arguments_are_those_with_which_a_host_starts,
         two_plugins_never_share_a_name_or_an_account,
@@ -254,6 +255,32 @@ async fn the_cache_is_one_volume(_: &mut TestEnv) -> Result<()> {
         ensure!(said.contains("readOnly"), "{read_only}: {said}");
     }
     Ok(())
+}
+
+async fn files_of_plugins_are_a_volume_that_is_read(env: &mut TestEnv) -> Result<()> {
+    let without = rendered("pilothouse", &[]).await?;
+    ensure!(!pod_of(&without)?.to_string().contains("plugin-files"), "a volume that nobody asked for");
+    let image = r#"pluginFiles={"image": {"reference": "registry.example.com/team/plugins:1"}}"#;
+    let file = r#"plugins=[{"name": "web", "reconciles": {"group": "a.example.com", "kind": "Web", "resource": "webs"},
+        "source": {"directory": {"fileName": "web.wasm"}}}]"#;
+    let objects = rendered("pilothouse", &["--set-json", image, "--set-json", file]).await?;
+    let pod = pod_of(&objects)?;
+    let volume = json!({"name": "plugin-files", "image": {"reference": "registry.example.com/team/plugins:1"}});
+    ensure!(pod["volumes"].as_array().is_some_and(|all| all.contains(&volume)), "{}", pod["volumes"]);
+    let (host, mount) =
+        (&pod["containers"][0], json!({"name": "plugin-files", "mountPath": "/plugin-files", "readOnly": true}));
+    ensure!(host["volumeMounts"].as_array().is_some_and(|all| all.contains(&mount)), "{}", host["volumeMounts"]);
+    let argument = json!("--plugin-files=/plugin-files");
+    ensure!(host["args"].as_array().is_some_and(|all| all.contains(&argument)), "{}", host["args"]);
+    for (values, words) in [
+        (file, "Say in pluginFiles which volume has it"),
+        (r#"pluginFiles={"emptyDir": {}}"#, "emptyDir"),
+        (r#"pluginFiles={"image": {}, "hostPath": {"path": "/plugins"}}"#, "pluginFiles"),
+    ] {
+        let said = refused("pilothouse", &["--set-json", values]).await?;
+        ensure!(said.contains(words), "{values}: {said}");
+    }
+    is_taken(env, "pilothouse", "files", &["--set-json", r#"pluginFiles={"configMap": {"name": "plugins"}}"#]).await
 }
 
 /// The API server drops what it does not know, with a warning that nobody sees: a limit that is misspelt is none.

@@ -98,6 +98,8 @@ async fn a_plugin_that_does_not_fit_is_refused(_: &mut TestEnv) -> Result<()> {
         (json!({"namespaces": {"matchExpressions": [{"key": "team", "operator": "In"}]}}), "values"),
         (json!({"source": {"configMap": {"name": "web", "pieces": 3}}}), "digest"),
         (json!({"source": {"configMap": {"name": "web"}, "oci": {"image": "web"}}}), "source"),
+        (json!({"source": {"directory": {"fileName": "web.wasm"}, "oci": {"image": "web"}}}), "source"),
+        (json!({"source": {"directory": {"fileName": "../web.wasm"}}}), "fileName"),
         (
             json!({"lookups": [{"group": "", "kind": "Node", "resource": "nodes", "clusterscoped": true}]}),
             "clusterscoped",
@@ -119,7 +121,8 @@ async fn every_field_of_a_plugin_is_documented(_: &mut TestEnv) -> Result<()> {
     let mut missing = BTreeSet::new();
     undocumented(&examples.iter().collect::<Vec<_>>(), &of_plugins()?, "plugins", &mut missing);
     ensure!(missing.is_empty(), "values.yaml has no example of {missing:?}");
-    let objects = Helm::get().await?.objects(release(&["--set-json", &plugins(&examples)])).await?;
+    let values = ["--set-json", &plugins(&examples), "--set", "pluginFiles.image.reference=plugins"];
+    let objects = Helm::get().await?.objects(release(&values)).await?;
     let made = objects.iter().filter(|object| object["kind"] == "Plugin").count();
     ensure!(made == examples.len() && made > 0, "{made} Plugins of {} examples", examples.len());
     Ok(())

@@ -34,7 +34,7 @@
 {{/* Arguments with which no host starts, and what the chart gives the host already, or relies on, with the value that says it. */}}
 {{- define "pilothouse.checkArguments" -}}
 {{- $own := dict
-  "--plugins" "plugins" "--plugin-objects" "plugins"
+  "--plugins" "plugins" "--plugin-objects" "plugins" "--plugin-files" "pluginFiles"
   "--leader-elect" "leaderElection" "--leader-elect-lease-name" "fullnameOverride"
   "--cache-dir" "cache" "--concurrency" "concurrency" "--resync" "resync" "--call-memory" "callMemoryMebibytes"
   "--log-level" "log.level" "--log-format" "log.format"
@@ -164,6 +164,9 @@
 {{- end -}}
 {{- if eq (printf "pilothouse-plugin-%s" .name) $preflight -}}
 {{- fail (printf "fullnameOverride: '%s' would be the name of the preflight and of the rights of the plugin '%s'" $preflight .name) -}}
+{{- end -}}
+{{- if and .source.directory (not $.Values.pluginFiles) -}}
+{{- fail (printf "plugins: '%s' is a file, and the host has none. Say in pluginFiles which volume has it" .name) -}}
 {{- end -}}
 {{- if and .decorates (eq (dig "rollout" "strategy" "Immediate" .) "Canary") -}}
 {{- fail (printf "plugins: '%s' decorates, and there is no canary of such a plugin: its objects have no conditions of its own. Leave rollout.strategy out" .name) -}}

@@ -55,7 +55,11 @@ impl Component {
         };
         let pieces: Vec<_> = packed.chunks(PIECE).enumerate().map(piece).collect();
         let source = ConfigMapSource { name: prefix, key: None, pieces: u32::try_from(pieces.len()).ok() };
-        Ok(Self { pieces, source: Source { config_map: Some(source), oci: None }, digest: format!("sha256:{digest}") })
+        Ok(Self {
+            pieces,
+            source: Source { config_map: Some(source), ..Source::default() },
+            digest: format!("sha256:{digest}"),
+        })
     }
 
     /// Its digest, as a `Plugin` writes it.

@@ -14,9 +14,9 @@ pub use self::{
     json_text::JsonText,
     plan::{AWAITING_APPROVAL, LeftBehind, PlanState, PlanStatus, PlanSummary, PlannedChildren, PlannedObjects},
     plugin::{
-        ConfigMapSource, Grants, IdentitySpec, KindGrant, KindName, LastError, LimitsSpec, LookupGrant, ObjectCounts,
-        OciSource, Plugin, PluginSpec, PluginStatus, ReadinessRule, ServiceAccountNamespace, Source, StableConfig,
-        StableSource, TransparencyLog, VerificationSpec,
+        ConfigMapSource, DirectorySource, Grants, IdentitySpec, KindGrant, KindName, LastError, LimitsSpec,
+        LookupGrant, ObjectCounts, OciSource, Plugin, PluginSpec, PluginStatus, ReadinessRule, ServiceAccountNamespace,
+        Source, StableConfig, StableSource, TransparencyLog, VerificationSpec,
     },
     reading::{find_plugin, list_plugins, plugins, read_plugin},
     rollout::{

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     condition::Condition,
     json_text::JsonText,
-    names::NAME_PATTERN,
+    names::{FILE_NAME_PATTERN, NAME_PATTERN},
     plan::PlanStatus,
     rollout::{FormerVersion, NewVersion, PinStatus, RolloutSpec, RolloutStatus},
     selector::LabelSelector,
@@ -156,7 +156,8 @@ pub enum ServiceAccountNamespace {
 /// Where a component comes from: one of these.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.configMap) != has(self.oci)").message("name one source: configMap or oci"))]
+#[x_kube(validation = Rule::new("[has(self.configMap), has(self.oci), has(self.directory)].filter(named, named).size() == 1")
+    .message("name one source: configMap, oci or directory"))]
 pub struct Source {
     /// ConfigMaps in the host's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,6 +165,19 @@ pub struct Source {
     /// An artifact in a registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci: Option<OciSource>,
+    /// A file on the machine of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectorySource>,
+}
+
+/// A component in the directory that the host has by `--plugin-files`, as it is or compressed by gzip or zstd. Signatures are the files
+/// beside it whose names begin with that of the component and end with `.sigstore.json`.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DirectorySource {
+    /// The name of the file, no path, with `.wasm` at its end. A file that takes its place is loaded in its place.
+    #[schemars(length(min = 1, max = 253), regex(pattern = FILE_NAME_PATTERN))]
+    pub file_name: String,
 }
 
 /// A component in an OCI registry, in the form that the CNCF's working group on WebAssembly describes: one layer of type

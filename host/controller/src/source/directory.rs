@@ -10,39 +10,27 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
 };
 
 use futures::{StreamExt, stream};
-use notify::{RecursiveMode, Watcher};
 use pilothouse_engine::{Declaration, Manifest, digest};
-use tokio::{sync::Notify, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 
-use super::loader::{Loader, NotLoaded, SourceId};
+use super::{
+    folder::{FileVersion, Folder},
+    loader::{Loader, NotLoaded, SourceId},
+};
 use crate::{host::Loading, plugin::PluginSettings};
-
-/// Notifications within this time are handled together, because copying a file causes many.
-const DEBOUNCE: Duration = Duration::from_millis(50);
-
-/// How often the directory is scanned without a notification, for file systems that send none.
-const RESCAN: Duration = Duration::from_secs(10);
 
 /// How many files are loaded at once. Their bytes are in memory meanwhile.
 const AT_ONCE: usize = 4;
 
-/// Why a directory cannot be a source.
-#[derive(Debug, thiserror::Error)]
-#[error("the plugin directory '{path}' cannot be used: {why}\ncreate it, or name another with --plugins DIR", path = path.display())]
-pub struct DirectoryError {
-    /// The directory.
-    pub path: PathBuf,
-    /// Why.
-    pub why: String,
-}
+/// What the names of plugins end with.
+const EXTENSION: &str = ".wasm";
 
 /// Loads plugins from a directory and follows its changes.
 pub struct Directory {
-    path: PathBuf,
+    folder: Folder,
     loader: Arc<Loader>,
     files: BTreeMap<PathBuf, File>,
     /// Until the first scan is done.
@@ -81,57 +69,30 @@ impl File {
     }
 }
 
-/// Differs between two contents of a file, without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileVersion {
-    length: u64,
-    modified: Option<SystemTime>,
-    inode: u64,
-}
-
 impl Directory {
     /// A source that has not scanned yet.
-    ///
-    /// # Errors
-    /// [`DirectoryError`] if the path is not a readable directory.
-    pub fn open(path: &Path, loader: Arc<Loader>) -> Result<Self, DirectoryError> {
-        std::fs::read_dir(path).map_err(|why| DirectoryError { path: path.to_owned(), why: why.to_string() })?;
+    pub fn new(folder: Folder, loader: Arc<Loader>) -> Self {
         let loading = Some(loader.host().begin_loading());
-        Ok(Self { path: path.to_owned(), loader, files: BTreeMap::new(), loading, empty_logged: false })
+        Self { folder, loader, files: BTreeMap::new(), loading, empty_logged: false }
     }
 
     /// Loads all plugins and follows the directory for ever.
-    ///
-    /// # Errors
-    /// [`DirectoryError`] if the directory cannot be watched.
-    pub async fn follow(mut self) -> Result<(), DirectoryError> {
-        let changed = Arc::new(Notify::new());
-        let waker = changed.clone();
-        let fail = |path: &Path, why: notify::Error| DirectoryError { path: path.to_owned(), why: why.to_string() };
-        // Reading a file causes a notification too, so a scan must not trigger the next one.
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| !event.kind.is_access() || is_closed_after_writing(&event)) {
-                waker.notify_one();
-            }
-        })
-        .map_err(|why| fail(&self.path, why))?;
-        // Before the first scan, so that a file that appears during that scan is noticed.
-        watcher.watch(&self.path, RecursiveMode::NonRecursive).map_err(|why| fail(&self.path, why))?;
+    pub async fn follow(mut self) {
         loop {
             self.scan().await;
             self.loading = None;
-            if tokio::time::timeout(RESCAN, changed.notified()).await.is_ok() {
-                while tokio::time::timeout(DEBOUNCE, changed.notified()).await.is_ok() {}
-            }
+            // All of it is compared with what was loaded.
+            self.folder.changed().await;
         }
     }
 
     /// Compares the directory with the previous scan, and loads and removes what changed.
     async fn scan(&mut self) {
-        let found = match plugin_files(&self.path) {
+        let found = match self.found() {
             Ok(found) => found,
             Err(error) => {
-                return tracing::warn!(directory = %self.path.display(), "failed to read the plugin directory; its plugins stay active: {error}");
+                let directory = self.folder.path().display();
+                return tracing::warn!(%directory, "failed to read the plugin directory; its plugins stay active: {error}");
             }
         };
         self.log_if_empty(&found);
@@ -148,6 +109,10 @@ impl Directory {
         self.load_all(cached, AT_ONCE).await;
         self.load_all(compiled, AT_ONCE).await;
         self.load_all(clashing, 1).await;
+    }
+
+    fn found(&self) -> io::Result<BTreeMap<PathBuf, FileVersion>> {
+        self.folder.files(is_plugin)?.into_iter().map(|(path, version)| Ok((path, version?))).collect()
     }
 
     /// Judges changed files, in the order of their names, by what they declare.
@@ -190,7 +155,7 @@ impl Directory {
 
     fn log_if_empty(&mut self, found: &BTreeMap<PathBuf, FileVersion>) {
         if found.is_empty() && !self.empty_logged {
-            tracing::warn!(directory = %self.path.display(), "no plugin in the plugin directory; copy a .wasm file into it. Waiting for one");
+            tracing::warn!(directory = %self.folder.path().display(), "no plugin in the plugin directory; copy a .wasm file into it. Waiting for one");
         }
         self.empty_logged = found.is_empty();
     }
@@ -281,34 +246,7 @@ fn failure(why: &NotLoaded, loader: &Loader) -> Failure {
     }
 }
 
-fn is_closed_after_writing(event: &notify::Event) -> bool {
-    use notify::event::{AccessKind, AccessMode, EventKind};
-    event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write))
-}
-
-/// The plugin files of a directory. Symlinks are followed, and dangling ones are skipped.
-fn plugin_files(directory: &Path) -> io::Result<BTreeMap<PathBuf, FileVersion>> {
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(directory)? {
-        let path = entry?.path();
-        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if hidden || path.extension().is_none_or(|extension| extension != "wasm") {
-            continue;
-        }
-        match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => {
-                found.insert(path, file_version(&metadata));
-            }
-            Ok(_) => {}
-            // A dangling symlink, or a file that was removed since the directory was read.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
-}
-
-fn file_version(metadata: &std::fs::Metadata) -> FileVersion {
-    use std::os::unix::fs::MetadataExt;
-    FileVersion { length: metadata.len(), modified: metadata.modified().ok(), inode: metadata.ino() }
+/// Whether a file in the directory is a plugin, by its name.
+fn is_plugin(name: &str) -> bool {
+    !name.starts_with('.') && name.len() > EXTENSION.len() && name.ends_with(EXTENSION)
 }

@@ -7,5 +7,6 @@
 //! - A version that fails to load leaves the one at work at work.
 
 pub mod directory;
+pub mod folder;
 pub mod loader;
 pub mod plugin_objects;

@@ -1,6 +1,12 @@
-//! What changes: the `Plugin`s, and the ConfigMaps that they may name. Looks at nothing.
+//! What changes: the `Plugin`s, and the ConfigMaps and files that they may name. Looks at nothing.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{
     Stream, StreamExt,
@@ -14,10 +20,12 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
+use super::content::is_of_components;
 use crate::{
     api::{self, Plugin},
     errors::{chain, is_expired},
     object::Incoming,
+    source::folder::{FileVersion, Folder},
 };
 
 /// How often all plugins are looked at without a change: for passing failures, and for the counts in their status.
@@ -33,20 +41,26 @@ pub enum Change {
     All(Vec<Arc<Plugin>>),
     /// A ConfigMap came, changed or went.
     ConfigMap(String),
+    /// Files of the directory came, changed or went.
+    Files(BTreeSet<String>),
     /// Time has passed.
     Tick,
 }
 
-/// The changes of all `Plugin`s, and of the ConfigMaps in a namespace.
-pub fn changes(client: &Client, namespace: &str) -> BoxStream<'static, Change> {
+/// The changes of all `Plugin`s, of the ConfigMaps in a namespace, and of the files in a folder.
+pub fn changes(client: &Client, namespace: &str, folder: Option<Folder>) -> BoxStream<'static, Change> {
     let plugins = watch(api::plugins(client.clone()));
     let maps = watch(Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), namespace));
     let ticks = stream::unfold((), |()| async {
         tokio::time::sleep(PERIOD).await;
         Some((Change::Tick, ()))
     });
-    let all: [BoxStream<'static, Change>; 3] =
-        [plugin_changes(plugins).boxed(), map_changes(maps).boxed(), ticks.boxed()];
+    let files = match folder {
+        Some(folder) => file_changes(folder).boxed(),
+        None => stream::pending().boxed(),
+    };
+    let all: [BoxStream<'static, Change>; 4] =
+        [plugin_changes(plugins).boxed(), map_changes(maps).boxed(), files, ticks.boxed()];
     stream::select_all(all).boxed()
 }
 
@@ -123,6 +137,42 @@ fn map_changes(
         };
         std::future::ready(change)
     })
+}
+
+/// The files of a folder, as far as their versions are known.
+type Files = BTreeMap<String, Option<FileVersion>>;
+
+/// The changes of files with components and signatures since now.
+fn file_changes(folder: Folder) -> impl Stream<Item = Change> + Send {
+    let before = files(&folder).unwrap_or_default();
+    stream::unfold((folder, before), async |(folder, mut before)| {
+        loop {
+            let mut changed = folder.changed().await;
+            changed.retain(|name| is_of_components(name));
+            if let Some(now) = files(&folder) {
+                changed.extend(differing(&before, &now));
+                before = now;
+            }
+            if !changed.is_empty() {
+                return Some((Change::Files(changed), (folder, before)));
+            }
+        }
+    })
+}
+
+/// None if the folder cannot be read.
+fn files(folder: &Folder) -> Option<Files> {
+    let directory = folder.path().display();
+    let told = |error: &std::io::Error| tracing::warn!(%directory, "failed to read the directory of files: {error}");
+    let found = folder.files(is_of_components).inspect_err(told).ok()?;
+    let name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    Some(found.into_iter().filter_map(|(path, version)| Some((name(&path)?, version.ok()))).collect())
+}
+
+/// The names under which there is something else than before.
+fn differing(before: &Files, now: &Files) -> BTreeSet<String> {
+    let names = before.keys().chain(now.keys());
+    names.filter(|name| before.get(*name) != now.get(*name)).cloned().collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Plugins as objects of the cluster: follows `Plugin` objects and the ConfigMaps that they name, loads what they ask for, and writes
+//! Plugins as objects of the cluster: follows `Plugin` objects and what they name, loads what they ask for, and writes
 //! what became of it into their status. Reconciles no other object.
 //!
 //! # Flow
 //!
-//! A watch of `Plugin`s and one of the ConfigMaps' metadata say which plugins to look at; tags in registries are looked up from time to
-//! time. A look (`look.rs`) reads the component (`content/`) and compiles it if it differs from what is at work. Many go on at once: one
+//! A watch of `Plugin`s, one of the ConfigMaps' metadata and one of the files that they may name say which plugins to look at; tags in
+//! registries are looked up from time to time. A look (`look.rs`) reads the component (`content/`) and compiles it if it differs from what is at work. Many go on at once: one
 //! that takes its time delays no other. What it found is installed here, in one place, and the status (`status.rs`) is written if it
 //! differs.
 //!
@@ -97,7 +97,10 @@ use self::{
     status_writes::StatusWrites,
     step_times::StepTimes,
 };
-use super::loader::{Loader, NotLoaded, Prepared, SourceId};
+use super::{
+    folder::Folder,
+    loader::{Loader, NotLoaded, Prepared, SourceId},
+};
 use crate::{
     api::{PlanStatus, Plugin, PluginSpec, PluginStatus, RolloutStatus, StableSource},
     errors::chain,
@@ -115,6 +118,8 @@ const RENEWED_EACH: Duration = Duration::from_secs(86_400);
 pub struct PluginObjects {
     client: Client,
     namespace: String,
+    /// The files that `Plugin`s may name, until they are followed.
+    files: Option<Folder>,
     looker: Looker,
     looks: Looks,
     plugins: BTreeMap<String, Arc<Plugin>>,
@@ -143,6 +148,14 @@ pub struct PluginObjects {
     renewed: Option<Instant>,
 }
 
+/// What is on the disk of the host's machine.
+pub struct Folders {
+    /// Where components are kept that were loaded.
+    pub kept: PathBuf,
+    /// Where the files are that `Plugin`s may name.
+    pub files: Option<Folder>,
+}
+
 /// The plugins that existed when the host started.
 struct Starting {
     _loading: Loading,
@@ -151,15 +164,23 @@ struct Starting {
 }
 
 impl PluginObjects {
-    /// Follows the `Plugin`s of the cluster whose ConfigMaps are in this namespace. Components that were loaded are kept in a directory. What
-    /// a version would do that somebody has to approve is asked of the planner.
-    pub fn new(client: Client, namespace: &str, loader: Arc<Loader>, kept: PathBuf, planner: Arc<dyn Planner>) -> Self {
+    /// Follows the `Plugin`s of the cluster whose ConfigMaps are in this namespace. What a version would do that somebody has to approve is
+    /// asked of the planner.
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        loader: Arc<Loader>,
+        Folders { kept, files }: Folders,
+        planner: Arc<dyn Planner>,
+    ) -> Self {
         let starting = Some(Starting { _loading: loader.host().begin_loading(), left: None });
-        let contents = Contents::new(&client, namespace, KeptComponents::new(kept));
+        let directory = files.as_ref().map(Folder::path);
+        let contents = Contents::new(&client, namespace, directory, KeptComponents::new(kept));
         Self {
             declared: DeclaredStatus::new(client.clone()),
             client,
             namespace: namespace.to_owned(),
+            files,
             looker: Looker { contents, loader },
             looks: Looks::default(),
             plugins: BTreeMap::new(),
@@ -192,7 +213,7 @@ impl PluginObjects {
 
     /// Follows them for ever.
     pub async fn follow(mut self) {
-        let (mut changes, mut moments) = (changes(&self.client, &self.namespace), glance::moments());
+        let (mut changes, mut moments) = (changes(&self.client, &self.namespace, self.files.take()), glance::moments());
         let (host, mut begun) = (self.looker.loader.host().clone(), 0);
         loop {
             let has_canaries = self.has_canaries();
@@ -222,14 +243,18 @@ impl PluginObjects {
             Change::Applied(plugin) => self.apply(plugin).await,
             Change::Deleted(name) => self.remove(&name),
             Change::All(plugins) => self.replace(plugins).await,
-            Change::ConfigMap(name) => {
-                let uses = |plugin: &&Arc<Plugin>| content::uses(&plugin.spec, &name);
-                let users: Vec<_> = self.plugins.values().filter(uses).map(|plugin| plugin.name_any()).collect();
-                for plugin in users {
-                    self.look_anew(&plugin);
-                }
-            }
+            Change::ConfigMap(name) => self.look_at_users(|spec| content::uses(spec, &name)),
+            Change::Files(names) => self.look_at_users(|spec| content::uses_file(spec, &names)),
             Change::Tick => self.tick().await,
+        }
+    }
+
+    /// Looks at those that read what has changed.
+    fn look_at_users(&mut self, uses: impl Fn(&PluginSpec) -> bool) {
+        let users = self.plugins.values().filter(|plugin| uses(&plugin.spec));
+        let users: Vec<_> = users.map(|plugin| plugin.name_any()).collect();
+        for name in users {
+            self.look_anew(&name);
         }
     }
 

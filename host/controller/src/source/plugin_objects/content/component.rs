@@ -7,6 +7,9 @@ use pilothouse_artifact::Evidence;
 /// The most bytes of an unpacked component. A component of Python has some 20 MiB.
 pub const MAX_BYTES: u64 = 64 << 20;
 
+/// What the names of files and of keys end with that hold Sigstore bundles, as cosign names its files.
+pub(super) const BUNDLE: &str = ".sigstore.json";
+
 /// A component, judged.
 #[derive(Debug)]
 pub struct Component {

@@ -4,16 +4,13 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use pilothouse_artifact::Evidence;
 
 use super::{
-    component::{Fetched, Origin},
+    component::{BUNDLE, Fetched, Origin},
     error::ContentError,
     host_namespace::HostNamespace,
     packing::{unpacked, within_limit},
     turns::{Turn, Work},
 };
 use crate::api::ConfigMapSource;
-
-/// What the names of keys end with that hold Sigstore bundles, as cosign names its files.
-const BUNDLE: &str = ".sigstore.json";
 
 /// The component of a source, not judged yet.
 pub(super) async fn fetch(

@@ -8,15 +8,33 @@ use super::component::MAX_BYTES;
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
     /// It does not name one source.
-    #[error("spec.source names {0} sources; name one: configMap or oci")]
+    #[error("spec.source names {0} sources; name one: configMap, oci or directory")]
     NotOneSource(usize),
+    /// The host has no directory with files.
+    #[error(
+        "this host has no directory for spec.source.directory; start it with --plugin-files DIR, which is pluginFiles in the values of its \
+         chart, or name a ConfigMap or an image"
+    )]
+    NoDirectory,
+    /// It names no file of the directory.
+    #[error("spec.source.directory.fileName: '{0}' is not the plain name of a file that ends with .wasm")]
+    FileName(String),
+    /// There is no such file.
+    #[error("the file '{0}' does not exist in the directory that the host has by --plugin-files; put it there")]
+    NoFile(String),
+    /// It is a symbolic link to somewhere else.
+    #[error("the file '{0}' leads out of the directory that the host has by --plugin-files; put the file itself there")]
+    OutsideFile(String),
+    /// It is written at the moment.
+    #[error("the file '{0}' has changed while it was read; write another one, and rename it to this name")]
+    FileChanging(String),
     /// A ConfigMap is not there.
     #[error("the ConfigMap '{0}' does not exist in the host's namespace")]
     NoConfigMap(String),
     /// A Secret is not there.
     #[error("the Secret '{0}' does not exist in the host's namespace")]
     NoSecret(String),
-    /// The API server does not say what is in it.
+    /// The API server or the disk does not say what is in it.
     #[error("failed to read the {what} '{name}': {why}")]
     Unreadable {
         /// What it is.
@@ -115,11 +133,17 @@ impl ContentError {
     /// The CamelCase word for conditions.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::NotOneSource(_) => "SourceInvalid",
+            Self::NotOneSource(_) | Self::FileName(_) | Self::OutsideFile(_) => "SourceInvalid",
+            Self::NoDirectory => "DirectoryMissing",
+            Self::NoFile(_) => "FileMissing",
+            Self::FileChanging(_) => "FileUnreadable",
             Self::NoConfigMap(_) => "ConfigMapMissing",
             Self::NoSecret(_) => "SecretMissing",
-            Self::Unreadable { what, .. } if *what == "Secret" => "SecretUnreadable",
-            Self::Unreadable { .. } => "ConfigMapUnreadable",
+            Self::Unreadable { what, .. } => match *what {
+                "Secret" => "SecretUnreadable",
+                "file" => "FileUnreadable",
+                _ => "ConfigMapUnreadable",
+            },
             Self::NoKey { .. } | Self::NotOneKey { .. } | Self::NoDataKey { .. } => "KeyMissing",
             Self::Packing(_) => "PackingDamaged",
             Self::TooLarge => "TooLarge",
@@ -132,10 +156,10 @@ impl ContentError {
         }
     }
 
-    /// Whether it may pass without a change of the `Plugin` or the ConfigMaps. A signature may still come.
+    /// Whether it may pass without a change of the `Plugin`, the ConfigMaps or the files. A signature may still come.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Unreadable { .. } | Self::NoSecret(_) => true,
+            Self::Unreadable { .. } | Self::NoSecret(_) | Self::FileChanging(_) => true,
             Self::Registry { why, .. } => why.is_passing(),
             Self::NotVerified(_) => true,
             _ => false,

@@ -3,6 +3,7 @@
 mod component;
 mod config_map;
 mod error;
+mod file;
 mod host_namespace;
 mod kept;
 mod packing;
@@ -10,7 +11,7 @@ mod registry;
 mod turns;
 mod verification;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use kube::Client;
 use pilothouse_engine::digest;
@@ -18,6 +19,7 @@ use pilothouse_engine::digest;
 pub use self::{
     component::{Component, MAX_BYTES},
     error::{ContentError, NoComponent},
+    file::is_of_components,
     kept::KeptComponents,
     turns::Work,
 };
@@ -33,17 +35,20 @@ use crate::api::{PluginSpec, Source, StableSource};
 #[derive(Clone)]
 pub struct Contents {
     namespace: HostNamespace,
+    /// That of the files that `Plugin`s may name.
+    directory: Option<Arc<Path>>,
     kept: KeptComponents,
     turns: Turns,
     turn: Turn,
 }
 
 impl Contents {
-    /// Finds components in the host's namespace and in registries. Those that were good are kept.
-    pub fn new(client: &Client, namespace: &str, kept: KeptComponents) -> Self {
+    /// Finds components in the host's namespace, in registries, and in a directory if there is one. Those that were good are kept.
+    pub fn new(client: &Client, namespace: &str, directory: Option<&Path>, kept: KeptComponents) -> Self {
         let turns = Turns::default();
         let turn = turns.begin_look();
-        Self { namespace: HostNamespace::new(client, namespace), kept, turns, turn }
+        let (namespace, directory) = (HostNamespace::new(client, namespace), directory.map(Arc::from));
+        Self { namespace, directory, kept, turns, turn }
     }
 
     /// The same for one look: large components that it finds are in memory until it ends, and those of other looks wait.
@@ -133,11 +138,15 @@ impl Contents {
     }
 
     async fn fetch(&self, source: &Source, with_signatures: bool) -> Result<Fetched, ContentError> {
-        match (&source.config_map, &source.oci) {
-            (Some(source), None) => config_map::fetch(&self.namespace, &self.turn, source).await,
-            (None, Some(source)) => registry::fetch(&self.namespace, &self.turn, source, with_signatures).await,
-            (config_map, oci) => {
-                Err(ContentError::NotOneSource(usize::from(config_map.is_some()) + usize::from(oci.is_some())))
+        match (&source.config_map, &source.oci, &source.directory) {
+            (Some(source), None, None) => config_map::fetch(&self.namespace, &self.turn, source).await,
+            (None, Some(source), None) => registry::fetch(&self.namespace, &self.turn, source, with_signatures).await,
+            (None, None, Some(source)) => {
+                file::fetch(self.directory.as_deref(), &self.turn, source, with_signatures).await
+            }
+            (config_map, oci, directory) => {
+                let named = [config_map.is_some(), oci.is_some(), directory.is_some()];
+                Err(ContentError::NotOneSource(named.into_iter().filter(|named| *named).count()))
             }
         }
     }
@@ -149,6 +158,11 @@ pub fn uses(spec: &PluginSpec, config_map: &str) -> bool {
     let authorities = spec.source.oci.as_ref().and_then(|oci| oci.ca_config_map_name.as_deref());
     let root = spec.verification.as_ref().and_then(|it| it.trusted_root_config_map_name.as_deref());
     pieces.iter().map(String::as_str).chain(authorities).chain(root).any(|name| name == config_map)
+}
+
+/// Whether a `Plugin` reads one of these files of the directory.
+pub fn uses_file(spec: &PluginSpec, names: &BTreeSet<String>) -> bool {
+    spec.source.directory.as_ref().is_some_and(|source| names.iter().any(|name| file::is_of(source, name)))
 }
 
 /// Where a component came from, named so that it gives the same one for as long as it has it.
