@@ -242,7 +242,7 @@ impl Election {
             Ok(Err(error)) => return Some(format!("cannot see whether other hosts share the work: {}", chain(&error))),
             Err(_) => return Some(format!("the API server did not answer within {timeout:?}")),
         }
-        let others = self.sharing.alive(Instant::now());
+        let others = self.sharing.alive();
         let names = || others.keys().map(String::as_str).collect::<Vec<_>>().join("', '");
         (!others.is_empty()).then(|| format!("waits for the end of hosts that share the work by plugin: '{}'", names()))
     }

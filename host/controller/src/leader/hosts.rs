@@ -1,7 +1,7 @@
 //! The Leases of hosts that share the work: which of them are alive, and what they say of themselves. One that has not renewed its Lease
 //! in time loses it for good, so that it can never renew it again. Takes nothing else from anybody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
@@ -31,6 +31,8 @@ pub(super) struct HostState {
 pub(super) struct Hosts {
     /// By the names of their Leases.
     seen: BTreeMap<String, ObservedLease>,
+    /// Those of them that have run out, and that this host may not delete.
+    over: BTreeSet<String>,
     /// The Lease of the host that leads, if the work is shared.
     lead: Option<Lease>,
 }
@@ -59,34 +61,35 @@ impl Hosts {
         }
     }
 
-    /// Deletes the Leases that have run out, exactly as they were seen: one that is renewed at the same moment stays.
+    /// Deletes the Leases that have run out, exactly as they were seen.
     async fn bury(&mut self, api: &Api<Lease>) -> kube::Result<()> {
-        let now = Instant::now();
-        let is_over = |observed: &ObservedLease| now >= observed.runs_out();
-        let over: Vec<_> =
-            self.seen.iter().filter(|(_, observed)| is_over(observed)).map(|(name, _)| name.clone()).collect();
-        for name in over {
-            let Some(observed) = self.seen.get(&name) else { continue };
-            let metadata = &observed.lease.metadata;
-            let exactly =
-                Preconditions { uid: metadata.uid.clone(), resource_version: metadata.resource_version.clone() };
-            let delete = DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
-            match api.delete(&name, &delete).await {
-                Ok(_) => {
-                    tracing::info!(
-                        lease = name,
-                        holder = observed.holder(),
-                        "a host has not renewed its Lease and has lost it"
-                    );
+        self.over.clear();
+        for (name, observed) in self.run_out(Instant::now()) {
+            match delete_exactly(api, &observed.lease).await {
+                Ok(()) => {
+                    let holder = observed.holder();
+                    tracing::info!(lease = name, holder, "a host has not renewed its Lease and has lost it");
+                    self.seen.remove(&name);
                 }
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                // It was renewed; or this host may not, and the other one has stopped by itself.
-                Err(kube::Error::Api(status)) if [403, 409].contains(&status.code) => continue,
+                // It was renewed at the same moment, and its host goes on with all that it has.
+                Err(kube::Error::Api(status)) if status.code == 409 => match api.get_opt(&name).await? {
+                    Some(lease) => {
+                        let observed = ObservedLease::observe(Some(observed), lease, Instant::now());
+                        self.seen.insert(name, observed);
+                    }
+                    None => drop(self.seen.remove(&name)),
+                },
+                // The other one has stopped by itself.
+                Err(kube::Error::Api(status)) if status.code == 403 => drop(self.over.insert(name)),
                 Err(error) => return Err(error),
             }
-            self.seen.remove(&name);
         }
         Ok(())
+    }
+
+    fn run_out(&self, now: Instant) -> BTreeMap<String, ObservedLease> {
+        let run_out = self.seen.iter().filter(|(_, observed)| now >= observed.runs_out());
+        run_out.map(|(name, observed)| (name.clone(), observed.clone())).collect()
     }
 
     /// Whether the work is shared: the host that leads says so.
@@ -94,16 +97,31 @@ impl Hosts {
         self.lead.is_some()
     }
 
-    /// Those that are alive, with what they say of themselves.
-    pub(super) fn alive(&self, now: Instant) -> BTreeMap<String, HostState> {
-        let alive = self.seen.values().filter(|observed| now < observed.runs_out());
-        alive.map(|observed| (observed.holder().to_owned(), state_of(&observed.lease))).collect()
+    /// Those that are alive, with what they say of themselves: no Lease counts as run out that could not be deleted because its host has
+    /// renewed it.
+    pub(super) fn alive(&self) -> BTreeMap<String, HostState> {
+        let alive = self.seen.iter().filter(|(name, _)| !self.over.contains(*name));
+        alive.map(|(_, observed)| (observed.holder().to_owned(), state_of(&observed.lease))).collect()
     }
 
     /// When the next Lease runs out that is not renewed by then, except that of one host.
     pub(super) fn next_end(&self, but: &str, now: Instant) -> Option<Instant> {
         let others = self.seen.values().filter(|observed| observed.holder() != but);
         others.map(ObservedLease::runs_out).filter(|end| *end > now).min()
+    }
+}
+
+/// Deletes a Lease exactly as it was seen. One that is gone is no error.
+///
+/// # Errors
+/// 409 where it is not as it was seen any more.
+pub(super) async fn delete_exactly(api: &Api<Lease>, lease: &Lease) -> kube::Result<()> {
+    let Lease { metadata, .. } = lease;
+    let exactly = Preconditions { uid: metadata.uid.clone(), resource_version: metadata.resource_version.clone() };
+    let delete = DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
+    match api.delete(&lease.name_any(), &delete).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        deleted => deleted.map(drop),
     }
 }
 
@@ -130,18 +148,30 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_alive_as_long_as_it_renews_its_lease_by_the_own_clock() {
+    fn a_lease_that_is_not_renewed_runs_out_by_the_own_clock() {
         let (mut hosts, begin) = (Hosts::default(), Instant::now());
+        let run_out = |hosts: &Hosts, now| hosts.run_out(now).into_keys().collect::<Vec<_>>();
         hosts.observe(vec![lease("pilothouse", 0), lease("a", 0), lease("b", 0)], "pilothouse", begin);
-        assert!(hosts.is_shared());
-        assert_eq!(hosts.alive(begin).into_keys().collect::<Vec<_>>(), ["identity-a", "identity-b"]);
+        assert!(hosts.is_shared() && run_out(&hosts, begin).is_empty());
         let later = begin + Duration::from_secs(10);
         hosts.observe(vec![lease("a", 10), lease("b", 0)], "pilothouse", later);
         assert!(!hosts.is_shared(), "somebody else leads");
         assert_eq!(hosts.next_end("identity-a", later), Some(begin + DURATION));
         assert_eq!(hosts.next_end("identity-a", begin + DURATION), None, "what is over is over");
-        assert_eq!(hosts.alive(begin + DURATION).into_keys().collect::<Vec<_>>(), ["identity-a"]);
-        assert!(hosts.alive(later + DURATION).is_empty());
+        assert_eq!(run_out(&hosts, begin + DURATION), ["b"]);
+        assert_eq!(run_out(&hosts, later + DURATION), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_host_is_alive_until_its_lease_is_deleted_or_could_not_be() {
+        let (mut hosts, begin) = (Hosts::default(), Instant::now());
+        hosts.observe(vec![lease("a", 0), lease("b", 0)], "pilothouse", begin);
+        let alive = |hosts: &Hosts| hosts.alive().into_keys().collect::<Vec<_>>();
+        assert_eq!(alive(&hosts), ["identity-a", "identity-b"]);
+        hosts.over.insert("b".to_owned());
+        assert_eq!(alive(&hosts), ["identity-a"]);
+        hosts.observe(vec![lease("b", 0)], "pilothouse", begin + DURATION);
+        assert!(alive(&hosts).is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use futures::{
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams, Preconditions},
+    api::{ListParams, PostParams},
 };
 use tokio::time::Instant;
 
@@ -30,7 +30,7 @@ use crate::{
     labels::{HOST_LEASE, PLUGIN, PLUGIN_LEASE, PLUGIN_OBJECT},
     leader::{
         election::{SETTLE, Settings},
-        hosts::{HostState, Hosts},
+        hosts::{HostState, Hosts, delete_exactly},
         lease::{self, ObservedLease},
         names,
     },
@@ -141,7 +141,7 @@ impl Desk {
             return self.look_who_leads().await;
         }
         let (now, me) = (Instant::now(), self.settings.identity.clone());
-        let alive = self.hosts.alive(now);
+        let mut alive = self.hosts.alive();
         self.metrics.election.hosts(alive.len());
         if !alive.contains_key(&me) || !self.posts.host.is_open() {
             return Ok(Looked::Unsettled);
@@ -153,6 +153,14 @@ impl Desk {
         let is_known = |(known, at): &(Signs, Instant)| *known == signs && now < *at + ANYWAY;
         if !self.looked_at.as_ref().is_some_and(is_known) {
             self.read_posts().await?;
+            if self.has_unknown_holder(&alive) {
+                // It may have come in between. A host creates its own Lease first: whoever has none in a newer list is not alive.
+                self.hosts.look(&self.api, &self.settings.name).await?;
+                alive = self.hosts.alive();
+                if !self.hosts.is_shared() || !alive.contains_key(&me) {
+                    return Ok(Looked::Unsettled);
+                }
+            }
         }
         let wanted = self.wanted();
         let mut table = self.table(&alive, &wanted);
@@ -192,6 +200,10 @@ impl Desk {
         let listed = self.api.list(&ListParams::default().labels(&selected)).await?;
         self.leases = listed.items.into_iter().map(|lease| (lease.name_any(), lease)).collect();
         Ok(())
+    }
+
+    fn has_unknown_holder(&self, alive: &BTreeMap<String, HostState>) -> bool {
+        self.leases.values().map(holder).any(|holder| !holder.is_empty() && !alive.contains_key(holder))
     }
 
     fn wanted(&self) -> Wanted {
@@ -329,7 +341,7 @@ impl Desk {
         let left = match self.leases.get(&name) {
             None => Ok(()),
             Some(lease) if is_wanted => self.release(&name, lease).await,
-            Some(lease) => delete(&self.api, lease).await,
+            Some(lease) => delete_exactly(&self.api, lease).await,
         };
         match left {
             Ok(()) => tracing::info!(lease = name, "this host works for it no more"),
@@ -368,7 +380,7 @@ impl Desk {
         let is_abandoned = |name: &&String| is_old(name) && !wanted.contains_key(*name);
         for name in table.posts.keys().filter(is_abandoned) {
             if let Some(lease) = self.leases.get(name) {
-                delete(&self.api, lease).await?;
+                delete_exactly(&self.api, lease).await?;
             }
         }
         Ok(())
@@ -387,17 +399,6 @@ impl Desk {
 async fn left(worker: Arc<dyn Worker>, post: Post) -> Post {
     worker.stand_by(post.clone()).await;
     post
-}
-
-/// Deletes a Lease exactly as it was seen.
-async fn delete(api: &Api<Lease>, lease: &Lease) -> kube::Result<()> {
-    let Lease { metadata, .. } = lease;
-    let exactly = Preconditions { uid: metadata.uid.clone(), resource_version: metadata.resource_version.clone() };
-    let delete = DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
-    match api.delete(&lease.name_any(), &delete).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        deleted => deleted.map(drop),
-    }
 }
 
 fn holder(lease: &Lease) -> &str {
