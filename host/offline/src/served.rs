@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// The UID of an object that has none.
 const NO_UID: &str = "00000000-0000-0000-0000-000000000000";
 
+/// Where an object is that says no namespace.
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
+
 /// Why a plugin cannot be called with an object, a child or a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidObject {
@@ -49,7 +52,7 @@ pub(crate) fn as_served(mut object: Value) -> Result<Object, InvalidObject> {
         return Err(InvalidObject::NoName(kind));
     }
     if !kind.is_known_cluster_scoped() {
-        metadata.entry("namespace").or_insert_with(|| json!("default"));
+        metadata.entry("namespace").or_insert_with(|| json!(DEFAULT_NAMESPACE));
     }
     metadata.entry("uid").or_insert_with(|| json!(NO_UID));
     metadata.entry("generation").or_insert_with(|| json!(1));

@@ -7,7 +7,7 @@ use pilothouse_controller::{
 use pilothouse_engine::contract::{EventType, Handling, ImmutablePolicy, Verdict};
 use serde_json::{Map, Value, json};
 
-use crate::{Answer, Round};
+use crate::{Answer, Round, served::DEFAULT_NAMESPACE};
 
 /// The names of the sections, in the order in which people read them.
 pub(super) const SECTIONS: [&str; 10] = [
@@ -109,8 +109,10 @@ fn verdict(verdict: &Verdict) -> Value {
     }
 }
 
-/// A child as the plugin returned it: without what the host adds, and without a namespace that is the object's own.
+/// A child as the plugin returned it: without what the host adds, and without a namespace that is the object's own. Of an object outside of
+/// namespaces, that is where an object without one is taken to be.
 fn plain(child: &DesiredChild, namespace: &str) -> Value {
+    let namespace = if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace };
     let mut body = child.body.clone();
     let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return body };
     metadata.remove("ownerReferences");
