@@ -35,7 +35,7 @@ pub const THIRD_HOST_USER: &str = "third-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 61] = [
+const KINDS: [(&str, &str, &str); 62] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -59,6 +59,7 @@ const KINDS: [(&str, &str, &str); 61] = [
     ("networking.k8s.io/v1", "Ingress", "ingresses"),
     ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"),
+    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas"),
     ("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
     ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
     ("rbac.authorization.k8s.io/v1", "Role", "roles"),
@@ -100,13 +101,14 @@ const KINDS: [(&str, &str, &str); 61] = [
 ];
 
 /// The cluster-scoped kinds among them.
-const CLUSTER_SCOPED: [&str; 16] = [
+const CLUSTER_SCOPED: [&str; 17] = [
     "Plugin",
     "APIService",
     "ClusterQueue",
     "ClusterRole",
     "ClusterScripted",
     "CustomResourceDefinition",
+    "FlowSchema",
     "MutatingWebhookConfiguration",
     "Namespace",
     "Node",

@@ -30,8 +30,10 @@ pub const PLUGINS: [&str; 7] =
 const CHARTS: [&str; 2] = ["pilothouse", "llm-operator"];
 
 /// Turns on all that is off by default.
-const ALL: [&str; 2] =
-    ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,preflight.enabled=true"];
+const ALL: [&str; 2] = [
+    "--set",
+    "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,preflight.enabled=true,priorityAndFairness.enabled=true",
+];
 
 pub fn register(suite: &mut Suite) {
     rendered::register(suite);

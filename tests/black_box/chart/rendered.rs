@@ -60,6 +60,7 @@ async fn values_that_do_not_fit_are_refused(_: &mut TestEnv) -> Result<()> {
         ("pilothouse", "antiAffinity=Perhaps", "antiAffinity"),
         ("pilothouse", "networkPolicy.egressPorts={70000}", "egressPorts"),
         ("pilothouse", "resync=often", "resync"),
+        ("pilothouse", "priorityAndFairness.shares=0", "shares"),
         ("pilothouse", "plugins[0].name=web", "source"),
         ("llm-operator", "replicas=2", "replicas"),
         ("llm-operator", "image.pullPolicy=Sometimes", "pullPolicy"),

@@ -2,6 +2,7 @@
 //! server's audit log.
 
 use anyhow::{Context, Result, ensure};
+use http::Request;
 use jiff::Timestamp;
 use pilothouse_tests::{
     artifacts,
@@ -32,6 +33,7 @@ pub fn register(suite: &mut Suite) {
         every_reference_plugin_works_with_its_own_account,
         a_verb_taken_out_of_the_charts_rights_is_told_and_comes_back,
         the_other_host_takes_over_and_writes_nothing_twice,
+        the_api_server_has_a_line_of_their_own_for_the_accounts,
         the_llm_operator_is_installed_as_the_seed_says,
     );
 }
@@ -194,6 +196,30 @@ async fn the_other_host_takes_over_and_writes_nothing_twice(env: &mut TestEnv) -
         ensure!(count == 1, "{count} writes of {child}: {writes:#?}");
     }
     second.stop().await
+}
+
+/// By what the API server counts of the requests that it has worked on.
+async fn the_api_server_has_a_line_of_their_own_for_the_accounts(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["crds/appservices.apps.example.com.yaml"]).await?;
+    let only = reference_plugin("app-service")?;
+    let deployed = install(env, &["--set-json", &only, "--set", "priorityAndFairness.enabled=true"]).await?;
+    for schema in ["pilothouse", "pilothouse-leases"] {
+        let has_its_level = |schema: &Value| condition(schema, "Dangling")["status"] == "False";
+        env.namespace.until("FlowSchema", schema, "to have its priority level", has_its_level).await?;
+    }
+    env.set_up_host(|setup| *setup = deployed.setup())?;
+    env.host.resume().await?;
+    reconciled(env, "shop").await?;
+    let metrics = env.namespace.client().request_text(Request::get("/metrics").body(Vec::new())?).await?;
+    for (schema, level) in [("pilothouse", "pilothouse"), ("pilothouse-leases", "leader-election")] {
+        let dispatched = format!(
+            r#"apiserver_flowcontrol_dispatched_requests_total{{flow_schema="{schema}",priority_level="{level}"}} "#
+        );
+        let count = metrics.lines().find_map(|line| line.strip_prefix(&dispatched));
+        let count: u64 = count.with_context(|| format!("no request by {schema} with {level}"))?.parse()?;
+        ensure!(count > 0, "no request by {schema} with {level}");
+    }
+    env.host.stop().await
 }
 
 /// `kubectl create namespace llm-system`, then the CRDs, then `helm install llm-operator … --namespace llm-system`; the examples are
