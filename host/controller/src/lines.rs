@@ -34,5 +34,27 @@ impl Lines {
 
 /// As much of a line as is kept.
 pub fn cut(line: &str) -> String {
-    line[..line.floor_char_boundary(MAX_LINE)].to_owned()
+    shortened(line, MAX_LINE)
+}
+
+/// A text of at most so many bytes: a longer one is cut and ends in an ellipsis.
+pub fn shortened(text: &str, most: usize) -> String {
+    const ELLIPSIS: char = '…';
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let cut = text.floor_char_boundary(most.saturating_sub(ELLIPSIS.len_utf8()));
+    format!("{}{ELLIPSIS}", &text[..cut])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_within_the_limit() {
+        assert_eq!(shortened("short", 5), "short");
+        let cut = shortened(&"ä".repeat(9), 10);
+        assert_eq!(cut, "äää…");
+    }
 }

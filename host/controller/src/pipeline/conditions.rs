@@ -2,6 +2,8 @@
 
 use pilothouse_engine::contract::ConditionStatus;
 
+use crate::lines::shortened;
+
 /// Everything is applied, and the plugin does not report otherwise.
 pub const READY: &str = "Ready";
 
@@ -49,22 +51,5 @@ pub fn status_word(status: ConditionStatus) -> &'static str {
 
 /// A message within [`MAX_MESSAGE_BYTES`]: a longer one is cut and ends in an ellipsis.
 pub fn within_limit(message: &str) -> String {
-    const ELLIPSIS: char = '…';
-    if message.len() <= MAX_MESSAGE_BYTES {
-        return message.to_owned();
-    }
-    let cut = message.floor_char_boundary(MAX_MESSAGE_BYTES - ELLIPSIS.len_utf8());
-    format!("{}{ELLIPSIS}", &message[..cut])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_message_is_cut_within_the_limit() {
-        assert_eq!(within_limit("short"), "short");
-        let cut = within_limit(&"ä".repeat(MAX_MESSAGE_BYTES));
-        assert!(cut.len() <= MAX_MESSAGE_BYTES && cut.ends_with('…'), "{}", cut.len());
-    }
+    shortened(message, MAX_MESSAGE_BYTES)
 }

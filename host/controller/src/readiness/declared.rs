@@ -7,7 +7,7 @@ use super::{
     common::unobserved,
     not_current::{failed, in_progress},
 };
-use crate::object::Object;
+use crate::{lines::shortened, object::Object};
 
 /// The most bytes of a message.
 const LONGEST_MESSAGE: usize = 1024;
@@ -34,7 +34,5 @@ pub(super) fn readiness(declared: &ChildReadiness, object: &Object) -> Readiness
 /// What the plugin says of it, or else `otherwise`.
 fn message(declared: &ChildReadiness, child: &Value, otherwise: &str) -> String {
     let said = declared.message.as_ref().and_then(|message: &Expression| message.text_of(child).ok());
-    let mut message = said.filter(|said| !said.is_empty()).unwrap_or_else(|| otherwise.to_owned());
-    message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
-    message
+    said.filter(|said| !said.is_empty()).map_or_else(|| otherwise.to_owned(), |said| shortened(&said, LONGEST_MESSAGE))
 }

@@ -37,7 +37,11 @@ use self::{
     not_current::{in_progress, not_current},
     parts::Parts,
 };
-use crate::object::Object;
+use crate::{lines::shortened, object::Object};
+
+/// The most bytes that are told of an object that is not as its spec says. Where it waits for a child of its own, which waits for one, and so
+/// on, the words of each hold those of all below it: without an end, each change of the last one would be a change of all statuses above.
+const MAX_OBSTACLE: usize = 256;
 
 /// Whether a condition of a status is true.
 pub fn is_true(status: &Value, condition_type: &str) -> bool {
@@ -68,10 +72,11 @@ impl ReadinessRules {
         }
     }
 
-    /// Why an object of a kind is not as its spec says, in words; none if it is.
+    /// Why an object of a kind is not as its spec says, in a few words; none if it is.
     pub fn obstacle(&self, kind: &KindRef, object: &Object) -> Option<String> {
         let Readiness { status, reason, message } = self.readiness(kind, object);
-        (status != ReadinessStatus::Current).then_some(if message.is_empty() { reason } else { message })
+        let why = if message.is_empty() { &reason } else { &message };
+        (status != ReadinessStatus::Current).then(|| shortened(why, MAX_OBSTACLE))
     }
 }
 
@@ -119,6 +124,19 @@ mod tests {
         let object = Object { text: object.to_string().into(), generation, deleting, ..Object::sample("ns", "a") };
         let Readiness { status, reason, .. } = ReadinessRules::default().readiness(&kind, &object);
         (status, reason)
+    }
+
+    #[test]
+    fn what_is_told_of_a_chain_of_owners_does_not_grow_with_each() {
+        let (kind, rules) = (KindRef::new("example.com/v1", "Any"), ReadinessRules::default());
+        let mut said = "the last one waits".to_owned();
+        for _ in 0..50 {
+            let ready = json!({"type": "Ready", "status": "False", "reason": "ChildrenNotReady", "message": said});
+            let object = json!({"status": {"conditions": [ready]}});
+            let object = Object { text: object.to_string().into(), ..Object::sample("ns", "a") };
+            said = format!("Any 'a': {}", rules.obstacle(&kind, &object).unwrap_or_default());
+        }
+        assert!(said.len() < 2 * MAX_OBSTACLE && said.ends_with('…'), "{said}");
     }
 
     #[test]
