@@ -13,7 +13,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
 
 STATE ?= .pilothouse
 
-# How `bench-plugins`, `bench-plan` and `bench-lookups` build the host and themselves.
+# How `bench-plugins`, `bench-operators`, `bench-plan` and `bench-lookups` build the host and themselves.
 PROFILE ?= release
 
 # What `docker-build`, `docker-push`, `deploy` and `publish` are about: llm-operator, which has its plugins in its image, or pilothouse, the host
@@ -98,6 +98,11 @@ bench: plugins ## Run the benchmarks (release build)
 bench-plugins: plugins ## Measure plugins as objects: installation, update, restart, many of them (PROFILE=release)
 	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
 	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench plugins
+
+.PHONY: bench-operators
+bench-operators: plugins ## Measure a hundred plugins in one process, each of which makes the objects of the next (PROFILE=release)
+	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
+	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench operators
 
 .PHONY: bench-plan
 bench-plan: plugins ## Measure a plan over 500 objects, and fail where it takes more than 10 s (PROFILE=release)

@@ -137,7 +137,7 @@ impl AppServices {
     /// # Errors
     /// If the API server refuses a request.
     pub async fn follow_children(&self) -> Result<Follower> {
-        Self::follow(&self.children).await
+        Follower::of(&self.children).await
     }
 
     /// Follows the objects.
@@ -145,29 +145,7 @@ impl AppServices {
     /// # Errors
     /// If the API server refuses a request.
     pub async fn follow_objects(&self) -> Result<Follower> {
-        Self::follow(&self.objects).await
-    }
-
-    /// Lists and watches a kind, and restarts the watch when it ends.
-    async fn follow(api: &Api<DynamicObject>) -> Result<Follower> {
-        let mut events = Box::pin(watcher(api.clone(), watcher::Config::default()).default_backoff());
-        let latest = Arc::new(Latest::default());
-        loop {
-            match events.try_next().await?.context("the watch ended")? {
-                Event::InitDone => break,
-                event => latest.heard(event),
-            }
-        }
-        let seen = latest.clone();
-        let task = tokio::spawn(async move {
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(event) => seen.heard(event),
-                    Err(error) => eprintln!("a watch failed, and begins anew: {error}"),
-                }
-            }
-        });
-        Ok(Follower { latest, task: task.abort_handle() })
+        Follower::of(&self.objects).await
     }
 
     /// Runs `work` for each of `count` names, several at a time.
@@ -223,6 +201,31 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// Lists and watches a kind, and restarts the watch when it ends.
+    ///
+    /// # Errors
+    /// If the API server refuses a request.
+    pub async fn of(api: &Api<DynamicObject>) -> Result<Self> {
+        let mut events = Box::pin(watcher(api.clone(), watcher::Config::default()).default_backoff());
+        let latest = Arc::new(Latest::default());
+        loop {
+            match events.try_next().await?.context("the watch ended")? {
+                Event::InitDone => break,
+                event => latest.heard(event),
+            }
+        }
+        let seen = latest.clone();
+        let task = tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => seen.heard(event),
+                    Err(error) => eprintln!("a watch failed, and begins anew: {error}"),
+                }
+            }
+        });
+        Ok(Self { latest, task: task.abort_handle() })
+    }
+
     /// The time of the event by which an object satisfies a condition.
     pub async fn until(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Instant {
         loop {

@@ -127,7 +127,15 @@ impl Host {
     /// # Errors
     /// If the host does not become ready in time. Quotes what is missing.
     pub async fn ready(&self) -> Result<()> {
-        eventually(PATIENCE, "the host to be ready", async || {
+        self.ready_within(PATIENCE).await
+    }
+
+    /// The same with a limit of its own, as for a host that compiles many plugins first.
+    ///
+    /// # Errors
+    /// If the host does not become ready in time. Quotes what is missing.
+    pub async fn ready_within(&self, limit: Duration) -> Result<()> {
+        eventually(limit, "the host to be ready", async || {
             let (status, body) = self.get("health", "/readyz").await?;
             Ok(Look::of(status == 200, body))
         })
