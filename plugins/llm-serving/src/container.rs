@@ -45,13 +45,19 @@ pub fn container(server: &Server<'_>, mounts: &[Value]) -> Value {
     container
 }
 
+/// A text that the kubelet leaves as it is: in arguments and in values of variables it expands `$(NAME)`, and `$$` is a plain `$`.
+pub fn literal(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
 /// The arguments: those of the engine, then the user's own. Who gives another command gives all its arguments.
 fn arguments(server: &Server<'_>) -> Vec<String> {
     let model = server.spec.model;
     if !model.command.is_empty() {
         return model.args.clone();
     }
-    let reference = ModelReference { location: model_volume::location(server), name: server.spec.model_name };
+    let (location, name) = (literal(model_volume::location(server)), literal(server.spec.model_name));
+    let reference = ModelReference { location: &location, name: &name };
     let settings = ServerSettings {
         image: &server.image,
         parallelism: server.gpus.parallelism,
@@ -65,9 +71,7 @@ fn arguments(server: &Server<'_>) -> Vec<String> {
 
 /// The variables: those that the server is configured by come first, so that the user's can refer to them.
 fn environment(server: &Server<'_>) -> Vec<Value> {
-    // The kubelet expands `$(NAME)` in values, and `$$` is a plain `$`.
-    let name = server.spec.model_name.replace('$', "$$");
-    let own = [variable("MODEL_NAME", &name), variable("PORT", &server.port.to_string())];
+    let own = [variable("MODEL_NAME", &literal(server.spec.model_name)), variable("PORT", &server.port.to_string())];
     let users = server.spec.model.env.iter().map(|given| {
         let mut given = json!(given);
         remove_if_empty(&mut given, "value");

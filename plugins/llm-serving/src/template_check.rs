@@ -1,7 +1,7 @@
 //! Refuses a merged Pod template that would break the server: what finds its Pods, its port, what it is configured by, what tells Pods
 //! apart. Whether the rest is a Pod template at all, the API server says.
 
-use crate::container::{NAME, PORT_NAME, RESERVED};
+use crate::container::{NAME, PORT_NAME, RESERVED, literal};
 use crate::labels;
 use crate::server::Server;
 use crate::spec_error::TemplateError;
@@ -55,7 +55,7 @@ fn port(container: &Value, port: u32) -> Result<(), TemplateError> {
 }
 
 fn variables(container: &Value, server: &Server<'_>) -> Result<(), TemplateError> {
-    let expected = [json!(server.spec.model_name.replace('$', "$$")), json!(server.port.to_string())];
+    let expected = [json!(literal(server.spec.model_name)), json!(server.port.to_string())];
     for (name, value) in RESERVED.iter().zip(expected) {
         let mut given = container["env"].as_array().into_iter().flatten().filter(|given| given["name"] == *name);
         let is_same = given.next().is_some_and(|given| given["value"] == value) && given.next().is_none();

@@ -68,6 +68,17 @@ fn the_model_of_a_path_is_served_under_its_name() -> Result<(), Error> {
     Ok(())
 }
 
+/// The kubelet expands `$(PORT)` in arguments and in variables.
+#[test]
+fn a_name_with_a_dollar_is_the_same_wherever_it_is_told() -> Result<(), Error> {
+    let spec = json!({ "modelName": "a$(PORT)b$", "modelPath": "/models/a" });
+    let deployment = Children::of(&run(of("my-model", &spec))?)?;
+    let container = &deployment.only("Deployment")?["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"], json!(["--model", "/models/a", "--served-model-name", "a$$(PORT)b$$"]));
+    assert_eq!(container["env"][0], json!({ "name": "MODEL_NAME", "value": "a$$(PORT)b$$" }));
+    Ok(())
+}
+
 #[test]
 fn the_port_is_told_wherever_it_matters() -> Result<(), Error> {
     for (spec, port, said) in [("", 8000, None), ("port: 9000", 9000, Some("9000"))] {
