@@ -41,6 +41,16 @@ pub enum Scaling {
 }
 
 impl Scaling {
+    /// Who decides, in the word of the spec.
+    pub fn autoscaler(&self) -> Autoscaler {
+        match self {
+            Self::Fixed(_) => Autoscaler::None,
+            Self::Hpa(_) => Autoscaler::Hpa,
+            Self::Keda(_) => Autoscaler::Keda,
+            Self::External { .. } => Autoscaler::External,
+        }
+    }
+
     /// The most Pods that an autoscaler may make; as few as there can be if none decides.
     pub fn most(&self) -> i32 {
         match self {
@@ -112,9 +122,19 @@ pub fn scaling(spec: &ModelDeploymentSpec, names: &MetricNames, engine: &str) ->
 }
 
 fn keda_bounds(spec: &ModelDeploymentSpec, needed: i32) -> Result<Bounds, SlaError> {
-    let keda = spec.autoscaling.as_ref().and_then(|given| given.keda.as_ref()).ok_or(SlaError::NoServerAddress)?;
+    let given = spec.autoscaling.as_ref();
+    let keda = given.and_then(|given| given.keda.as_ref()).ok_or(SlaError::NoServerAddress)?;
+    if let Some(label) = given.and_then(|given| given.metric_labels.keys().find(|label| !is_prometheus_label(label))) {
+        return Err(SlaError::InvalidMetricLabel(label.clone()));
+    }
     let bounds = bounds(spec, needed)?;
     if bounds.min == 0 && keda.triggers.is_empty() { Err(SlaError::NothingAsksForTheFirst) } else { Ok(bounds) }
+}
+
+/// Whether a query of a Prometheus can have this label.
+fn is_prometheus_label(label: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    label.starts_with(is_letter) && label.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
 fn bounds(spec: &ModelDeploymentSpec, needed: i32) -> Result<Bounds, SlaError> {

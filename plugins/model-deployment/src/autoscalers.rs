@@ -38,6 +38,8 @@ pub struct Autoscalers {
     pub missing: Option<MissingKind>,
     /// Whether one of this object exists.
     pub exists: bool,
+    /// What has to go first, in a sentence; none if nothing has.
+    pub waits: Option<String>,
 }
 
 impl Scaled<'_> {
@@ -67,7 +69,10 @@ impl Scaled<'_> {
         };
         let child = self.autoscaler(turn).map(Child::new).and_then(|child| child.leading_to(workload));
         let exists = existing.hpa || existing.scaled_object;
-        Ok(Autoscalers { deciding, names, child, missing, exists })
+        let waits = existing.superseded(&self.scaling).map(|old| {
+            format!("the {old} for '{name}' has to go, and is still there; if it stays, see its finalizers")
+        });
+        Ok(Autoscalers { deciding, names, child, missing, exists, waits })
     }
 
     /// The autoscalers of this object as they are, for one more call.

@@ -6,11 +6,12 @@ use crate::autoscaler::Scaling;
 use crate::keda;
 use crate::live::LiveGroups;
 use crate::placement::WorkloadKind;
+use llm_serving::conditions::AWAITING_REMOVAL;
 use llm_serving::labels::COMPONENT;
 use llm_serving::server::Server;
 use pilothouse_pods::owner::OwnedMetadata;
 use pilothouse_pods::transition::Announced;
-use pilothouse_sdk::{Condition, Error, Kind, Request, lookup};
+use pilothouse_sdk::{Condition, ConditionStatus, Error, Kind, Request, lookup};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -97,7 +98,7 @@ impl Kind for LeaderWorkerSet {
     const FIELDS: &'static [&'static str] = &["/metadata/uid", "/metadata/ownerReferences"];
 }
 
-/// The conditions about others; none if there are none.
+/// The conditions about others, and about an autoscaler of the object for which its present one waits; none if there are none.
 ///
 /// # Errors
 /// A lookup fails.
@@ -105,12 +106,17 @@ pub fn conditions(
     request: &Request<ModelDeployment>,
     server: &Server<'_>,
     scaling: &Scaling,
+    waits: Option<String>,
 ) -> Result<Vec<Condition>, Error> {
     let uid = request.object.metadata.uid.as_str();
-    let autoscaler = match scaling {
+    let autoscaler = match (waits, scaling) {
+        // It goes within a moment, as a rule, so that no Event tells it.
+        (Some(waits), _) => {
+            Some(Condition::new(ONLY_ONE_AUTOSCALER, ConditionStatus::Unknown, AWAITING_REMOVAL, waits))
+        }
         // It is what the user asks for.
-        Scaling::External { .. } => None,
-        _ => other_autoscaler(uid, server, scaling)?,
+        (None, Scaling::External { .. }) => None,
+        (None, _) => other_autoscaler(uid, server, scaling)?,
     };
     Ok(autoscaler.into_iter().chain(other_workload(uid, server)?).collect())
 }

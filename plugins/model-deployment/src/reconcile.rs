@@ -1,6 +1,6 @@
 //! From a `ModelDeployment` to the response. What a server consists of is in the shared library.
 
-use crate::api::{ModelDeployment, ReportedStatus};
+use crate::api::{Autoscaler, ModelDeployment, ReportedStatus};
 use crate::autoscaler::{MetricNames, Scaling, scaling};
 use crate::autoscalers::{Autoscalers, Scaled};
 use crate::others;
@@ -97,10 +97,11 @@ fn reported(object: &ModelDeployment) -> ReportedStatus {
     object.status.as_ref().map(|status| status.reported.clone()).unwrap_or_default()
 }
 
-/// What is known of the time before, besides the autoscalers.
+/// What is known of the time before, besides the autoscalers that exist.
 fn before(object: &ModelDeployment) -> Before {
     let old = reported(object);
-    Before { has_autoscaler: false, needed: old.needed_replicas, kept: old.kept_replicas }
+    let has_autoscaler = old.autoscaler.is_some_and(|autoscaler| autoscaler != Autoscaler::None);
+    Before { has_autoscaler, needed: old.needed_replicas, kept: old.kept_replicas }
 }
 
 /// A `ModelDeployment` that can be served.
@@ -116,8 +117,11 @@ impl Served<'_> {
         if let Some(kind) = placement.missing {
             return Ok(self.without_kind(kind));
         }
-        let Autoscalers { deciding, names, child, missing, exists } = self.scaled.autoscalers(placement.standing)?;
-        let kept = Kept::of(scaling, &placement.live, Before { has_autoscaler: exists, ..before(object) });
+        let Autoscalers { deciding, names, child, missing, exists, waits } =
+            self.scaled.autoscalers(placement.standing)?;
+        let before = before(object);
+        let before = Before { has_autoscaler: exists || before.has_autoscaler, ..before };
+        let kept = Kept::of(scaling, &placement.live, before);
         let scaling = kept.scaling(scaling.clone());
         let mut observed = self.observed(&scaling);
         let Judged { progress, overdue, seconds_left } = self.judged(&observed)?;
@@ -129,7 +133,7 @@ impl Served<'_> {
         }
         let (deciding, ready) = (deciding.as_ref(), observed.workload.status.ready_replicas);
         let mut conditions = sla_conditions::of(targets, &names, deciding, ready);
-        conditions.extend(others::conditions(request, server, &self.scaled.scaling)?);
+        conditions.extend(others::conditions(request, server, &self.scaled.scaling, waits)?);
         let parts = Parts {
             children: children.map(|children| children.into_iter().chain(child).collect()),
             missing_kinds: missing.into_iter().collect(),
@@ -140,6 +144,7 @@ impl Served<'_> {
         let response = respond(server, &observed, parts, |serving| ReportedStatus {
             serving,
             needed_replicas: Some(self.needed()),
+            autoscaler: Some(self.scaled.scaling.autoscaler()),
             kept_replicas: kept.replicas,
             progress,
             observed_latency: latency,

@@ -60,7 +60,7 @@ pub struct Kept {
 /// What is known of the time before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Before {
-    /// Whether an autoscaler exists.
+    /// Whether an autoscaler exists, or has decided.
     pub has_autoscaler: bool,
     /// How many servers were needed.
     pub needed: Option<i32>,

@@ -46,6 +46,12 @@ pub enum SlaError {
         "spec.autoscaling.keda.serverAddress is missing; KEDA needs the address of the Prometheus that has the metrics"
     )]
     NoServerAddress,
+    /// A label that no query can have.
+    #[error(
+        "spec.autoscaling.metricLabels has '{0}', which is no label of a Prometheus; give letters, digits and '_', such as \
+         app_kubernetes_io_name"
+    )]
+    InvalidMetricLabel(String),
     /// Nothing to scale by.
     #[error(
         "spec.autoscaling needs metrics, and none of the engine '{0}' are known; add them to engines in the plugin's configuration, \

@@ -40,6 +40,23 @@ impl Turn {
     }
 }
 
+impl Existing {
+    /// What of this object has to go, because another one shall decide, or nobody; none if nothing has.
+    pub fn superseded(self, scaling: &Scaling) -> Option<&'static str> {
+        let of_keda = match (self.scaled_object, self.hpa_of_keda) {
+            (true, _) => Some("ScaledObject"),
+            (false, true) => Some("HorizontalPodAutoscaler of KEDA"),
+            (false, false) => None,
+        };
+        let of_ours = self.hpa.then_some("HorizontalPodAutoscaler");
+        match scaling {
+            Scaling::Hpa(_) => of_keda,
+            Scaling::Keda(_) => of_ours.filter(|_| self.keda),
+            Scaling::Fixed(_) | Scaling::External { .. } => of_keda.or(of_ours),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

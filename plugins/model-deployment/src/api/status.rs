@@ -1,5 +1,6 @@
 //! The status of a `ModelDeployment`.
 
+use super::Autoscaler;
 use llm_serving::api::ServingStatus;
 use pilothouse_pods::transition::StatusCondition;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct ReportedStatus {
     /// How many replicas the SLA needs, as far as that can be computed; 0 while all Pods are suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needed_replicas: Option<i32>,
+    /// Who decides how many replicas there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autoscaler: Option<Autoscaler>,
     /// How many replicas an autoscaler left that was removed. They stay until `replicas` is changed, or the workload is scaled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_replicas: Option<i32>,

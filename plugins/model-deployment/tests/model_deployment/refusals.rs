@@ -31,6 +31,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("autoscaling: {autoscaler: keda, minReplicas: 0, keda: {serverAddress: 'http://p'}}",
         "spec.autoscaling.minReplicas is 0, and the engine's metrics vanish with its Pods, so nothing would ask for the first one; \
          give a trigger in spec.autoscaling.keda.triggers, such as the requests that a router sees"),
+    ("autoscaling: {autoscaler: keda, metricLabels: {app.kubernetes.io/name: chat}, keda: {serverAddress: 'http://p'}}",
+        "spec.autoscaling.metricLabels has 'app.kubernetes.io/name', which is no label of a Prometheus; give letters, digits and '_', \
+         such as app_kubernetes_io_name"),
     ("tensorParallelSize: 1, resources: {limits: {nvidia.com/gpu: 1}}",
         "spec.resources and spec.tensorParallelSize both give nvidia.com/gpu; keep spec.tensorParallelSize"),
     ("tensorParallelSize: 16, engine: llama-cpp",

@@ -263,6 +263,49 @@ fn an_autoscaler_that_goes_leaves_the_number_of_pods() -> Result<(), Error> {
     Ok(())
 }
 
+/// Also where no autoscaler is there any more at the moment of the change: an external one, or one of ours on its way to another.
+#[test]
+fn who_decided_before_leaves_the_number_of_pods_as_well() -> Result<(), Error> {
+    let after = |autoscaler: &str| -> Result<(i64, bool), Error> {
+        let status = serde_json::json!({ "neededReplicas": 2, "autoscaler": autoscaler });
+        replicas(&run(with_live(case("replicas: 2")?, 7).status(status))?)
+    };
+    for autoscaler in ["hpa", "keda", "external"] {
+        assert_eq!(after(autoscaler)?, (7, true), "{autoscaler}");
+    }
+    assert_eq!(after("none")?, (2, false), "somebody has changed what the spec decides");
+    for (spec, autoscaler) in [(SLA, "hpa"), (KEDA, "keda"), (EXTERNAL, "external"), (NONE, "none")] {
+        let status = run(with_live(case(spec)?, 2))?.status::<Value>()?;
+        assert_eq!(status["autoscaler"], autoscaler, "which is how we know: {spec}");
+    }
+    Ok(())
+}
+
+/// A finalizer may keep it, such as KEDA's once KEDA is gone.
+#[test]
+fn an_autoscaler_that_does_not_go_is_told() -> Result<(), Error> {
+    let hpa = || existing("HorizontalPodAutoscaler", "autoscaling/v2");
+    let scaled_object = || existing("ScaledObject", "keda.sh/v1alpha1");
+    let cases = [
+        (SLA, scaled_object(), "ScaledObject"),
+        (NONE, scaled_object(), "ScaledObject"),
+        (EXTERNAL, scaled_object(), "ScaledObject"),
+        (KEDA, hpa(), "HorizontalPodAutoscaler"),
+    ];
+    for (spec, old, kind) in cases {
+        let answer = run(with_live(case(spec)?.child(old), 5))?;
+        assert_eq!(condition(&answer, "OnlyOneAutoscaler"), "Unknown AwaitingRemoval", "{spec}");
+        let told = answer.condition("OnlyOneAutoscaler").map(|condition| condition.message.clone());
+        assert!(told.is_some_and(|told| told.contains(kind)), "{spec}");
+    }
+    for (spec, own) in [(SLA, hpa()), (KEDA, scaled_object())] {
+        assert_eq!(condition(&run(with_live(case(spec)?.child(own), 5))?, "OnlyOneAutoscaler"), "", "{spec}");
+    }
+    let without_keda = run(with_live(without_keda(case(KEDA)?).child(hpa()), 5))?;
+    assert_eq!(condition(&without_keda, "OnlyOneAutoscaler"), "", "it stays until KEDA is there");
+    Ok(())
+}
+
 /// Drains ask the budget, also for the Pods that an autoscaler added.
 #[test]
 fn what_an_autoscaler_may_make_more_of_has_a_disruption_budget() -> Result<(), Error> {

@@ -87,6 +87,19 @@ fn a_missed_sla_is_told_once() -> Result<(), Error> {
     Ok(())
 }
 
+/// As in the seed's example of another operator: a latency and a throughput. The latency says nothing of the throughput.
+#[test]
+fn a_throughput_that_nobody_can_judge_is_unverified_beside_a_latency_that_is_met() -> Result<(), Error> {
+    let conditions = |sla: &str| -> Result<[String; 2], Error> {
+        let case = case(&format!("replicas: 2, sla: {{maxLatency: 100ms, {sla}}}"))?;
+        let answer = run(with_hpa(with_live(case, 2), &latency("'50m'"))?)?;
+        Ok(["SLAMet", "SLAUnverified"].map(|name| condition(&answer, name)))
+    };
+    assert_eq!(conditions("minThroughput: 50")?, ["True WithinSLA", "True CapacityUnknown"]);
+    assert_eq!(conditions("minThroughput: 50, throughputPerReplica: 25")?, ["True WithinSLA", "False Verified"]);
+    Ok(())
+}
+
 #[test]
 fn what_nobody_measures_is_unverified() -> Result<(), Error> {
     let cases = [
