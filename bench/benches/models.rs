@@ -1,6 +1,7 @@
 //! What models cost: an edit of one that many LLMDeployments serve, and one more LLMDeployment in a namespace with many models. It prints
 //! how long it takes and what the host uses for it, for more and more objects: a cost that does not grow with the number stays the same
-//! from line to line. `make models` builds what it needs and runs it; without `PILOTHOUSE_BIN` it does nothing.
+//! from line to line. It fails where an edit takes too long, or costs more for each of many than for each of few. `make models` builds what
+//! it needs and runs it; without `PILOTHOUSE_BIN` it does nothing.
 //!
 //!   MODELS_DEPLOYMENTS=1000 MODELS_MODELS=100 PILOTHOUSE_BIN=FILE cargo bench -p pilothouse-bench --bench models
 
@@ -34,6 +35,11 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// How long an edit may take to arrive everywhere.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// How much more processor time an edit may take for each of all LLMDeployments than for each of a quarter of them: this share, and so
+/// many milliseconds, which are the least that can be told of few.
+const GROWTH: f64 = 1.5;
+const GROWTH_MILLIS: f64 = 0.2;
+
 /// The edits, and the LLMDeployments that come, of which the mean is told.
 const REPEATS: usize = 5;
 
@@ -56,7 +62,7 @@ async fn run(deployments: usize, models: usize) -> Result<()> {
         "| models | deployments | an edit reaches all, s | host CPU for it, ms for each | one more deployment: host CPU, ms | its calls |"
     );
     println!("|---|---|---|---|---|---|");
-    let mut slowest = Duration::ZERO;
+    let mut lines = Vec::new();
     for (models, deployments) in [
         (1, deployments / 4),
         (1, deployments / 2),
@@ -64,15 +70,35 @@ async fn run(deployments: usize, models: usize) -> Result<()> {
         (models / 10, deployments),
         (models, deployments),
     ] {
-        slowest = slowest.max(measure(&cluster, models.max(1), deployments.max(1)).await?);
+        lines.push(measure(&cluster, models.max(1), deployments.max(1)).await?);
     }
     cluster.stop().await?;
+    judge(&lines)
+}
+
+/// What an edit of a model cost in one namespace.
+struct Line {
+    models: usize,
+    /// How long the slowest one took to reach all.
+    slowest: Duration,
+    /// The processor time of the host for each LLMDeployment of the model, in milliseconds.
+    cpu: f64,
+}
+
+/// Fails where an edit takes too long, or where the cost for each of the LLMDeployments of one model grows with their number.
+fn judge(lines: &[Line]) -> Result<()> {
+    let slowest = lines.iter().map(|line| line.slowest).max().unwrap_or_default();
     ensure!(slowest < LIMIT, "an edit took {slowest:?} to reach all");
+    let of_one: Vec<_> = lines.iter().filter(|line| line.models == 1).map(|line| line.cpu).collect();
+    if let [few, .., many] = of_one[..] {
+        let limit = few * GROWTH + GROWTH_MILLIS;
+        ensure!(many <= limit, "an edit costs {many:.2} ms of CPU for each of many, and {few:.2} ms for each of few");
+    }
     Ok(())
 }
 
-/// Measures one namespace and prints its line. Returns how long the slowest edit of a model took.
-async fn measure(cluster: &Cluster, models: usize, deployments: usize) -> Result<Duration> {
+/// Measures one namespace and prints its line.
+async fn measure(cluster: &Cluster, models: usize, deployments: usize) -> Result<Line> {
     let bench = Bench::start(cluster, models, deployments).await?;
     let (mut took, mut slowest) = (Duration::ZERO, Duration::ZERO);
     let before = bench.used().await?;
@@ -87,15 +113,15 @@ async fn measure(cluster: &Cluster, models: usize, deployments: usize) -> Result
     }
     let one_more = bench.used().await?.since(before);
     let each = |total: f64, of: usize| total / of as f64;
+    let cpu = each(edits.cpu * 1_000.0, REPEATS * bench.served());
     println!(
-        "| {models} | {deployments} | {:.2} | {:.2} | {:.1} | {:.0} |",
+        "| {models} | {deployments} | {:.2} | {cpu:.2} | {:.1} | {:.0} |",
         each(took.as_secs_f64(), REPEATS),
-        each(edits.cpu * 1_000.0, REPEATS * bench.served()),
         each(one_more.cpu * 1_000.0, REPEATS),
         each(one_more.calls, REPEATS),
     );
     bench.stop().await?;
-    Ok(slowest)
+    Ok(Line { models, slowest, cpu })
 }
 
 /// A host and the objects of one namespace.
