@@ -108,8 +108,13 @@ pub async fn complete(server: &SocketAddr, model: &str) -> Result<String> {
     Ok(answer["choices"][0]["text"].as_str().context("an answer without a text")?.to_owned())
 }
 
-/// Sends a request for a completion.
+/// Sends a request for a completion of one word.
 pub async fn request(server: &SocketAddr, model: &str) -> Result<Answer> {
-    let body = json!({"model": model, "prompt": "once upon a time", "max_tokens": 1}).to_string();
+    request_of(server, model, 1).await
+}
+
+/// Sends a request for a completion of so many words.
+pub async fn request_of(server: &SocketAddr, model: &str, words: u64) -> Result<Answer> {
+    let body = json!({"model": model, "prompt": "once upon a time", "max_tokens": words}).to_string();
     ask(server, "POST /v1/completions HTTP/1.1\r\nContent-Type: application/json\r\n", &body).await
 }

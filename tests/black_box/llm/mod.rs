@@ -2,6 +2,7 @@
 
 mod autoscaling;
 mod deployment;
+mod ending;
 mod foreign;
 mod foreign_kinds;
 mod groups;

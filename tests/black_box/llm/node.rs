@@ -1,6 +1,7 @@
 //! A node that really runs servers: for each Pod of the namespace that waits for one, it starts a process from what the Pod says (arguments,
-//! variables, port), asks it by the Pod's probes, and reports the Pod as ready when they succeed. A Pod that goes takes its process along.
-//! Pods wait for this node by the annotation `PENDING`, which keeps the simulated one away.
+//! variables, port), asks it by the Pod's probes, and reports the Pod as ready when they succeed. A Pod that is being deleted stays until its
+//! process has ended; one that is gone takes it along. Pods wait for this node by the annotation `PENDING`, which keeps the simulated one
+//! away, and are ended by this one alone where they also have `LOST`.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
 };
 use pilothouse_tests::http::ask;
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ use tokio::{
     task::AbortHandle,
 };
 
+use super::ending::{Ended, Ending};
 use crate::test_env::TestEnv;
 
 /// The program behind the image of vLLM.
@@ -37,38 +39,50 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The node. Its processes end when it is dropped.
 pub struct Node {
     servers: Servers,
+    ended: EndedServers,
     work: AbortHandle,
 }
 
 /// The processes by the UIDs of their Pods.
 type Servers = Arc<Mutex<BTreeMap<String, Server>>>;
 
+/// How the processes of deleted Pods have ended, by the UIDs of their Pods.
+type EndedServers = Arc<Mutex<BTreeMap<String, Ended>>>;
+
 struct Server {
     address: SocketAddr,
     is_ready: bool,
     process: Child,
+    ending: Option<Ending>,
 }
 
 impl Node {
     /// Begins to work.
     pub fn start(env: &TestEnv) -> Result<Self> {
-        let (pods, servers) = (env.namespace.api("Pod")?, Servers::default());
-        let kept = servers.clone();
+        let (pods, servers, ended) = (env.namespace.api("Pod")?, Servers::default(), EndedServers::default());
+        let (kept, kept_ended) = (servers.clone(), ended.clone());
         let work = tokio::spawn(async move {
             loop {
                 // What fails is tried again at the next look, as a kubelet does.
-                if let Err(error) = look(&pods, &kept).await {
+                if let Err(error) = look(&pods, &kept, &kept_ended).await {
                     eprintln!("the node: {error:#}");
                 }
                 tokio::time::sleep(LOOK).await;
             }
         });
-        Ok(Self { servers, work: work.abort_handle() })
+        Ok(Self { servers, ended, work: work.abort_handle() })
     }
 
-    /// Where the servers listen whose Pods are ready, as the endpoints of a Service say it.
+    /// Where the servers listen whose Pods are ready, as the endpoints of a Service say it: those that go are none.
     pub fn ready(&self) -> Vec<SocketAddr> {
-        lock(&self.servers).values().filter(|server| server.is_ready).map(|server| server.address).collect()
+        let servers = lock(&self.servers);
+        let ready = servers.values().filter(|server| server.is_ready && server.ending.is_none());
+        ready.map(|server| server.address).collect()
+    }
+
+    /// How the process of a deleted Pod has ended; none if it has not.
+    pub fn ended(&self, uid: &str) -> Option<Ended> {
+        lock(&self.ended).get(uid).copied()
     }
 
     /// How many processes run.
@@ -83,16 +97,24 @@ impl Drop for Node {
     }
 }
 
-fn lock(servers: &Servers) -> std::sync::MutexGuard<'_, BTreeMap<String, Server>> {
-    servers.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn look(pods: &Api<DynamicObject>, servers: &Servers) -> Result<()> {
+async fn look(pods: &Api<DynamicObject>, servers: &Servers, ended: &EndedServers) -> Result<()> {
     let listed: Vec<Value> =
         pods.list(&Default::default()).await?.items.into_iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     let uid = |pod: &Value| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     lock(servers).retain(|known, _| listed.iter().any(|pod| uid(pod) == *known));
-    for pod in &listed {
+    let (going, staying): (Vec<_>, Vec<_>) =
+        listed.iter().partition(|pod| pod["metadata"]["deletionTimestamp"].is_string());
+    for pod in going {
+        if let Some(how) = end(servers, &uid(pod), pod)? {
+            lock(ended).insert(uid(pod), how);
+            remove(pods, pod).await?;
+        }
+    }
+    for pod in staying {
         let state = lock(servers).get(&uid(pod)).map(|server| (server.address, server.is_ready));
         match state {
             None if pod["spec"]["nodeName"].is_string() => {
@@ -109,6 +131,28 @@ async fn look(pods: &Api<DynamicObject>, servers: &Servers) -> Result<()> {
         fail_if_ended(servers, &uid(pod))?;
     }
     Ok(())
+}
+
+/// Goes on with the end of a Pod's process, and returns how it has ended, once it has.
+fn end(servers: &Servers, uid: &str, pod: &Value) -> Result<Option<Ended>> {
+    let mut servers = lock(servers);
+    let Some(server) = servers.get_mut(uid) else { return Ok(None) };
+    if server.ending.is_none() {
+        server.ending = Some(Ending::begin(pod)?);
+    }
+    server.ending.as_mut().map_or(Ok(None), |ending| ending.go_on(&mut server.process))
+}
+
+/// Removes a Pod whose process has ended, unless it is gone.
+async fn remove(pods: &Api<DynamicObject>, pod: &Value) -> Result<()> {
+    let text = |field: &str| pod["metadata"][field].as_str().map(str::to_owned);
+    let preconditions = Preconditions { uid: text("uid"), resource_version: None };
+    let parameters =
+        DeleteParams { grace_period_seconds: Some(0), preconditions: Some(preconditions), ..Default::default() };
+    match pods.delete(&text("name").context("a Pod without a name")?, &parameters).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        removed => removed.map(drop).map_err(Into::into),
+    }
 }
 
 /// A loopback address that no Pod has.
@@ -128,6 +172,7 @@ fn free_address(pods: &[Value], number: usize) -> IpAddr {
 /// Fails if the process of a Pod has ended by itself.
 fn fail_if_ended(servers: &Servers, uid: &str) -> Result<()> {
     if let Some(server) = lock(servers).get_mut(uid)
+        && server.ending.is_none()
         && let Some(status) = server.process.try_wait()?
     {
         bail!("a server has ended with {status}");
@@ -152,7 +197,7 @@ fn start(pod: &Value, address: IpAddr) -> Result<Server> {
     command.args(words).env_clear().envs(variables);
     command.env("NODE_POD_ADDRESS", address.to_string()).env("NODE_LOAD_MS", LOAD_MS).env("NODE_TOKEN_MS", TOKEN_MS);
     let process = command.stdin(Stdio::null()).kill_on_drop(true).spawn().context("a server does not start")?;
-    Ok(Server { address: SocketAddr::new(address, port(container)?), is_ready: false, process })
+    Ok(Server { address: SocketAddr::new(address, port(container)?), is_ready: false, process, ending: None })
 }
 
 /// A word with the values of variables, as the kubelet expands it.
