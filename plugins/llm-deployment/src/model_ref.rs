@@ -23,12 +23,6 @@ pub fn find(name: &str) -> Result<Option<LlmModel>, Error> {
     lookup::get::<LlmModel>(None, name)
 }
 
-/// Whether a name can be that of an object. The schema refuses others earlier.
-pub fn is_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    !name.is_empty() && name.len() <= 253 && name.chars().all(allowed) && !name.contains("..")
-}
-
 /// The condition about a model that is there.
 pub fn resolved(model: &LlmModel) -> Condition {
     Condition::when(MODEL_RESOLVED, true, "ModelFound", format!("the LLMModel '{}' is there", model.name()))

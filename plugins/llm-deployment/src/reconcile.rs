@@ -9,6 +9,7 @@ use llm_serving::own_pods::Between;
 use llm_serving::respond::{Observed, Parts, counted, refused, respond, unchanged};
 use llm_serving::surroundings::Targets;
 use llm_serving::validate::checked;
+use pilothouse_pods::name::is_object_name;
 use pilothouse_pods::workload::ObservedDeployment;
 use pilothouse_sdk::{Condition, Error, Request, Response};
 
@@ -35,7 +36,7 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
         old_conditions: old_status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
     };
     let name = object.spec.model_ref.as_str();
-    if !model_ref::is_name(name) {
+    if !is_object_name(name) {
         let message = format!("spec.modelRef '{name}' is not the name of an object; name an LLMModel");
         return Ok(refused(message, &workload, old(object, &observed)));
     }

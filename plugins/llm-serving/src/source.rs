@@ -1,6 +1,7 @@
 //! Reads the URI of a model's source. What becomes of it in a Pod is in `model_volume.rs`.
 
 use crate::spec_error::SpecError;
+use pilothouse_pods::name::is_object_name;
 
 /// Where a model comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl<'u> Source<'u> {
         }
         match scheme {
             "pvc" => match rest.split_once('/').unwrap_or((rest, "")) {
-                ("", _) => Err(refuse("does not name a claim, as in pvc://CLAIM/PATH")),
+                (claim, _) if !is_object_name(claim) => Err(refuse("does not name a claim, as in pvc://CLAIM/PATH")),
                 (claim, path) => Ok(Self::Claim { claim, path: path.trim_matches('/') }),
             },
             "hostpath" if rest.len() > 1 && rest.starts_with('/') => Ok(Self::Host(rest.trim_end_matches('/'))),
@@ -87,6 +88,7 @@ mod tests {
             ("models/llama", "begins with none of"),
             ("gs://bucket/llama", "begins with none of"),
             ("pvc:///llama", "does not name a claim"),
+            ("pvc://My_Models/llama", "does not name a claim"),
             ("pvc://models/../other", "has '.' or '..' in its path"),
             ("hostpath://var/models", "does not name a directory"),
             ("hf://llama", "does not name a model"),

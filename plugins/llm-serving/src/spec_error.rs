@@ -60,6 +60,15 @@ pub enum SpecError {
     /// A variable that the server gets anyway.
     #[error("spec.env sets {0}, which the server gets from other fields; remove it")]
     ReservedVariable(String),
+    /// An adapter that would be asked for as the model, or as another one.
+    #[error("spec.loraAdapters has the name '{0}' that the model or another adapter has; give it another one")]
+    AdapterNameTaken(String),
+    /// Adapters that nothing tells the server of.
+    #[error(
+        "spec.loraAdapters needs an engine that is told of adapters, and '{0}' is not; remove them, add arguments to the engine in the \
+         plugin's configuration, or give a command of your own"
+    )]
+    NoAdapters(String),
     /// A variable twice.
     #[error("spec.env sets {0} twice; keep one")]
     DuplicateVariable(String),

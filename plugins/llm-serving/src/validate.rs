@@ -21,6 +21,7 @@ pub fn checked<'a>(spec: ServerSpec<'a>, config: &'a Config) -> Result<Server<'a
     numbers(&server)?;
     parallelism(&server)?;
     variables(&server)?;
+    adapters(&server)?;
     paths(&server)?;
     model_volume::claims(&server)?;
     drain(&server)?;
@@ -68,6 +69,19 @@ fn variables(server: &Server<'_>) -> Validation {
         refuse_if(RESERVED.contains(&name), || SpecError::ReservedVariable(name.to_owned()))?;
         let is_new = names.insert(name);
         refuse_if(!is_new, || SpecError::DuplicateVariable(name.to_owned()))?;
+    }
+    Ok(())
+}
+
+/// Whether the server is told of its adapters, and each can be asked for.
+fn adapters(server: &Server<'_>) -> Validation {
+    let (model, arguments) = (server.spec.model, &server.engine.arguments);
+    let is_told = !arguments.adapter.is_empty() || !model.command.is_empty();
+    refuse_if(!model.lora_adapters.is_empty() && !is_told, || SpecError::NoAdapters(server.engine_name.clone()))?;
+    let mut names = BTreeSet::from([server.spec.model_name]);
+    for adapter in &model.lora_adapters {
+        let is_new = names.insert(&adapter.name);
+        refuse_if(!is_new, || SpecError::AdapterNameTaken(adapter.name.clone()))?;
     }
     Ok(())
 }

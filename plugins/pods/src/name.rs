@@ -50,6 +50,13 @@ pub fn object_name(name: &str) -> String {
     if name.len() <= MAX_OBJECT { name.to_owned() } else { with_hash(name, name, MAX_OBJECT) }
 }
 
+/// Whether a name can be that of an object, as most kinds have them. Schemas refuse others earlier where they can.
+pub fn is_object_name(name: &str) -> bool {
+    let ends_well = |part: &str| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-');
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.len() <= MAX_OBJECT && name.split('.').all(|part| ends_well(part) && part.chars().all(allowed))
+}
+
 /// The beginning of a name, and the hash of the original.
 fn with_hash(name: &str, original: &str, max: usize) -> String {
     let end = name.floor_char_boundary(max.saturating_sub(HASH_LENGTH));
@@ -94,6 +101,17 @@ mod tests {
         }
         let value = label_value("meta-llama/Llama-3-70B");
         assert!(value.starts_with("meta-llama-Llama-3-70B-") && value.len() == 31, "{value}");
+    }
+
+    #[test]
+    fn a_name_of_an_object_has_parts_of_small_letters_digits_and_dashes() {
+        for name in ["a", "models", "models-2.cache", "1"] {
+            assert!(is_object_name(name), "{name}");
+        }
+        let long = "a".repeat(254);
+        for name in ["", ".", "a.", "a..b", "-a", "a-", "a.-b", "Models", "a_b", "a/b", "ä", long.as_str()] {
+            assert!(!is_object_name(name), "{name}");
+        }
     }
 
     #[test]

@@ -14,6 +14,13 @@ const REFUSED: &[(&str, &str)] = &[
     ("gpuMemory: much", "spec.gpuMemory 'much' is no quantity such as 80G"),
     ("env: [{name: PORT, value: '1'}]", "spec.env sets PORT, which the server gets from other fields; remove it"),
     ("env: [{name: A}, {name: A}]", "spec.env sets A twice; keep one"),
+    ("loraAdapters: [{name: llama, path: /a}]",
+        "spec.loraAdapters has the name 'llama' that the model or another adapter has; give it another one"),
+    ("loraAdapters: [{name: a, path: /a}, {name: a, path: /b}]",
+        "spec.loraAdapters has the name 'a' that the model or another adapter has; give it another one"),
+    ("engine: container, image: 'a:1', loraAdapters: [{name: a, path: /a}]",
+        "spec.loraAdapters needs an engine that is told of adapters, and 'container' is not; remove them, add arguments to the engine \
+         in the plugin's configuration, or give a command of your own"),
     ("gpuCount: 1, resources: {limits: {nvidia.com/gpu: 1}}",
         "spec.resources and spec.gpuCount both give nvidia.com/gpu; keep spec.gpuCount"),
     ("modelPath: /models/../etc", "spec.modelPath '/models/../etc' must be an absolute path without '.' and '..'"),
