@@ -8,7 +8,6 @@ use crate::sla::Targets;
 use llm_serving::labels;
 use llm_serving::server::Server;
 use pilothouse_pods::fields::set_unless_empty;
-use pilothouse_pods::name::{MAX_LABEL, dns_label};
 use pilothouse_sdk::Kind;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,9 +25,10 @@ impl Kind for ScaledObject {
     const FIELDS: &'static [&'static str] = &["/metadata/name"];
 }
 
-/// The name of the HorizontalPodAutoscaler that KEDA makes.
+/// The name of the HorizontalPodAutoscaler that KEDA makes. KEDA writes whatever has this name, so it is one that no other object's has:
+/// the names of workloads have no dot.
 pub fn hpa_name(workload: &str) -> String {
-    dns_label(&format!("{workload}-keda"), MAX_LABEL)
+    format!("{workload}.keda")
 }
 
 /// The ScaledObject.

@@ -113,7 +113,7 @@ async fn autoscalers_change_places_and_replicas_stay(env: &mut TestEnv) -> Resul
     // From KEDA to an autoscaler of ours: the old one and what it made are gone before the new one comes.
     env.namespace.patch("ModelDeployment", "chat", json!({"spec": {"autoscaling": {"autoscaler": "hpa"}}})).await?;
     env.namespace.until("HorizontalPodAutoscaler", "chat", "to be created", |_| true).await?;
-    for (kind, name) in [("ScaledObject", "chat"), ("HorizontalPodAutoscaler", "chat-keda")] {
+    for (kind, name) in [("ScaledObject", "chat"), ("HorizontalPodAutoscaler", "chat.keda")] {
         ensure!(env.namespace.get(kind, name).await?.is_none(), "{kind} {name} is still there");
     }
     // And back.
@@ -135,7 +135,7 @@ fn is_complete(scaled_object: &Value) -> Result<()> {
     let spec = &scaled_object["spec"];
     ensure!(spec["cooldownPeriod"] == 60 && spec["minReplicaCount"] == 2 && spec["maxReplicaCount"] == 4, "{spec}");
     let config = &spec["advanced"]["horizontalPodAutoscalerConfig"];
-    ensure!(config["name"] == "chat-keda" && config["behavior"]["scaleUp"]["policies"][0]["value"] == 2, "{config}");
+    ensure!(config["name"] == "chat.keda" && config["behavior"]["scaleUp"]["policies"][0]["value"] == 2, "{config}");
     let triggers = spec["triggers"].as_array().context("no triggers")?;
     let kinds: Vec<_> = triggers.iter().map(|trigger| &trigger["metricType"]).collect();
     ensure!(kinds == ["Value", "AverageValue"], "{triggers:?}");
@@ -153,7 +153,7 @@ fn autoscaler_of_keda(scaled_object: &Value) -> Result<Value> {
     let external = json!({"metric": {"name": "s0-prometheus"}, "target": {"type": "Value", "value": "100m"}});
     Ok(json!({
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "chat-keda", "ownerReferences": [owner]},
+        "metadata": {"name": "chat.keda", "ownerReferences": [owner]},
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}, "minReplicas": 2,
             "maxReplicas": 4, "metrics": [{"type": "External", "external": external}],
@@ -170,7 +170,7 @@ async fn observes(env: &TestEnv, latency: &str) -> Result<()> {
     });
     let autoscalers = env.namespace.api("HorizontalPodAutoscaler")?;
     let patch = Patch::Merge(json!({"status": status}));
-    autoscalers.patch_status("chat-keda", &PatchParams::default(), &patch).await?;
+    autoscalers.patch_status("chat.keda", &PatchParams::default(), &patch).await?;
     Ok(())
 }
 

@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 /// A `ModelDeployment` `llama-3-70b` in namespace `ml`. `spec` has the fields that matter, in YAML's flow form; a missing model is
 /// filled in.
 pub fn case(spec: &str) -> Result<Case, Error> {
+    named("llama-3-70b", spec)
+}
+
+/// The same under another name.
+pub fn named(name: &str, spec: &str) -> Result<Case, Error> {
     let mut fields = parse(&format!("{{{spec}}}"))?;
     if fields.get("model").is_none() {
         fields["model"] = "llama-3-70b".into();
@@ -15,7 +20,7 @@ pub fn case(spec: &str) -> Result<Case, Error> {
     Ok(Case::of(json!({
         "apiVersion": "llm.example.com/v1alpha1",
         "kind": "ModelDeployment",
-        "metadata": { "name": "llama-3-70b", "namespace": "ml", "uid": "model", "generation": 1 },
+        "metadata": { "name": name, "namespace": "ml", "uid": "model", "generation": 1 },
         "spec": fields,
     })))
 }

@@ -53,7 +53,7 @@ fn an_autoscaler_that_is_not_of_the_object_is_told() -> Result<(), Error> {
         (SLA, scaler("ScaledObject", "llama-3-70b", OURS, json!([])), told),
         ("replicas: 2, suspend: true", hpa("mine", OURS, json!([])), told),
         (FIXED, hpa("llama-3-70b", OURS, owner("ModelDeployment", "model")), ""),
-        (FIXED, hpa("llama-3-70b-keda", OURS, owner("ScaledObject", "llama-3-70b")), ""),
+        (FIXED, hpa("llama-3-70b.keda", OURS, owner("ScaledObject", "llama-3-70b")), ""),
         (FIXED, hpa("mine", ("Deployment", "llama-3-70b"), json!([])), ""),
         (FIXED, hpa("mine", ("StatefulSet", "other"), json!([])), ""),
         (FIXED, hpa("mine", ("ModelDeployment", "llama-3-70b"), json!([])), ""),

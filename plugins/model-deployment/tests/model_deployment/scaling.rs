@@ -1,6 +1,6 @@
 //! Who decides how many Pods there are, and that a change of that never makes the number jump.
 
-use crate::case::{case, children, run, with_live};
+use crate::case::{case, children, named, run, with_live};
 use llm_serving::testing::{Children, condition};
 use pilothouse_sdk::{
     Error, Handling, Kind, RefusedChild, raw,
@@ -173,7 +173,7 @@ fn keda_asks_a_prometheus_for_the_engines_own_metrics() -> Result<(), Error> {
         serde_json::json!([trigger("Value", &query, "0.1"), trigger("AverageValue", &queue, "5")])
     );
     assert_eq!((&spec["minReplicaCount"], &spec["maxReplicaCount"]), (&2.into(), &4.into()));
-    assert_eq!(spec["advanced"]["horizontalPodAutoscalerConfig"]["name"], "llama-3-70b-keda");
+    assert_eq!(spec["advanced"]["horizontalPodAutoscalerConfig"]["name"], "llama-3-70b.keda");
     assert!(children.only("HorizontalPodAutoscaler").is_err(), "only one is in charge");
     Ok(())
 }
@@ -181,7 +181,7 @@ fn keda_asks_a_prometheus_for_the_engines_own_metrics() -> Result<(), Error> {
 /// A HorizontalPodAutoscaler under the name that KEDA's has, of this owner.
 fn named_as_kedas(owner: &str, name: &str) -> Value {
     let mut hpa = existing("HorizontalPodAutoscaler", "autoscaling/v2");
-    hpa["metadata"]["name"] = "llama-3-70b-keda".into();
+    hpa["metadata"]["name"] = "llama-3-70b.keda".into();
     hpa["metadata"]["ownerReferences"] =
         serde_json::json!([{ "apiVersion": "v1", "kind": owner, "name": name, "uid": "u", "controller": true }]);
     let current = serde_json::json!({ "metric": { "name": "s0-prometheus" }, "current": { "value": "42m" } });
@@ -189,10 +189,24 @@ fn named_as_kedas(owner: &str, name: &str) -> Value {
     hpa
 }
 
-/// `X-keda` may be an object of its own, or somebody's autoscaler of something else.
+/// KEDA writes whatever has the name, and makes it its own: that of another object must not.
+#[test]
+fn no_object_has_the_autoscaler_that_keda_makes_for_another_one() -> Result<(), Error> {
+    let children = children(KEDA)?;
+    let of_keda = &children.only("ScaledObject")?["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["name"];
+    let of_keda = of_keda.as_str().unwrap_or_default();
+    for name in [of_keda, "llama-3-70b-keda", "keda-hpa-llama-3-70b"] {
+        let answer = run(named(name, SLA)?)?;
+        let own = Children::of(&answer)?.only("HorizontalPodAutoscaler")?["metadata"]["name"].clone();
+        assert_ne!(own, of_keda, "{name}");
+    }
+    Ok(())
+}
+
+/// Somebody may have an autoscaler of something else under that name.
 #[test]
 fn an_autoscaler_that_keda_did_not_make_of_this_object_is_nothing_to_it() -> Result<(), Error> {
-    for (owner, name) in [("ModelDeployment", "llama-3-70b-keda"), ("ScaledObject", "other")] {
+    for (owner, name) in [("ModelDeployment", "llama-3-70b.keda"), ("ScaledObject", "other")] {
         let answer = run(with_live(case(SLA)?.found(named_as_kedas(owner, name)), 2))?;
         assert!(Children::of(&answer)?.only("HorizontalPodAutoscaler").is_ok(), "{owner} {name}");
         let answer = run(with_live(case(KEDA)?.found(named_as_kedas(owner, name)), 2))?;
