@@ -14,6 +14,9 @@ const MAX_ROUNDS: usize = 5;
 /// A round that creates so many children more than there were does not count.
 const WAVE: usize = 10;
 
+/// Nor does one that creates so many bytes of them.
+const WAVE_BYTES: usize = 128 << 10;
+
 /// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReconcileEnd {
@@ -66,11 +69,12 @@ impl SimulatedCluster {
     fn run_rounds(&mut self) -> Result<(), Interruption> {
         let mut rounds = 0;
         while rounds < MAX_ROUNDS {
-            let (before, answer) = (self.children.len(), self.call_plugin()?);
+            let (before, created_before, answer) = (self.children.len(), self.created_bytes, self.call_plugin()?);
             if self.write_children(&answer.response)? + self.force_deletions(&answer.forced_deletions)? == 0 {
                 return self.report(answer.response);
             }
-            rounds += usize::from(self.children.len() < before + WAVE);
+            let is_large = self.children.len() > before && self.created_bytes - created_before >= WAVE_BYTES;
+            rounds += usize::from(self.children.len() < before + WAVE && !is_large);
         }
         Err(Error::Test("the plugin returns other children in every round".to_owned()).into())
     }
@@ -136,6 +140,7 @@ impl SimulatedCluster {
 
     fn create(&mut self, key: &ChildKey, child: &Value) {
         self.created_children += 1;
+        self.created_bytes += child.to_string().len();
         let mut created = child.clone();
         created["metadata"]["uid"] = json!(format!("uid-{}", self.created_children));
         created["metadata"]["creationTimestamp"] = json!(self.time_after(0));

@@ -73,6 +73,8 @@ pub struct SimulatedCluster {
     /// Whether children were removed by a response that says that it removes many.
     pub removes_many: bool,
     created_children: u64,
+    /// How long all of them were together.
+    created_bytes: usize,
 }
 
 /// An Event that the host has recorded.
@@ -131,6 +133,7 @@ impl SimulatedCluster {
             requeue_after: None,
             removes_many: false,
             created_children: 0,
+            created_bytes: 0,
         }
     }
 

@@ -70,6 +70,19 @@ fn the_number_of_pods_in_a_wave_follows_their_size() -> Result<(), Error> {
     Ok(())
 }
 
+/// Few of them fit into a wave, and all waves belong to one reconcile.
+#[test]
+fn large_pods_come_in_one_reconcile() -> Result<(), Error> {
+    for (length, workers) in [(27_000, 100), (100_000, 30), (200_000, 12)] {
+        let mut cluster = SimulatedCluster::new(&format!("workers: {workers}"))?;
+        let annotations = json!({ "example.com/notes": "x".repeat(length) });
+        cluster.job["spec"]["podTemplate"] = json!({ "metadata": { "annotations": annotations } });
+        cluster.reconcile()?;
+        assert_eq!(cluster.pod_names().len(), workers, "{length}");
+    }
+    Ok(())
+}
+
 /// The variable of each would have 120 KB, and only two Pods would fit into a response.
 #[test]
 fn big_hyperparameters_of_many_workers_are_in_one_config_map() -> Result<(), Error> {

@@ -41,9 +41,11 @@ impl Applied {
         self.written.iter().any(|written| is_in_order(&written.write))
     }
 
-    /// How many children were created.
-    pub fn created(&self) -> usize {
-        self.written.iter().filter(|written| written.write.cause == WriteCause::Missing && written.has_changed).count()
+    /// The children that were created, as they were asked for.
+    pub fn created(&self) -> Vec<&Value> {
+        let created =
+            self.written.iter().filter(|written| written.write.cause == WriteCause::Missing && written.has_changed);
+        created.map(|written| &written.write.child.body).collect()
     }
 
     /// Whether anything changed in the cluster.

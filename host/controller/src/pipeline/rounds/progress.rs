@@ -1,10 +1,16 @@
 //! How far the rounds of a reconcile are, and which of them count. Children that do not fit into one answer come in waves, and waves are no
-//! sign of a plugin that does not converge. Pure.
+//! sign of a plugin that does not converge. A wave is many children, or large ones: who has to split an answer fills it. Pure.
+
+use serde_json::Value;
 
 use crate::pipeline::{apply::Applied, observe::Observed};
 
 /// A round that creates so many children, so that there are more than ever, counts as no round.
 const WAVE: usize = 10;
+
+/// Nor does one that creates so many bytes of children. An eighth of the largest answer: a plugin that fills a quarter of it with children
+/// of one size, however large that is, creates at least half of that in each wave.
+const WAVE_BYTES: usize = 128 << 10;
 
 /// How far the rounds of a reconcile are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +41,21 @@ impl Progress {
     /// How many children there are now, if a round has created many, deleted none, and there are more than ever.
     pub(super) fn wave(self, observed: &Observed, applied: &Applied) -> Option<usize> {
         let is_whole = applied.failures.is_empty() && applied.deleted.is_empty() && applied.recreations.is_empty();
-        self.wave_of(applied.created(), observed.children.len()).filter(|_| is_whole)
+        self.wave_of(&applied.created(), observed.children.len()).filter(|_| is_whole)
     }
 
-    fn wave_of(self, created: usize, before: usize) -> Option<usize> {
-        let children = before + created;
-        (created >= WAVE && children > self.children).then_some(children)
+    /// The same for children that were created, beside so many that were there.
+    fn wave_of(self, created: &[&Value], before: usize) -> Option<usize> {
+        let children = before + created.len();
+        // Nobody measures many.
+        let is_wave = created.len() >= WAVE || created.iter().map(|child| bytes(child)).sum::<usize>() >= WAVE_BYTES;
+        (is_wave && children > self.children).then_some(children)
     }
+}
+
+/// How long a child is in an answer, about.
+fn bytes(child: &Value) -> usize {
+    child.to_string().len()
 }
 
 #[cfg(test)]
@@ -50,9 +64,15 @@ mod tests {
 
     /// The number of the round that follows rounds which created so many children, of which so many were gone again before the next.
     fn round_after(rounds: &[(usize, usize)]) -> usize {
+        round_after_large(0, rounds)
+    }
+
+    /// The same with children of so many bytes.
+    fn round_after_large(bytes: usize, rounds: &[(usize, usize)]) -> usize {
+        let child = Value::String("x".repeat(bytes));
         let (mut progress, mut children) = (Progress::begin(), 0);
         for (created, gone) in rounds {
-            progress = match progress.wave_of(*created, children) {
+            progress = match progress.wave_of(&vec![&child; *created], children) {
                 Some(now) => progress.after_wave(now),
                 None => progress.after_round(),
             };
@@ -71,6 +91,18 @@ mod tests {
             ("more than ever, though some go", vec![(100, 50); 4], 2),
         ] {
             assert_eq!(round_after(&rounds), expected, "{name}");
+        }
+    }
+    #[test]
+    fn nor_does_one_that_creates_large_children() {
+        for (name, bytes, rounds, expected) in [
+            ("nine that fill a quarter of an answer", 28_000, vec![(9, 0); 10], 2),
+            ("two of them", 128_000, vec![(2, 0); 10], 2),
+            ("one that takes more", 300_000, vec![(1, 0); 10], 2),
+            ("a few small ones each time", 10_000, vec![(9, 0); 10], 11),
+            ("the same large ones again and again", 28_000, vec![(9, 9); 10], 11),
+        ] {
+            assert_eq!(round_after_large(bytes, &rounds), expected, "{name}");
         }
     }
 }
