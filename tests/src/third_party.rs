@@ -117,8 +117,8 @@ pub const COSCHEDULING_POD_GROUP: File = File {
 pub const PYTORCH_JOB: File = File {
     module: Module {
         path: "github.com/kubeflow/training-operator",
-        version: "v1.8.1",
-        sum: "h1:mVvoBSCInbMBX0gGSn4+Ihj3ycwoLO1iEAw+0qPhQfc=",
+        version: "v1.9.2",
+        sum: "h1:w5McwkEb7J5QFRo8b8zR9DrgyLHNU2u03Srr9eyLJtc=",
     },
     path: "manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
 };

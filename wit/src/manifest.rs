@@ -51,6 +51,10 @@ pub struct Manifest {
     /// another than `pilothouse.dev/NAME` is left alone: the plugin is not asked, and nothing is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
+    /// Other names in that field by which the plugin manages an object: those of who managed it before, such as
+    /// `kubeflow.org/training-operator`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managers: Vec<String>,
     /// JSON pointer of the field that says when an object's time is over, such as `/status/expirationTime`: a time as RFC 3339.
     /// The host deletes the object then, as a user would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,6 +174,7 @@ impl Manifest {
             measurements: Vec::new(),
             finalizer: None,
             managed_by: None,
+            managers: Vec::new(),
             expires: None,
             expires_after: None,
             reads: None,
@@ -259,6 +264,17 @@ impl Manifest {
         let no_pointer = |pointer: &String| !is_json_pointer(pointer);
         if self.managed_by.as_ref().is_some_and(no_pointer) {
             return invalid("managedBy", "it must be a JSON pointer, such as `/spec/managedBy`");
+        }
+        if !self.managers.is_empty() && self.managed_by.is_none() {
+            return invalid("managers", "there are some without `managedBy`, the field in which they are");
+        }
+        // The host's own names tell its plugins apart.
+        let is_wrong = |manager: &&String| !is_qualified_name(manager) || manager.starts_with("pilothouse.dev/");
+        if let Some(manager) = self.managers.iter().find(is_wrong) {
+            return invalid(
+                "managers",
+                &format!("`{manager}` is no domain, slash and name of another manager, such as `example.com/operator`"),
+            );
         }
         if self.expires.as_ref().is_some_and(no_pointer) {
             return invalid("expires", "it must be a JSON pointer, such as `/status/expirationTime`");
@@ -397,7 +413,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 31] = [
+        let changes: [(&str, Change); 34] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -422,6 +438,11 @@ mod tests {
             ("finalizer", |m| m.finalizer = Some("pilothouse.dev/other".into())),
             ("managedBy", |m| m.managed_by = Some("spec.managedBy".into())),
             ("managedBy", |m| m.managed_by = Some("/".into())),
+            ("managers", |m| m.managers = vec!["example.com/operator".into()]),
+            ("managers", |m| (m.managed_by, m.managers) = (Some("/spec/by".into()), vec!["operator".into()])),
+            ("managers", |m| {
+                (m.managed_by, m.managers) = (Some("/spec/by".into()), vec!["pilothouse.dev/other".into()]);
+            }),
             ("expires", |m| m.expires = Some("status".into())),
             ("expiresAfter", |m| m.expires_after = Some("/spec/seconds".into())),
             ("expiresAfter", |m| {

@@ -30,7 +30,13 @@ pilothouse_sdk::plugin! {
     reconciles: "kubeflow.org/v1" "PyTorchJob",
     children: [
         "v1" "ConfigMap",
-        "v1" "Pod" reads ["/metadata/annotations", "/metadata/deletionGracePeriodSeconds", "/spec/nodeName", "/status"],
+        "v1" "Pod" reads [
+            "/metadata/annotations/ml.example.com~1progress",
+            "/metadata/annotations/ml.example.com~1template",
+            "/metadata/deletionGracePeriodSeconds",
+            "/spec/nodeName",
+            "/status",
+        ],
         "v1" "Service" reads ["/metadata/uid"],
         "autoscaling/v2" "HorizontalPodAutoscaler" reads ["/metadata/uid"],
         "scheduling.volcano.sh/v1beta1" "PodGroup",
@@ -43,7 +49,7 @@ pilothouse_sdk::plugin! {
         counter "training_operator_jobs_failed_total" "Jobs that ended badly" ["job_namespace", "framework"],
         counter "training_operator_jobs_restarted_total" "Restarts after failures" ["job_namespace", "framework"],
     ],
-    managed_by: "/spec/runPolicy/managedBy",
+    managed_by: "/spec/runPolicy/managedBy" or ["kubeflow.org/training-operator"],
     expires: "/status/completionTime" after "/spec/runPolicy/ttlSecondsAfterFinished",
     reconcile: reconcile,
 }

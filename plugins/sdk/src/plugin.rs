@@ -21,7 +21,8 @@
 /// ],
 /// finalizer: "example.com/cleanup", // name of the finalizer; default: pilothouse.dev/NAME of the plugin
 /// managed_by: "/spec/managedBy",    // field that names the object's manager; the host leaves an object with another manager
-///                                   // alone; default: none
+///                                   // alone; default: none. It takes over those of other managers with: "/spec/managedBy"
+///                                   // or ["example.com/operator"]
 /// expires: "/status/expirationTime", // field with the time at which the host deletes an object; default: none. Or so many seconds after
 ///                                   // it as another field says: "/status/completionTime" after "/spec/ttlSecondsAfterFinished"
 /// orders_children: true,            // whether children that it returns may wait for others; default: false
@@ -61,7 +62,7 @@ macro_rules! plugin {
             $(,)?
         ],)?
         $(finalizer: $finalizer:literal,)?
-        $(managed_by: $managed_by:literal,)?
+        $(managed_by: $managed_by:literal $(or [$($manager:literal),* $(,)?])?,)?
         $(expires: $expires:literal $(after $expires_after:literal)?,)?
         $(orders_children: $orders_children:literal,)?
         $(decorates: $decorated:literal $(annotations $annotated:literal)?,)?
@@ -87,7 +88,7 @@ macro_rules! plugin {
                 $($($measurement_kind $measurement_name $help [$($label),*] $([$($bucket),*])?),*)?
             ),
             $(",\"finalizer\":\"", $finalizer, "\"",)?
-            $(",\"managedBy\":\"", $managed_by, "\"",)?
+            $(",\"managedBy\":\"", $managed_by, "\"", $(",\"managers\":", $crate::__strings!($($manager),*),)?)?
             $(",\"expires\":\"", $expires, "\"", $(",\"expiresAfter\":\"", $expires_after, "\"",)?)?
             $(",\"ordersChildren\":", $orders_children,)?
             $(",\"decorates\":{\"labelSelector\":\"", $decorated, $("\",\"annotationSelector\":\"", $annotated,)? "\"}",)?
@@ -101,7 +102,7 @@ macro_rules! plugin {
         );
 
         const _: () = $crate::manifest::check(&[
-            $name, $($version,)? $($finalizer,)? $($managed_by,)? $($expires, $($expires_after,)?)? $($($field,)*)?
+            $name, $($version,)? $($finalizer,)? $($managed_by, $($($manager,)*)?)? $($expires, $($expires_after,)?)? $($($field,)*)?
             $api_version, $kind, $($child_version, $child_kind, $($($child_field,)*)?)*
             $($($lookup_version, $lookup_kind, $($($lookup_text,)?)*)*)?
             $($($judged_version, $judged_kind, $current, $($failed,)? $($message,)?)*)? $($($measurement_name, $help, $($label,)*)*)?

@@ -45,10 +45,12 @@ pub fn not_ours(object: &Object, manifest: &Manifest, is_served: bool) -> Option
     names_another_manager(object, manifest).then_some(NotOurs::ManagedElsewhere)
 }
 
-/// Whether an object names another manager than the plugin.
+/// Whether an object names another manager than the plugin, and than those whose objects it takes over. An empty name is none.
 pub fn names_another_manager(object: &Object, manifest: &Manifest) -> bool {
     let manager = manifest.managed_by.as_deref().and_then(|pointer| object.text_at(pointer));
-    manager.is_some_and(|manager| manager != labels::manager(&manifest.name))
+    let is_other =
+        |manager: &String| *manager != labels::manager(&manifest.name) && !manifest.managers.contains(manager);
+    manager.filter(|manager| !manager.is_empty()).is_some_and(|manager| is_other(&manager))
 }
 
 #[cfg(test)]
@@ -80,6 +82,21 @@ mod tests {
             assert_eq!(not_ours(&object, &manifest(declared), true), expected, "{declared:?} {manager} {deleting}");
         }
         assert_eq!(not_ours(&Object::sample("ns", "a"), &manifest(field), true), None, "there is no such field");
+    }
+
+    #[test]
+    fn an_object_of_a_manager_that_the_plugin_takes_over_is_the_plugins() {
+        let managers = vec!["example.com/operator".to_owned()];
+        let manifest = Manifest { managers, ..manifest(Some("/managedBy")) };
+        for (manager, expected) in [
+            ("example.com/operator", None),
+            ("pilothouse.dev/web", None),
+            ("example.com/operator-2", Some(NotOurs::ManagedElsewhere)),
+            ("", None),
+        ] {
+            let object = Object { text: json!({"managedBy": manager}).to_string().into(), ..Object::sample("ns", "a") };
+            assert_eq!(not_ours(&object, &manifest, true), expected, "{manager}");
+        }
     }
 
     #[test]
