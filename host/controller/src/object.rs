@@ -21,6 +21,7 @@ use crate::{
     labels,
     object_text::{ObjectText, TextBuilder},
     raw_json::{RawFields, RawKey, push_field, raw_fields},
+    schema::pointer_keys,
 };
 
 /// The annotation in which `kubectl apply` keeps a copy of the whole object.
@@ -145,14 +146,24 @@ impl Object {
 
     /// The string at a JSON pointer; none if there is no string.
     pub fn text_at(&self, pointer: &str) -> Option<String> {
-        let object: Value = serde_json::from_str(&self.text).ok()?;
-        object.pointer(pointer)?.as_str().map(str::to_owned)
+        self.value_at(pointer)?.as_str().map(str::to_owned)
     }
 
     /// The number at a JSON pointer; none if there is no whole one, or a negative one.
     pub fn number_at(&self, pointer: &str) -> Option<u64> {
-        let object: Value = serde_json::from_str(&self.text).ok()?;
-        object.pointer(pointer)?.as_u64()
+        self.value_at(pointer)?.as_u64()
+    }
+
+    /// The value at a JSON pointer, however deep the values beside it are: a user may nest them more deeply than a parser goes.
+    fn value_at(&self, pointer: &str) -> Option<Value> {
+        let mut text: &str = &self.text;
+        for key in pointer_keys(pointer) {
+            text = match raw_fields(text) {
+                Some(fields) => fields.into_iter().find(|(name, _)| *name == key)?.1.get(),
+                None => serde_json::from_str::<Vec<&RawValue>>(text).ok()?.get(key.parse::<usize>().ok()?)?.get(),
+            };
+        }
+        serde_json::from_str(text).ok()
     }
 
     /// Its annotations. Those that are not all strings count as none.
@@ -438,6 +449,19 @@ mod tests {
 
     fn object(text: &str) -> serde_json::Result<Object> {
         Ok(serde_json::from_str::<Incoming>(text)?.into_object(&resource()))
+    }
+
+    #[test]
+    fn a_field_is_read_beside_values_of_any_depth() {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(5000), "}".repeat(5000));
+        let text = format!(r#"{{"spec":{{"deep":{deep},"a/b":"by","list":[{deep},{{"n":7}}]}},"status":[]}}"#).into();
+        let object = Object { text, ..Object::sample("ns", "a") };
+        for (pointer, expected) in
+            [("/spec/a~1b", Some("by")), ("/spec/none", None), ("/spec/list/1", None), ("/status/end", None)]
+        {
+            assert_eq!(object.text_at(pointer).as_deref(), expected, "{pointer}");
+        }
+        assert_eq!((object.number_at("/spec/list/1/n"), object.number_at("/spec/list/2/n")), (Some(7), None));
     }
 
     #[test]

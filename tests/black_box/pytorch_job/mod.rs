@@ -1,6 +1,8 @@
 //! The plugin `pytorch-job` on a real API server with the training operator's own CRD: jobs run, fail, are suspended and are cleaned up
 //! as under the training operator.
 
+mod managed;
+mod recreation;
 mod schedulers;
 mod size;
 
@@ -33,6 +35,8 @@ pub fn register(suite: &mut Suite) {
         a_job_goes_some_seconds_after_its_end,
         a_deleted_job_leaves_nothing,
     );
+    managed::register(suite);
+    recreation::register(suite);
     schedulers::register(suite);
     size::register(suite);
 }

@@ -3,14 +3,18 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::words::{JOB, job, named, runs};
+use super::words::{JOB, claim, job, named, only_pods, runs, waits};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_job_of_another_manager_is_left_alone_until_it_is_handed_over);
+    tests!(
+        suite,
+        a_job_of_another_manager_is_left_alone_until_it_is_handed_over,
+        a_job_that_waits_can_be_given_to_another_manager_and_back,
+    );
 }
 
 async fn a_job_of_another_manager_is_left_alone_until_it_is_handed_over(env: &mut TestEnv) -> Result<()> {
@@ -29,6 +33,33 @@ async fn a_job_of_another_manager_is_left_alone_until_it_is_handed_over(env: &mu
     env.namespace.patch("TrainingJob", JOB, json!({"spec": ours})).await?;
     runs(env, JOB).await?;
     Ok(())
+}
+
+/// Before it starts, and then no more.
+async fn a_job_that_waits_can_be_given_to_another_manager_and_back(env: &mut TestEnv) -> Result<()> {
+    let managed_by = |name: Value| json!({"spec": {"runPolicy": {"managedBy": name}}});
+    env.start(&["training-job"]).await?;
+    env.namespace.apply(job(json!({"dataVolume": {"claimName": "data"}}))).await?;
+    waits(env, JOB, "ClaimNotFound").await?;
+    env.namespace.patch("TrainingJob", JOB, managed_by(json!("kueue.x-k8s.io/multikueue"))).await?;
+    let given = env.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
+    claim(env, "data").await?;
+    env.namespace.apply(named("ours", json!({"dataVolume": {"claimName": "data"}}))).await?;
+    runs(env, "ours").await?;
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", "ours", "again").await).await?;
+    only_pods(env, &["ours-worker-0", "ours-worker-1"]).await?;
+    let same = env.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
+    ensure!(same["metadata"]["resourceVersion"] == given["metadata"]["resourceVersion"], "it was written to: {same}");
+
+    // An empty name is none.
+    env.namespace.patch("TrainingJob", JOB, managed_by(json!(""))).await?;
+    runs(env, JOB).await?;
+    let refused = env.namespace.patch("TrainingJob", JOB, managed_by(json!("kueue.x-k8s.io/multikueue"))).await;
+    ensure!(refused.is_err_and(|error| format!("{error:#}").contains("cannot change once the job has started")));
+    // Also what its manager has begun goes when it is deleted meanwhile.
+    env.namespace.delete("TrainingJob", JOB).await?;
+    env.namespace.until_gone("TrainingJob", JOB).await?;
+    only_pods(env, &["ours-worker-0", "ours-worker-1"]).await
 }
 
 async fn left_alone(env: &TestEnv) -> Result<()> {
