@@ -25,7 +25,9 @@ fn main() -> Result<()> {
         call_memory: usize::MAX,
     };
     let plugin = runtime.block_on(Engine::new(config)?.load(&plugin_bytes()?[..]))?;
-    let new = request(job(Value::Null), &[]);
+    // Pods come once what they read is there.
+    let begun = objects(&answer(&runtime, &plugin, &request(job(Value::Null), &[]))?)?;
+    let new = request(job(Value::Null), &begun);
     let made = answer(&runtime, &plugin, &new)?;
     let running = running(&runtime, &plugin, &made)?;
     let mut criterion = Criterion::default().configure_from_args();
@@ -84,10 +86,10 @@ fn answer(runtime: &Runtime, plugin: &Plugin, request: &Request) -> Result<Respo
     }
 }
 
-/// The request once all Pods run and the status says so. The children are those that the plugin asked for.
-fn running(runtime: &Runtime, plugin: &Plugin, made: &Response) -> Result<Request> {
-    let mut children = Vec::new();
-    for (number, child) in made.children.iter().flatten().enumerate() {
+/// The children that the plugin asked for, as they are in the cluster. All Pods run.
+fn objects(response: &Response) -> Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    for (number, child) in response.children.iter().flatten().enumerate() {
         let mut object: Value = serde_json::from_str(&child.object)?;
         object["metadata"]["uid"] = json!(format!("uid-{number}"));
         object["metadata"]["namespace"] = json!("ml-team");
@@ -96,8 +98,14 @@ fn running(runtime: &Runtime, plugin: &Plugin, made: &Response) -> Result<Reques
                 "name": "pytorch", "ready": true, "restartCount": 0, "state": {"running": {"startedAt": "1970-01-01T00:00:00Z"}},
             }]});
         }
-        children.push(object);
+        objects.push(object);
     }
+    Ok(objects)
+}
+
+/// The request once all Pods run and the status says so. The children are those that the plugin asked for.
+fn running(runtime: &Runtime, plugin: &Plugin, made: &Response) -> Result<Request> {
+    let children = objects(made)?;
     if children.len() <= WORKERS {
         bail!("the plugin asks for {} children only", children.len());
     }

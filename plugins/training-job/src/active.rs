@@ -186,7 +186,7 @@ impl<'a> ActiveJob<'a> {
         response.status.starting_since = None;
         let mut list = self.children_without_pods(&*self.job.kind.children(self.job))?;
         if !self.observed.pods.is_empty() {
-            list.push(workload::kept(self.job));
+            list.push(workload::kept(self.job.name));
         }
         response.children = Children::Exactly { list, removes_pods: true };
         self.schedule_next_call(&mut response, None);
@@ -304,15 +304,17 @@ impl<'a> ActiveJob<'a> {
         let template = self.job.kind.children(self.job);
         let mut list = self.children_without_pods(&*template)?;
         let (mut staying, mut wave) = (0, Wave::default());
-        // A launcher that starts before its workers can reach none of them, and its failure would cost a restart.
-        let may_launch = replicas.workers().all(|worker| worker.runs);
+        let may_create = delay.is_none() && self.has_config_maps(&list);
+        // A launcher that starts before its workers can reach none of them, and its failure would cost a restart. One that has ended is not
+        // waited for: the launcher says what is wrong with it.
+        let may_launch = replicas.workers().all(|worker| worker.runs || worker.state == ReplicaState::Succeeded);
         for replica in &replicas.all {
             if replica.has_staying_pod() {
                 list.push(DesiredChild::kept("v1", "Pod", &replica.pod_name));
                 staying += 1;
             } else if replica.id.replica_type == ReplicaType::Launcher && !may_launch {
                 continue;
-            } else if replica.state == ReplicaState::Missing && delay.is_none() && !wave.is_full() {
+            } else if replica.state == ReplicaState::Missing && may_create && !wave.is_full() {
                 let mut pod = template.pod(replica.id);
                 if let Quota::Granted(flavors) = &self.quota
                     && let Some(flavors) = flavors.get(replica.id.replica_type.as_str())
@@ -329,13 +331,19 @@ impl<'a> ActiveJob<'a> {
         Ok(Children::Exactly { list, removes_pods: existing > staying })
     }
 
+    /// Whether all ConfigMaps of the job exist. The name of one may be somebody else's, and the Pods would read what is not theirs.
+    fn has_config_maps(&self, children: &[DesiredChild]) -> bool {
+        let existing: BTreeSet<_> = self.observed.config_maps.iter().map(ConfigMap::name).collect();
+        children.iter().filter_map(DesiredChild::config_map).all(|name| existing.contains(name))
+    }
+
     fn children_without_pods(&self, template: &dyn JobChildren) -> Result<Vec<DesiredChild>, Error> {
         let existing: Vec<_> = self.observed.config_maps.iter().map(ConfigMap::name).collect();
         let mut list = template.others(&existing)?;
         match self.quota {
             Quota::NotAsked | Quota::NotInstalled | Quota::Lost(_) => {}
             // It stays as it is: nobody can change one that has quota, and its priority class may be gone.
-            _ if self.observed.has_workload => list.push(workload::kept(self.job)),
+            _ if self.observed.has_workload => list.push(workload::kept(self.job.name)),
             _ => list.extend(workload::workload(self.job, template)?.as_ref().map(DesiredChild::created)),
         }
         // The host could not apply a PodGroup whose kind is gone, and the whole job would fail with it.

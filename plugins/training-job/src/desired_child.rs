@@ -4,6 +4,9 @@ use pilothouse_sdk::{Handling, Options, Response, json};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+/// The kind of what Pods read.
+const CONFIG_MAP: &str = "ConfigMap";
+
 /// A child that is to exist, and what the host does with it.
 #[derive(Debug)]
 pub struct DesiredChild {
@@ -11,23 +14,35 @@ pub struct DesiredChild {
     pub object: Box<RawValue>,
     /// What the host does with it.
     pub handling: Handling,
+    /// Its name, if it is a ConfigMap.
+    config_map: Option<String>,
 }
 
 impl DesiredChild {
     /// It is created, and repaired when it differs.
     pub fn applied(object: &Value) -> Self {
-        Self { object: text(object), handling: Handling::Apply }
+        Self::of(object, Handling::Apply)
     }
 
     /// It is created and then left as it is: a Pod cannot change, nor can the copy of a ConfigMap.
     pub fn created(object: &Value) -> Self {
-        Self { object: text(object), handling: Handling::Create }
+        Self::of(object, Handling::Create)
+    }
+
+    fn of(object: &Value, handling: Handling) -> Self {
+        let name = object["metadata"]["name"].as_str().filter(|_| object["kind"] == CONFIG_MAP);
+        Self { object: text(object), handling, config_map: name.map(str::to_owned) }
     }
 
     /// It exists and stays as it is, whatever this version of the plugin would make of the spec.
     pub fn kept(api_version: &str, kind: &str, name: &str) -> Self {
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
-        Self { object, handling: Handling::Keep }
+        Self { object, handling: Handling::Keep, config_map: (kind == CONFIG_MAP).then(|| name.to_owned()) }
+    }
+
+    /// Its name, if it is a ConfigMap.
+    pub fn config_map(&self) -> Option<&str> {
+        self.config_map.as_deref()
     }
 
     /// A response with this child, too.

@@ -1,10 +1,10 @@
-//! A job that is being deleted: all its children go first, then the job. Claims and the data on them belong to the user and
-//! stay.
+//! A job that is being deleted: all its children go first, then the job; its quota in a queue goes when no Pod uses it any more. Claims and
+//! the data on them belong to the user and stay.
 
 use crate::api::TerminationTimeoutAction;
 use crate::children::config_maps::ConfigMap;
 use crate::children::pod_group::{SchedulerPluginsPodGroup, VolcanoPodGroup};
-use crate::children::workload::Workload;
+use crate::children::workload::{self, Workload};
 use crate::observed::Deletions;
 use crate::termination::TerminationPolicy;
 use pilothouse_pods::observed_pod::ObservedPod;
@@ -12,13 +12,20 @@ use pilothouse_pods::time::Time;
 use pilothouse_sdk::{Error, Kind, Object, Request, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, from_value};
+use serde_json::{Value, from_value, value::RawValue};
 
 /// How often remaining children are counted again, in seconds. The host calls earlier whenever a child goes.
 const RECHECK_SECONDS: u32 = 30;
 
-/// A job of which the children matter. Its spec and status may have any form, so that an invalid job can be deleted, too.
-pub type DeletedJob = Object<Value, Value>;
+/// A job of which the children matter. Its spec and status may have any form and depth, so that an invalid job can be deleted, too.
+pub type DeletedJob = Object<Box<RawValue>, Value>;
+
+/// The part of a spec that still matters.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DeletedSpec {
+    run_policy: Value,
+}
 
 /// A Service, of which only its existence matters.
 #[derive(Deserialize)]
@@ -35,11 +42,12 @@ impl Kind for Service {
 /// A child cannot be read.
 pub fn finalize(request: &Request<DeletedJob>) -> Result<Response, Error> {
     let pods: Vec<ObservedPod> = request.children()?;
+    let workloads = count::<Workload>(request)?;
     let others = count::<Service>(request)?
         + count::<ConfigMap>(request)?
         + count::<VolcanoPodGroup>(request)?
         + count::<SchedulerPluginsPodGroup>(request)?
-        + count::<Workload>(request)?;
+        + workloads;
     let response = if pods.len() + others == 0 {
         Response::done()
     } else {
@@ -47,7 +55,8 @@ pub fn finalize(request: &Request<DeletedJob>) -> Result<Response, Error> {
         let message = format!("{} Pods and {others} other objects are being removed{stuck}", pods.len());
         Response::wait("CleaningUp", message, recheck)
     };
-    Ok(response.no_children().removes_many())
+    let kept = workload::kept_while_used(request.object.name(), workloads > 0, &pods);
+    Ok(kept.into_iter().fold(response.no_children(), |response, child| child.add_to(response)).removes_many())
 }
 
 /// What is told of Pods that do not go, and after how many seconds to look again. Pods are deleted without their nodes if the job says so,
@@ -67,9 +76,10 @@ fn stuck_pods(request: &Request<DeletedJob>, pods: &[ObservedPod]) -> Result<(St
 }
 
 /// How long Pods may take, as far as the spec can be read.
-fn termination_policy(spec: &Value) -> TerminationPolicy {
-    let seconds = spec.pointer("/runPolicy/terminationTimeoutSeconds").and_then(Value::as_u64);
-    let action = spec.pointer("/runPolicy/onTerminationTimeout").cloned();
+fn termination_policy(spec: &RawValue) -> TerminationPolicy {
+    let DeletedSpec { run_policy } = serde_json::from_str(spec.get()).unwrap_or_default();
+    let seconds = run_policy["terminationTimeoutSeconds"].as_u64();
+    let action = run_policy.get("onTerminationTimeout").cloned();
     TerminationPolicy {
         timeout_seconds: seconds.and_then(|seconds| u32::try_from(seconds).ok()),
         on_timeout: action.and_then(|it| from_value(it).ok()).unwrap_or(TerminationTimeoutAction::Fail),

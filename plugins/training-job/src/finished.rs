@@ -1,7 +1,7 @@
 //! A job that has ended: its status stays as it is, and its Pods go as its policy says. It creates no Pods.
 
 use crate::api::{CleanPodPolicy, TrainingJobStatus};
-use crate::children::workload;
+use crate::children::workload::{self, Quota};
 use crate::desired_child::DesiredChild;
 use crate::job::Job;
 use crate::job_response::{Children, JobResponse};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// The response. The host reads in the status when the job is to be deleted.
 ///
 /// # Errors
-/// The clock cannot be read.
+/// The clock cannot be read, or a lookup fails.
 pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed<'_>) -> Result<Response, Error> {
     let (pods, policy) = (observed.pods, job.termination_policy());
     let mut response = JobResponse::new(job, old_status);
@@ -31,7 +31,7 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed
     if termination::tells_of_new_forced_pods(&response.status, old_status) {
         response.requeue_within(0);
     }
-    response.children = remaining_children(effective_policy(job, old_status), job, observed);
+    response.children = remaining_children(effective_policy(job, old_status, observed)?, job, observed);
     Ok(response.done())
 }
 
@@ -67,8 +67,12 @@ pub fn expiration(job: &Job<'_>, status: &TrainingJobStatus) -> Option<String> {
 }
 
 /// The policy of the job. A limit that stopped the job stops its Pods as well, whatever the policy says: they would go on
-/// beyond the limit.
-fn effective_policy(job: &Job<'_>, old_status: &TrainingJobStatus) -> CleanPodPolicy {
+/// beyond the limit. So does the loss of the quota that they use.
+fn effective_policy(
+    job: &Job<'_>,
+    old_status: &TrainingJobStatus,
+    observed: Observed<'_>,
+) -> Result<CleanPodPolicy, Error> {
     const LIMITS: [&str; 5] = [
         "DeadlineExceeded",
         "BackoffLimitExceeded",
@@ -78,10 +82,14 @@ fn effective_policy(job: &Job<'_>, old_status: &TrainingJobStatus) -> CleanPodPo
     ];
     let failed = old_status.condition("Failed").filter(|failed| failed.status == "True");
     let is_stopped_by_limit = failed.is_some_and(|failed| LIMITS.contains(&failed.reason.as_str()));
-    match job.clean_pod_policy() {
-        CleanPodPolicy::None if is_stopped_by_limit => CleanPodPolicy::Running,
+    Ok(match job.clean_pod_policy() {
+        CleanPodPolicy::None if is_stopped_by_limit || has_lost_quota(job, observed)? => CleanPodPolicy::Running,
         policy => policy,
-    }
+    })
+}
+
+fn has_lost_quota(job: &Job<'_>, observed: Observed<'_>) -> Result<bool, Error> {
+    Ok(observed.has_workload && matches!(workload::quota(job, true, true)?, Quota::Lost(_)))
 }
 
 /// What stays of the children: as it is, whatever became of the spec since the end.
@@ -99,7 +107,7 @@ fn remaining_children(policy: CleanPodPolicy, job: &Job<'_>, observed: Observed<
     if policy != CleanPodPolicy::All {
         list.extend(config_maps.iter().map(|config_map| DesiredChild::kept("v1", "ConfigMap", config_map.name())));
     }
-    let leaving = pods.iter().filter(|pod| pod.is_deleting()).chain(going.iter().copied());
-    list.extend(workload::kept_for_going(job, observed.has_workload, leaving));
+    // Also those that stay, and still run.
+    list.extend(workload::kept_while_used(job.name, observed.has_workload, pods));
     Children::Exactly { list, removes_pods: !going.is_empty() }
 }

@@ -69,7 +69,13 @@ pilothouse_sdk::plugin! {
     reconciles: "ml.example.com/v1alpha1" "TrainingJob",
     children: [
         "v1" "ConfigMap",
-        "v1" "Pod" reads ["/metadata/annotations", "/metadata/deletionGracePeriodSeconds", "/spec/nodeName", "/status"],
+        "v1" "Pod" reads [
+            "/metadata/annotations/ml.example.com~1progress",
+            "/metadata/annotations/ml.example.com~1template",
+            "/metadata/deletionGracePeriodSeconds",
+            "/spec/nodeName",
+            "/status",
+        ],
         "v1" "Service" reads ["/metadata/uid"],
         "scheduling.volcano.sh/v1beta1" "PodGroup",
         "scheduling.x-k8s.io/v1alpha1" "PodGroup",

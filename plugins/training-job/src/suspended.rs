@@ -41,7 +41,7 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed
         response.requeue_within(0);
     }
     if old_status.is_condition_true("Suspended") {
-        let list = workload::kept_for_going(job, observed.has_workload, pods).into_iter().collect();
+        let list = workload::kept_while_used(job.name, observed.has_workload, pods).into_iter().collect();
         response.children = Children::Exactly { list, removes_pods: true };
     } else {
         response.requeue_within(0);

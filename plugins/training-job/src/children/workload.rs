@@ -147,7 +147,7 @@ pub fn quota(job: &Job<'_>, has_workload: bool, has_pods: bool) -> Result<Quota,
 }
 
 fn quota_in_queue(job: &Job<'_>) -> Result<Quota, Error> {
-    let workload = match lookup::get::<Workload>(None, &name(job)) {
+    let workload = match lookup::get::<Workload>(None, &name(job.name)) {
         Ok(workload) => workload,
         Err(Error::KindNotInstalled(_)) => return Ok(Quota::NotInstalled),
         Err(error) => return Err(error),
@@ -182,25 +182,21 @@ fn of_workload(job: &Job<'_>, workload: &Workload) -> Quota {
     Quota::Granted(assignments.map(|assignment| (assignment.name.clone(), flavors(assignment))).collect())
 }
 
-/// The name of a job's Workload. Kueue gives those of its own jobs names with a hash at the end.
-fn name(job: &Job<'_>) -> String {
-    format!("trainingjob-{}", job.name)
+/// The name of the Workload of a job. Kueue gives those of its own jobs names with a hash at the end.
+fn name(job: &str) -> String {
+    format!("trainingjob-{job}")
 }
 
-/// The Workload of a job, to be kept as it is.
-pub fn kept(job: &Job<'_>) -> DesiredChild {
+/// The Workload of the job of this name, to be kept as it is.
+pub fn kept(job: &str) -> DesiredChild {
     DesiredChild::kept(Workload::API_VERSION, Workload::KIND, &name(job))
 }
 
-/// The Workload of a job that gives its quota back, if there is one: it stays until the Pods that go have ended, so that nobody is given what
-/// they still use.
-pub fn kept_for_going<'p>(
-    job: &Job<'_>,
-    has_workload: bool,
-    going: impl IntoIterator<Item = &'p ObservedPod>,
-) -> Option<DesiredChild> {
+/// The Workload of the job of this name that gives its quota back, if there is one: it stays until its Pods have ended, so that nobody is given
+/// what they still use.
+pub fn kept_while_used(job: &str, has_workload: bool, pods: &[ObservedPod]) -> Option<DesiredChild> {
     let still_runs = |pod: &ObservedPod| matches!(pod.phase(), PodPhase::Pending | PodPhase::Running);
-    (has_workload && going.into_iter().any(still_runs)).then(|| kept(job))
+    (has_workload && pods.iter().any(still_runs)).then(|| kept(job))
 }
 
 /// The desired Workload, if the job has a queue.
@@ -218,7 +214,7 @@ pub fn workload(job: &Job<'_>, template: &dyn JobChildren) -> Result<Option<Valu
     Ok(Some(json!({
         "apiVersion": Workload::API_VERSION,
         "kind": Workload::KIND,
-        "metadata": { "name": name(job), "labels": labels::of_job(job), "annotations": annotations },
+        "metadata": { "name": name(job.name), "labels": labels::of_job(job), "annotations": annotations },
         "spec": spec,
     })))
 }

@@ -25,10 +25,20 @@ fn everything_is_gone_before_the_job_goes() -> Result<(), Error> {
 
 #[test]
 fn a_job_that_cannot_be_read_can_be_deleted() -> Result<(), Error> {
-    let mut cluster = SimulatedCluster::new("framework: mxnet, workers: none")?;
-    cluster.job["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    cluster.reconcile_until_stable()?;
-    assert_eq!(cluster.verdict, Verdict::Done);
+    let deep = (0..500).fold(json!(1), |inner, _| json!({ "a": inner }));
+    for (field, value) in [("workers", json!("none")), ("hyperparameters", deep)] {
+        let mut cluster = SimulatedCluster::new("workers: 2")?;
+        cluster.job["spec"][field] = value;
+        cluster.reconcile()?;
+        let message = match &cluster.verdict {
+            Verdict::Invalid(message) => message.clone(),
+            other => return Err(Error::Test(format!("{field}: {other:?}"))),
+        };
+        assert!(message.contains(&format!("plugin: spec.{field}")), "{message}");
+        cluster.job["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.verdict, Verdict::Done, "{field}");
+    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@ mod events_and_measurements;
 mod finalize;
 mod guide;
 mod hangs;
+mod histories;
 mod host_stops;
 mod manifest;
 mod mpi;

@@ -153,3 +153,19 @@ fn a_gang_of_the_workers_does_not_wait_for_their_launcher() -> Result<(), Error>
     assert_eq!(cluster.child("PodGroup", "mnist")?["spec"]["minMember"], 3);
     Ok(())
 }
+
+/// Such as an `sshd` that does not stay in the foreground. The launcher finds nobody, and the job ends by its limits, rather than waiting for
+/// ever.
+#[test]
+fn a_worker_that_has_ended_before_its_launcher_keeps_no_job_waiting() -> Result<(), Error> {
+    let mut cluster = SimulatedCluster::new("framework: mpi, workers: 2, mpi: {sshSecretName: keys}")?;
+    cluster.reconcile_until_stable()?;
+    cluster.end_pod("mnist-worker-0", 0)?;
+    cluster.set_pod_status("mnist-worker-1", "phase: Running")?;
+    cluster.reconcile_until_stable()?;
+    assert!(cluster.pod_names().contains(&LAUNCHER), "{:?}", cluster.pod_names());
+    cluster.fail_pod(LAUNCHER, 255)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.status()?.restart_count, 1);
+    Ok(())
+}

@@ -294,3 +294,29 @@ fn the_pod_group_of_an_elastic_job_needs_its_min_workers() -> Result<(), Error> 
     assert_eq!(cluster.child("PodGroup", "mnist")?["spec"], json!({ "minMember": 2 }));
     Ok(())
 }
+
+/// Somebody else may have a ConfigMap of one of their names, and Pods would read that.
+#[test]
+fn pods_come_once_all_their_config_maps_are_there() -> Result<(), Error> {
+    let mut cluster =
+        SimulatedCluster::new("workers: 2, hyperparameters: {a: 1}, configMaps: [{name: x, mountPath: /x}]")?;
+    let theirs = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "x" }, "data": { "a": "1" } });
+    cluster.other_objects.push(theirs);
+    let kinds = |cluster: &SimulatedCluster| -> Result<Vec<String>, Error> {
+        let children = cluster.call_plugin()?.response.children.unwrap_or_default();
+        let kind = |child: &pilothouse_sdk::raw::Child| {
+            let child: serde_json::Value = serde_json::from_str(&child.object).unwrap_or_default();
+            child["kind"].as_str().unwrap_or_default().to_owned()
+        };
+        Ok(children.iter().map(kind).collect())
+    };
+    assert_eq!(kinds(&cluster)?, ["Service", "ConfigMap", "ConfigMap"]);
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names(), ["mnist-worker-0", "mnist-worker-1"]);
+    // Pods that are there stay while one is made again.
+    let before = cluster.pod_uid("mnist-worker-1")?.to_owned();
+    cluster.children.retain(|key, _| key.kind != "ConfigMap");
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.pod_uid("mnist-worker-1")?, cluster.child_names("ConfigMap").len()), (&*before, 2));
+    Ok(())
+}

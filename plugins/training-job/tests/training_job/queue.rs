@@ -305,16 +305,23 @@ fn a_queue_without_kueue_is_told() -> Result<(), Error> {
     Ok(())
 }
 
+/// In which way a job ends that runs.
+const ENDS: [(&str, fn(&mut SimulatedCluster)); 4] = [
+    ("suspended", |cluster| cluster.job["spec"]["runPolicy"] = json!({ "suspend": true })),
+    ("stopped by a limit", |cluster| cluster.advance_clock(60)),
+    ("deleted", |cluster| cluster.job["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")),
+    ("deleted with a spec that nobody can read", |cluster| {
+        cluster.job["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        cluster.job["spec"] = json!("none");
+    }),
+];
+
 #[test]
-fn a_job_that_is_suspended_or_stopped_keeps_its_quota_until_its_pods_are_gone() -> Result<(), Error> {
-    for (name, suspends) in [("suspended", true), ("stopped by a limit", false)] {
+fn a_job_that_is_suspended_stopped_or_deleted_keeps_its_quota_until_its_pods_are_gone() -> Result<(), Error> {
+    for (name, end) in ENDS {
         let mut cluster = running("workers: 2, runPolicy: {activeDeadlineSeconds: 60}")?;
         cluster.graceful_deletion = true;
-        if suspends {
-            cluster.job["spec"]["runPolicy"] = json!({ "suspend": true });
-        } else {
-            cluster.advance_clock(60);
-        }
+        end(&mut cluster);
         cluster.reconcile_until_stable()?;
         assert_eq!((cluster.pod_names().len(), cluster.child_names("Workload")), (2, vec![WORKLOAD]), "{name}");
         cluster.delete_pod("mnist-worker-0");
@@ -324,5 +331,26 @@ fn a_job_that_is_suspended_or_stopped_keeps_its_quota_until_its_pods_are_gone() 
         cluster.reconcile_until_stable()?;
         assert_eq!(cluster.child_names("Workload"), Vec::<&str>::new(), "{name}");
     }
+    Ok(())
+}
+
+/// By the policy of the user, the Pods of its peers stay and run on.
+#[test]
+fn a_job_that_failed_holds_its_quota_while_its_peers_run_on() -> Result<(), Error> {
+    let mut cluster = running("workers: 2, runPolicy: {restartPolicy: Never}")?;
+    cluster.fail_pod("mnist-worker-0", 1)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.phase()?, cluster.pod_names().len()), (Some(Phase::Failed), 2));
+    assert_eq!(cluster.child_names("Workload"), [WORKLOAD], "its other Pod uses it");
+    let mut evicted = running("workers: 2, runPolicy: {restartPolicy: Never}")?;
+    evicted.fail_pod("mnist-worker-0", 1)?;
+    evicted.reconcile_until_stable()?;
+    cluster.end_pod("mnist-worker-1", 0)?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.child_names("Workload"), cluster.pod_names().len()), (Vec::new(), 2));
+
+    set_condition(&mut evicted, "Evicted", "Preempted by another")?;
+    evicted.reconcile_until_stable()?;
+    assert_eq!((evicted.child_names("Workload"), evicted.pod_names()), (Vec::new(), vec!["mnist-worker-0"]));
     Ok(())
 }
