@@ -122,5 +122,26 @@ async fn a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one(env: 
     }
     has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
     // What has ended holds no quota.
-    env.namespace.until_gone("Workload", WORKLOAD).await
+    env.namespace.until_gone("Workload", WORKLOAD).await?;
+    gives_its_quota_back_when_its_last_pod_is_gone(env).await
+}
+
+/// A job is deleted, and one of its Pods stays: whoever waits for its quota goes on waiting.
+async fn gives_its_quota_back_when_its_last_pod_is_gone(env: &TestEnv) -> Result<()> {
+    env.namespace.apply(queued("deleted", json!({}))).await?;
+    runs(env, "deleted").await?;
+    env.namespace.apply(queued("next", json!({}))).await?;
+    waits(env, "next", "WaitingForQuota").await?;
+    annotate(env, "deleted-worker-0", LOST, "").await?;
+    env.namespace.delete("TrainingJob", "deleted").await?;
+    env.namespace.until_gone("Pod", "deleted-worker-1").await?;
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", "deleted", "seen").await).await?;
+    let kept = env.namespace.get("Workload", "trainingjob-deleted").await?.unwrap_or_default();
+    ensure!(kept["metadata"].get("deletionTimestamp").is_none() && kept["status"].is_object(), "it is free: {kept}");
+    waits(env, "next", "WaitingForQuota").await?;
+    clear(env, "deleted-worker-0", LOST).await?;
+    env.namespace.until_gone("TrainingJob", "deleted").await?;
+    env.namespace.until_gone("Workload", "trainingjob-deleted").await?;
+    runs(env, "next").await?;
+    Ok(())
 }

@@ -16,6 +16,7 @@ mod machine;
 mod managed;
 mod mpi;
 mod mpirun;
+mod names;
 mod nodes;
 mod parameter_servers;
 mod phases;
@@ -30,6 +31,7 @@ mod suspension;
 mod tensorflow;
 mod thousand;
 mod torchrun;
+mod two_users;
 pub mod words;
 
 use crate::suite::Suite;
@@ -56,6 +58,8 @@ pub fn register(suite: &mut Suite) {
     pod_template::register(suite);
     gang::register(suite);
     managed::register(suite);
+    names::register(suite);
+    two_users::register(suite);
     snapshots::register(suite);
     rendezvous::register(suite);
     torchrun::register(suite);
