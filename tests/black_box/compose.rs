@@ -4,6 +4,7 @@ use std::{ffi::OsStr, io::Write, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
+use kube::api::{Patch, PatchParams};
 use pilothouse_tests::{artifacts, cluster::condition};
 use serde_json::{Value, json};
 
@@ -30,6 +31,8 @@ pub fn register(suite: &mut Suite) {
         a_file_takes_its_kind_from_the_configuration_of_its_name,
         a_composition_is_tried_out_without_a_cluster,
         an_object_of_a_composition_is_captured,
+        the_app_of_a_tutorial_is_ready_once_its_deployment_is_available,
+        the_buckets_of_a_tutorial_come_and_go_with_their_names,
     );
 }
 
@@ -265,13 +268,14 @@ async fn a_file_takes_its_kind_from_the_configuration_of_its_name(env: &mut Test
 async fn a_composition_is_tried_out_without_a_cluster(_env: &mut TestEnv) -> Result<()> {
     let component = artifacts::plugin("compose")?;
     let component = component.to_str().context("a path that is no text")?;
-    for name in ["app-service.yaml", "llm-deployment.yaml"] {
+    for name in ["app.yaml", "app-service.yaml", "llm-deployment.yaml", "x-buckets.yaml"] {
         let (config, cases) = (example(name), example("cases").join(name));
         let (config, cases) = (config.display().to_string(), cases.display().to_string());
         let tested = pilothouse(["test", &cases, "--plugin", component, "--config", &config]).await?;
         ensure!(tested.code == 0 && tested.output.contains("0 failed"), "{tested:?}");
         let rights = pilothouse(["rbac", component, "--config", &format!("compose={config}")]).await?.succeeded()?;
-        ensure!(rights.contains("deployments") && rights.contains("services"), "{rights}");
+        let has_buckets = name == "x-buckets.yaml";
+        ensure!(rights.contains("deployments") != has_buckets && rights.contains("buckets") == has_buckets, "{rights}");
         ensure!(rights.contains("llmmodels") == (name == "llm-deployment.yaml"), "{rights}");
     }
     let object = file(app("web").to_string().as_bytes())?;
@@ -284,6 +288,82 @@ async fn a_composition_is_tried_out_without_a_cluster(_env: &mut TestEnv) -> Res
     let inspected = pilothouse(["inspect", component]).await?.succeeded()?;
     ensure!(inspected.contains("come from its configuration") && !inspected.contains("reconciles:"), "{inspected}");
     Ok(())
+}
+
+/// The example that Crossplane's tutorial has.
+async fn the_app_of_a_tutorial_is_ready_once_its_deployment_is_available(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    apply_example(env, "app.yaml").await?;
+    env.namespace.until("Plugin", "app", "to be ready", is_ready).await?;
+    let api_version = "example.crossplane.io/v1";
+    let object = |image: &str| json!({"apiVersion": api_version, "kind": "App", "metadata": {"name": "my-app"}, "spec": {"image": image}});
+    env.namespace.apply(object("nginx")).await?;
+    env.namespace.until("Deployment", "my-app", "to be there", |_| true).await?;
+    let service = env.namespace.until("Service", "my-app", "to have an address", |_| true).await?;
+    let waits = |app: &Value| {
+        app["status"]["address"] == service["spec"]["clusterIP"] && condition(app, "Ready")["status"] == "False"
+    };
+    let app = env.namespace.until("App", "my-app", "to wait for its Deployment", waits).await?;
+    ensure!(app["status"]["replicas"] == 0, "{app}");
+    let status = json!({
+        "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2,
+        "conditions": [{"type": "Available", "status": "True"}],
+    });
+    let patch = Patch::Merge(json!({"status": status}));
+    env.namespace.api("Deployment")?.patch_status("my-app", &PatchParams::default(), &patch).await?;
+    let app = env.namespace.until("App", "my-app", "to be ready", is_ready).await?;
+    ensure!(app["status"]["replicas"] == 2, "{app}");
+    // Another image is rolled out first.
+    env.namespace.apply(object("httpd")).await?;
+    let is_next = |found: &Value| found["spec"]["template"]["spec"]["containers"][0]["image"] == "httpd";
+    env.namespace.until("Deployment", "my-app", "to have the image", is_next).await?;
+    let waits = |app: &Value| condition(app, "Ready")["status"] == "False";
+    env.namespace.until("App", "my-app", "to wait again", waits).await.map(drop)
+}
+
+/// The example that Crossplane's guide to functions has, with the kind of a provider that is not there.
+async fn the_buckets_of_a_tutorial_come_and_go_with_their_names(env: &mut TestEnv) -> Result<()> {
+    start(env).await?;
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({
+        "name": "v1beta1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema},
+    });
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "buckets.s3.aws.m.upbound.io"},
+        "spec": {
+            "group": "s3.aws.m.upbound.io", "scope": "Namespaced", "versions": [version],
+            "names": {"kind": "Bucket", "plural": "buckets", "singular": "bucket"},
+        },
+    });
+    env.namespace.apply(crd).await?;
+    apply_example(env, "x-buckets.yaml").await?;
+    env.namespace.until("Plugin", "x-buckets", "to be ready", is_ready).await?;
+    let object = json!({
+        "apiVersion": "example.crossplane.io/v1", "kind": "XBuckets", "metadata": {"name": "data"},
+        "spec": {"region": "us-east-2", "names": ["raw", "cooked"]},
+    });
+    env.namespace.apply(object).await?;
+    for bucket in ["data-raw", "data-cooked"] {
+        let found = env.namespace.until("Bucket", bucket, "to be there", |_| true).await?;
+        ensure!(found["spec"]["forProvider"]["region"] == "us-east-2", "{found}");
+    }
+    let is = |status: &'static str| move |object: &Value| condition(object, "Ready")["status"] == status;
+    // A provider says first that a bucket is not there yet.
+    let say = async |bucket: &str, status: &str| -> Result<()> {
+        let ready = json!({"type": "Ready", "status": status, "reason": "Told"});
+        let patch = Patch::Merge(json!({"status": {"conditions": [ready]}}));
+        env.namespace.api("Bucket")?.patch_status(bucket, &PatchParams::default(), &patch).await?;
+        Ok(())
+    };
+    say("data-raw", "True").await?;
+    say("data-cooked", "False").await?;
+    env.namespace.until("XBuckets", "data", "to wait for a bucket", is("False")).await?;
+    say("data-cooked", "True").await?;
+    env.namespace.until("XBuckets", "data", "to be ready", is_ready).await?;
+    env.namespace.patch("XBuckets", "data", json!({"spec": {"names": ["raw"]}})).await?;
+    env.namespace.until_gone("Bucket", "data-cooked").await?;
+    env.namespace.until("Bucket", "data-raw", "to stay", |_| true).await.map(drop)
 }
 
 async fn an_object_of_a_composition_is_captured(env: &mut TestEnv) -> Result<()> {

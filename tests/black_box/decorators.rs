@@ -43,6 +43,9 @@ pub fn register(suite: &mut Suite) {
 /// The annotation that the guest `decorator` reads.
 pub const ANSWER: &str = "decorator.test/answer";
 
+/// The label that a StatefulSet gives its Pods.
+const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+
 /// The annotation that the guest `decorator-second` reads.
 pub const SECOND_ANSWER: &str = "second.test/answer";
 
@@ -82,7 +85,7 @@ async fn a_stateful_set_gets_a_service_for_each_pod(env: &mut TestEnv) -> Result
         let service = format!("db-{number}");
         let found = env.namespace.until("Service", &service, "to be there", |_| true).await?;
         let spec = &found["spec"];
-        ensure!(spec["selector"]["statefulset.kubernetes.io/pod-name"] == service, "{found}");
+        ensure!(spec["selector"][POD_NAME] == service, "{found}");
         ensure!(spec["ports"][0]["port"] == 80 && spec["ports"][0]["targetPort"] == 8080, "{found}");
     }
     env.namespace.patch("StatefulSet", "db", json!({"spec": {"replicas": 1}})).await?;
@@ -274,7 +277,7 @@ async fn an_object_that_is_deleted_takes_its_children_with_it(env: &mut TestEnv)
     env.set_up_host(|setup| *setup = deployed.setup())?;
     env.host.resume().await?;
     env.host.ready().await?;
-    install(env, &artifacts::guest("service-per-pod")?, &[]).await?.succeeded()?;
+    install(env, &artifacts::example("service-per-pod")?, &[]).await?.succeeded()?;
     env.namespace.apply(stateful_set("db", 2, Some("80:8080"))).await?;
     env.namespace.until("Service", "db-1", "to be there", |_| true).await?;
     env.namespace.delete("StatefulSet", "db").await?;
@@ -333,7 +336,7 @@ pub async fn start_with(env: &mut TestEnv, guests: &[&str]) -> Result<Deployed> 
     let deployed = start(env).await?;
     for guest in guests {
         let grants: &[&str] = if *guest == "scripted" { SCRIPTED } else { &[] };
-        install(env, &artifacts::guest(guest)?, grants).await?.succeeded()?;
+        install(env, &artifacts::any_plugin(guest)?, grants).await?.succeeded()?;
     }
     label(env, json!({"decorated": "yes"})).await?;
     Ok(deployed)
@@ -431,7 +434,7 @@ fn stateful_set(name: &str, replicas: u32, ports: Option<&str>) -> Value {
         },
     });
     if let Some(ports) = ports {
-        set["metadata"]["annotations"] = json!({"service-per-pod-ports": ports});
+        set["metadata"]["annotations"] = json!({"service-per-pod-label": POD_NAME, "service-per-pod-ports": ports});
     }
     set
 }

@@ -132,7 +132,7 @@ impl Tried {
         let before = Everything::at_rest(&env.namespace.client()).await?;
         ensure!(before.number() > 100, "an API server of its own has more than {} objects", before.number());
         for plugin in REFERENCE_PLUGINS.iter().chain(&ASKED) {
-            let file = artifacts::plugin_or_guest(plugin)?;
+            let file = artifacts::any_plugin(plugin)?;
             let ended = plan_as(env, &file, &["-o", "json", "--server-dry-run", "--without-plugin-object"]).await?;
             let counts = report(&ended).with_context(|| plugin.to_string())?["counts"]["children"].clone();
             for (what, number) in counts.as_object().context("no counts")? {

@@ -38,6 +38,7 @@ mod differential;
 mod drift;
 mod drift_lists;
 mod dry_run;
+mod examples;
 mod failed_writes;
 mod failing_canary;
 mod fault_reporting;
@@ -197,6 +198,7 @@ fn main() -> ExitCode {
     llm::register(&mut suite);
     command_line::register(&mut suite);
     compose::register(&mut suite);
+    examples::register(&mut suite);
     render::register(&mut suite);
     capture::register(&mut suite);
     configuration::register(&mut suite);

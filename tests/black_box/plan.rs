@@ -649,7 +649,7 @@ async fn a_wrong_argument_is_no_change(_: &mut TestEnv) -> Result<()> {
 
 /// A plan of the test's namespace, as JSON.
 async fn plan(env: &TestEnv, plugin: &str, arguments: &[&str]) -> Result<Ended> {
-    plan_as(env, &artifacts::plugin_or_guest(plugin)?, &[&["-o", "json"], arguments].concat()).await
+    plan_as(env, &artifacts::any_plugin(plugin)?, &[&["-o", "json"], arguments].concat()).await
 }
 
 /// A plan of the test's namespace by the host's user.

@@ -113,7 +113,7 @@ impl TestEnv {
 
     /// Installs a plugin in the place of another one.
     pub fn replace(&self, plugin: &str, with: &str) -> Result<()> {
-        self.host.install(&artifacts::plugin_or_guest(with)?, &format!("{plugin}.wasm"))
+        self.host.install(&artifacts::any_plugin(with)?, &format!("{plugin}.wasm"))
     }
 
     /// Starts the host with the plugin `app-service` and brings an `AppService` `web` to rest.

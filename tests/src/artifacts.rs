@@ -47,12 +47,12 @@ pub fn example(name: &str) -> Result<PathBuf> {
     existing(target().join("examples").join(format!("{name}.wasm")), "make plugins")
 }
 
-/// A built plugin of the repository or of the tests.
+/// A built plugin of the repository, of the examples or of the tests.
 ///
 /// # Errors
-/// If neither is built.
-pub fn plugin_or_guest(name: &str) -> Result<PathBuf> {
-    plugin(name).or_else(|_| guest(name))
+/// If none is built.
+pub fn any_plugin(name: &str) -> Result<PathBuf> {
+    plugin(name).or_else(|_| example(name)).or_else(|_| guest(name))
 }
 
 /// A Python that has JAX, if `scripts/framework.sh jax` got one.

@@ -17,6 +17,15 @@ fn the_cases_of_app_service_pass() -> Result<()> {
     passes(&repository().join("plugins/app-service"), &plugin("app-service")?)
 }
 
+/// What other projects have as examples: `examples/README.md`.
+#[test]
+fn the_cases_of_the_examples_pass() -> Result<()> {
+    for name in ["blue-green", "cat-set", "indexed-job", "pod-name-label", "service-per-pod"] {
+        passes(&repository().join("examples").join(name), &example(name)?)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn the_cases_of_greeting_pass() -> Result<()> {
     passes(&repository().join("examples/greeting"), &example("greeting")?)

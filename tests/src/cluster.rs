@@ -35,12 +35,18 @@ pub const THIRD_HOST_USER: &str = "third-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 62] = [
+const KINDS: [(&str, &str, &str); 68] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("ai.example.com/v1", "LLMModel", "llmmodels"),
     ("example.com/v1", "Website", "websites"),
+    ("ctl.enisoc.com/v1", "BlueGreenDeployment", "bluegreendeployments"),
+    ("ctl.enisoc.com/v1", "CatSet", "catsets"),
+    ("ctl.enisoc.com/v1", "IndexedJob", "indexedjobs"),
+    ("example.crossplane.io/v1", "App", "apps"),
+    ("example.crossplane.io/v1", "XBuckets", "xbuckets"),
+    ("s3.aws.m.upbound.io/v1beta1", "Bucket", "buckets"),
     ("llm.example.com/v1alpha1", "LLMModel", "llmmodels"),
     ("llm.example.com/v1alpha1", "LLMDeployment", "llmdeployments"),
     ("llm.example.com/v1alpha1", "ModelDeployment", "modeldeployments"),

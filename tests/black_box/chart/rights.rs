@@ -88,7 +88,7 @@ async fn a_decorator_gets_what_install_gives_it(_: &mut TestEnv) -> Result<()> {
     let values = ["--set-json", &format!("plugins={plugins}")];
     let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "pilothouse", values: &values };
     let chart = of_plugins(Helm::get().await?.objects(release).await?);
-    let file = artifacts::guest("service-per-pod")?;
+    let file = artifacts::example("service-per-pod")?;
     let file = file.to_str().context("a path that is not text")?;
     let printed = pilothouse(["install", "--dry-run", file]).await?.succeeded()?;
     same(&chart, &of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?))

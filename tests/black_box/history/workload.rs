@@ -80,7 +80,7 @@ impl Version {
 
     fn file(self, plugin: &str) -> Result<PathBuf> {
         match self {
-            Self::First => artifacts::plugin_or_guest(plugin),
+            Self::First => artifacts::any_plugin(plugin),
             Self::Next => artifacts::guest(&format!("{plugin}-next")),
         }
     }
