@@ -32,6 +32,16 @@ fn every_block_of_the_guide_is_right() {
     }
 }
 
+/// The composition that `docs/coming-from.md` shows.
+#[test]
+fn the_composition_beside_other_frameworks_is_right() {
+    let text = include_str!("../../../tests/fixtures/coming-from/pilothouse.yaml");
+    let read = serde_saphyr::from_str::<Value>(text);
+    assert!(read.is_ok(), "{read:?}");
+    let told = compose::configure(&read.unwrap_or_default().to_string());
+    assert!(told.is_ok(), "{told:?}");
+}
+
 /// What the guide says of functions is what there is.
 #[test]
 fn every_function_of_the_guide_is_there() {
