@@ -2,6 +2,7 @@
 
 mod compositions;
 mod examples;
+mod tutorial;
 mod typed;
 
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ type OfLanguage = fn(Language) -> Result<()>;
 
 fn main() -> ExitCode {
     let mut trials = vec![trial("what_is_missing_is_named", what_is_missing_is_named)];
+    trials.push(trial("the_tutorial_is_right", tutorial::the_tutorial_is_right));
     trials.extend(compositions::TESTS.map(|(name, test)| trial(name, test)));
     for language in Language::ALL {
         let is_skipped = !language.has_tools();
