@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use pilothouse_controller::{pipeline::plan::Plan, schema::pointer_keys};
+use pilothouse_controller::{
+    pipeline::{check::Decoration, plan::Plan},
+    schema::pointer_keys,
+};
 use pilothouse_engine::contract::KindRef;
 use serde_json::{Map, Value, json};
 
@@ -31,12 +34,14 @@ pub(super) struct Cluster {
     by_hand: Vec<String>,
     without_controllers: bool,
     created: usize,
+    /// What a decorator has set on the object.
+    decoration: Decoration,
 }
 
 impl Cluster {
     /// A cluster with what a case begins with.
     pub(super) fn new(inputs: Inputs) -> Self {
-        Self { inputs, by_hand: Vec::new(), without_controllers: false, created: 0 }
+        Self { inputs, by_hand: Vec::new(), without_controllers: false, created: 0, decoration: Decoration::default() }
     }
 
     /// Carries out what happens at the begin of a step.
@@ -78,6 +83,9 @@ impl Cluster {
         let before = (self.inputs.object.clone(), self.inputs.children.clone());
         if let Ok(answer) = &round.answer {
             self.apply(&answer.plan, answer.held_back().is_some());
+            if let Some(wanted) = &answer.desired.decoration {
+                self.decorate(wanted);
+            }
         }
         let status = round.reported_status(self.inputs.now);
         self.inputs.object["status"] = Value::Object(status);
@@ -112,6 +120,26 @@ impl Cluster {
                     || there != &*name.name
                     || !(namespace.is_empty() || *namespace == *name.namespace)
             });
+        }
+    }
+
+    /// Sets labels and annotations on the object, and takes off those that were set before. What somebody else has set stays.
+    fn decorate(&mut self, wanted: &Decoration) {
+        let before = std::mem::replace(&mut self.decoration, wanted.clone());
+        for (field, before, wanted) in
+            [("labels", &before.labels, &wanted.labels), ("annotations", &before.annotations, &wanted.annotations)]
+        {
+            let there = &mut self.inputs.object["metadata"][field];
+            let mut entries = there.as_object().cloned().unwrap_or_default();
+            entries.retain(|key, _| wanted.contains_key(key) || !before.contains_key(key));
+            for (key, value) in wanted {
+                if before.contains_key(key) || !entries.contains_key(key) {
+                    entries.insert(key.clone(), json!(value));
+                }
+            }
+            if !entries.is_empty() || !there.is_null() {
+                *there = Value::Object(entries);
+            }
         }
     }
 

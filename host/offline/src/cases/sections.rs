@@ -10,11 +10,12 @@ use serde_json::{Map, Value, json};
 use crate::{Answer, Round, served::DEFAULT_NAMESPACE};
 
 /// The names of the sections, in the order in which people read them.
-pub(super) const SECTIONS: [&str; 10] = [
+pub(super) const SECTIONS: [&str; 11] = [
     "error",
     "verdict",
     "children",
     "options",
+    "onObject",
     "status",
     "conditions",
     "events",
@@ -55,6 +56,15 @@ fn add_answer(sections: &mut Map<String, Value>, answer: &Answer, namespace: &st
         None => {
             add("children", UNCHANGED.into());
         }
+    }
+    let decoration = desired.decoration.iter();
+    let on_object: Map<_, _> = decoration
+        .flat_map(|it| [("labels", &it.labels), ("annotations", &it.annotations)])
+        .filter(|(_, entries)| !entries.is_empty())
+        .map(|(field, entries)| (field.to_owned(), json!(entries)))
+        .collect();
+    if !on_object.is_empty() {
+        add("onObject", Value::Object(on_object));
     }
     add("status", desired.status.clone().map_or_else(|| UNCHANGED.into(), Value::Object));
     let mut conditions: Vec<_> = desired.conditions.iter().collect();
