@@ -176,9 +176,15 @@ crds: ## Make crds/ anew from the types
 	@cargo run --locked -p model-deployment --example model-deployment-crd
 
 .PHONY: reference
-reference: ## Make docs/cli.md, the reference of all commands, anew from what they say of themselves
+reference: ## Make docs/cli.md and docs/contract.md anew, from what the commands say of themselves and from the WIT
 	@cargo build --locked --quiet --workspace --bin pilothouse
 	@$(BIN)/pilothouse reference >docs/cli.md
+	@$(BIN)/pilothouse reference --contract >docs/contract.md
+
+.PHONY: docs
+docs: ## Make the site of docs/ as HTML in target/book (needs the network the first time; installs mdbook)
+	@scripts/prepare.sh
+	@scripts/docs.sh
 
 .PHONY: manifests
 manifests: crds ## Make crds/, the CRDs in the charts and the plain manifests in deploy/ anew (the last ones need Go, for Helm)

@@ -23,6 +23,7 @@ pub fn register(suite: &mut Suite) {
         inspect_says_why_a_file_is_no_plugin,
         crd_prints_the_kinds_of_the_host,
         the_reference_is_what_the_commands_say,
+        the_contract_on_the_page_is_the_one_of_the_wit,
         shells_and_kubectl_complete_the_arguments,
         rbac_prints_a_role_and_its_binding,
         what_cannot_be_printed_is_an_error_and_no_panic,
@@ -95,6 +96,20 @@ async fn the_reference_is_what_the_commands_say(_: &mut TestEnv) -> Result<()> {
     let reference = as_kubectl_plugin(folder.path())?.arg("reference").output().await?;
     let reference = String::from_utf8(reference.stdout)?;
     ensure!(reference.contains("\nkubectl pilothouse why [OPTIONS]"), "{reference}");
+    Ok(())
+}
+
+/// The page of the repository, which `make reference` makes of the WIT.
+async fn the_contract_on_the_page_is_the_one_of_the_wit(_: &mut TestEnv) -> Result<()> {
+    let printed = pilothouse(["reference", "--contract"]).await?.succeeded()?;
+    let kept = std::fs::read_to_string(artifacts::repository().join("docs/contract.md"))?;
+    ensure!(printed == kept, "docs/contract.md is not what the WIT says; run `make reference`");
+    let wit = std::fs::read_to_string(artifacts::repository().join("wit/0.2/plugin.wit"))?;
+    let words = wit.lines().filter_map(|line| line.trim().strip_prefix("/// ")?.split(['|', '`']).next());
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let page = joined(&kept);
+    let missing: Vec<_> = words.filter(|line| !page.contains(joined(line).trim())).collect();
+    ensure!(missing.is_empty(), "the page does not have {missing:#?}");
     Ok(())
 }
 

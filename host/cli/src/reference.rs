@@ -1,4 +1,5 @@
-//! `pilothouse reference`: prints all commands and their arguments as Markdown, from what `--help` is made of. `docs/cli.md` is kept so.
+//! `pilothouse reference`: prints all commands and their arguments as Markdown, from what `--help` is made of, or the contract, from its WIT.
+//! `docs/cli.md` and `docs/contract.md` are kept so.
 
 use std::fmt::{self, Write};
 
@@ -6,9 +7,13 @@ use clap::{Arg, Args, Command};
 
 use crate::output;
 
-/// Prints the reference of all commands.
+/// Prints the reference of all commands, or that of the contract, as Markdown.
 #[derive(Args)]
-pub struct Reference {}
+pub struct Reference {
+    /// The contract between host and plugin, in the newest version.
+    #[arg(long)]
+    contract: bool,
+}
 
 impl Reference {
     /// Runs the command, for the program under a name.
@@ -16,6 +21,9 @@ impl Reference {
     /// # Errors
     /// If nobody takes what it prints.
     pub fn execute(&self, mut program: Command) -> anyhow::Result<()> {
+        if self.contract {
+            return Ok(output::print(pilothouse_pack::contract_reference()?)?);
+        }
         program.build();
         let mut text = String::new();
         write_program(&mut text, &program)?;

@@ -10,9 +10,11 @@ mod contract;
 mod error;
 mod module;
 mod preview1;
+mod reference;
 mod section;
 
 pub use error::Error;
+pub use reference::contract_reference;
 
 use pilothouse_wit::{Declaration, SECTION};
 use wasmparser::Parser;

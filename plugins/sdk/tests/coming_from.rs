@@ -76,7 +76,7 @@ fn live() -> Value {
 
 /// What ours answers, as the scripts print it.
 fn ours() -> Result<Value, Error> {
-    let answer = Case::of(object()).child(live()).run(website::reconcile)?;
+    let answer = Case::of(object()).child(live()).run_raw(website::reconcile_raw)?;
     let children = answer.response.children.clone().unwrap_or_default();
     let child = children.first().and_then(|child| serde_json::from_str::<Value>(&child.object).ok());
     Ok(json!({ "child": child, "ready": answer.status::<Value>()?["readyReplicas"] }))
@@ -95,6 +95,7 @@ fn each_block_of_the_page_is_a_file() {
 #[test]
 fn all_that_run_ask_for_the_same_deployment() -> Result<(), Box<dyn std::error::Error>> {
     let ours = ours()?;
+    assert!(website::MANIFEST.contains(r#""kind":"Website""#), "{}", website::MANIFEST);
     assert_eq!(ours["child"]["spec"]["template"]["spec"]["containers"][0]["image"], "nginx:1");
     if !has("python3")? {
         return Ok(());
