@@ -398,6 +398,34 @@ mod tests {
         assert!(format!("{status:?}").contains("needs `allNamespaces`"), "{status:?}");
     }
 
+    /// It gives its object the label that the spec names, and says in an annotation which ones it has.
+    #[test]
+    fn what_a_decorator_sets_on_its_object_counts_and_is_there_in_the_next_round() {
+        let mut plugin = Native::new(|request, _, _| {
+            let object: Value = serde_json::from_str(&request.object).unwrap_or_default();
+            let (label, seen) = (object["spec"]["label"].as_str().unwrap_or_default(), &object["metadata"]["labels"]);
+            let metadata = json!({"name": "a", "labels": {label: "x"}, "annotations": {"seen": seen.to_string()}});
+            let body = json!({"apiVersion": "example.com/v1", "kind": "Web", "metadata": metadata});
+            of_children(vec![Child::applied(body.to_string())])
+        });
+        plugin.manifest.decorates = Some(Default::default());
+        let step = |label: &str, expected: &str| {
+            format!(
+                "- patch: {{metadata: {{labels: {{theirs: kept}}}}, spec: {{label: {label}}}}}\n  expect: {{onObject: {expected}}}\n"
+            )
+        };
+        let right = |label: &str, no: &str| {
+            format!(
+                "{{labels: {{{label}: x, {no}: null}}, annotations: {{seen: '{{\"{label}\":\"x\",\"theirs\":\"kept\"}}'}}}}"
+            )
+        };
+        let steps = format!("steps:\n{}{}", step("one", &right("one", "two")), step("other", &right("other", "one")));
+        assert_eq!(failures(&plugin, &steps), []);
+        let found = failures(&plugin, &format!("steps:\n{}", step("one", "{labels: {one: y}}")));
+        let paths = |failure: &Failure| failure.differences().iter().map(|it| it.path.clone()).collect::<Vec<_>>();
+        assert_eq!(found.iter().flat_map(paths).collect::<Vec<_>>(), ["onObject.labels.one"]);
+    }
+
     #[test]
     fn a_step_about_a_child_that_is_not_there_says_so() {
         let plugin = Native::new(|_, _, _| of_children(vec![config_map("b", "x")]));
