@@ -152,8 +152,7 @@ async fn a_job_that_is_made_anew_while_old_pods_end_starts_as_a_new_one(env: &mu
         env.namespace.until("TrainingJob", JOB, "to say what it waits for", says).await?;
         clear(env, "mnist-worker-1", LOST).await
     };
-    let (made, freed) = tokio::join!(made, freed);
-    (made?, freed?);
+    tokio::try_join!(made, freed)?;
     let new = runs(env, JOB).await?;
     ensure!(new["status"]["restartCount"] == 0 && condition(&new, "Restarting").is_null(), "{}", new["status"]);
     only_pods(env, &["mnist-worker-0", "mnist-worker-1", "mnist-worker-2"]).await

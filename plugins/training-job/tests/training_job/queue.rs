@@ -305,8 +305,10 @@ fn a_queue_without_kueue_is_told() -> Result<(), Error> {
     Ok(())
 }
 
-/// In which way a job ends that runs.
-const ENDS: [(&str, fn(&mut SimulatedCluster)); 4] = [
+/// In which way a job ends that runs, and what makes it end so.
+type End = (&'static str, fn(&mut SimulatedCluster));
+
+const ENDS: [End; 4] = [
     ("suspended", |cluster| cluster.job["spec"]["runPolicy"] = json!({ "suspend": true })),
     ("stopped by a limit", |cluster| cluster.advance_clock(60)),
     ("deleted", |cluster| cluster.job["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")),
