@@ -51,8 +51,8 @@ async fn a_job_that_waits_can_be_given_to_another_manager_and_back(env: &mut Tes
     let same = env.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
     ensure!(same["metadata"]["resourceVersion"] == given["metadata"]["resourceVersion"], "it was written to: {same}");
 
-    // An empty name is none.
-    env.namespace.patch("TrainingJob", JOB, managed_by(json!(""))).await?;
+    // Without a manager of its own it is this plugin's again.
+    env.namespace.patch("TrainingJob", JOB, managed_by(Value::Null)).await?;
     runs(env, JOB).await?;
     let refused = env.namespace.patch("TrainingJob", JOB, managed_by(json!("kueue.x-k8s.io/multikueue"))).await;
     ensure!(refused.is_err_and(|error| format!("{error:#}").contains("cannot change once the job has started")));

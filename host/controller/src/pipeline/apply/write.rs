@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::{api::Patch, core::Status};
-use pilothouse_engine::contract::ImmutablePolicy;
+use pilothouse_engine::contract::{Handling, ImmutablePolicy};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -106,10 +106,14 @@ async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild
             let live = target.read(&child.name.name).await?;
             let Some(live) = live else { return Err(WriteError::Outdated) };
             ensure_ours(applier, &child.kind.kind, &live).await?;
+            if child.handling == Handling::Create {
+                // What it holds is as it was made, whoever it was made for.
+                return claim(applier, target, child, &live).await;
+            }
             let live = repair::take_over(applier, target, child, &live).await?.unwrap_or(live);
             match update(applier, target, child, &live).await {
                 Err(WriteError::Recreate(recreation)) => {
-                    claim(applier, target, child, &live).await?;
+                    target.store.record_write(claim(applier, target, child, &live).await?);
                     Err(WriteError::Recreate(recreation))
                 }
                 result => result,
@@ -122,17 +126,15 @@ async fn create(applier: &Applier<'_>, target: &Target<'_>, child: &DesiredChild
     }
 }
 
-/// Marks an object that is taken over, and that must be created anew, as a child. The next plan finds it among the children and
-/// deletes it as any other child, under the guard against mass deletion.
+/// Marks an object that is taken over as a child, and leaves all else of it. One that must be created anew the next plan finds among the
+/// children, and deletes it as any other child, under the guard against mass deletion.
 async fn claim(
     applier: &Applier<'_>,
     target: &Target<'_>,
     child: &DesiredChild,
     live: &Object,
-) -> Result<(), WriteError> {
-    let marks = ["labels", "annotations", "ownerReferences"];
-    let marks = marks.into_iter().filter_map(|field| Some((field, child.body["metadata"].get(field)?.clone())));
-    let mut metadata: Map<_, _> = marks.map(|(field, value)| (field.to_owned(), value)).collect();
+) -> Result<Object, WriteError> {
+    let mut metadata = marks(&child.body["metadata"]);
     metadata.insert("uid".to_owned(), json!(live.uid));
     metadata.insert("resourceVersion".to_owned(), json!(live.resource_version));
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -147,13 +149,23 @@ async fn claim(
     // A merge patch: an apply with the marks alone would give up the fields that are owned from before.
     let patch = Patch::Merge(json!({"metadata": metadata}));
     match target.api.patch(&child.name.name, &parameters, &patch).await {
-        Ok(incoming) => {
-            target.store.record_write(incoming.into_object(&target.installed.resource));
-            Ok(())
-        }
+        Ok(incoming) => Ok(incoming.into_object(&target.installed.resource)),
         Err(kube::Error::Api(status)) if is_another_object(&status) => Err(WriteError::Outdated),
         Err(error) => Err(WriteError::Api(error)),
     }
+}
+
+/// What of a child's metadata makes it one: its owner, and the host's labels and annotations.
+fn marks(metadata: &Value) -> Map<String, Value> {
+    let is_mark = |key: &str| key.starts_with(labels::PREFIX) || key == labels::MANAGED_BY;
+    let mut marks = Map::new();
+    for field in ["labels", "annotations"] {
+        let entries = metadata[field].as_object().into_iter().flatten().filter(|(key, _)| is_mark(key));
+        let entries: Map<_, _> = entries.map(|(key, value)| (key.clone(), value.clone())).collect();
+        marks.insert(field.to_owned(), entries.into());
+    }
+    marks.extend(metadata.get("ownerReferences").map(|owners| ("ownerReferences".to_owned(), owners.clone())));
+    marks
 }
 
 /// Updates a child, once more without the fields that are left over from before if the API server refuses them beside the desired
