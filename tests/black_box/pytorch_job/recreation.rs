@@ -31,8 +31,8 @@ async fn a_job_that_is_made_anew_while_a_restart_goes_on_starts_as_a_new_one(env
     annotate(env, "mnist-worker-1", LOST, "").await?;
     exit(env, "mnist-worker-0", 137).await?;
     env.namespace.until_gone("Pod", "mnist-worker-0").await?;
-    let job = env.namespace.get("PyTorchJob", NAME).await?.unwrap_or_default();
-    ensure!(condition(&job, "Restarting")["status"] == "True", "no restart goes on: {job}");
+    let restarts = |job: &Value| condition(job, "Restarting")["status"] == "True";
+    env.namespace.until("PyTorchJob", NAME, "to restart", restarts).await?;
     env.namespace.delete("PyTorchJob", NAME).await?;
     env.namespace.until_gone("PyTorchJob", NAME).await?;
     let mut new = sample(&json!({"backoffLimit": 0}), "ExitCode")?;
