@@ -427,6 +427,28 @@ mod tests {
     }
 
     #[test]
+    fn a_label_that_a_decorator_wants_and_somebody_else_has_set_stays_theirs() {
+        let mut plugin = Native::new(|request, _, _| {
+            let object: Value = serde_json::from_str(&request.object).unwrap_or_default();
+            let label = object["spec"]["label"].as_str().unwrap_or_default();
+            let metadata = json!({"name": "a", "labels": {label: "mine"}, "annotations": {"seen": object["metadata"]["labels"].to_string()}});
+            of_children(vec![Child::applied(
+                json!({"apiVersion": "example.com/v1", "kind": "Web", "metadata": metadata}).to_string(),
+            )])
+        });
+        plugin.manifest.decorates = Some(Default::default());
+        let step = |label: &str, labels: &str| {
+            format!(
+                "- patch: {{metadata: {{labels: {{both: theirs}}}}, spec: {{label: {label}}}}}\n  expect: {{onObject: {{annotations: {{seen: '{labels}'}}}}}}\n"
+            )
+        };
+        let both = r#"{"both":"theirs"}"#;
+        let with_another = r#"{"both":"theirs","other":"mine"}"#;
+        let steps = format!("steps:\n{}{}{}", step("both", both), step("both", both), step("other", with_another));
+        assert_eq!(failures(&plugin, &steps), []);
+    }
+
+    #[test]
     fn a_step_about_a_child_that_is_not_there_says_so() {
         let plugin = Native::new(|_, _, _| of_children(vec![config_map("b", "x")]));
         let found = failures(&plugin, "steps:\n- expect: {verdict: done}\n- delete: [ConfigMap/c]\n");

@@ -123,20 +123,20 @@ impl Cluster {
         }
     }
 
-    /// Sets labels and annotations on the object, and takes off those that were set before. What somebody else has set stays.
+    /// Sets labels and annotations on the object, and takes off those that it set before. What somebody else has set stays.
     fn decorate(&mut self, wanted: &Decoration) {
-        let before = std::mem::replace(&mut self.decoration, wanted.clone());
-        for (field, before, wanted) in
-            [("labels", &before.labels, &wanted.labels), ("annotations", &before.annotations, &wanted.annotations)]
+        let Decoration { labels, annotations } = &mut self.decoration;
+        for (field, set, wanted) in
+            [("labels", labels, &wanted.labels), ("annotations", annotations, &wanted.annotations)]
         {
             let there = &mut self.inputs.object["metadata"][field];
             let mut entries = there.as_object().cloned().unwrap_or_default();
-            entries.retain(|key, _| wanted.contains_key(key) || !before.contains_key(key));
-            for (key, value) in wanted {
-                if before.contains_key(key) || !entries.contains_key(key) {
-                    entries.insert(key.clone(), json!(value));
-                }
+            entries.retain(|key, _| !set.contains_key(key));
+            set.clear();
+            for (key, value) in wanted.iter().filter(|(key, _)| !entries.contains_key(*key)) {
+                set.insert(key.clone(), value.clone());
             }
+            entries.extend(set.iter().map(|(key, value)| (key.clone(), json!(value))));
             if !entries.is_empty() || !there.is_null() {
                 *there = Value::Object(entries);
             }
