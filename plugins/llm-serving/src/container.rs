@@ -7,7 +7,7 @@ use crate::probes;
 use crate::server::Server;
 use pilothouse_pods::fields::{remove_if_empty, set_unless_empty};
 use pilothouse_pods::security::{self, Capabilities};
-use pilothouse_pods::variable::variable;
+use pilothouse_pods::variable::{literal, variable};
 use serde_json::{Value, json};
 
 /// The name of the container.
@@ -43,11 +43,6 @@ pub fn container(server: &Server<'_>, mounts: &[Value]) -> Value {
         container["lifecycle"] = json!({ "preStop": { "sleep": { "seconds": server.drain_seconds() } } });
     }
     container
-}
-
-/// A text that the kubelet leaves as it is: in arguments and in values of variables it expands `$(NAME)`, and `$$` is a plain `$`.
-pub fn literal(text: &str) -> String {
-    text.replace('$', "$$")
 }
 
 /// The arguments: those of the engine, then the user's own. Who gives another command gives all its arguments.

@@ -1,10 +1,11 @@
 //! Refuses a merged Pod template that would break the server: what finds its Pods, its port, what it is configured by, what tells Pods
 //! apart. Whether the rest is a Pod template at all, the API server says.
 
-use crate::container::{NAME, PORT_NAME, RESERVED, literal};
+use crate::container::{NAME, PORT_NAME, RESERVED};
 use crate::labels;
 use crate::server::Server;
 use crate::spec_error::TemplateError;
+use pilothouse_pods::variable::literal;
 use serde_json::{Value, json};
 
 /// Fields of a Pod that would give all Pods of a workload one name.

@@ -119,8 +119,8 @@ impl Served<'_> {
         }
         let Autoscalers { deciding, names, child, missing, exists, waits } =
             self.scaled.autoscalers(placement.standing)?;
-        let before = before(object);
-        let before = Before { has_autoscaler: exists || before.has_autoscaler, ..before };
+        let mut before = before(object);
+        before.has_autoscaler |= exists;
         let kept = Kept::of(scaling, &placement.live, before);
         let scaling = kept.scaling(scaling.clone());
         let mut observed = self.observed(&scaling);

@@ -16,25 +16,17 @@ pub const UNVERIFIED: &str = "SLAUnverified";
 pub const ANNOUNCED: [Announced<'_>; 1] =
     [Announced { condition_type: MET, on_true: Some("SLAMet"), on_false: Some("SLAMissed") }];
 
-/// The conditions about an SLA that has a latency or a throughput; none for one that has neither. Where no Pod is ready, nothing is served
-/// within any latency, whatever was observed before.
-pub fn of(targets: &Targets, names: &MetricNames, hpa: Option<&ObservedHpa>, ready: i32) -> Vec<Condition> {
-    match targets.max_latency {
-        Some(max) => of_latency(max, targets, (names, hpa, ready)),
-        None if targets.has_unknown_capacity => unverified(CAPACITY_UNKNOWN, NO_CAPACITY),
-        None => Vec::new(),
-    }
-}
-
 /// The reason where nobody knows what one replica takes, and what that means.
 const CAPACITY_UNKNOWN: &str = "CapacityUnknown";
 const NO_CAPACITY: &str =
     "spec.sla.throughputPerReplica is not given, so nobody knows how many replicas spec.sla.minThroughput needs";
 
-/// What the latency is judged by: the names of the metrics, the autoscaler that reads them, and how many Pods are ready.
-type Readings<'r> = (&'r MetricNames, Option<&'r ObservedHpa>, i32);
-
-fn of_latency(max: u64, targets: &Targets, (names, hpa, ready): Readings<'_>) -> Vec<Condition> {
+/// The conditions about an SLA that has a latency or a throughput; none for one that has neither. Where no Pod is ready, nothing is served
+/// within any latency, whatever was observed before.
+pub fn of(targets: &Targets, names: &MetricNames, hpa: Option<&ObservedHpa>, ready: i32) -> Vec<Condition> {
+    let Some(max) = targets.max_latency else {
+        return if targets.has_unknown_capacity { unverified(CAPACITY_UNKNOWN, NO_CAPACITY) } else { Vec::new() };
+    };
     if ready == 0 && hpa.is_some() && !names.latency.is_empty() {
         return unverified("NoPodsReady", "no Pod is ready, so no request is served within any latency");
     }
@@ -68,11 +60,11 @@ fn verified(latency: f64, max: u64, has_unknown_capacity: bool) -> Vec<Condition
     let (reason, relation) = if is_met { ("WithinSLA", "at most") } else { ("LatencyAboveSLA", "more than") };
     let message =
         format!("95 of 100 requests take {}, {relation} the {max}ms of spec.sla.maxLatency", in_words(latency));
-    let rest = match has_unknown_capacity {
-        true => Condition::when(UNVERIFIED, true, CAPACITY_UNKNOWN, NO_CAPACITY),
-        false => Condition::when(UNVERIFIED, false, "Verified", ""),
-    };
-    vec![Condition::when(MET, is_met, reason, &message), rest]
+    let (of_rest, told) = if has_unknown_capacity { (CAPACITY_UNKNOWN, NO_CAPACITY) } else { ("Verified", "") };
+    vec![
+        Condition::when(MET, is_met, reason, &message),
+        Condition::when(UNVERIFIED, has_unknown_capacity, of_rest, told),
+    ]
 }
 
 fn unverified(reason: &str, message: &str) -> Vec<Condition> {

@@ -31,10 +31,11 @@ impl Turn {
     /// Whose turn it is.
     pub fn of(scaling: &Scaling, existing: Existing) -> Self {
         match scaling {
-            Scaling::Hpa(_) if !existing.scaled_object && !existing.hpa_of_keda => Self::Hpa,
+            _ if existing.superseded(scaling).is_some() => Self::Nobody,
+            Scaling::Hpa(_) => Self::Hpa,
+            Scaling::Keda(_) if existing.keda => Self::ScaledObject,
             // Until KEDA is installed, the one at work stays.
-            Scaling::Keda(_) if existing.hpa && !existing.keda => Self::Hpa,
-            Scaling::Keda(_) if !existing.hpa && existing.keda => Self::ScaledObject,
+            Scaling::Keda(_) if existing.hpa => Self::Hpa,
             _ => Self::Nobody,
         }
     }
@@ -43,10 +44,9 @@ impl Turn {
 impl Existing {
     /// What of this object has to go, because another one shall decide, or nobody; none if nothing has.
     pub fn superseded(self, scaling: &Scaling) -> Option<&'static str> {
-        let of_keda = match (self.scaled_object, self.hpa_of_keda) {
-            (true, _) => Some("ScaledObject"),
-            (false, true) => Some("HorizontalPodAutoscaler of KEDA"),
-            (false, false) => None,
+        let of_keda = match self.scaled_object {
+            true => Some("ScaledObject"),
+            false => self.hpa_of_keda.then_some("HorizontalPodAutoscaler of KEDA"),
         };
         let of_ours = self.hpa.then_some("HorizontalPodAutoscaler");
         match scaling {

@@ -30,10 +30,7 @@ impl Contract {
         let world = if finalizes { "finalizing-plugin" } else { "plugin" };
         let name = |version| format!("package pilothouse:plugin@{version};");
         let text = CONTRACT.replace(&name(CONTRACT_VERSION), &name(version));
-        let mut packages = Resolve::default();
-        let package = packages
-            .push_str("plugin.wit", &text)
-            .map_err(|error| Error::Encode(format!("the contract: {error:#}")))?;
+        let (packages, package) = parse(&text)?;
         Ok(Self { packages, package, version: version.to_owned(), world })
     }
 
@@ -56,4 +53,15 @@ impl Contract {
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
+}
+
+/// The packages of a text of the contract, and its own.
+///
+/// # Errors
+/// [`Error::Encode`].
+pub(crate) fn parse(text: &str) -> Result<(Resolve, PackageId), Error> {
+    let mut packages = Resolve::default();
+    let package =
+        packages.push_str("plugin.wit", text).map_err(|error| Error::Encode(format!("the contract: {error:#}")))?;
+    Ok((packages, package))
 }

@@ -3,16 +3,14 @@
 use pilothouse_wit::{CONTRACT, CONTRACT_VERSION};
 use wit_parser::{Docs, Function, Interface, PackageId, Resolve, Type, TypeDef, TypeDefKind, World, WorldItem};
 
-use crate::Error;
+use crate::{Error, contract};
 
 /// The contract's newest version as Markdown.
 ///
 /// # Errors
 /// [`Error::Encode`] if the contract cannot be read.
 pub fn contract_reference() -> Result<String, Error> {
-    let mut packages = Resolve::default();
-    let package =
-        packages.push_str("plugin.wit", CONTRACT).map_err(|error| Error::Encode(format!("the contract: {error:#}")))?;
+    let (packages, package) = contract::parse(CONTRACT)?;
     Ok(Reference(packages).page(package))
 }
 
@@ -71,18 +69,18 @@ impl Reference {
                     .fields
                     .iter()
                     .map(|field| row(&[&code(&field.name), &self.type_of(&field.ty), &line(&field.docs)]));
-                ("Record", table("field", &rows.collect::<String>(), true))
+                ("Record", table(&["field", "type", "what it is"], &rows.collect::<String>()))
             }
             TypeDefKind::Variant(variant) => {
                 let rows = variant.cases.iter().map(|case| {
                     let value = case.ty.as_ref().map(|ty| self.type_of(ty)).unwrap_or_default();
                     row(&[&code(&case.name), &value, &line(&case.docs)])
                 });
-                ("Variant", table("case", &rows.collect::<String>(), true))
+                ("Variant", table(&["case", "type", "what it is"], &rows.collect::<String>()))
             }
             TypeDefKind::Enum(cases) => {
                 let rows = cases.cases.iter().map(|case| row(&[&code(&case.name), &line(&case.docs)]));
-                ("Enum", table("case", &rows.collect::<String>(), false))
+                ("Enum", table(&["case", "what it is"], &rows.collect::<String>()))
             }
             TypeDefKind::Type(plain) => {
                 return format!("\n### {name}\n\n{}. {}\n", self.type_of(plain), text(&definition.docs));
@@ -95,8 +93,7 @@ impl Reference {
     fn function(&self, interface: &str, function: &Function) -> String {
         let rows: String =
             function.params.iter().map(|param| row(&[&code(&param.name), &self.type_of(&param.ty)])).collect();
-        let parameters =
-            if rows.is_empty() { String::new() } else { format!("\n| parameter | type |\n|---|---|\n{rows}") };
+        let parameters = if rows.is_empty() { String::new() } else { table(&["parameter", "type"], &rows) };
         let result = function
             .result
             .as_ref()
@@ -144,9 +141,8 @@ fn plain(ty: &Type) -> &'static str {
     }
 }
 
-fn table(first: &str, rows: &str, has_type: bool) -> String {
-    let (head, line) = if has_type { (" type |", "---|") } else { ("", "") };
-    format!("\n| {first} |{head} what it is |\n|---|{line}---|\n{rows}")
+fn table(columns: &[&str], rows: &str) -> String {
+    format!("\n{}|{}\n{rows}", row(columns), "---|".repeat(columns.len()))
 }
 
 fn row(cells: &[&str]) -> String {

@@ -69,12 +69,14 @@ impl SimulatedCluster {
     fn run_rounds(&mut self) -> Result<(), Interruption> {
         let mut rounds = 0;
         while rounds < MAX_ROUNDS {
-            let (before, created_before, answer) = (self.children.len(), self.created_bytes, self.call_plugin()?);
+            let (before, answer) = (self.children.len(), self.call_plugin()?);
+            self.created_bytes = 0;
             if self.write_children(&answer.response)? + self.force_deletions(&answer.forced_deletions)? == 0 {
                 return self.report(answer.response);
             }
-            let is_large = self.children.len() > before && self.created_bytes - created_before >= WAVE_BYTES;
-            rounds += usize::from(self.children.len() < before + WAVE && !is_large);
+            let now = self.children.len();
+            let is_wave = now >= before + WAVE || (now > before && self.created_bytes >= WAVE_BYTES);
+            rounds += usize::from(!is_wave);
         }
         Err(Error::Test("the plugin returns other children in every round".to_owned()).into())
     }

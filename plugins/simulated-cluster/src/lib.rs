@@ -6,6 +6,7 @@ mod host;
 mod kubelet;
 
 pub use host::ReconcileEnd;
+pub use kubelet::has_ended;
 use pilothouse_sdk::raw::{Request, Response};
 use pilothouse_sdk::testing::{Answer, Case};
 use pilothouse_sdk::{Error, Kind, RefusedChild, Verdict};
@@ -73,7 +74,7 @@ pub struct SimulatedCluster {
     /// Whether children were removed by a response that says that it removes many.
     pub removes_many: bool,
     created_children: u64,
-    /// How long all of them were together.
+    /// How long those of this round were together.
     created_bytes: usize,
 }
 
@@ -249,6 +250,7 @@ pub fn parse(text: &str) -> Result<Value, Error> {
     serde_saphyr::from_str(text).map_err(|error| Error::Test(format!("{error}: {text}")))
 }
 
-fn is_deleting(object: &Value) -> bool {
+/// Whether an object is being deleted.
+pub fn is_deleting(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some()
 }

@@ -4,9 +4,6 @@ use pilothouse_sdk::{Handling, Options, Response, json};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The kind of what Pods read.
-const CONFIG_MAP: &str = "ConfigMap";
-
 /// A child that is to exist, and what the host does with it.
 #[derive(Debug)]
 pub struct DesiredChild {
@@ -14,7 +11,7 @@ pub struct DesiredChild {
     pub object: Box<RawValue>,
     /// What the host does with it.
     pub handling: Handling,
-    /// Its name, if it is a ConfigMap.
+    /// The name of the ConfigMap that it is, unless it is kept and so is there already.
     config_map: Option<String>,
 }
 
@@ -30,17 +27,17 @@ impl DesiredChild {
     }
 
     fn of(object: &Value, handling: Handling) -> Self {
-        let name = object["metadata"]["name"].as_str().filter(|_| object["kind"] == CONFIG_MAP);
+        let name = object["metadata"]["name"].as_str().filter(|_| object["kind"] == "ConfigMap");
         Self { object: text(object), handling, config_map: name.map(str::to_owned) }
     }
 
     /// It exists and stays as it is, whatever this version of the plugin would make of the spec.
     pub fn kept(api_version: &str, kind: &str, name: &str) -> Self {
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
-        Self { object, handling: Handling::Keep, config_map: (kind == CONFIG_MAP).then(|| name.to_owned()) }
+        Self { object, handling: Handling::Keep, config_map: None }
     }
 
-    /// Its name, if it is a ConfigMap.
+    /// The name of the ConfigMap that it is, unless it is kept and so is there already.
     pub fn config_map(&self) -> Option<&str> {
         self.config_map.as_deref()
     }

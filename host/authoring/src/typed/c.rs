@@ -2,7 +2,7 @@
 //! type is said beside it. It writes no file.
 
 use super::{
-    Source, begin,
+    Source, comment,
     names::{screaming, unique},
     quoted,
     shown::Form,
@@ -11,7 +11,7 @@ use super::{
 
 /// The names of the fields.
 pub(super) fn spec(source: &Source) -> String {
-    let mut text = begin("//", &source.origin);
+    let mut text = comment("//", &source.origin);
     text += "//\n// The SDK reads JSON by its pointers, such as ph_string(request->object, SPEC_NAME, \"\"): here they have names. Those of\n\
              // elements of a list begin where the element does: ph_string(element, ..., \"\").\n\
              #ifndef SPEC_H\n#define SPEC_H\n";

@@ -1,7 +1,7 @@
 //! A spec in Go: structs with tags for JSON, and the lines that show its fields. It writes no file.
 
 use super::{
-    Source, begin, comment,
+    Source, comment,
     names::{pascal, unique},
     quoted,
     shown::{Form, SET},
@@ -50,7 +50,7 @@ pub(super) fn spec(source: &Source) -> String {
     }
     types.structs.iter().for_each(|of| text += &structure(types, of));
     types.choices.iter().for_each(|of| text += &choice(types, of));
-    let mut head = format!("{}package main\n", begin("//", &source.origin));
+    let mut head = format!("{}package main\n", comment("//", &source.origin));
     if text.contains("IntOrString") {
         text += INT_OR_STRING;
         head += "\nimport (\n\t\"encoding/json\"\n\t\"strconv\"\n)\n";

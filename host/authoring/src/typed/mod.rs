@@ -83,11 +83,6 @@ impl Source {
     }
 }
 
-/// The lines that a file begins with.
-fn begin(comment: &str, origin: &[String]) -> String {
-    origin.iter().map(|line| format!("{comment} {line}\n")).collect()
-}
-
 /// Lines of words as comments; `begin` is what stands before each.
 fn comment(begin: &str, doc: &[String]) -> String {
     doc.iter().map(|line| format!("{begin} {}\n", on_one_line(line))).collect()

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::{
-    Source, begin,
+    Source,
     names::{pascal, snake, unique},
     on_one_line, quoted,
     shown::{Form, SET},
@@ -56,7 +56,7 @@ pub(super) fn spec(source: &Source) -> String {
     if text.contains("IntOrString") {
         text += INT_OR_STRING;
     }
-    let mut head = begin("//!", &source.origin);
+    let mut head = super::comment("//!", &source.origin);
     // Descriptions are of others, and not written for rustdoc.
     head += "\n#![allow(rustdoc::all, clippy::doc_lazy_continuation, clippy::large_enum_variant)]\n\n";
     if text.contains("BTreeMap<") {

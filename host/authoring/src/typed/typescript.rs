@@ -1,7 +1,7 @@
 //! A spec in TypeScript: interfaces, and the lines that show its fields. It writes no file.
 
 use super::{
-    Source, begin, comment, quoted,
+    Source, comment, quoted,
     shown::{Form, SET},
     types::{Struct, Type, Types},
 };
@@ -9,7 +9,7 @@ use super::{
 /// The types of a spec.
 pub(super) fn spec(source: &Source) -> String {
     let types = &source.types;
-    let mut text = begin("//", &source.origin);
+    let mut text = comment("//", &source.origin);
     if source.root_struct().is_none() {
         text += "\n// What the user asks for: the schema names no fields of it.\nexport type Spec = any;\n";
     }

@@ -209,7 +209,7 @@ impl Election {
         loop {
             let began = Instant::now();
             let status = match self.attempt().await {
-                Attempt::Held => match self.until_others_end().await {
+                Attempt::Held => match self.obstacle().await {
                     None => {
                         self.fence.open_until(began + self.settings.renew_deadline);
                         // Counted from before the request, because the others may have seen the renewal at any time since then.
@@ -229,7 +229,7 @@ impl Election {
     }
 
     /// Why this host may not work yet although it holds the Lease: others share the work. They end once they see who holds it.
-    async fn until_others_end(&mut self) -> Option<String> {
+    async fn obstacle(&mut self) -> Option<String> {
         if self.work == Work::Shared {
             return None;
         }

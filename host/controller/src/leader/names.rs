@@ -1,6 +1,6 @@
 //! The names and labels of Leases. Within the limits of the API server, and always the same for the same. Decides nothing.
 
-use sha2::{Digest, Sha256};
+use pilothouse_engine::digest;
 
 /// The API server's limit of an object's name, and that of the value of a label.
 const MAX_NAME: usize = 253;
@@ -31,9 +31,8 @@ fn short(name: String, limit: usize) -> String {
     if name.len() <= limit {
         return name;
     }
-    let digest: String = Sha256::digest(&name).iter().map(|byte| format!("{byte:02x}")).collect();
     let begin = &name[..name.floor_char_boundary(limit - DIGITS - 1)];
-    format!("{}-{}", begin.trim_end_matches(['.', '-']), &digest[..DIGITS])
+    format!("{}-{}", begin.trim_end_matches(['.', '-']), &digest(name.as_bytes())[..DIGITS])
 }
 
 #[cfg(test)]

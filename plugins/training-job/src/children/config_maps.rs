@@ -5,7 +5,7 @@ use super::labels;
 use crate::desired_child::DesiredChild;
 use crate::job::Job;
 use pilothouse_pods::name::object_name;
-use pilothouse_pods::variable::variable;
+use pilothouse_pods::variable::{literal, variable};
 use pilothouse_sdk::{Error, Kind, lookup};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -85,8 +85,7 @@ pub fn hyperparameters_variable(job: &Job<'_>, name: &str) -> Option<Value> {
         let key = json!({ "configMapKeyRef": { "name": hyperparameters_name(job), "key": HYPERPARAMETERS_KEY } });
         return Some(json!({ "name": name, "valueFrom": key }));
     }
-    // The kubelet expands `$(NAME)` in values, and `$$` is a plain `$`.
-    Some(variable(name, &json.replace('$', "$$")))
+    Some(variable(name, &literal(&json)))
 }
 
 /// The ConfigMap with the hyperparameters.

@@ -1,7 +1,7 @@
 //! Random histories: users, nodes, clocks, Kueue and hosts that stop do what they like, in any order. Whatever happened, a job says of itself
 //! what is so, and gets on once nothing disturbs it any more. A history is known by its seed, which a failure tells.
 
-use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
+use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster, has_ended, is_deleting};
 use pilothouse_sdk::Error;
 use serde_json::{Value, json};
 use training_job::api::Phase;
@@ -56,8 +56,7 @@ impl Random {
 fn whatever_happens_a_job_says_what_is_so_and_gets_on() -> Result<(), Error> {
     for spec in SPECS {
         for seed in 0..HISTORIES {
-            let story = || format!("seed {seed} of '{spec}'");
-            history(seed, spec).map_err(|error| Error::Test(format!("{}: {error}", story())))?;
+            history(seed, spec).map_err(|error| Error::Test(format!("seed {seed} of '{spec}': {error}")))?;
         }
     }
     Ok(())
@@ -84,7 +83,7 @@ fn happens(random: &mut Random, cluster: &mut SimulatedCluster) -> Result<(), Er
     let pods: Vec<String> = cluster.pod_names().into_iter().map(str::to_owned).collect();
     if !pods.is_empty() && random.below(2) == 0 {
         let pod = &pods[random.below(pods.len())];
-        let (goes, ended) = (is_going(cluster.child("Pod", pod)?), has_ended(cluster.child("Pod", pod)?));
+        let (goes, ended) = (is_deleting(cluster.child("Pod", pod)?), has_ended(cluster.child("Pod", pod)?));
         return match random.below(10) {
             // What has ended stays so.
             0 | 1 | 4..=7 if ended => Ok(()),
@@ -123,17 +122,9 @@ fn happens(random: &mut Random, cluster: &mut SimulatedCluster) -> Result<(), Er
     Ok(())
 }
 
-fn is_going(pod: &Value) -> bool {
-    pod.pointer("/metadata/deletionTimestamp").is_some()
-}
-
-fn has_ended(pod: &Value) -> bool {
-    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
-}
-
 /// Lets all Pods run that can.
 fn run_pods(cluster: &mut SimulatedCluster) {
-    for pod in cluster.pods_mut().filter(|pod| !is_going(pod) && !has_ended(pod)) {
+    for pod in cluster.pods_mut().filter(|pod| !is_deleting(pod) && !has_ended(pod)) {
         pod["status"] = json!({ "phase": "Running" });
     }
 }

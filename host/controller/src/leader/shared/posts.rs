@@ -142,19 +142,19 @@ impl Posts {
 
     /// Whether this host leads, and nobody has a post.
     pub fn leads_without(&self, post: &Post) -> bool {
-        self.leads_without_any(|name, _| name == self.lease(post))
+        let lease = self.lease(post);
+        self.leads_and(|elsewhere| !elsewhere.contains_key(&lease))
     }
 
     /// Whether this host leads, and nobody works for a `Plugin`.
     pub fn leads_without_said_by(&self, plugin: &str) -> bool {
-        self.leads_without_any(|_, elsewhere| elsewhere.said_by.as_deref() == Some(plugin))
+        self.leads_and(|elsewhere| !elsewhere.values().any(|it| it.said_by.as_deref() == Some(plugin)))
     }
 
     /// As long as this host has not seen who has what, somebody may.
-    fn leads_without_any(&self, is_it: impl Fn(&str, &Elsewhere) -> bool) -> bool {
-        let elsewhere = self.lock_elsewhere();
-        let may_be = elsewhere.as_ref().is_none_or(|elsewhere| elsewhere.iter().any(|(name, it)| is_it(name, it)));
-        !may_be && self.lead.is_open() && self.host.is_open()
+    fn leads_and(&self, is_nowhere: impl FnOnce(&BTreeMap<String, Elsewhere>) -> bool) -> bool {
+        let is_nowhere = self.lock_elsewhere().as_ref().is_some_and(is_nowhere);
+        is_nowhere && self.lead.is_open() && self.host.is_open()
     }
 
     /// This host has a post from now on.

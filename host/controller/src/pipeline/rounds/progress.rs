@@ -41,15 +41,15 @@ impl Progress {
     /// How many children there are now, if a round has created many, deleted none, and there are more than ever.
     pub(super) fn wave(self, observed: &Observed, applied: &Applied) -> Option<usize> {
         let is_whole = applied.failures.is_empty() && applied.deleted.is_empty() && applied.recreations.is_empty();
-        self.wave_of(&applied.created(), observed.children.len()).filter(|_| is_whole)
+        is_whole.then(|| self.wave_of(&applied.created(), observed.children.len())).flatten()
     }
 
     /// The same for children that were created, beside so many that were there.
     fn wave_of(self, created: &[&Value], before: usize) -> Option<usize> {
         let children = before + created.len();
-        // Nobody measures many.
-        let is_wave = created.len() >= WAVE || created.iter().map(|child| bytes(child)).sum::<usize>() >= WAVE_BYTES;
-        (is_wave && children > self.children).then_some(children)
+        let are_large = || created.iter().map(|child| bytes(child)).sum::<usize>() >= WAVE_BYTES;
+        // Measuring takes longest.
+        (children > self.children && (created.len() >= WAVE || are_large())).then_some(children)
     }
 }
 

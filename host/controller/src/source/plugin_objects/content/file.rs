@@ -14,7 +14,7 @@ use super::{
     component::{BUNDLE, Fetched, MAX_BYTES, Origin},
     error::ContentError,
     packing::unpacked,
-    turns::{SMALL, Turn, Work},
+    turns::{Turn, Work},
 };
 use crate::{api::DirectorySource, source::folder::FileVersion};
 
@@ -47,9 +47,7 @@ pub(super) async fn fetch(
     if opened.length > MAX_BYTES {
         return Err(ContentError::TooLarge);
     }
-    if opened.length > SMALL {
-        turn.take(Work::Slow).await;
-    }
+    turn.take_for(opened.length, Work::Slow).await;
     let packed = blocking(&name, move || read(opened)).await?;
     let component = name.clone();
     let evidence = match with_signatures {
