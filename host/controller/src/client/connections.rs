@@ -3,15 +3,18 @@
 //! so further watches get connections of their own. A host with few kinds has a single connection. Sends nothing itself.
 
 use std::{
-    collections::HashMap,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
 };
 
-use http::Request;
+use futures::{FutureExt, TryFutureExt, future::BoxFuture};
+use http::{Request, Response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::{Client, Error, ResponseFuture, connect::HttpConnector};
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use kube::client::Body;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service;
 
 use super::request::is_watch;
@@ -26,68 +29,159 @@ const WATCHES_ON_FIRST: usize = 24;
 const WATCHES_ON_FURTHER: usize = 80;
 
 /// All connections. Clones share them.
-#[derive(Clone)]
-pub(super) struct Connections(Arc<Mutex<Inner>>);
+pub(super) struct Connections<C = HttpClient>(Arc<Mutex<Inner<C>>>);
 
-struct Inner {
-    open: Box<dyn Fn() -> HttpClient + Send>,
-    connections: Vec<HttpClient>,
-    /// The number of each watch by its path, in the order of the first requests.
-    watches: HashMap<String, usize>,
+struct Inner<C> {
+    open: Box<dyn Fn() -> C + Send>,
+    first: Connection<C>,
+    further: Vec<Connection<C>>,
 }
 
-impl Connections {
+struct Connection<C> {
+    client: C,
+    /// How many more watches it may have.
+    room: Arc<Semaphore>,
+}
+
+impl<C: Clone> Connection<C> {
+    fn new(client: C, watches: usize) -> Self {
+        Self { client, room: Arc::new(Semaphore::new(watches)) }
+    }
+
+    /// The connection for another watch, if it has room for one.
+    fn for_watch(&self) -> Option<(C, OwnedSemaphorePermit)> {
+        let place = self.room.clone().try_acquire_owned().ok()?;
+        Some((self.client.clone(), place))
+    }
+}
+
+impl<C: Clone> Connections<C> {
     /// Connections that `open` creates when they are needed.
-    pub(super) fn new(open: impl Fn() -> HttpClient + Send + 'static) -> Self {
-        let inner = Inner { connections: vec![open()], open: Box::new(open), watches: HashMap::new() };
-        Self(Arc::new(Mutex::new(inner)))
+    pub(super) fn new(open: impl Fn() -> C + Send + 'static) -> Self {
+        let first = Connection::new(open(), WATCHES_ON_FIRST);
+        Self(Arc::new(Mutex::new(Inner { open: Box::new(open), first, further: Vec::new() })))
     }
 
-    /// The connection for a request. The same watch always gets the same connection.
-    fn choose<B>(&self, request: &Request<B>) -> HttpClient {
+    /// The connection for a request, and the place that a watch has on it.
+    fn choose<B>(&self, request: &Request<B>) -> (C, Option<OwnedSemaphorePermit>) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = if is_watch(request) {
-            let (path, next) = (request.uri().path().to_owned(), inner.watches.len());
-            connection_of(*inner.watches.entry(path).or_insert(next))
-        } else {
-            0
-        };
-        while inner.connections.len() <= index {
-            let another = (inner.open)();
-            inner.connections.push(another);
+        if !is_watch(request) {
+            return (inner.first.client.clone(), None);
         }
-        inner.connections[index].clone()
+        let with_room = std::iter::once(&inner.first).chain(&inner.further).find_map(Connection::for_watch);
+        if let Some((client, place)) = with_room {
+            return (client, Some(place));
+        }
+        let another = Connection::new((inner.open)(), WATCHES_ON_FURTHER);
+        let place = another.for_watch();
+        let client = another.client.clone();
+        inner.further.push(another);
+        (client, place.map(|(_, place)| place))
     }
 }
 
-/// The index of the connection for the watch with this number.
-fn connection_of(watch: usize) -> usize {
-    watch.checked_sub(WATCHES_ON_FIRST).map_or(0, |rest| 1 + rest / WATCHES_ON_FURTHER)
+impl<C> Clone for Connections<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
 }
 
-impl Service<Request<Body>> for Connections {
-    type Response = <HttpClient as Service<Request<Body>>>::Response;
-    type Error = Error;
-    type Future = ResponseFuture;
+impl<C, B> Service<Request<Body>> for Connections<C>
+where
+    C: Service<Request<Body>, Response = Response<B>> + Clone,
+    C::Future: Send + 'static,
+{
+    type Response = Response<OnConnection<B>>;
+    type Error = C::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, C::Error>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), C::Error>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.choose(&request).request(request)
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (mut client, place) = self.choose(&request);
+        let response = client.call(request);
+        response.map_ok(|response| response.map(|body| OnConnection { body, _place: place })).boxed()
+    }
+}
+
+/// The body of a response. That of a watch keeps its place on the connection until it is dropped.
+pub(super) struct OnConnection<B> {
+    body: B,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl<B: HttpBody + Unpin> HttpBody for OnConnection<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use tower::{service_fn, util::BoxCloneService};
+
     use super::*;
 
-    #[test]
-    fn no_connection_has_more_watches_than_streams() {
-        let mut watches = [0; 8];
-        (0..500).for_each(|watch| watches[connection_of(watch)] += 1);
-        assert_eq!(watches[0], WATCHES_ON_FIRST);
-        assert!(watches[1..].iter().all(|count| *count <= WATCHES_ON_FURTHER), "{watches:?}");
+    type Numbered = BoxCloneService<Request<Body>, Response<usize>, Infallible>;
+
+    /// Connections whose responses are the number of the connection.
+    fn connections() -> Connections<Numbered> {
+        let opened = AtomicUsize::new(0);
+        Connections::new(move || {
+            let number = opened.fetch_add(1, Ordering::Relaxed);
+            BoxCloneService::new(service_fn(move |_| async move { Ok(Response::new(number)) }))
+        })
+    }
+
+    async fn send(connections: &mut Connections<Numbered>, query: &str) -> http::Result<OnConnection<usize>> {
+        let request = Request::get(format!("/api/v1/pods?{query}")).body(Body::empty())?;
+        let Ok(response) = connections.call(request).await;
+        Ok(response.into_body())
+    }
+
+    /// Those of one kind with different selectors, too.
+    #[tokio::test]
+    async fn no_connection_has_more_watches_than_streams() -> http::Result<()> {
+        let (mut connections, mut watches) = (connections(), Vec::new());
+        for number in 0..500 {
+            watches.push(send(&mut connections, &format!("labelSelector=number%3D{number}&watch=true")).await?);
+        }
+        let on = |connection: usize| watches.iter().filter(|watch| watch.body == connection).count();
+        assert_eq!((0..8).map(on).collect::<Vec<_>>(), [24, 80, 80, 80, 80, 80, 76, 0]);
+        assert_eq!(send(&mut connections, "limit=500").await?.body, 0);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_ended_leaves_its_place_to_another() -> http::Result<()> {
+        let (mut connections, mut watches) = (connections(), Vec::new());
+        for _ in 0..WATCHES_ON_FIRST {
+            watches.push(send(&mut connections, "watch=true").await?);
+        }
+        assert_eq!(send(&mut connections, "watch=true").await?.body, 1);
+        watches.pop();
+        assert_eq!(send(&mut connections, "watch=true").await?.body, 0);
+        Ok(())
     }
 }
