@@ -117,6 +117,12 @@ async fn a_hundred_plugins_share_what_they_can(env: &mut TestEnv) -> Result<()> 
     ensure!(reads(&host) <= most, "{} reads: something is watched more than once", reads(&host));
     let resident = host.sum("process_resident_memory_bytes", &[]) / f64::from(1 << 20);
     eprintln!("{PLUGINS} plugins with {OBJECTS_EACH} objects each: {resident:.0} MiB resident, {} reads", reads(&host));
+
+    env.host.stop().await?;
+    env.host.resume().await?;
+    until(env, "all plugins to be loaded again", |host| loaded(host) == PLUGINS as f64).await?;
+    let compiled = env.log_lines().into_iter().filter(|line| line["cached"] == false).count();
+    ensure!(compiled == 0, "{compiled} plugins are compiled again at the next start");
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 /// How old the mark of code may be that is used: far younger than what is pruned.
 const MARKED_EACH: Duration = Duration::from_secs(86_400);
 
-/// The code that stays after nothing uses it any more, so that a version that comes back need not be compiled.
+/// The code that stays after nothing uses it any more when more is added, so that a version that comes back need not be compiled.
 const KEPT_UNUSED: usize = 8;
 
 /// The directory with precompiled code.
@@ -107,10 +107,10 @@ impl Cache {
             return;
         }
         uses.used.remove(digest);
-        // What was never compiled takes no place from what was.
+        // What was never compiled takes no place from what was. Nothing is removed here: a host that ends uses nothing any more, but
+        // needs all of it at its next start.
         if self.path(digest).exists() {
             uses.unused.push_back(digest.to_owned());
-            self.remove_unused(&mut uses);
         }
     }
 
@@ -182,9 +182,11 @@ impl Cache {
         tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&self.directory)
     }
 
-    /// Moves finished code to its file, atomically.
+    /// Moves finished code to its file, atomically. It may take the place of what nothing uses any more.
     pub(crate) fn commit(&self, finished: &Path, digest: &str) -> io::Result<()> {
-        std::fs::rename(finished, self.path(digest))
+        std::fs::rename(finished, self.path(digest))?;
+        self.remove_unused(&mut self.uses());
+        Ok(())
     }
 }
 
@@ -335,8 +337,9 @@ mod tests {
         let cache = Arc::new(Cache::open(folder.path(), &wasmtime::Engine::default())?);
         std::fs::write(cache.path("of-another-process"), b"code")?;
         let compiled = |number: usize| {
-            let used = cache.begin_use(&format!("{number}"));
-            std::fs::write(cache.path(&format!("{number}")), b"code").map(|()| used)
+            let (scratch, used) = (cache.scratch()?, cache.begin_use(&format!("{number}")));
+            std::fs::write(scratch.path().join("code"), b"code")?;
+            cache.commit(&scratch.path().join("code"), &format!("{number}")).map(|()| used)
         };
         let there = || (0..40).filter(|number| cache.path(&format!("{number}")).exists()).collect::<Vec<_>>();
         cache.keep(["3".to_owned()].into());
@@ -345,16 +348,34 @@ mod tests {
         for number in 1..40 {
             drop(compiled(number)?);
         }
-        assert_eq!(there(), [0, 3, 32, 33, 34, 35, 36, 37, 38, 39]);
+        assert_eq!(there(), [0, 3, 31, 32, 33, 34, 35, 36, 37, 38, 39]);
         drop(at_work);
         let back = cache.begin_use("32");
         drop(compiled(1)?);
-        assert_eq!(there(), [0, 1, 3, 32, 33, 34, 35, 36, 37, 38, 39], "those that are used count no longer");
+        assert_eq!(there(), [0, 1, 3, 31, 32, 33, 34, 35, 36, 37, 38, 39], "those that are used count no longer");
         drop((also_at_work, back));
-        assert_eq!(there(), [0, 1, 3, 32, 35, 36, 37, 38, 39]);
+        drop(compiled(2)?);
+        assert_eq!(
+            there(),
+            [0, 1, 2, 3, 32, 35, 36, 37, 38, 39],
+            "it is the one that was not used for the longest time"
+        );
         cache.keep(BTreeSet::new());
-        assert_eq!(there(), [0, 1, 32, 35, 36, 37, 38, 39], "it is the one that was not used for the longest time");
+        assert_eq!(there(), [0, 1, 2, 32, 36, 37, 38, 39]);
         assert!(cache.path("of-another-process").exists());
+        Ok(())
+    }
+
+    #[test]
+    fn a_host_that_ends_leaves_all_code_to_its_next_start() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Arc::new(Cache::open(folder.path(), &wasmtime::Engine::default())?);
+        let used: Vec<_> = (0..40).map(|number| cache.begin_use(&format!("{number}"))).collect();
+        for number in 0..40 {
+            std::fs::write(cache.path(&format!("{number}")), b"code")?;
+        }
+        drop(used);
+        assert!((0..40).all(|number| cache.path(&format!("{number}")).exists()));
         Ok(())
     }
 
