@@ -118,6 +118,10 @@ bench-lookups: plugins ## Measure a host whose plugin looks up all of 10,000 Pod
 bench-writes: ## Measure what one write costs an API server, by the way in which it is made
 	@cargo bench --locked --profile dev -p pilothouse-bench --bench writes
 
+.PHONY: pictures
+pictures: ## Make the pictures of the README anew, from a run of the demo and from what `make bench-check KEEP=1` kept last
+	@scripts/pictures.sh
+
 .PHONY: bench-saturation
 bench-saturation: ## Measure how many objects a second one host carries, over an API server in memory
 	@cargo bench --locked --profile simulation -p pilothouse-bench --bench saturation

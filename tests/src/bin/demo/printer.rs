@@ -1,5 +1,5 @@
 //! What the demo prints: numbered steps, the commands a person would type, facts with their times, and log lines.
-//! Colours only on a terminal. It decides nothing and asks nothing.
+//! Colours only on a terminal, or where `CLICOLOR_FORCE` is set. It decides nothing and asks nothing.
 
 use std::{
     fmt::Display,
@@ -23,7 +23,8 @@ pub struct Printer {
 impl Printer {
     /// A scenario that begins now.
     pub fn new() -> Self {
-        let colours = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let is_set = |name| std::env::var_os(name).is_some();
+        let colours = is_set("CLICOLOR_FORCE") || (stdout().is_terminal() && !is_set("NO_COLOR"));
         Self { colours, steps: 0, started: Instant::now() }
     }
 
