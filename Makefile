@@ -225,6 +225,10 @@ docker-push: ## Push the image IMG
 deploy: ## Deploy PRODUCT with the image IMG in the cluster of kubectl
 	@scripts/image.sh deploy '$(PRODUCT)' '$(IMG)'
 
+.PHONY: publish-check
+publish-check: ## Check that each crate that is meant for others can be published, and builds from what would be published (ten minutes)
+	@cargo publish --locked --workspace --dry-run
+
 .PHONY: publish
 publish: ## Build, push and sign the image IMG of PRODUCT with its bill of materials (needs docker buildx, syft, cosign)
 	@scripts/image.sh publish '$(PRODUCT)' '$(IMG)'
