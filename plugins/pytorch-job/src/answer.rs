@@ -5,47 +5,19 @@ use crate::state::{self, StateMap};
 use crate::status::status;
 use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_sdk::{Condition, ConditionStatus, Error, Kind, Measurement, Request, Response, raw};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use training_job::api::TrainingJobStatus;
-use training_job::{ConfigMap, DesiredChild, Job};
+use training_job::{ConfigMap, DesiredChild, Job, SchedulerPluginsPodGroup, Service, VolcanoPodGroup};
 
 /// The conditions of Kubeflow, in the order in which one stands for the state of a job rather than those before it: `kubectl get` shows the
 /// last one.
 const CONDITIONS: [&str; 6] = ["Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"];
 
-/// A child of which only its name matters.
-#[derive(Deserialize)]
-struct Named {
-    metadata: pilothouse_sdk::Metadata,
-}
+/// An autoscaler, of which only its existence matters.
+struct Autoscaler;
 
-macro_rules! named_kinds {
-    ($($name:ident $api_version:literal $kind:literal),* $(,)?) => {
-        $(
-            #[derive(Deserialize)]
-            #[serde(transparent)]
-            struct $name(Named);
-
-            impl Kind for $name {
-                const API_VERSION: &'static str = $api_version;
-                const KIND: &'static str = $kind;
-            }
-
-            impl AsRef<Named> for $name {
-                fn as_ref(&self) -> &Named {
-                    &self.0
-                }
-            }
-        )*
-    };
-}
-
-named_kinds! {
-    Service "v1" "Service",
-    Autoscaler "autoscaling/v2" "HorizontalPodAutoscaler",
-    VolcanoPodGroup "scheduling.volcano.sh/v1beta1" "PodGroup",
-    SchedulerPluginsPodGroup "scheduling.x-k8s.io/v1alpha1" "PodGroup",
+impl Kind for Autoscaler {
+    const API_VERSION: &'static str = "autoscaling/v2";
+    const KIND: &'static str = "HorizontalPodAutoscaler";
 }
 
 /// A response of the machine, and what it is about.
@@ -95,32 +67,28 @@ impl<O> Answer<'_, O> {
         if leaves_children && state::is_same(self.state, &state) {
             return Ok(response);
         }
-        let kept = if leaves_children { self.existing()? } else { Vec::new() };
+        let kept = if leaves_children { self.existing() } else { Vec::new() };
         Ok(kept
             .into_iter()
             .chain([DesiredChild::applied(&state)])
             .fold(response, |response, child| child.add_to(response)))
     }
 
-    /// All children that exist, to be kept as they are.
-    fn existing(&self) -> Result<Vec<DesiredChild>, Error> {
-        let pods: Vec<ObservedPod> = self.request.children()?;
-        let config_maps: Vec<ConfigMap> = self.request.children()?;
+    /// All children that exist, to be kept as they are, but for the state.
+    fn existing(&self) -> Vec<DesiredChild> {
         let state = state::name(self.job.name);
-        let others = config_maps.iter().map(ConfigMap::name).filter(|name| *name != state);
-        let mut kept: Vec<_> = pods.iter().map(|pod| DesiredChild::kept("v1", "Pod", pod.name())).collect();
-        kept.extend(others.map(|name| DesiredChild::kept("v1", "ConfigMap", name)));
-        kept.extend(self.existing_of::<Service>()?);
-        kept.extend(self.existing_of::<Autoscaler>()?);
-        kept.extend(self.existing_of::<VolcanoPodGroup>()?);
-        kept.extend(self.existing_of::<SchedulerPluginsPodGroup>()?);
-        Ok(kept)
+        let config_maps = self.request.names::<ConfigMap>().filter(|name| *name != state);
+        let mut kept: Vec<_> = config_maps.map(|name| DesiredChild::kept("v1", "ConfigMap", &name)).collect();
+        kept.extend(self.existing_of::<ObservedPod>());
+        kept.extend(self.existing_of::<Service>());
+        kept.extend(self.existing_of::<Autoscaler>());
+        kept.extend(self.existing_of::<VolcanoPodGroup>());
+        kept.extend(self.existing_of::<SchedulerPluginsPodGroup>());
+        kept
     }
 
-    fn existing_of<K: Kind + DeserializeOwned + AsRef<Named>>(&self) -> Result<Vec<DesiredChild>, Error> {
-        let found: Vec<K> = self.request.children()?;
-        let kept = |child: &K| DesiredChild::kept(K::API_VERSION, K::KIND, &child.as_ref().metadata.name);
-        Ok(found.iter().map(kept).collect())
+    fn existing_of<K: Kind>(&self) -> impl Iterator<Item = DesiredChild> {
+        self.request.names::<K>().map(|name| DesiredChild::kept(K::API_VERSION, K::KIND, &name))
     }
 }
 

@@ -25,7 +25,7 @@ pub fn reconcile(request: &Request<PyTorchJob>) -> Result<Response, Error> {
         config_maps: &[],
         has_workload: false,
         refused: request.refused(),
-        deletions: request,
+        children: request,
     };
     let response = reconcile_job(&job, &old_status, observed)?;
     let reported = object.status.as_ref().and_then(|status| status.last_reconcile_time.as_deref());

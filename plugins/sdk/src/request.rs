@@ -5,6 +5,7 @@ use crate::object_ref::ObjectRef;
 use crate::parse::{ParseError, parse};
 use crate::{Error, Kind, Readiness, RefusedChild, imports, raw};
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// One reconcile's input: the object, its observed children, the plugin's configuration.
@@ -35,6 +36,11 @@ impl<O> Request<O> {
     /// [`Error::Child`] if one of them does not fit `K`.
     pub fn children<K: Kind + DeserializeOwned>(&self) -> Result<Vec<K>, Error> {
         self.of_kind::<K>().map(|(child, live)| read_child(&child, &live.object)).collect()
+    }
+
+    /// The names of the observed children of kind `K`, in order. The children are not read.
+    pub fn names<K: Kind>(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.of_kind::<K>().map(|(child, _)| child.name)
     }
 
     /// The observed child of kind `K` and that name, if there is one.

@@ -89,9 +89,9 @@ impl SimulatedCluster {
         for (key, (child, handling)) in &desired {
             match (self.children.get(key), handling) {
                 (None, Handling::Keep) => {}
-                (None, Handling::Apply | Handling::Create) => match self.refused_pods.get(&key.name) {
-                    Some(words) if key.kind == "Pod" => writes += self.refuse(key, &words.clone()),
-                    _ => {
+                (None, Handling::Apply | Handling::Create) => match self.refusal(key, child) {
+                    Some(refusal) => writes += self.refuse(refusal),
+                    None => {
                         self.begin_write()?;
                         self.create(key, child);
                         writes += 1;
@@ -125,19 +125,32 @@ impl SimulatedCluster {
         Ok(writes)
     }
 
-    /// Remembers a refused write, to tell the plugin. Returns 1 if that is news to it.
-    fn refuse(&mut self, key: &ChildKey, words: &str) -> usize {
-        if self.refused.iter().any(|refused| refused.name == key.name) {
-            return 0;
-        }
-        self.refused.push(RefusedChild {
-            kind: KindRef { api_version: "v1".to_owned(), kind: key.kind.clone() },
-            namespace: self.job["metadata"]["namespace"].as_str().map(str::to_owned),
+    /// Why a child cannot be created, if it cannot.
+    fn refusal(&self, key: &ChildKey, child: &Value) -> Option<RefusedChild> {
+        let words = self.refused_pods.get(&key.name).filter(|_| key.kind == "Pod");
+        let (reason, message) = match words {
+            Some(words) => ("AdmissionDenied", words.clone()),
+            None if self.taken_names.contains(key) => ("NameConflict", "was made by somebody else".to_owned()),
+            None => return None,
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Some(RefusedChild {
+            kind: KindRef { api_version: text(&child["apiVersion"]).unwrap_or_default(), kind: key.kind.clone() },
+            namespace: text(&self.job["metadata"]["namespace"]),
             name: key.name.clone(),
-            reason: "AdmissionDenied".to_owned(),
-            message: words.to_owned(),
-        });
-        1
+            reason: reason.to_owned(),
+            message,
+        })
+    }
+
+    /// Remembers a refused write, to tell the plugin. Returns 1 if that is news to it.
+    fn refuse(&mut self, refusal: RefusedChild) -> usize {
+        let is_known =
+            self.refused.iter().any(|known| known.kind.kind == refusal.kind.kind && known.name == refusal.name);
+        if !is_known {
+            self.refused.push(refusal);
+        }
+        usize::from(!is_known)
     }
 
     fn create(&mut self, key: &ChildKey, child: &Value) {
@@ -146,7 +159,7 @@ impl SimulatedCluster {
         let mut created = child.clone();
         created["metadata"]["uid"] = json!(format!("uid-{}", self.created_children));
         created["metadata"]["creationTimestamp"] = json!(self.time_after(0));
-        self.refused.retain(|refused| refused.name != key.name);
+        self.refused.retain(|refused| refused.kind.kind != key.kind || refused.name != key.name);
         if key.kind == "Pod" {
             created["status"] = json!({ "phase": "Pending" });
         }

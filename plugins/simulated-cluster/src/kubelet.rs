@@ -90,7 +90,7 @@ impl SimulatedCluster {
 
     /// Deletes a Pod at once: somebody forces it, or its node is gone.
     pub fn delete_pod(&mut self, pod: &str) {
-        self.children.remove(&ChildKey { kind: "Pod".to_owned(), name: pod.to_owned() });
+        self.children.remove(&ChildKey::new("Pod", pod));
     }
 
     /// All Pods, to be changed.

@@ -11,7 +11,7 @@ use pilothouse_sdk::raw::{Request, Response};
 use pilothouse_sdk::testing::{Answer, Case};
 use pilothouse_sdk::{Error, Kind, RefusedChild, Verdict};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most bytes of an answer that the host takes, less an eighth for what a real cluster adds.
 const MAX_ANSWER: usize = (1 << 20) / 8 * 7;
@@ -59,6 +59,8 @@ pub struct SimulatedCluster {
     pub graceful_deletion: bool,
     /// Pods that the API server refuses to create, with its words.
     pub refused_pods: BTreeMap<String, String>,
+    /// The names of children that somebody else has.
+    pub taken_names: BTreeSet<ChildKey>,
     /// What the host knows to be refused.
     refused: Vec<RefusedChild>,
     /// How many writes the host makes before it stops; none if it does not stop.
@@ -112,6 +114,13 @@ impl Kind for Workload {
     const KIND: &'static str = "Workload";
 }
 
+impl ChildKey {
+    /// The child of this kind and name.
+    pub fn new(kind: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), name: name.to_owned() }
+    }
+}
+
 impl SimulatedCluster {
     /// A cluster with this job, which this plugin runs.
     pub fn of(plugin: Plugin, job: Value) -> Self {
@@ -126,6 +135,7 @@ impl SimulatedCluster {
             now: START,
             graceful_deletion: false,
             refused_pods: BTreeMap::new(),
+            taken_names: BTreeSet::new(),
             refused: Vec::new(),
             writes_left: None,
             events: Vec::new(),
@@ -197,13 +207,13 @@ impl SimulatedCluster {
 
     /// A child.
     pub fn child(&self, kind: &str, name: &str) -> Result<&Value, Error> {
-        let child = self.children.get(&ChildKey { kind: kind.to_owned(), name: name.to_owned() });
+        let child = self.children.get(&ChildKey::new(kind, name));
         child.ok_or_else(|| Error::Test(format!("no {kind} '{name}'")))
     }
 
     /// A child, to be changed.
     pub fn child_mut(&mut self, kind: &str, name: &str) -> Result<&mut Value, Error> {
-        let child = self.children.get_mut(&ChildKey { kind: kind.to_owned(), name: name.to_owned() });
+        let child = self.children.get_mut(&ChildKey::new(kind, name));
         child.ok_or_else(|| Error::Test(format!("no {kind} '{name}'")))
     }
 

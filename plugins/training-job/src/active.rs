@@ -51,7 +51,7 @@ impl<'a> ActiveJob<'a> {
     pub fn respond(&self) -> Result<Response, Error> {
         let replicas = Replicas::observe(self.job, self.observed.pods, self.old_status);
         let policy = self.job.termination_policy();
-        self.observed.deletions.force(&policy.forced_now(self.observed.pods, self.old_status, self.now));
+        self.observed.children.force(&policy.forced_now(self.observed.pods, self.old_status, self.now));
         let decision = decide(self.job, &replicas, self.old_status, self.now);
         if let (false, Quota::Lost(why)) = (matches!(decision, Decision::Finish(_)), &self.quota) {
             return self.give_quota_back(&replicas, why);
@@ -304,7 +304,7 @@ impl<'a> ActiveJob<'a> {
         let template = self.job.kind.children(self.job);
         let mut list = self.children_without_pods(&*template)?;
         let (mut staying, mut wave) = (0, Wave::default());
-        let may_create = delay.is_none() && self.has_config_maps(&list);
+        let may_create = delay.is_none() && !replicas.is_complete() && self.has_referents(&list);
         // A launcher that starts before its workers can reach none of them, and its failure would cost a restart. One that has ended is not
         // waited for: the launcher says what is wrong with it.
         let may_launch = replicas.workers().all(|worker| worker.runs || worker.state == ReplicaState::Succeeded);
@@ -331,10 +331,11 @@ impl<'a> ActiveJob<'a> {
         Ok(Children::Exactly { list, removes_pods: existing > staying })
     }
 
-    /// Whether all ConfigMaps of the job exist. The name of one may be somebody else's, and the Pods would read what is not theirs.
-    fn has_config_maps(&self, children: &[DesiredChild]) -> bool {
-        let existing: BTreeSet<_> = self.observed.config_maps.iter().map(ConfigMap::name).collect();
-        children.iter().filter_map(DesiredChild::config_map).all(|name| existing.contains(name))
+    /// Whether all exists to which Pods refer by name. A name may be somebody else's: the Pods would read what is not theirs, not find each
+    /// other, or be of another gang.
+    fn has_referents(&self, children: &[DesiredChild]) -> bool {
+        let existing = self.observed.children.referents();
+        children.iter().filter_map(DesiredChild::referent).all(|referent| existing.contains(referent))
     }
 
     fn children_without_pods(&self, template: &dyn JobChildren) -> Result<Vec<DesiredChild>, Error> {

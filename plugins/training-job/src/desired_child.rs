@@ -11,9 +11,14 @@ pub struct DesiredChild {
     pub object: Box<RawValue>,
     /// What the host does with it.
     pub handling: Handling,
-    /// The name of the ConfigMap that it is, unless it is kept and so is there already.
-    config_map: Option<String>,
+    referent: Option<Referent>,
 }
+
+/// What Pods refer to by name: its version, its kind and its name.
+pub type Referent = (String, String, String);
+
+/// The kinds of children to which Pods refer by name.
+const REFERENTS: [&str; 3] = ["ConfigMap", "PodGroup", "Service"];
 
 impl DesiredChild {
     /// It is created, and repaired when it differs.
@@ -27,19 +32,22 @@ impl DesiredChild {
     }
 
     fn of(object: &Value, handling: Handling) -> Self {
-        let name = object["metadata"]["name"].as_str().filter(|_| object["kind"] == "ConfigMap");
-        Self { object: text(object), handling, config_map: name.map(str::to_owned) }
+        let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let is_referent = object["kind"].as_str().is_some_and(|kind| REFERENTS.contains(&kind));
+        let names = [&object["apiVersion"], &object["kind"], &object["metadata"]["name"]];
+        let referent = is_referent.then(|| names.map(text_of).into());
+        Self { object: text(object), handling, referent }
     }
 
     /// It exists and stays as it is, whatever this version of the plugin would make of the spec.
     pub fn kept(api_version: &str, kind: &str, name: &str) -> Self {
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
-        Self { object, handling: Handling::Keep, config_map: None }
+        Self { object, handling: Handling::Keep, referent: None }
     }
 
-    /// The name of the ConfigMap that it is, unless it is kept and so is there already.
-    pub fn config_map(&self) -> Option<&str> {
-        self.config_map.as_deref()
+    /// What it is, if Pods refer to it by name, unless it is kept and so is there already.
+    pub fn referent(&self) -> Option<&Referent> {
+        self.referent.as_ref()
     }
 
     /// A response with this child, too.

@@ -2,16 +2,13 @@
 //! the data on them belong to the user and stay.
 
 use crate::api::TerminationTimeoutAction;
-use crate::children::config_maps::ConfigMap;
-use crate::children::pod_group::{SchedulerPluginsPodGroup, VolcanoPodGroup};
 use crate::children::workload::{self, Workload};
-use crate::observed::Deletions;
+use crate::observed::LiveChildren;
 use crate::termination::TerminationPolicy;
 use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_pods::time::Time;
-use pilothouse_sdk::{Error, Kind, Object, Request, Response};
+use pilothouse_sdk::{Error, Object, Request, Response};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, value::RawValue};
 
 /// How often remaining children are counted again, in seconds. The host calls earlier whenever a child goes.
@@ -27,27 +24,14 @@ struct DeletedSpec {
     run_policy: Value,
 }
 
-/// A Service, of which only its existence matters.
-#[derive(Deserialize)]
-struct Service {}
-
-impl Kind for Service {
-    const API_VERSION: &'static str = "v1";
-    const KIND: &'static str = "Service";
-}
-
 /// Removes all children, and is done when none is left.
 ///
 /// # Errors
 /// A child cannot be read.
 pub fn finalize(request: &Request<DeletedJob>) -> Result<Response, Error> {
     let pods: Vec<ObservedPod> = request.children()?;
-    let workloads = count::<Workload>(request)?;
-    let others = count::<Service>(request)?
-        + count::<ConfigMap>(request)?
-        + count::<VolcanoPodGroup>(request)?
-        + count::<SchedulerPluginsPodGroup>(request)?
-        + workloads;
+    let workloads = request.names::<Workload>().count();
+    let others = request.referents().len() + workloads;
     let response = if pods.len() + others == 0 {
         Response::done()
     } else {
@@ -91,8 +75,4 @@ fn is_told(status: Option<&Value>, words: &str) -> bool {
     let conditions = status.and_then(|status| status["conditions"].as_array());
     let mut messages = conditions.into_iter().flatten().filter(|it| it["type"] == "Ready").map(|it| &it["message"]);
     messages.any(|message| message.as_str().is_some_and(|message| message.contains(words)))
-}
-
-fn count<K: Kind + DeserializeOwned>(request: &Request<DeletedJob>) -> Result<usize, Error> {
-    request.children::<K>().map(|children| children.len())
 }

@@ -24,7 +24,7 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed
     // Without such Pods, the answer does not depend on the time.
     if pods.iter().any(ObservedPod::is_deleting) {
         let now = Time::now()?;
-        observed.deletions.force(&policy.forced_now(pods, old_status, now));
+        observed.children.force(&policy.forced_now(pods, old_status, now));
         response.status.stuck_pods = policy.stuck(pods, now);
         response.requeue_after = policy.next_look(pods, now);
     }

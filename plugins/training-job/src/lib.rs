@@ -56,11 +56,13 @@ mod wave;
 pub use api::TrainingJob;
 pub use children::config_maps::ConfigMap;
 pub use children::pod::add_to_pod_group;
-pub use desired_child::DesiredChild;
+pub use children::pod_group::{SchedulerPluginsPodGroup, VolcanoPodGroup};
+pub use children::service::Service;
+pub use desired_child::{DesiredChild, Referent};
 pub use finalize::finalize;
 pub use fingerprint::ANNOTATION;
 pub use job::{Job, JobChildren, JobKind, ReplicaId};
-pub use observed::{Deletions, Observed};
+pub use observed::{LiveChildren, Observed};
 pub use reconcile::{reconcile, reconcile_job};
 
 #[cfg(feature = "plugin")]

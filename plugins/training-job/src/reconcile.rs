@@ -25,9 +25,9 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
     let observed = Observed {
         pods: &request.children()?,
         config_maps: &request.children()?,
-        has_workload: !request.children::<Workload>()?.is_empty(),
+        has_workload: request.names::<Workload>().next().is_some(),
         refused: request.refused(),
-        deletions: request,
+        children: request,
     };
     reconcile_job(&Job::of(&request.object, &TrainingJobKind), old_status, observed)
 }

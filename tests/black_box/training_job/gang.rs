@@ -8,7 +8,7 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, exit, job, only_pods, pods, runs, uids, waits};
+use super::words::{JOB, exit, is_left_alone, job, name_is_taken, named, only_pods, pods, runs, uids, waits};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -27,7 +27,7 @@ async fn a_gang_waits_for_its_scheduler_and_then_for_admission(env: &mut TestEnv
     env.start(&["training-job"]).await?;
     let gang = json!({"scheduler": "volcano", "schedulerName": "default-scheduler", "queue": "research"});
     let resources = json!({"requests": {"cpu": "500m"}});
-    env.namespace.apply(job(json!({"workers": 3, "gangScheduling": gang, "resources": resources}))).await?;
+    env.namespace.apply(job(json!({"workers": 3, "gangScheduling": &gang, "resources": resources}))).await?;
     is_installed_late(env, "scheduling.volcano.sh/v1beta1 PodGroup", &VOLCANO_POD_GROUP).await?;
     let asks = |group: &Value| {
         let asked = json!({"minMember": 3, "minResources": {"cpu": "1500m"}, "queue": "research"});
@@ -56,7 +56,18 @@ async fn a_gang_waits_for_its_scheduler_and_then_for_admission(env: &mut TestEnv
     env.namespace.delete("TrainingJob", JOB).await?;
     env.namespace.until_gone("TrainingJob", JOB).await?;
     ensure!(env.namespace.get("PodGroup", JOB).await?.is_none(), "the PodGroup is left");
-    no_pods(env).await
+    no_pods(env).await?;
+
+    // A group of somebody else that has been let in lets no Pods of the job in.
+    let their = json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "taken"},
+        "spec": {"minMember": 7}, "status": {"phase": "Running"},
+    });
+    waits_for_its_own(env, gang, "PodGroup", their).await?;
+    env.namespace.until("PodGroup", "taken", "to be the job's", |group| group["spec"]["minMember"] == 2).await?;
+    no_pods(env).await?;
+    env.namespace.patch("PodGroup", "taken", json!({"status": {"phase": "Inqueue"}})).await?;
+    runs(env, "taken").await.map(drop)
 }
 
 /// The coscheduling plugin decides about Pods that exist, so nothing waits.
@@ -66,7 +77,7 @@ async fn a_gang_of_scheduler_plugins_starts_with_its_group(env: &mut TestEnv) ->
         "scheduler": "scheduler-plugins", "schedulerName": "default-scheduler", "minMember": 2, "scheduleTimeoutSeconds": 60,
     });
     let resources = json!({"requests": {"cpu": "500m"}});
-    env.namespace.apply(job(json!({"workers": 3, "gangScheduling": gang, "resources": resources}))).await?;
+    env.namespace.apply(job(json!({"workers": 3, "gangScheduling": &gang, "resources": resources}))).await?;
     is_installed_late(env, "scheduling.x-k8s.io/v1alpha1 PodGroup", &COSCHEDULING_POD_GROUP).await?;
     runs(env, JOB).await?;
     for pod in pods(env).await?.values() {
@@ -83,7 +94,25 @@ async fn a_gang_of_scheduler_plugins_starts_with_its_group(env: &mut TestEnv) ->
     env.namespace.until("PodGroup.scheduling.x-k8s.io", JOB, "to ask for all", asks).await?;
     runs(env, JOB).await?;
     ensure!(uids(&pods(env).await?) == before, "Pods were replaced");
-    Ok(())
+
+    // Pods in a group of somebody else would count there.
+    env.namespace.delete("TrainingJob", JOB).await?;
+    env.namespace.until_gone("TrainingJob", JOB).await?;
+    let their = json!({
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "taken"}, "spec": {"minMember": 7},
+    });
+    waits_for_its_own(env, gang, "PodGroup.scheduling.x-k8s.io", their).await?;
+    runs(env, "taken").await.map(drop)
+}
+
+/// A job makes no Pods while somebody else has a group of its name, and leaves that alone until it goes.
+async fn waits_for_its_own(env: &TestEnv, gang: Value, kind: &str, their: Value) -> Result<()> {
+    let their = env.namespace.apply(their).await?;
+    env.namespace.apply(named("taken", json!({"gangScheduling": gang}))).await?;
+    name_is_taken(env, "taken", &their).await?;
+    no_pods(env).await?;
+    is_left_alone(env, kind, &their).await?;
+    env.namespace.delete(kind, "taken").await
 }
 
 /// The job says what is missing and makes nothing before it is there.

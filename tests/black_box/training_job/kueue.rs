@@ -9,7 +9,8 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use super::words::{
-    JOB, annotate, clear, exit, has, has_events, is_replaced, named, only_pods, pods, runs, suspend, text, waits,
+    JOB, annotate, clear, exit, has, has_events, is_replaced, name_is_taken, named, only_pods, pods, runs, suspend,
+    text, waits,
 };
 use crate::{
     suite::{Suite, heavy},
@@ -143,5 +144,50 @@ async fn gives_its_quota_back_when_its_last_pod_is_gone(env: &TestEnv) -> Result
     env.namespace.until_gone("TrainingJob", "deleted").await?;
     env.namespace.until_gone("Workload", "trainingjob-deleted").await?;
     runs(env, "next").await?;
-    Ok(())
+    for pod in ["next-worker-0", "next-worker-1"] {
+        exit(env, pod, 0).await?;
+    }
+    has(env, "next", "Succeeded", "TrainingJobSucceeded").await?;
+    takes_no_quota_of_somebody_else(env).await
+}
+
+/// Somebody has copied the Workload of a job under another one's name, and Kueue admits it.
+async fn takes_no_quota_of_somebody_else(env: &TestEnv) -> Result<()> {
+    const TAKEN: &str = "trainingjob-taken";
+    const ASKS_FOR: &str = "ml.example.com/asks-for";
+    env.namespace.apply(queued("taken", json!({}))).await?;
+    runs(env, "taken").await?;
+    let own = env.namespace.get("Workload", TAKEN).await?.unwrap_or_default();
+    env.namespace.delete("TrainingJob", "taken").await?;
+    env.namespace.until_gone("TrainingJob", "taken").await?;
+    env.namespace.until_gone("Workload", TAKEN).await?;
+    let metadata = json!({"name": TAKEN, "annotations": {ASKS_FOR: own["metadata"]["annotations"][ASKS_FOR]}});
+    let copy = json!({
+        "apiVersion": own["apiVersion"], "kind": own["kind"], "metadata": metadata, "spec": own["spec"],
+    });
+    env.namespace.apply(copy).await?;
+    let is_admitted = |workload: &Value| condition(workload, "Admitted")["status"] == "True";
+    let their = env.namespace.until("Workload", TAKEN, "to be admitted", is_admitted).await?;
+    env.namespace.apply(queued("taken", json!({}))).await?;
+    name_is_taken(env, "taken", &their).await?;
+    let made = pods(env).await?;
+    ensure!(
+        !made.keys().any(|pod| pod.starts_with("taken-")),
+        "it runs with the quota of somebody else: {:?}",
+        made.keys()
+    );
+    // Kueue writes the rest.
+    let now = env.namespace.get("Workload", TAKEN).await?.unwrap_or_default();
+    let of_users = |workload: &Value| {
+        let metadata = &workload["metadata"];
+        (
+            metadata["uid"].clone(),
+            metadata["ownerReferences"].clone(),
+            metadata["labels"].clone(),
+            workload["spec"].clone(),
+        )
+    };
+    ensure!(of_users(&now) == of_users(&their), "{their} became {now}");
+    env.namespace.delete("Workload", TAKEN).await?;
+    runs(env, "taken").await.map(drop)
 }

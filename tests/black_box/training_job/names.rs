@@ -9,7 +9,10 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, has, job, named, only_pods, pods, runs, succeed, text, uids};
+use super::words::{
+    JOB, exit, has, is_left_alone, is_running_with_all, job, name_is_taken, named, only_pods, pods, runs,
+    start_running, succeed, text, uids,
+};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -25,6 +28,8 @@ pub fn register(suite: &mut Suite) {
         jobs_of_two_kinds_with_one_name_follow_each_other,
         a_pod_of_somebody_else_is_told_and_left_alone,
         a_config_map_of_another_job_is_told_and_left_alone,
+        a_name_of_somebody_else_is_waited_for_without_pods,
+        a_service_that_somebody_else_takes_while_a_job_runs_stops_nothing_that_runs,
     );
 }
 
@@ -82,7 +87,7 @@ async fn jobs_of_two_kinds_with_one_name_follow_each_other(env: &mut TestEnv) ->
     ensure!(running["status"]["restartCount"] == 0, "{}", running["status"]);
 
     for pod in first.keys() {
-        super::words::exit(env, pod, 0).await?;
+        exit(env, pod, 0).await?;
     }
     has(env, JOB, "Succeeded", "TrainingJobSucceeded").await?;
     env.namespace.delete("TrainingJob", JOB).await?;
@@ -138,4 +143,71 @@ async fn a_config_map_of_another_job_is_told_and_left_alone(env: &mut TestEnv) -
     ensure!(same["metadata"]["uid"] == first["metadata"]["uid"] && same["data"] == first["data"], "{same}");
     // None of its Pods reads what is another's.
     only_pods(env, &["a-snapshot-x-worker-0", "a-snapshot-x-worker-1"]).await
+}
+
+/// Workers would not find each other by somebody else's Service, nor read their own files in somebody else's ConfigMap, and hold their GPUs for
+/// nothing.
+async fn a_name_of_somebody_else_is_waited_for_without_pods(env: &mut TestEnv) -> Result<()> {
+    env.start(&["training-job"]).await?;
+    let config_map =
+        |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "7"}});
+    let mpi = json!({"framework": "mpi", "workers": 1, "mpi": {"sshSecretName": "keys"}});
+    let jobs = [
+        ("of-service", json!({"runPolicy": {"backoffLimit": 0}}), their_service("of-service")),
+        ("of-parameters", json!({"hyperparameters": {"a": 1}}), config_map("of-parameters-hyperparameters")),
+        ("of-hosts", mpi, config_map("of-hosts-hostfile")),
+        ("deleted", json!({}), their_service("deleted")),
+    ];
+    let mut theirs = Vec::new();
+    for (name, spec, their) in jobs {
+        theirs.push((name, env.namespace.apply(their).await?));
+        env.namespace.apply(named(name, spec)).await?;
+    }
+    for (name, their) in &theirs {
+        name_is_taken(env, name, their).await?;
+    }
+    // A job that goes leaves what is not its own.
+    env.namespace.delete("TrainingJob", "deleted").await?;
+    env.namespace.until_gone("TrainingJob", "deleted").await?;
+    only_pods(env, &[]).await?;
+    for (name, their) in &theirs {
+        is_left_alone(env, &text(&their["kind"])?, their).await?;
+        if *name == "deleted" {
+            continue;
+        }
+        env.namespace.delete(&text(&their["kind"])?, &text(&their["metadata"]["name"])?).await?;
+        let starts = |job: &Value| job["status"]["active"].as_u64() >= job["spec"]["workers"].as_u64();
+        let awaited = Awaited { kind: "TrainingJob", name, what: "to run" };
+        let job = env.namespace.until_within(PATIENCE * 2, &awaited, starts).await?;
+        ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
+    }
+    Ok(())
+}
+
+async fn a_service_that_somebody_else_takes_while_a_job_runs_stops_nothing_that_runs(env: &mut TestEnv) -> Result<()> {
+    start_running(env, json!({})).await?;
+    let before = uids(&pods(env).await?);
+    env.host.stop().await?;
+    env.namespace.delete("Service", JOB).await?;
+    let their = env.namespace.apply(their_service(JOB)).await?;
+    env.host.resume().await?;
+    name_is_taken(env, JOB, &their).await?;
+    ensure!(uids(&pods(env).await?) == before, "Pods were replaced");
+    // New ones would not find each other.
+    exit(env, "mnist-worker-1", 1).await?;
+    only_pods(env, &[]).await?;
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", JOB, "seen").await).await?;
+    only_pods(env, &[]).await?;
+    is_left_alone(env, "Service", &their).await?;
+    env.namespace.delete("Service", JOB).await?;
+    let awaited = Awaited { kind: "TrainingJob", name: JOB, what: "to run again" };
+    let job = env.namespace.until_within(PATIENCE * 2, &awaited, is_running_with_all).await?;
+    ensure!(job["status"]["restartCount"] == 1, "{}", job["status"]);
+    Ok(())
+}
+
+/// A Service as a user makes it for a program of their own.
+fn their_service(name: &str) -> Value {
+    let spec = json!({"selector": {"app": "own"}, "ports": [{"port": 80}]});
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
@@ -87,6 +87,25 @@ pub async fn waits(env: &TestEnv, name: &str, reason: &str) -> Result<Value> {
         ready["status"] == "False" && ready["reason"] == reason && is_current(job)
     };
     env.namespace.until("TrainingJob", name, &format!("to wait for {reason}"), holds).await
+}
+
+/// Waits until a job says that somebody else has this object, whose name it needs.
+pub async fn name_is_taken(env: &TestEnv, job: &str, their: &Value) -> Result<()> {
+    let words = format!("{} '{}'", text(&their["kind"])?, text(&their["metadata"]["name"])?);
+    let told = |job: &Value| {
+        let ready = condition(job, "Ready");
+        let message = ready["message"].to_string();
+        let is_told = message.contains(&words) && message.contains("somebody else");
+        ready["status"] == "False" && ready["reason"] == "NameConflict" && is_told
+    };
+    env.namespace.until("TrainingJob", job, &format!("to say that {words} is taken"), told).await.map(drop)
+}
+
+/// Checks that nobody has written an object of somebody else.
+pub async fn is_left_alone(env: &TestEnv, kind: &str, their: &Value) -> Result<()> {
+    let now = env.namespace.get(kind, &text(&their["metadata"]["name"])?).await?.unwrap_or_default();
+    ensure!(now == *their, "{their} became {now}");
+    Ok(())
 }
 
 /// Whether the status is about the present spec.

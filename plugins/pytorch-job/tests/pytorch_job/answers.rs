@@ -7,7 +7,14 @@ use pytorch_job::reconcile;
 use serde_json::{Value, json};
 
 fn answer(object: &Value, children: &[Value]) -> Result<Answer, Error> {
-    children.iter().fold(Case::of(object).now(NOW), |case, child| case.child(child)).run(reconcile)
+    settled(|| children.iter().fold(Case::of(object).now(NOW), |case, child| case.child(child)))
+}
+
+/// The answer once all is there to which the Pods of the job refer.
+fn settled(case: impl Fn() -> Case) -> Result<Answer, Error> {
+    let begun = children(&case().run(reconcile)?);
+    let referents = begun.iter().filter(|child| child["kind"] == "Service" || child["kind"] == "PodGroup");
+    referents.fold(case(), |case, child| case.child(child)).run(reconcile)
 }
 
 fn child(answer: &Answer, kind: &str, name: &str) -> Value {
@@ -159,8 +166,8 @@ fn a_scheduler_that_a_template_names_goes_before_that_of_the_gang() -> Result<()
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": { "name": "mnist", "namespace": "ml" }, "status": { "phase": "Inqueue" },
     });
-    let case = Case::of(job(spec)).now(NOW).config(json!({ "gangScheduler": "volcano" })).found(group);
-    let answer = case.run(reconcile)?;
+    let case = || Case::of(job(spec.clone())).now(NOW).config(json!({ "gangScheduler": "volcano" })).found(&group);
+    let answer = settled(case)?;
     for (name, scheduler) in [("mnist-worker-0", "own"), ("mnist-master-0", "volcano")] {
         let pod = child(&answer, "Pod", name);
         assert_eq!(pod["spec"]["schedulerName"], scheduler, "{name}");

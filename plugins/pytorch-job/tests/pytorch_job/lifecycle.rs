@@ -2,7 +2,7 @@
 
 use crate::{job, master_and_workers, with};
 use pilothouse_sdk::Error;
-use pilothouse_simulated_cluster::{Plugin, SimulatedCluster};
+use pilothouse_simulated_cluster::{ChildKey, Plugin, SimulatedCluster};
 use serde_json::{Value, json};
 
 /// A cluster with this job.
@@ -85,5 +85,18 @@ fn a_job_fails_when_a_restart_goes_beyond_the_backoff_limit() -> Result<(), Erro
         cluster.reconcile_until_stable()?;
         assert_eq!(cluster.is_condition_true("Failed"), fails, "{limit:?} {restarts}");
     }
+    Ok(())
+}
+
+#[test]
+fn no_pod_is_made_while_somebody_else_has_the_name_of_a_service() -> Result<(), Error> {
+    let mut cluster = cluster_with(job(master_and_workers(2)));
+    cluster.taken_names.insert(ChildKey::new("Service", "mnist-worker-1"));
+    cluster.reconcile_until_stable()?;
+    let services = ["mnist-master-0", "mnist-worker-0"];
+    assert_eq!((cluster.pod_names().len(), cluster.child_names("Service")), (0, services.to_vec()));
+    cluster.taken_names.clear();
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 3);
     Ok(())
 }

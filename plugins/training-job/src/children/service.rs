@@ -2,7 +2,17 @@
 
 use super::labels;
 use crate::job::Job;
+use pilothouse_sdk::Kind;
 use serde_json::{Value, json};
+
+/// A Service, of which only its existence matters.
+#[derive(Debug)]
+pub struct Service;
+
+impl Kind for Service {
+    const API_VERSION: &'static str = "v1";
+    const KIND: &'static str = "Service";
+}
 
 /// The desired Service.
 pub fn service(job: &Job<'_>) -> Value {

@@ -138,7 +138,7 @@ pub fn quota(job: &Job<'_>, has_workload: bool, has_pods: bool) -> Result<Quota,
         let left = || Quota::Lost("the job has left its queue".to_owned());
         return Ok(if has_workload { left() } else { Quota::NotAsked });
     }
-    Ok(match quota_in_queue(job)? {
+    Ok(match quota_in_queue(job, has_workload)? {
         Quota::Pending(why) if has_pods && why.is_empty() => Quota::Lost("the job has no quota".to_owned()),
         Quota::Pending(why) if has_pods => Quota::Lost(format!("the job has no quota: {why}")),
         Quota::NoPriorityClass if has_pods => Quota::Lost("the job has no quota".to_owned()),
@@ -146,16 +146,17 @@ pub fn quota(job: &Job<'_>, has_workload: bool, has_pods: bool) -> Result<Quota,
     })
 }
 
-fn quota_in_queue(job: &Job<'_>) -> Result<Quota, Error> {
+/// A Workload of somebody else by the job's name says nothing of the job.
+fn quota_in_queue(job: &Job<'_>, has_workload: bool) -> Result<Quota, Error> {
     let workload = match lookup::get::<Workload>(None, &name(job.name)) {
         Ok(workload) => workload,
         Err(Error::KindNotInstalled(_)) => return Ok(Quota::NotInstalled),
         Err(error) => return Err(error),
     };
     Ok(match workload {
-        Some(workload) => of_workload(job, &workload),
-        None if priority(job)?.is_none() => Quota::NoPriorityClass,
-        None => Quota::Pending(String::new()),
+        Some(workload) if has_workload => of_workload(job, &workload),
+        _ if priority(job)?.is_none() => Quota::NoPriorityClass,
+        _ => Quota::Pending(String::new()),
     })
 }
 

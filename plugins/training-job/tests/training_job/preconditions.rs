@@ -1,6 +1,6 @@
 //! What a job waits for before it starts: no job is ever half created.
 
-use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
+use crate::simulated_cluster::{ChildKey, SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::{Value, json};
 use training_job::api::Phase;
@@ -295,28 +295,59 @@ fn the_pod_group_of_an_elastic_job_needs_its_min_workers() -> Result<(), Error> 
     Ok(())
 }
 
-/// Somebody else may have a ConfigMap of one of their names, and Pods would read that.
+/// Somebody else may have one of these names: Pods would read what is not theirs, would not find each other, or would be of another gang.
 #[test]
-fn pods_come_once_all_their_config_maps_are_there() -> Result<(), Error> {
-    let mut cluster =
-        SimulatedCluster::new("workers: 2, hyperparameters: {a: 1}, configMaps: [{name: x, mountPath: /x}]")?;
-    let theirs = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "x" }, "data": { "a": "1" } });
-    cluster.other_objects.push(theirs);
-    let kinds = |cluster: &SimulatedCluster| -> Result<Vec<String>, Error> {
-        let children = cluster.call_plugin()?.response.children.unwrap_or_default();
-        let kind = |child: &pilothouse_sdk::raw::Child| {
-            let child: serde_json::Value = serde_json::from_str(&child.object).unwrap_or_default();
-            child["kind"].as_str().unwrap_or_default().to_owned()
-        };
-        Ok(children.iter().map(kind).collect())
-    };
-    assert_eq!(kinds(&cluster)?, ["Service", "ConfigMap", "ConfigMap"]);
-    cluster.reconcile_until_stable()?;
-    assert_eq!(cluster.pod_names(), ["mnist-worker-0", "mnist-worker-1"]);
-    // Pods that are there stay while one is made again.
-    let before = cluster.pod_uid("mnist-worker-1")?.to_owned();
-    cluster.children.retain(|key, _| key.kind != "ConfigMap");
-    cluster.reconcile_until_stable()?;
-    assert_eq!((cluster.pod_uid("mnist-worker-1")?, cluster.child_names("ConfigMap").len()), (&*before, 2));
+fn pods_come_once_all_is_there_to_which_they_refer() -> Result<(), Error> {
+    let volcano = "workers: 2, gangScheduling: {scheduler: volcano}";
+    let coscheduling = "workers: 2, gangScheduling: {scheduler: scheduler-plugins}";
+    let mpi = "framework: mpi, workers: 2, mpi: {sshSecretName: keys}";
+    let cases = [
+        ("workers: 2", "Service", "mnist"),
+        ("workers: 2, hyperparameters: {a: 1}", "ConfigMap", "mnist-hyperparameters"),
+        ("workers: 2, configMaps: [{name: x, mountPath: /x}]", "ConfigMap", "mnist-snapshot-x"),
+        (mpi, "ConfigMap", "mnist-hostfile"),
+        (volcano, "PodGroup", "mnist"),
+        (coscheduling, "PodGroup", "mnist"),
+    ];
+    for (spec, kind, name) in cases {
+        let mut cluster = SimulatedCluster::new(spec)?;
+        (cluster.volcano_is_installed, cluster.scheduler_plugins_is_installed) = (true, true);
+        let source =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "x" }, "data": { "a": "1" } });
+        // Somebody else's group has been let in.
+        let group = json!({
+            "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": { "name": "mnist" },
+            "status": { "phase": "Running" },
+        });
+        cluster.other_objects.extend([source, group]);
+        let taken = ChildKey::new(kind, name);
+        cluster.taken_names.insert(taken.clone());
+        cluster.reconcile_until_stable()?;
+        assert_eq!(cluster.pod_names(), [""; 0], "{spec}: Pods were made although somebody else has {kind} '{name}'");
+        cluster.taken_names.clear();
+        cluster.run_all_pods()?;
+        // A launcher comes when its workers run.
+        cluster.run_all_pods()?;
+        assert_eq!(workers(&cluster), ["mnist-worker-0", "mnist-worker-1"], "{spec}");
+        // Those that are there stay where the name is taken later, and new ones wait for it.
+        cluster.children.remove(&taken);
+        cluster.taken_names.insert(taken);
+        let before = cluster.pod_uid("mnist-worker-1")?.to_owned();
+        cluster.reconcile_until_stable()?;
+        assert_eq!((cluster.pod_uid("mnist-worker-1")?, cluster.phase()?), (&*before, Some(Phase::Running)), "{spec}");
+        cluster.children.remove(&ChildKey::new("Pod", "mnist-worker-1"));
+        cluster.advance_clock(60);
+        cluster.reconcile_until_stable()?;
+        assert!(cluster.pod_uid("mnist-worker-1").is_err(), "{spec}: a Pod was made although the name is taken");
+        cluster.taken_names.clear();
+        cluster.advance_clock(60);
+        cluster.run_all_pods()?;
+        assert_eq!(workers(&cluster), ["mnist-worker-0", "mnist-worker-1"], "{spec}");
+    }
     Ok(())
+}
+
+/// The Pods of the workers.
+fn workers(cluster: &SimulatedCluster) -> Vec<&str> {
+    cluster.pod_names().into_iter().filter(|pod| pod.contains("worker")).collect()
 }

@@ -1,6 +1,6 @@
 //! Jobs in a queue of Kueue: what they ask for, when they start, and what becomes of them when they lose their quota.
 
-use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
+use crate::simulated_cluster::{ChildKey, SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::{Error, Verdict};
 use serde_json::{Value, json};
 use training_job::api::Phase;
@@ -354,5 +354,28 @@ fn a_job_that_failed_holds_its_quota_while_its_peers_run_on() -> Result<(), Erro
     set_condition(&mut evicted, "Evicted", "Preempted by another")?;
     evicted.reconcile_until_stable()?;
     assert_eq!((evicted.child_names("Workload"), evicted.pod_names()), (Vec::new(), vec!["mnist-worker-0"]));
+    Ok(())
+}
+
+/// Though it looks like one of the job, and Kueue has admitted it.
+#[test]
+fn a_workload_of_somebody_else_gives_a_job_no_quota() -> Result<(), Error> {
+    let theirs = running("workers: 2")?.child("Workload", WORKLOAD)?.clone();
+    let mut cluster = SimulatedCluster::new("workers: 2")?;
+    cluster.kueue_is_installed = true;
+    cluster.job["metadata"]["labels"] = json!({ "kueue.x-k8s.io/queue-name": "research" });
+    cluster.other_objects.push(theirs);
+    cluster.taken_names.insert(ChildKey::new("Workload", WORKLOAD));
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.pod_names().len(), &*cluster.condition("Ready")), (0, "False WaitingForQuota"));
+    assert_eq!(cluster.condition_message("Ready"), "waiting in the queue 'research' for quota");
+    // The name is free.
+    cluster.other_objects.clear();
+    cluster.taken_names.clear();
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.child_names("Workload"), [WORKLOAD]);
+    set_condition(&mut cluster, "Admitted", "there is room")?;
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 2);
     Ok(())
 }

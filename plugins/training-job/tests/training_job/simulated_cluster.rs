@@ -1,6 +1,6 @@
 //! The simulated cluster with a `TrainingJob` in it.
 
-pub use pilothouse_simulated_cluster::{ReconcileEnd, SimulatedCluster, has_ended, is_deleting, parse};
+pub use pilothouse_simulated_cluster::{ChildKey, ReconcileEnd, SimulatedCluster, has_ended, is_deleting, parse};
 
 use pilothouse_sdk::Error;
 use pilothouse_simulated_cluster::Plugin;
