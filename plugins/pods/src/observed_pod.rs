@@ -43,6 +43,7 @@ struct Metadata {
     deletion_timestamp: Option<String>,
     deletion_grace_period_seconds: Option<u32>,
     annotations: BTreeMap<String, String>,
+    finalizers: Vec<String>,
     owner_references: Vec<OwnerReference>,
 }
 
@@ -204,6 +205,11 @@ impl ObservedPod {
         let ends_at = self.metadata.deletion_timestamp.as_deref()?;
         let grace_period_seconds = self.metadata.deletion_grace_period_seconds.unwrap_or_default();
         Some(Deletion { ends_at, grace_period_seconds })
+    }
+
+    /// What keeps it once it is to go, until somebody takes it off. Lookups do not ask for it.
+    pub fn finalizers(&self) -> &[String] {
+        &self.metadata.finalizers
     }
 
     /// The node that it is bound to; empty if it is bound to none.

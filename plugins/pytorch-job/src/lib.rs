@@ -34,6 +34,7 @@ pilothouse_sdk::plugin! {
             "/metadata/annotations/ml.example.com~1progress",
             "/metadata/annotations/ml.example.com~1template",
             "/metadata/deletionGracePeriodSeconds",
+            "/metadata/finalizers",
             "/spec/nodeName",
             "/status",
         ],

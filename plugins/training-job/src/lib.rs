@@ -75,6 +75,7 @@ pilothouse_sdk::plugin! {
             "/metadata/annotations/ml.example.com~1progress",
             "/metadata/annotations/ml.example.com~1template",
             "/metadata/deletionGracePeriodSeconds",
+            "/metadata/finalizers",
             "/spec/nodeName",
             "/status",
         ],

@@ -2,7 +2,7 @@
 
 use crate::api::{StuckPod, TerminationTimeoutAction, TrainingJobStatus};
 use crate::duration::duration;
-use pilothouse_pods::observed_pod::ObservedPod;
+use pilothouse_pods::observed_pod::{ObservedPod, PodPhase};
 use pilothouse_pods::time::Time;
 use std::collections::BTreeSet;
 
@@ -35,9 +35,10 @@ impl TerminationPolicy {
         overdue.is_some_and(|(overdue, timeout)| overdue >= timeout)
     }
 
-    /// Whether a Pod is deleted without its node.
+    /// Whether a Pod is deleted without its node. One that its finalizers keep would stay all the same.
     pub fn forces(&self, pod: &ObservedPod, now: Time) -> bool {
-        self.on_timeout == TerminationTimeoutAction::ForceDelete && self.is_exceeded_by(pod, now)
+        let is_forced = self.on_timeout == TerminationTimeoutAction::ForceDelete && self.is_exceeded_by(pod, now);
+        is_forced && !is_kept_by_finalizers(pod)
     }
 
     /// What is told of a Pod that should have gone long ago: one word, and a sentence.
@@ -132,11 +133,21 @@ fn next_look(pod: &ObservedPod, timeout: Option<u32>, now: Time) -> Option<u32> 
 
 /// What is the matter, since when, and what to do.
 fn sentence(pod: &ObservedPod, age: &str) -> String {
-    let name = pod.name();
+    let (overdue, name) = (overdue_words(pod), pod.name());
+    if is_kept_by_finalizers(pod) {
+        let finalizers = pod.finalizers().join(", ");
+        return format!("{overdue}, {age}; finalizers keep it until whoever set them takes them off: {finalizers}");
+    }
     format!(
-        "{}, {age}; if the node is lost, delete the node, or kubectl delete pod {name} --grace-period=0 --force",
-        overdue_words(pod)
+        "{overdue}, {age}; if the node is lost, delete the node, or kubectl delete pod {name} --grace-period=0 --force"
     )
+}
+
+/// Whether nothing but its finalizers keeps a Pod that is being deleted: its node has ended it, or nobody waits for the node any more.
+fn is_kept_by_finalizers(pod: &ObservedPod) -> bool {
+    let has_ended = matches!(pod.phase(), PodPhase::Succeeded | PodPhase::Failed);
+    let waits_for_node = pod.deletion().is_some_and(|deletion| deletion.grace_period_seconds > 0) && !has_ended;
+    !pod.finalizers().is_empty() && !waits_for_node
 }
 
 fn overdue_words(pod: &ObservedPod) -> String {

@@ -23,6 +23,7 @@ pub fn validate(job: &Job<'_>) -> Validation {
     distribution(job.spec)?;
     variables(job)?;
     pod_template::forbidden_field(job).map_or(Ok(()), |field| Err(ValidationError::OwnField(field)))?;
+    pod_template::value_that_is_no_text(job).map_or(Ok(()), |field| Err(ValidationError::NotText(field)))?;
     storage(job)
 }
 

@@ -34,6 +34,8 @@ pub enum ValidationError {
     ParameterServersNotSupported,
     #[error("spec.{0} is set by the job itself, which finds its Pods and tells them apart by it; remove it")]
     OwnField(String),
+    #[error("spec.{0} is not a text; put its value in quotes")]
+    NotText(String),
     #[error("spec.roles names {0}, which framework {1} does not have; remove it")]
     RoleNotSupported(&'static str, &'static str),
     #[error("spec.mpi is missing; name the Secret with the SSH keys in spec.mpi.sshSecretName")]

@@ -30,13 +30,29 @@ pub fn apply(job: &Job<'_>, replica: ReplicaId, pod: &mut Value) {
 
 /// The first field of the user's that would break the job: where it is.
 pub fn forbidden_field(job: &Job<'_>) -> Option<String> {
+    let container = job.spec.framework.as_str();
+    templates(job).find_map(|(place, template)| Some(format!("{place}.{}", forbidden_in(template, container)?)))
+}
+
+/// The first label or annotation of the user's that is not a text, and so no Pod can have: where it is.
+pub fn value_that_is_no_text(job: &Job<'_>) -> Option<String> {
+    templates(job).find_map(|(place, template)| {
+        let metadata = template.get("metadata")?;
+        ["labels", "annotations"].into_iter().find_map(|field| {
+            let wrong =
+                metadata[field].as_object()?.iter().find(|(_, value)| !(value.is_string() || value.is_null()))?;
+            Some(format!("{place}.metadata.{field}.{}", wrong.0))
+        })
+    })
+}
+
+/// All templates of a job, and where they are.
+fn templates<'j>(job: &Job<'j>) -> impl Iterator<Item = (String, &'j Map<String, Value>)> + use<'j> {
     let of_roles = job.spec.roles.iter().filter_map(|role| {
         let template = role.pod_template.as_ref()?;
         Some((format!("roles[{}].podTemplate", role.name.as_str()), template))
     });
-    let of_job = job.spec.pod_template.iter().map(|template| ("podTemplate".to_owned(), template));
-    let container = job.spec.framework.as_str();
-    of_job.chain(of_roles).find_map(|(place, template)| Some(format!("{place}.{}", forbidden_in(template, container)?)))
+    job.spec.pod_template.iter().map(|template| ("podTemplate".to_owned(), template)).chain(of_roles)
 }
 
 fn templates_of<'j>(job: &Job<'j>, replica: ReplicaId) -> impl Iterator<Item = &'j Map<String, Value>> + use<'j> {

@@ -141,6 +141,31 @@ fn a_pod_is_forced_away_only_after_the_status_says_so() -> Result<(), Error> {
     Ok(())
 }
 
+/// The node has ended it, so neither the node nor a deletion without it makes it go.
+#[test]
+fn a_pod_that_finalizers_keep_is_told_with_them_and_not_forced_away() -> Result<(), Error> {
+    for policy in ["", "runPolicy: {terminationTimeoutSeconds: 60, onTerminationTimeout: ForceDelete}"] {
+        let mut cluster = SimulatedCluster::running(&format!("workers: 2, {policy}"))?;
+        cluster.graceful_deletion = true;
+        cluster.child_mut("Pod", "mnist-worker-1")?["metadata"]["finalizers"] = json!(["example.com/audit"]);
+        cluster.begin_deletion("mnist-worker-1")?;
+        cluster.child_mut("Pod", "mnist-worker-1")?["status"]["phase"] = json!("Failed");
+        cluster.reconcile_until_stable()?;
+        cluster.delete_pod("mnist-worker-0");
+        cluster.advance_clock(120);
+        cluster.reconcile_until_stable()?;
+        let message = cluster.condition_message("Ready");
+        assert!(message.contains("until whoever set them takes them off: example.com/audit"), "{policy}: {message}");
+        assert!(!message.contains("node"), "{policy}: {message}");
+        assert_eq!((cluster.event_count("ForceDeletePod"), cluster.pod_names().len()), (0, 1), "{policy}");
+        // The job goes on once they are off.
+        cluster.delete_pod("mnist-worker-1");
+        cluster.run_all_pods()?;
+        assert_eq!(cluster.condition("Ready"), "True TrainingJobRunning", "{policy}");
+    }
+    Ok(())
+}
+
 const FORCE: &str = "terminationTimeoutSeconds: 600, onTerminationTimeout: ForceDelete";
 
 /// How a Pod comes to be one that the job has no place for any more. It stays on a lost node.

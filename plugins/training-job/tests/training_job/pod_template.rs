@@ -81,6 +81,25 @@ fn a_role_may_have_an_image_a_command_resources_and_replicas_of_its_own() -> Res
     Ok(())
 }
 
+/// The host would take a Pod with such a label for a mistake of the plugin.
+#[test]
+fn labels_and_annotations_that_are_no_texts_are_refused_and_named() -> Result<(), Error> {
+    for (spec, field) in [
+        ("podTemplate: {metadata: {labels: {team: 7}}}", "podTemplate.metadata.labels.team"),
+        ("podTemplate: {metadata: {annotations: {a: {b: c}}}}", "podTemplate.metadata.annotations.a"),
+        (
+            "framework: tensorflow, roles: [{name: chief, podTemplate: {metadata: {labels: {a: true}}}}]",
+            "roles[chief].podTemplate.metadata.labels.a",
+        ),
+    ] {
+        let mut cluster = SimulatedCluster::new(&format!("workers: 1, {spec}"))?;
+        cluster.reconcile_until_stable()?;
+        let expected = format!("spec.{field} is not a text; put its value in quotes");
+        assert_eq!(cluster.verdict, Verdict::Invalid(expected), "{spec}");
+    }
+    Ok(())
+}
+
 #[test]
 fn what_would_break_the_job_is_refused_and_named() -> Result<(), Error> {
     for (template, field) in [

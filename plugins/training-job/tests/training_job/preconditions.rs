@@ -325,9 +325,8 @@ fn pods_come_once_all_is_there_to_which_they_refer() -> Result<(), Error> {
         cluster.reconcile_until_stable()?;
         assert_eq!(cluster.pod_names(), [""; 0], "{spec}: Pods were made although somebody else has {kind} '{name}'");
         cluster.taken_names.clear();
-        cluster.run_all_pods()?;
-        // A launcher comes when its workers run.
-        cluster.run_all_pods()?;
+        cluster.other_objects.retain(|object| object["kind"] != "PodGroup");
+        run(&mut cluster)?;
         assert_eq!(workers(&cluster), ["mnist-worker-0", "mnist-worker-1"], "{spec}");
         // Those that are there stay where the name is taken later, and new ones wait for it.
         cluster.children.remove(&taken);
@@ -341,10 +340,20 @@ fn pods_come_once_all_is_there_to_which_they_refer() -> Result<(), Error> {
         assert!(cluster.pod_uid("mnist-worker-1").is_err(), "{spec}: a Pod was made although the name is taken");
         cluster.taken_names.clear();
         cluster.advance_clock(60);
-        cluster.run_all_pods()?;
+        run(&mut cluster)?;
         assert_eq!(workers(&cluster), ["mnist-worker-0", "mnist-worker-1"], "{spec}");
     }
     Ok(())
+}
+
+/// Lets the group of the job in, if it has one, and all its Pods run: a launcher comes when its workers do.
+fn run(cluster: &mut SimulatedCluster) -> Result<(), Error> {
+    cluster.reconcile_until_stable()?;
+    if let Ok(group) = cluster.child_mut("PodGroup", "mnist") {
+        group["status"] = json!({ "phase": "Inqueue" });
+    }
+    cluster.run_all_pods()?;
+    cluster.run_all_pods()
 }
 
 /// The Pods of the workers.
