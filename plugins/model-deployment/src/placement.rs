@@ -8,12 +8,15 @@ use llm_serving::clients::Clients;
 use llm_serving::own_pods::Between;
 use llm_serving::server::Server;
 use llm_serving::surroundings::MissingKind;
-use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label};
+use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label, hashed_dns_label};
 use pilothouse_sdk::{Error, Kind, Request};
 use serde_json::{Value, json};
 
-/// The longest name of a LeaderWorkerSet: it makes a StatefulSet for each group, whose name has a dash and the group's number more.
-const MAX_GROUPS: usize = MAX_STATEFUL_SET - 6;
+/// How the name of a LeaderWorkerSet ends.
+const GROUPS: &str = "-mn";
+
+/// The longest part of it before that: the set makes a StatefulSet for each group, whose name has a dash and the group's number more.
+const MAX_BEFORE_GROUPS: usize = MAX_STATEFUL_SET - 6 - GROUPS.len();
 
 /// The workload that serves, as the cluster has it.
 #[derive(Debug)]
@@ -130,9 +133,22 @@ impl Placement {
     }
 }
 
+/// The name of an object's workload on one node, and of what belongs to it. It is none that the controller of LeaderWorkerSets gives the
+/// StatefulSets of another object's groups: that one tries for ever to make them of what has the name, and says nothing of it.
+pub fn workload_name(object: &str) -> String {
+    let make = if is_like_groups(object) { hashed_dns_label } else { dns_label };
+    make(object, MAX_STATEFUL_SET)
+}
+
+/// Whether a name is like that of a LeaderWorkerSet, or of the workers of one of its groups.
+fn is_like_groups(name: &str) -> bool {
+    let before_number = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    before_number.strip_suffix('-').unwrap_or(name).ends_with(GROUPS)
+}
+
 /// The name of an object's LeaderWorkerSet. It is not that of the object: under its own name it makes a StatefulSet and a Service.
 pub fn groups_name(workload: &str) -> String {
-    dns_label(&format!("{workload}-mn"), MAX_GROUPS)
+    format!("{}{GROUPS}", dns_label(workload, MAX_BEFORE_GROUPS))
 }
 
 /// What an autoscaler scales.
@@ -174,4 +190,24 @@ fn missing(server: &Server<'_>) -> Result<Option<MissingKind>, Error> {
         return Ok(None);
     }
     MissingKind::of::<LiveGroups>("tensorParallelSize", &groups_name(server.workload()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_workload_has_the_name_of_the_groups_of_another_one() {
+        let long = "a".repeat(80);
+        for name in ["chat", "chat-mn", "chat-mn-0", "a.b", long.as_str(), &long[..45], &long[..43]] {
+            let groups = groups_name(&workload_name(name));
+            assert!(groups.len() <= MAX_STATEFUL_SET - 6 && groups.ends_with(GROUPS), "{groups}");
+            for taken in [groups.clone(), format!("{groups}-0"), format!("{groups}-12")] {
+                assert_ne!(workload_name(&taken), taken);
+            }
+        }
+        for name in ["chat", "mn", "chat-mn-x", "chat-0", "mn-0", "chat-mn0", "chatmn"] {
+            assert_eq!(workload_name(name), name);
+        }
+    }
 }

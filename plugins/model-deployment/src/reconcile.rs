@@ -22,7 +22,6 @@ use llm_serving::server_spec::{Identity, ServerSpec};
 use llm_serving::spec_error::SpecError;
 use llm_serving::surroundings::{self, MissingKind};
 use llm_serving::validate::checked;
-use pilothouse_pods::name::{MAX_STATEFUL_SET, dns_label};
 use pilothouse_pods::transition::Announced;
 use pilothouse_sdk::{Error, Request, Response};
 use thiserror::Error as ThisError;
@@ -208,7 +207,7 @@ fn identity(object: &ModelDeployment) -> Identity<'_> {
         object: object.name(),
         namespace: object.namespace(),
         component: "modeldeployment",
-        workload: dns_label(object.name(), MAX_STATEFUL_SET),
+        workload: placement::workload_name(object.name()),
     }
 }
 

@@ -17,16 +17,25 @@ const HASH_LENGTH: usize = 9;
 
 /// The name of a child that is a DNS label of at most `max` characters and begins with a letter, as a Service demands.
 pub fn dns_label(name: &str, max: usize) -> String {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase());
-    if name.len() <= max && starts_well && name.chars().all(allowed) && !name.ends_with('-') {
+    if name.len() <= max && starts_well && name.chars().all(is_of_label) && !name.ends_with('-') {
         return name.to_owned();
     }
+    hashed_dns_label(name, max)
+}
+
+/// The same with a hash in any case, for a name that fits and that something else may have.
+pub fn hashed_dns_label(name: &str, max: usize) -> String {
     let lower = name.to_lowercase();
-    let replaced = lower.chars().map(|c| if allowed(c) { c } else { '-' });
+    let replaced = lower.chars().map(|c| if is_of_label(c) { c } else { '-' });
     let prefix = if lower.starts_with(|c: char| c.is_ascii_lowercase()) { "" } else { "m-" };
     let whole: String = prefix.chars().chain(replaced).collect();
     with_hash(&whole, name, max)
+}
+
+/// Whether a DNS label may have this character.
+fn is_of_label(c: char) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'
 }
 
 /// A label's value that stands for a text: the text itself where a label takes it.
@@ -53,8 +62,7 @@ pub fn object_name(name: &str) -> String {
 /// Whether a name can be that of an object, as most kinds have them. Schemas refuse others earlier where they can.
 pub fn is_object_name(name: &str) -> bool {
     let ends_well = |part: &str| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-');
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    name.len() <= MAX_OBJECT && name.split('.').all(|part| ends_well(part) && part.chars().all(allowed))
+    name.len() <= MAX_OBJECT && name.split('.').all(|part| ends_well(part) && part.chars().all(is_of_label))
 }
 
 /// The beginning of a name, and the hash of the original.

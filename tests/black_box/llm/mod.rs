@@ -11,6 +11,7 @@ mod load;
 mod many;
 mod model;
 mod model_deployment;
+mod names;
 mod node;
 mod operator;
 mod pods;
@@ -46,6 +47,7 @@ pub fn register(suite: &mut Suite) {
     many::register(suite);
     autoscaling::register(suite);
     foreign_kinds::register(suite);
+    names::register(suite);
     groups::register(suite);
     served::register(suite);
     health::register(suite);
