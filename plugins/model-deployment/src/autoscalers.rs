@@ -2,8 +2,9 @@
 
 use crate::api::ModelDeployment;
 use crate::autoscaler::{self, Bounds, MetricNames, Scaling};
-use crate::keda::{self, ScaledObject};
+use crate::keda;
 use crate::observed_hpa::ObservedHpa;
+use crate::observed_scaled_object::{ScaledObject, Silence};
 use crate::sla::Targets;
 use crate::turn::{Existing, Turn};
 use llm_serving::child::{Child, Standing};
@@ -38,6 +39,10 @@ pub struct Autoscalers {
     pub missing: Option<MissingKind>,
     /// Whether one of this object exists.
     pub exists: bool,
+    /// Whether somebody has paused KEDA, which decides.
+    pub is_paused: bool,
+    /// Why KEDA, which decides, makes no autoscaler; none if nothing is known to be wrong.
+    pub silence: Option<Silence>,
     /// What has to go first, in a sentence; none if nothing has.
     pub waits: Option<String>,
 }
@@ -50,14 +55,14 @@ impl Scaled<'_> {
     pub fn autoscalers(&self, workload: Standing) -> Result<Autoscalers, Error> {
         let (request, name) = (self.request, self.server.workload());
         let own = request.child::<ObservedHpa>(name)?;
-        let has_scaled_object = request.child::<ScaledObject>(name)?.is_some();
+        let scaled_object = request.child::<ScaledObject>(name)?;
         let asks = matches!(self.scaling, Scaling::Hpa(_) | Scaling::Keda(_));
         let of_keda = if asks { lookup::get::<ObservedHpa>(None, &keda::hpa_name(name))? } else { None };
         let of_keda = of_keda.filter(|hpa| hpa.is_of_scaled_object(name));
         let missing = self.missing_keda()?;
         let existing = Existing {
             hpa: own.is_some(),
-            scaled_object: has_scaled_object,
+            scaled_object: scaled_object.is_some(),
             hpa_of_keda: of_keda.is_some(),
             keda: missing.is_none(),
         };
@@ -72,7 +77,10 @@ impl Scaled<'_> {
         let waits = existing.superseded(&self.scaling).map(|old| {
             format!("the {old} for '{name}' has to go, and is still there; if it stays, see its finalizers")
         });
-        Ok(Autoscalers { deciding, names, child, missing, exists, waits })
+        let scaled_object = scaled_object.filter(|_| matches!(self.scaling, Scaling::Keda(_)));
+        let is_paused = scaled_object.as_ref().is_some_and(ScaledObject::is_paused);
+        let silence = scaled_object.as_ref().and_then(ScaledObject::silence);
+        Ok(Autoscalers { deciding, names, child, missing, exists, is_paused, silence, waits })
     }
 
     /// The autoscalers of this object as they are, for one more call.

@@ -3,27 +3,17 @@
 
 use crate::api::{Autoscaling, Keda};
 use crate::autoscaler::{Bounds, QUEUE_LENGTH, behavior};
+use crate::observed_scaled_object::ScaledObject;
 use crate::placement::scale_target;
 use crate::sla::Targets;
 use llm_serving::labels;
 use llm_serving::server::Server;
 use pilothouse_pods::fields::set_unless_empty;
 use pilothouse_sdk::Kind;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The name that KEDA gives the metric of the first trigger.
 pub const FIRST_METRIC: &str = "s0-prometheus";
-
-/// A ScaledObject, of which only its existence matters.
-#[derive(Debug, Deserialize)]
-pub struct ScaledObject {}
-
-impl Kind for ScaledObject {
-    const API_VERSION: &'static str = "keda.sh/v1alpha1";
-    const KIND: &'static str = "ScaledObject";
-    const FIELDS: &'static [&'static str] = &["/metadata/name"];
-}
 
 /// The name of the HorizontalPodAutoscaler that KEDA makes. KEDA writes whatever has this name, so it is one that no other object's has:
 /// the names of workloads have no dot.

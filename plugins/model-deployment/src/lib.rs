@@ -11,6 +11,7 @@ mod keda;
 mod leader_worker_set;
 mod live;
 mod observed_hpa;
+mod observed_scaled_object;
 mod others;
 mod placement;
 mod progress;
@@ -33,7 +34,7 @@ pilothouse_sdk::plugin! {
         "v1" "Service" reads ["/metadata/uid"],
         "v1" "ConfigMap" reads [],
         "autoscaling/v2" "HorizontalPodAutoscaler" reads ["/metadata/uid", "/status"],
-        "keda.sh/v1alpha1" "ScaledObject" reads ["/metadata/uid"],
+        "keda.sh/v1alpha1" "ScaledObject" reads ["/metadata/annotations", "/status/conditions"],
         "policy/v1" "PodDisruptionBudget" reads [],
         "networking.k8s.io/v1" "NetworkPolicy" reads [],
         "networking.k8s.io/v1" "Ingress" reads [],

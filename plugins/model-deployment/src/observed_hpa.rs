@@ -1,6 +1,6 @@
 //! What the HorizontalPodAutoscaler observed: the latency, and whether it can read its metrics at all.
 
-use crate::keda::ScaledObject;
+use crate::observed_scaled_object::ScaledObject;
 use llm_serving::quantity::milliseconds;
 use pilothouse_pods::owner::OwnedMetadata;
 use pilothouse_sdk::Kind;

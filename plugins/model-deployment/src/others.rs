@@ -3,8 +3,8 @@
 
 use crate::api::ModelDeployment;
 use crate::autoscaler::Scaling;
-use crate::keda;
 use crate::live::LiveGroups;
+use crate::observed_scaled_object;
 use crate::placement::WorkloadKind;
 use llm_serving::conditions::AWAITING_REMOVAL;
 use llm_serving::labels::COMPONENT;
@@ -44,8 +44,8 @@ impl Kind for Hpa {
 struct ScaledObject(Scaler);
 
 impl Kind for ScaledObject {
-    const API_VERSION: &'static str = keda::ScaledObject::API_VERSION;
-    const KIND: &'static str = keda::ScaledObject::KIND;
+    const API_VERSION: &'static str = observed_scaled_object::ScaledObject::API_VERSION;
+    const KIND: &'static str = observed_scaled_object::ScaledObject::KIND;
     const FIELDS: &'static [&'static str] = SCALER_FIELDS;
 }
 

@@ -116,12 +116,12 @@ impl Served<'_> {
         if let Some(kind) = placement.missing {
             return Ok(self.without_kind(kind));
         }
-        let Autoscalers { deciding, names, child, missing, exists, waits } =
+        let Autoscalers { deciding, names, child, missing, exists, is_paused, silence, waits } =
             self.scaled.autoscalers(placement.standing)?;
         let mut before = before(object);
         before.has_autoscaler |= exists;
         let kept = Kept::of(scaling, &placement.live, before);
-        let scaling = kept.scaling(scaling.clone());
+        let scaling = kept.scaling(replicas::unless_paused(scaling.clone(), is_paused));
         let mut observed = self.observed(&scaling);
         let Judged { progress, overdue, seconds_left } = self.judged(&observed)?;
         observed.overdue = overdue;
@@ -131,7 +131,7 @@ impl Served<'_> {
             children.extend(self.scaled.untouched()?);
         }
         let (deciding, ready) = (deciding.as_ref(), observed.workload.status.ready_replicas);
-        let mut conditions = sla_conditions::of(targets, &names, deciding, ready);
+        let mut conditions = sla_conditions::of(targets, &names, deciding, ready, silence);
         conditions.extend(others::conditions(request, server, &self.scaled.scaling, waits)?);
         let parts = Parts {
             children: children.map(|children| children.into_iter().chain(child).collect()),

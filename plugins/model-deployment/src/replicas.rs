@@ -48,6 +48,11 @@ pub fn with_zero_of_others(scaling: Scaling, before: Before) -> Scaling {
     }
 }
 
+/// Who decides, in the light of whether KEDA is paused: whoever has paused it, who may want no server at all.
+pub fn unless_paused(scaling: Scaling, is_paused: bool) -> Scaling {
+    if is_paused { Scaling::External { from_zero: true } } else { scaling }
+}
+
 /// The number of servers that an autoscaler left, which stays until the user gives another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {

@@ -2,6 +2,7 @@
 
 use crate::autoscaler::MetricNames;
 use crate::observed_hpa::ObservedHpa;
+use crate::observed_scaled_object::Silence;
 use crate::sla::Targets;
 use pilothouse_pods::transition::Announced;
 use pilothouse_sdk::{Condition, ConditionStatus};
@@ -22,8 +23,14 @@ const NO_CAPACITY: &str =
     "spec.sla.throughputPerReplica is not given, so nobody knows how many replicas spec.sla.minThroughput needs";
 
 /// The conditions about an SLA that has a latency or a throughput; none for one that has neither. Where no Pod is ready, nothing is served
-/// within any latency, whatever was observed before.
-pub fn of(targets: &Targets, names: &MetricNames, hpa: Option<&ObservedHpa>, ready: i32) -> Vec<Condition> {
+/// within any latency, whatever was observed before. Where there is no autoscaler, `silence` may say why.
+pub fn of(
+    targets: &Targets,
+    names: &MetricNames,
+    hpa: Option<&ObservedHpa>,
+    ready: i32,
+    silence: Option<Silence>,
+) -> Vec<Condition> {
     let Some(max) = targets.max_latency else {
         return if targets.has_unknown_capacity { unverified(CAPACITY_UNKNOWN, NO_CAPACITY) } else { Vec::new() };
     };
@@ -40,7 +47,10 @@ pub fn of(targets: &Targets, names: &MetricNames, hpa: Option<&ObservedHpa>, rea
         (None, None, Some(_)) => {
             unverified("NotObservedYet", &format!("the autoscaler has not read {} yet", names.latency))
         }
-        (None, None, None) => unverified("NotObserved", "no autoscaler of this object reads the latency"),
+        (None, None, None) => match silence {
+            Some(Silence { reason, message }) => unverified(reason, &message),
+            None => unverified("NotObserved", "no autoscaler of this object reads the latency"),
+        },
     }
 }
 

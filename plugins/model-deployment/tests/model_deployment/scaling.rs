@@ -6,7 +6,7 @@ use pilothouse_sdk::{
     Error, Handling, Kind, RefusedChild, raw,
     testing::{Answer, Case},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The number of Pods in the answer, and whether it is left to others.
 fn replicas(answer: &Answer) -> Result<(i64, bool), Error> {
@@ -64,7 +64,7 @@ fn the_number_of_pods_is_handed_over_without_a_jump() -> Result<(), Error> {
 #[test]
 fn what_an_external_autoscaler_removed_stays_away() -> Result<(), Error> {
     let after = |needed: i32| -> Result<(i64, bool), Error> {
-        replicas(&run(with_live(case(EXTERNAL)?, 0).status(serde_json::json!({ "neededReplicas": needed })))?)
+        replicas(&run(with_live(case(EXTERNAL)?, 0).status(json!({ "neededReplicas": needed })))?)
     };
     assert_eq!(after(2)?, (0, true));
     assert_eq!(after(0)?, (2, false));
@@ -145,7 +145,7 @@ const KEDA: &str = "replicas: 2, sla: {maxLatency: 100ms}, autoscaling: {autosca
 
 /// A child that exists, of which only that matters.
 fn existing(kind: &str, api_version: &str) -> Value {
-    serde_json::json!({
+    json!({
         "apiVersion": api_version, "kind": kind, "metadata": { "name": "llama-3-70b", "namespace": "ml", "uid": "u" },
     })
 }
@@ -160,7 +160,7 @@ fn keda_asks_a_prometheus_for_the_engines_own_metrics() -> Result<(), Error> {
          or 0 * sum(vllm:num_requests_waiting{{{selector}}})"
     );
     let trigger = |metric_type: &str, query: &str, threshold: &str| {
-        serde_json::json!({
+        json!({
             "type": "prometheus", "metricType": metric_type,
             "metadata": {
                 "serverAddress": "http://prometheus:9090", "query": query, "threshold": threshold, "ignoreNullValues": "false",
@@ -168,10 +168,7 @@ fn keda_asks_a_prometheus_for_the_engines_own_metrics() -> Result<(), Error> {
         })
     };
     let queue = format!("sum(vllm:num_requests_waiting{{{selector}}})");
-    assert_eq!(
-        spec["triggers"],
-        serde_json::json!([trigger("Value", &query, "0.1"), trigger("AverageValue", &queue, "5")])
-    );
+    assert_eq!(spec["triggers"], json!([trigger("Value", &query, "0.1"), trigger("AverageValue", &queue, "5")]));
     assert_eq!((&spec["minReplicaCount"], &spec["maxReplicaCount"]), (&2.into(), &4.into()));
     assert_eq!(spec["advanced"]["horizontalPodAutoscalerConfig"]["name"], "llama-3-70b.keda");
     assert!(children.only("HorizontalPodAutoscaler").is_err(), "only one is in charge");
@@ -183,9 +180,9 @@ fn named_as_kedas(owner: &str, name: &str) -> Value {
     let mut hpa = existing("HorizontalPodAutoscaler", "autoscaling/v2");
     hpa["metadata"]["name"] = "llama-3-70b.keda".into();
     hpa["metadata"]["ownerReferences"] =
-        serde_json::json!([{ "apiVersion": "v1", "kind": owner, "name": name, "uid": "u", "controller": true }]);
-    let current = serde_json::json!({ "metric": { "name": "s0-prometheus" }, "current": { "value": "42m" } });
-    hpa["status"] = serde_json::json!({ "currentMetrics": [{ "type": "External", "external": current }] });
+        json!([{ "apiVersion": "v1", "kind": owner, "name": name, "uid": "u", "controller": true }]);
+    let current = json!({ "metric": { "name": "s0-prometheus" }, "current": { "value": "42m" } });
+    hpa["status"] = json!({ "currentMetrics": [{ "type": "External", "external": current }] });
     hpa
 }
 
@@ -249,7 +246,7 @@ fn without_keda(case: Case) -> Case {
 #[test]
 fn an_autoscaler_that_goes_leaves_the_number_of_pods() -> Result<(), Error> {
     let hpa = || existing("HorizontalPodAutoscaler", "autoscaling/v2");
-    let status = |needed: i32, kept: Option<i32>| serde_json::json!({ "neededReplicas": needed, "keptReplicas": kept });
+    let status = |needed: i32, kept: Option<i32>| json!({ "neededReplicas": needed, "keptReplicas": kept });
     let kept =
         |answer: &Answer| -> Result<Option<i64>, Error> { Ok(answer.status::<Value>()?["keptReplicas"].as_i64()) };
     for spec in ["replicas: 1", "replicas: 1, sla: {maxLatency: 1s}, autoscaling: {autoscaler: none}"] {
@@ -281,7 +278,7 @@ fn an_autoscaler_that_goes_leaves_the_number_of_pods() -> Result<(), Error> {
 #[test]
 fn who_decided_before_leaves_the_number_of_pods_as_well() -> Result<(), Error> {
     let after = |autoscaler: &str| -> Result<(i64, bool), Error> {
-        let status = serde_json::json!({ "neededReplicas": 2, "autoscaler": autoscaler });
+        let status = json!({ "neededReplicas": 2, "autoscaler": autoscaler });
         replicas(&run(with_live(case("replicas: 2")?, 7).status(status))?)
     };
     for autoscaler in ["hpa", "keda", "external"] {
@@ -361,5 +358,43 @@ fn keda_scales_to_nothing_and_back_by_a_trigger_that_does_not_vanish() -> Result
     let children = children(spec)?;
     let triggers = children.only("ScaledObject")?["spec"]["triggers"].as_array().cloned().unwrap_or_default();
     assert_eq!((triggers.len(), &triggers[2]["metadata"]["query"]), (3, &"router".into()));
+    Ok(())
+}
+
+/// KEDA's ScaledObject of the object with these annotations and these conditions.
+fn scaled_object(annotations: Value, conditions: Value) -> Value {
+    let mut object = existing("ScaledObject", "keda.sh/v1alpha1");
+    object["metadata"]["annotations"] = annotations;
+    object["status"]["conditions"] = conditions;
+    object
+}
+
+#[test]
+fn who_pauses_keda_says_how_many_pods_there_are() -> Result<(), Error> {
+    let paused = || scaled_object(json!({ "autoscaling.keda.sh/paused-replicas": "0" }), json!([]));
+    for live in [0, 1, 9] {
+        let answer = run(with_live(case(KEDA)?.child(paused()), live))?;
+        assert_eq!(replicas(&answer)?, (live.into(), true), "a user has paused it at {live}");
+        assert_eq!(condition(&answer, "SLAMet"), "Unknown AutoscalerPaused", "{live}");
+        assert!(Children::of(&answer)?.only("ScaledObject").is_ok(), "it goes on with the ScaledObject");
+    }
+    let resumed = run(with_live(case(KEDA)?.child(scaled_object(json!({}), json!([]))), 0))?;
+    assert_eq!(replicas(&resumed)?, (2, false), "no autoscaler makes the first Pods");
+    let other = run(with_live(case(SLA)?.child(paused()), 0))?;
+    assert_eq!(replicas(&other)?, (2, false), "KEDA does not decide any more");
+    Ok(())
+}
+
+#[test]
+fn what_keda_finds_wrong_is_told_where_it_makes_no_autoscaler() -> Result<(), Error> {
+    let wrong =
+        json!([{ "type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed", "message": "no trigger" }]);
+    let not_ready = || scaled_object(json!({}), wrong.clone());
+    let answer = run(with_live(case(KEDA)?.child(not_ready()), 2))?;
+    assert_eq!(condition(&answer, "SLAUnverified"), "True ScaledObjectNotReady");
+    let told = answer.condition("SLAUnverified");
+    assert!(told.is_some_and(|condition| condition.message.ends_with(": no trigger")), "{told:?}");
+    let decides = with_live(case(KEDA)?.child(not_ready()).found(named_as_kedas("ScaledObject", "llama-3-70b")), 2);
+    assert_ne!(condition(&run(decides)?, "SLAUnverified"), "True ScaledObjectNotReady", "its autoscaler says more");
     Ok(())
 }
