@@ -14,7 +14,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use kube::{Client, api::PostParams};
+use kube::{
+    Client,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
@@ -41,7 +44,7 @@ pub struct MetricsApi {
 struct Values(Mutex<BTreeMap<String, String>>);
 
 impl MetricsApi {
-    /// Starts it and registers it, in a control plane that has no other.
+    /// Starts it and registers it, in a control plane that has no other that runs.
     ///
     /// # Errors
     /// If the API server does not reach it.
@@ -113,23 +116,26 @@ fn answer(status: StatusCode, body: &Value) -> Response {
 
 /// Leads the API server to the server. No proxy forwards the addresses of Services here, so it is one that stands for a host.
 async fn register(client: &Client, port: u16) -> Result<()> {
+    let name = format!("{VERSION}.{GROUP}");
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "metrics-api"},
         "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]},
     });
     let registration = json!({
-        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": format!("{VERSION}.{GROUP}")},
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name},
         "spec": {
             "group": GROUP, "version": VERSION, "groupPriorityMinimum": 100, "versionPriority": 100, "insecureSkipTLSVerify": true,
             "service": {"namespace": NAMESPACE, "name": "metrics-api", "port": port},
         },
     });
-    let parameters = PostParams::default();
-    api(client, "Service", Some(NAMESPACE))?.create(&parameters, &serde_json::from_value(service)?).await?;
+    // There may have been one before.
+    let parameters = PatchParams::apply("tests").force();
+    let services = api(client, "Service", Some(NAMESPACE))?;
+    services.patch("metrics-api", &parameters, &Patch::Apply(service)).await?;
     let registrations = api(client, "APIService", None)?;
-    registrations.create(&parameters, &serde_json::from_value(registration)?).await?;
+    registrations.patch(&name, &parameters, &Patch::Apply(registration)).await?;
     eventually(PATIENCE, "the metrics API to be available", async || {
-        let registered = serde_json::to_value(registrations.get(&format!("{VERSION}.{GROUP}")).await?)?;
+        let registered = serde_json::to_value(registrations.get(&name).await?)?;
         let available = condition(&registered, "Available");
         Ok(Look::of(available["status"] == "True", available))
     })

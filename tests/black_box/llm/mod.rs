@@ -1,6 +1,7 @@
 //! The plugins that serve models, on a real API server. A simulated node runs the Pods.
 
 mod autoscaling;
+mod comings;
 mod deployment;
 mod ending;
 mod foreign;
@@ -47,6 +48,7 @@ pub fn register(suite: &mut Suite) {
     many::register(suite);
     autoscaling::register(suite);
     foreign_kinds::register(suite);
+    comings::register(suite);
     names::register(suite);
     groups::register(suite);
     served::register(suite);
