@@ -36,13 +36,28 @@ pub struct Program {
 }
 
 /// KEDA's ScaledObject.
-pub const SCALED_OBJECT: File = File {
-    module: Module {
-        path: "github.com/kedacore/keda/v2",
-        version: "v2.20.0",
-        sum: "h1:nPKQL9iKsPpoyq7BftlBzJiQzb2LdKHiqBIEG6ju3bk=",
-    },
-    path: "config/crd/bases/keda.sh_scaledobjects.yaml",
+pub const SCALED_OBJECT: File = of_keda("config/crd/bases/keda.sh_scaledobjects.yaml");
+
+/// The other kinds that KEDA's operator watches.
+pub const KEDA_CRDS: [File; 5] = [
+    of_keda("config/crd/bases/keda.sh_scaledjobs.yaml"),
+    of_keda("config/crd/bases/keda.sh_triggerauthentications.yaml"),
+    of_keda("config/crd/bases/keda.sh_clustertriggerauthentications.yaml"),
+    of_keda("config/crd/bases/eventing.keda.sh_cloudeventsources.yaml"),
+    of_keda("config/crd/bases/eventing.keda.sh_clustercloudeventsources.yaml"),
+];
+
+const fn of_keda(path: &'static str) -> File {
+    File { module: KEDA, path }
+}
+
+/// KEDA's operator.
+pub const KEDA_OPERATOR: Program = Program { module: KEDA, package: "./cmd/operator", name: "keda-operator" };
+
+const KEDA: Module = Module {
+    path: "github.com/kedacore/keda/v2",
+    version: "v2.20.0",
+    sum: "h1:nPKQL9iKsPpoyq7BftlBzJiQzb2LdKHiqBIEG6ju3bk=",
 };
 
 /// The Prometheus operator's ServiceMonitor.
@@ -193,9 +208,12 @@ pub const INFERENCE_POOL: File = File {
     path: "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",
 };
 
-/// The folder in which built programs are kept.
+/// The folder in which built programs are kept, in that of all that is built.
+const PROGRAMS: &str = "third-party";
+
+/// Makes it.
 fn programs() -> Result<PathBuf> {
-    let folder = artifacts::target().join("third-party");
+    let folder = artifacts::target().join(PROGRAMS);
     std::fs::create_dir_all(&folder)?;
     Ok(folder)
 }
@@ -226,6 +244,16 @@ impl File {
 }
 
 impl Program {
+    /// Whether the program is built already.
+    pub fn is_built(&self) -> bool {
+        artifacts::target().join(PROGRAMS).join(self.file()).is_file()
+    }
+
+    /// The name of its file among the built programs.
+    fn file(&self) -> String {
+        format!("{}-{}", self.name, self.module.version)
+    }
+
     /// Builds the program, unless it is built already, and returns its path. The first time takes minutes.
     ///
     /// # Errors
@@ -235,7 +263,7 @@ impl Program {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
         let _guard = ONE_AT_A_TIME.lock().await;
         let folder = programs()?;
-        let program = folder.join(format!("{}-{}", self.name, self.module.version));
+        let program = folder.join(self.file());
         if program.is_file() {
             return Ok(program);
         }

@@ -8,6 +8,7 @@ mod foreign;
 mod foreign_kinds;
 mod groups;
 mod health;
+mod keda;
 mod load;
 mod many;
 mod model;
@@ -48,6 +49,7 @@ pub fn register(suite: &mut Suite) {
     many::register(suite);
     autoscaling::register(suite);
     foreign_kinds::register(suite);
+    keda::register(suite);
     comings::register(suite);
     names::register(suite);
     groups::register(suite);
