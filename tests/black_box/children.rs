@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     suite::{Suite, tests, timed},
-    test_env::{TestEnv, app, is_ready, misbehaver},
+    test_env::{TestEnv, answering, app, config_map, is_ready, misbehaver},
 };
 
 /// How soon the children of a new object must be there.
@@ -32,6 +32,7 @@ pub fn register(suite: &mut Suite) {
         writes_of_many_children_are_made_a_few_at_once,
         the_schema_refuses_one_replica,
         more_replicas_reach_the_deployment,
+        characters_that_yaml_does_not_have_reach_the_cluster,
     );
 }
 
@@ -183,4 +184,19 @@ async fn more_replicas_reach_the_deployment(env: &mut TestEnv) -> Result<()> {
     ensure!(scale["spec"]["replicas"] == 3 && scale["status"]["replicas"] == 3, "{scale}");
     ensure!(scale["status"]["selector"].as_str().is_some_and(|selector| !selector.is_empty()), "{scale}");
     Ok(())
+}
+
+/// In a child and in the status. An apply is read as YAML, a merge patch is not.
+async fn characters_that_yaml_does_not_have_reach_the_cluster(env: &mut TestEnv) -> Result<()> {
+    const TEXT: &str = "\u{7f}a\u{85}b\u{90}c\u{ffff}";
+    env.start(&["scripted"]).await?;
+    env.namespace.apply(answering("object", json!({}))).await?;
+    env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;
+    let response = json!({"children": [{"object": config_map("child", json!({"text": TEXT}))}]});
+    env.namespace.patch("Scripted", "object", json!({"spec": {"response": response}})).await?;
+    env.namespace.until("ConfigMap", "child", "to have the text", |child| child["data"]["text"] == TEXT).await?;
+    let response = json!({"verdict": {"retry": TEXT}});
+    env.namespace.patch("Scripted", "object", json!({"spec": {"response": response}})).await?;
+    let is_told = |object: &Value| condition(object, "Ready")["message"].as_str().is_some_and(|it| it.contains(TEXT));
+    env.namespace.until("Scripted", "object", "to say the text", is_told).await.map(drop)
 }

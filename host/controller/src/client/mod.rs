@@ -18,6 +18,7 @@
 //! - Nothing else is retried here: the queue retries whole reconciles.
 //! - The server may have carried out a write whose response was lost.
 
+mod apply_patch;
 mod connections;
 mod dry_run;
 pub mod fence;
@@ -42,6 +43,7 @@ use kube::{
 use tower::{BoxError, Service, ServiceBuilder, service_fn};
 use tower_http::timeout::TimeoutBody;
 
+pub(crate) use self::apply_patch::apply_patch;
 use self::{connections::Connections, in_flight::InFlightLimit, timeout::RequestTimeout, token::TokenFile};
 pub use self::{dry_run::dry_running, token::TokenError};
 use crate::{client::fence::Fence, clock::Clock, errors::chain, metrics::RequestMetrics};

@@ -12,6 +12,7 @@ use super::{
     target::Target,
 };
 use crate::{
+    client::apply_patch,
     labels,
     object::{Object, describe},
     pipeline::{check::Decoration, plan::diff::Difference},
@@ -58,7 +59,7 @@ async fn write(
 ) -> Result<Object, kube::Error> {
     let (name, manager) = (&applier.object.name.name, &applier.plugin.field_manager);
     let resource = &target.installed.resource;
-    let applied = target.api.patch(name, &applying(manager), &Patch::Apply(patch)).await?.into_object(resource);
+    let applied = target.api.patch(name, &applying(manager), &apply_patch(patch)?).await?.into_object(resource);
     let mark = labels::decoration(&applier.plugin.name);
     if !wanted.keys().is_empty() || applied.annotation(&mark).is_none() {
         return Ok(applied);

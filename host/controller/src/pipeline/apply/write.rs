@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     access::is_allowed,
+    client::apply_patch,
     labels,
     object::{Object, describe},
     pipeline::{
@@ -267,7 +268,7 @@ async fn hand_over_and_update(
 ) -> Result<Object, WriteError> {
     let Some(fields) = &write.handover else { return update_repaired(applier, target, write, live).await };
     let parameters = applying(labels::HANDOVER_MANAGER);
-    let handed_over = target.api.patch(&write.child.name.name, &parameters, &Patch::Apply(fields)).await?;
+    let handed_over = target.api.patch(&write.child.name.name, &parameters, &apply_patch(fields)?).await?;
     update_repaired(applier, target, write, &handed_over.into_object(&target.installed.resource)).await
 }
 
@@ -301,7 +302,7 @@ async fn apply(
     guarded: GuardedBody<'_>,
 ) -> Result<Object, kube::Error> {
     let parameters = applying(&applier.plugin.field_manager);
-    let answer = target.api.patch(&child.name.name, &parameters, &Patch::Apply(guarded)).await;
+    let answer = target.api.patch(&child.name.name, &parameters, &apply_patch(&guarded)?).await;
     answer
         .map(|incoming| incoming.into_object(&target.installed.resource))
         .map_err(|error| without_values(child, error))

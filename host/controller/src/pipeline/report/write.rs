@@ -11,6 +11,7 @@ use super::status::{
     with_other_conditions,
 };
 use crate::{
+    client::apply_patch,
     errors::chain,
     events::{Event, STATUS_FIELDS_DROPPED},
     object::{Incoming, Object},
@@ -227,7 +228,8 @@ async fn patch_status(
         body["metadata"]["resourceVersion"] = json!(*object.resource_version);
     }
     let parameters = applying(&plugin.field_manager);
-    match api.patch_status(&object.name.name, &parameters, &Patch::Apply(&body)).await {
+    let written = async { api.patch_status(&object.name.name, &parameters, &apply_patch(&body)?).await };
+    match written.await {
         Ok(incoming) => Ok(incoming.into_object(&installed.resource)),
         // The write is tried even without a known status subresource: the CRD may have got one since discovery.
         Err(kube::Error::Api(status)) if status.code == 404 && !installed.has_status => Err(missing()),

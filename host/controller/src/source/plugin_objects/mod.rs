@@ -64,10 +64,7 @@ use std::{
 
 use futures::StreamExt;
 use jiff::Timestamp;
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Client, Resource, ResourceExt, api::PatchParams};
 use pilothouse_engine::Admission;
 use serde_json::json;
 
@@ -103,6 +100,7 @@ use super::{
 };
 use crate::{
     api::{PlanStatus, Plugin, PluginSpec, PluginStatus, RolloutStatus, StableSource},
+    client::apply_patch,
     errors::chain,
     events::{Author, Event, Recorded, STATUS_FIELDS_DROPPED},
     host::Loading,
@@ -686,7 +684,7 @@ impl PluginObjects {
             "status": status,
         });
         let parameters = PatchParams::apply(labels::HOST).force();
-        api.patch_status(&plugin.name_any(), &parameters, &Patch::Apply(body)).await.map(drop)
+        api.patch_status(&plugin.name_any(), &parameters, &apply_patch(&body)?).await.map(drop)
     }
 
     /// What is told of the version of a `Plugin` at work.
