@@ -39,8 +39,6 @@ pub struct Autoscalers {
     pub missing: Option<MissingKind>,
     /// Whether one of this object exists.
     pub exists: bool,
-    /// Whether somebody has paused KEDA, which decides.
-    pub is_paused: bool,
     /// Why KEDA, which decides, makes no autoscaler; none if nothing is known to be wrong.
     pub silence: Option<Silence>,
     /// What has to go first, in a sentence; none if nothing has.
@@ -78,9 +76,8 @@ impl Scaled<'_> {
             format!("the {old} for '{name}' has to go, and is still there; if it stays, see its finalizers")
         });
         let scaled_object = scaled_object.filter(|_| matches!(self.scaling, Scaling::Keda(_)));
-        let is_paused = scaled_object.as_ref().is_some_and(ScaledObject::is_paused);
         let silence = scaled_object.as_ref().and_then(ScaledObject::silence);
-        Ok(Autoscalers { deciding, names, child, missing, exists, is_paused, silence, waits })
+        Ok(Autoscalers { deciding, names, child, missing, exists, silence, waits })
     }
 
     /// The autoscalers of this object as they are, for one more call.

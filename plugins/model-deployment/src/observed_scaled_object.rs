@@ -47,18 +47,37 @@ struct ScaledObjectCondition {
     message: String,
 }
 
-/// Why no autoscaler of KEDA's reads anything.
+/// Why KEDA makes no autoscaler, so that nothing of its reads anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Silence {
+pub enum Silence {
+    /// Somebody has paused it: the number of Pods is that one's affair.
+    Paused,
+    /// KEDA finds something wrong, and says this.
+    NotReady(String),
+}
+
+impl Silence {
     /// One CamelCase word.
-    pub reason: &'static str,
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Paused => "AutoscalerPaused",
+            Self::NotReady(_) => "ScaledObjectNotReady",
+        }
+    }
+
     /// A sentence.
-    pub message: String,
+    pub fn message(&self) -> String {
+        match self {
+            Self::Paused => {
+                format!("KEDA is paused by the annotation {PAUSED} or {PAUSED_REPLICAS} of the ScaledObject")
+            }
+            Self::NotReady(words) => format!("KEDA makes no autoscaler of the ScaledObject: {words}"),
+        }
+    }
 }
 
 impl ScaledObject {
-    /// Whether somebody has paused it: then KEDA makes no autoscaler of it, and the number of Pods is that one's affair.
-    pub fn is_paused(&self) -> bool {
+    fn is_paused(&self) -> bool {
         let annotations = &self.metadata.annotations;
         annotations.contains_key(PAUSED_REPLICAS)
             || annotations.get(PAUSED).is_some_and(|value| !NO.contains(&value.as_str()))
@@ -67,13 +86,10 @@ impl ScaledObject {
     /// Why there is no autoscaler of it; none if nothing is known to be wrong.
     pub fn silence(&self) -> Option<Silence> {
         if self.is_paused() {
-            let message = format!("KEDA is paused by the annotation {PAUSED} or {PAUSED_REPLICAS} of the ScaledObject");
-            return Some(Silence { reason: "AutoscalerPaused", message });
+            return Some(Silence::Paused);
         }
         let is_not_ready = |it: &&ScaledObjectCondition| it.condition_type == "Ready" && it.status == "False";
-        let not_ready = self.status.conditions.iter().find(is_not_ready)?;
-        let message = format!("KEDA makes no autoscaler of the ScaledObject: {}", not_ready.message);
-        Some(Silence { reason: "ScaledObjectNotReady", message })
+        self.status.conditions.iter().find(is_not_ready).map(|it| Silence::NotReady(it.message.clone()))
     }
 }
 
@@ -84,7 +100,7 @@ mod tests {
 
     fn silence(object: Value) -> Option<&'static str> {
         let object: ScaledObject = serde_json::from_value(object).ok()?;
-        object.silence().map(|silence| silence.reason)
+        object.silence().map(|silence| silence.reason())
     }
 
     #[test]

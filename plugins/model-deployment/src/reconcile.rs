@@ -116,12 +116,12 @@ impl Served<'_> {
         if let Some(kind) = placement.missing {
             return Ok(self.without_kind(kind));
         }
-        let Autoscalers { deciding, names, child, missing, exists, is_paused, silence, waits } =
+        let Autoscalers { deciding, names, child, missing, exists, silence, waits } =
             self.scaled.autoscalers(placement.standing)?;
         let mut before = before(object);
         before.has_autoscaler |= exists;
         let kept = Kept::of(scaling, &placement.live, before);
-        let scaling = kept.scaling(replicas::unless_paused(scaling.clone(), is_paused));
+        let scaling = kept.scaling(replicas::unless_paused(scaling.clone(), silence.as_ref()));
         let mut observed = self.observed(&scaling);
         let Judged { progress, overdue, seconds_left } = self.judged(&observed)?;
         observed.overdue = overdue;

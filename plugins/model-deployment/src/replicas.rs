@@ -2,6 +2,7 @@
 
 use crate::autoscaler::Scaling;
 use crate::live::Live;
+use crate::observed_scaled_object::Silence;
 use pilothouse_sdk::{ImmutablePolicy, Options};
 
 /// The field that an autoscaler sets.
@@ -48,9 +49,9 @@ pub fn with_zero_of_others(scaling: Scaling, before: Before) -> Scaling {
     }
 }
 
-/// Who decides, in the light of whether KEDA is paused: whoever has paused it, who may want no server at all.
-pub fn unless_paused(scaling: Scaling, is_paused: bool) -> Scaling {
-    if is_paused { Scaling::External { from_zero: true } } else { scaling }
+/// Who decides, in the light of why KEDA makes no autoscaler: where it is paused, whoever has paused it, who may want no server at all.
+pub fn unless_paused(scaling: Scaling, silence: Option<&Silence>) -> Scaling {
+    if silence == Some(&Silence::Paused) { Scaling::External { from_zero: true } } else { scaling }
 }
 
 /// The number of servers that an autoscaler left, which stays until the user gives another one.

@@ -48,7 +48,7 @@ pub fn of(
             unverified("NotObservedYet", &format!("the autoscaler has not read {} yet", names.latency))
         }
         (None, None, None) => match silence {
-            Some(Silence { reason, message }) => unverified(reason, &message),
+            Some(silence) => unverified(silence.reason(), &silence.message()),
             None => unverified("NotObserved", "no autoscaler of this object reads the latency"),
         },
     }
