@@ -1,44 +1,37 @@
 //! The body of a server-side apply. The API server reads it as YAML, of which JSON is a part but for some characters: those that YAML allows
 //! in no text (YAML 1.2, 5.1) are escaped, as JSON may do with any. Sends nothing.
 
-use std::io;
-
 use kube::api::Patch;
 use serde::Serialize;
-use serde_json::{ser::Formatter, value::RawValue};
+use serde_json::value::{RawValue, to_raw_value};
 
 /// The patch that applies a body.
 ///
 /// # Errors
 /// [`kube::Error::SerdeError`] if it cannot be written as JSON.
 pub(crate) fn apply_patch<T: Serialize>(body: &T) -> Result<Patch<Box<RawValue>>, kube::Error> {
-    text(body).and_then(RawValue::from_string).map(Patch::Apply).map_err(kube::Error::SerdeError)
+    as_yaml(body).map(Patch::Apply).map_err(kube::Error::SerdeError)
 }
 
-fn text<T: Serialize>(body: &T) -> serde_json::Result<String> {
-    let mut text = Vec::new();
-    body.serialize(&mut serde_json::Serializer::with_formatter(&mut text, AsYaml))?;
-    String::from_utf8(text).map_err(serde::ser::Error::custom)
+fn as_yaml<T: Serialize>(body: &T) -> serde_json::Result<Box<RawValue>> {
+    let json = to_raw_value(body)?;
+    match json.get().contains(is_none_of_yaml) {
+        false => Ok(json),
+        true => RawValue::from_string(escaped(json.get())),
+    }
 }
 
-/// Writes JSON that is YAML, too.
-struct AsYaml;
-
-impl Formatter for AsYaml {
-    fn write_string_fragment<W: io::Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some((place, character)) = rest.char_indices().find(|(_, character)| is_none_of_yaml(*character)) {
-            writer.write_all(&rest.as_bytes()[..place])?;
-            write!(writer, "\\u{:04x}", u32::from(character))?;
-            rest = &rest[place + character.len_utf8()..];
+/// JSON text that is YAML, too. Only its strings can have such characters.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_none_of_yaml(character) {
+            text.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            text.push(character);
         }
-        writer.write_all(rest.as_bytes())
     }
-
-    /// JSON text that is taken as it is. Only its strings can have such characters.
-    fn write_raw_fragment<W: io::Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        self.write_string_fragment(writer, fragment)
-    }
+    text
 }
 
 /// Whether YAML allows a character in no text. JSON escapes what is below U+0020 in any case.
@@ -67,12 +60,12 @@ mod tests {
             ('"', r#""\"""#),
             ('\n', r#""\n""#),
         ] {
-            assert_eq!(text(&character)?, written);
+            assert_eq!(as_yaml(&character)?.get(), written);
             let value = json!({"a": {format!("before {character}"): format!("{character} after {character}")}});
-            let written = text(&value)?;
-            assert_eq!(serde_json::from_str::<Value>(&written)?, value);
+            let written = as_yaml(&value)?;
+            assert_eq!(serde_json::from_str::<Value>(written.get())?, value);
             let raw: Box<RawValue> = serde_json::from_str(&value.to_string())?;
-            assert_eq!(text(&raw)?, written, "text that is taken as it is");
+            assert_eq!(as_yaml(&raw)?.get(), written.get(), "text that is taken as it is");
         }
         Ok(())
     }
