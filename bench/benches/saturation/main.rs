@@ -4,14 +4,13 @@
 //!
 //!   SATURATION_OBJECTS=5000 SATURATION_ROUNDS=3 make bench-saturation
 
-mod nothing;
 mod server;
 
 use std::{sync::Arc, time::Instant};
 
 use anyhow::{Context, Result};
 use pilothouse_bench::{
-    native::NativeAppService,
+    native::Native,
     setting,
     table::{Measured, Table},
 };
@@ -21,10 +20,9 @@ use pilothouse_controller::{
     metrics::Metrics,
     plugin::PluginSettings,
 };
-use pilothouse_engine::Reconciler;
 use tokio::sync::oneshot;
 
-use crate::{nothing::Nothing, server::Server};
+use crate::server::Server;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -32,13 +30,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A plugin, and how many writes a new object costs and a changed one.
 struct Subject {
     name: &'static str,
+    plugin: fn() -> serde_json::Result<Native>,
     created: usize,
     changed: usize,
 }
 
 const SUBJECTS: [Subject; 2] = [
-    Subject { name: "a plugin that does nothing", created: 1, changed: 1 },
-    Subject { name: "AppService", created: 3, changed: 2 },
+    Subject { name: "a plugin that does nothing", plugin: Native::nothing, created: 1, changed: 1 },
+    Subject { name: "AppService", plugin: Native::app_service, created: 3, changed: 2 },
 ];
 
 fn main() -> Result<()> {
@@ -63,16 +62,12 @@ fn main() -> Result<()> {
 async fn measure(subject: &Subject, objects: usize) -> Result<Vec<Measured>> {
     let server = Server::new()?;
     let (host, stop, ended) = start(&server);
-    let plugin: Arc<dyn Reconciler> =
-        if subject.created == 1 { Arc::new(Nothing::new()?) } else { Arc::new(NativeAppService::new()?) };
-    host.install(plugin, PluginSettings::default());
+    host.install(Arc::new((subject.plugin)()?), PluginSettings::default());
     // What a start costs does not count: the first object is made real before.
     server.create(0)?;
     server.until_written(subject.created).await.with_context(|| host.not_ready().join("; "))?;
-    let created =
-        run(&server, (1..=objects).collect(), subject.created, |server, number| server.create(number)).await?;
-    let changed =
-        run(&server, (1..=objects).collect(), subject.changed, |server, number| server.change(number)).await?;
+    let created = run(&server, objects, subject.created, Server::create).await?;
+    let changed = run(&server, objects, subject.changed, Server::change).await?;
     stop.send(()).ok().context("the host has ended by itself")?;
     ended.await?;
     Ok(vec![
@@ -112,22 +107,18 @@ struct Phase {
     requests: f64,
 }
 
-/// Has somebody write all these objects at once, and waits until the host has written as often as that asks for.
+/// Has somebody write so many objects at once, and waits until the host has written as often as that asks for.
 async fn run(
-    server: &Arc<Server>,
-    numbers: Vec<usize>,
+    server: &Server,
+    objects: usize,
     writes_each: usize,
-    write: impl Fn(&Server, usize) -> Result<()>,
+    write: fn(&Server, usize) -> Result<()>,
 ) -> Result<Phase> {
-    let before = server.counts();
-    let began = Instant::now();
-    let count = numbers.len();
-    for number in numbers {
-        write(server, number)?;
-    }
-    server.until_written(before.writes + count * writes_each).await?;
+    let (before, began) = (server.counts(), Instant::now());
+    (1..=objects).try_for_each(|number| write(server, number))?;
+    server.until_written(before.writes + objects * writes_each).await?;
     let (took, counts) = (began.elapsed(), server.counts());
     let own = took.saturating_sub(counts.spent - before.spent);
-    let each = |total: usize| total as f64 / count as f64;
-    Ok(Phase { per_second: count as f64 / own.as_secs_f64(), requests: each(counts.requests - before.requests) })
+    let (count, requests) = (objects as f64, (counts.requests - before.requests) as f64);
+    Ok(Phase { per_second: count / own.as_secs_f64(), requests: requests / count })
 }

@@ -1,7 +1,7 @@
 //! An API server in memory for one host: it answers at once, and tells how long it computed. Nothing goes wrong in it.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -28,16 +28,11 @@ type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// The server.
 pub struct Server {
-    inner: Mutex<Inner>,
+    inner: Mutex<ApiServer>,
     /// The newest revision, for the watches.
     revision: watch::Sender<Revision>,
-    /// How often the host has written.
-    writes: watch::Sender<usize>,
-}
-
-struct Inner {
-    server: ApiServer,
-    counts: Counts,
+    /// What it has done until now.
+    counts: watch::Sender<Counts>,
 }
 
 /// What it has done for the host.
@@ -58,8 +53,8 @@ impl Server {
     /// It refuses them.
     pub fn new() -> Result<Arc<Self>> {
         let server = ApiServer::new(Arc::new(Catalog::new()?));
-        let inner = Mutex::new(Inner { server, counts: Counts::default() });
-        let server = Self { inner, revision: watch::Sender::new(0), writes: watch::Sender::new(0) };
+        let (inner, counts) = (Mutex::new(server), watch::Sender::new(Counts::default()));
+        let server = Self { inner, revision: watch::Sender::new(0), counts };
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
         server.somebody_sends(&Method::POST, "/api/v1/namespaces", &namespace)?;
         server.somebody_sends(&Method::POST, DEFINITIONS, &app_service::crd::crd())?;
@@ -92,15 +87,15 @@ impl Server {
     /// # Errors
     /// It never does.
     pub async fn until_written(&self, writes: usize) -> Result<()> {
-        let written = async { self.writes.subscribe().wait_for(|now| *now >= writes).await.map(|now| *now) };
+        let written = async { self.counts.subscribe().wait_for(|now| now.writes >= writes).await.map(drop) };
         let written = tokio::time::timeout(PATIENCE, written).await;
-        written.with_context(|| format!("the host made {} of {writes} writes", *self.writes.borrow()))??;
+        written.with_context(|| format!("the host made {} of {writes} writes", self.counts().writes))??;
         Ok(())
     }
 
     /// What it has done until now.
     pub fn counts(&self) -> Counts {
-        self.inner().counts
+        *self.counts.borrow()
     }
 
     /// The host's connection.
@@ -121,13 +116,10 @@ impl Server {
 
     fn handle(&self, request: &Request<Bytes>) -> Response<Bytes> {
         let answer = self.computing(|server| server.handle(Timestamp::now(), &User::admin("host"), request));
-        let is_write = request.method() == Method::PATCH;
-        let mut inner = self.inner();
-        inner.counts.requests += 1;
-        inner.counts.writes += usize::from(is_write);
-        let writes = inner.counts.writes;
-        drop(inner);
-        self.writes.send_if_modified(|now| std::mem::replace(now, writes) != writes);
+        self.counts.send_modify(|counts| {
+            counts.requests += 1;
+            counts.writes += usize::from(request.method() == Method::PATCH);
+        });
         answer
     }
 
@@ -171,18 +163,14 @@ impl Server {
 
     /// Has it compute something, and counts the time.
     fn computing<T>(&self, work: impl FnOnce(&mut ApiServer) -> T) -> T {
-        let mut inner = self.inner();
+        let mut server = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
-        let result = work(&mut inner.server);
-        inner.counts.spent += began.elapsed();
-        let newest = inner.server.revision();
-        drop(inner);
+        let result = work(&mut server);
+        let (spent, newest) = (began.elapsed(), server.revision());
+        drop(server);
+        self.counts.send_modify(|counts| counts.spent += spent);
         self.revision.send_if_modified(|revision| std::mem::replace(revision, newest) != newest);
         result
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

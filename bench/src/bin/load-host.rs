@@ -8,7 +8,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, bail};
-use pilothouse_bench::native::NativeAppService;
+use pilothouse_bench::native::Native;
 use pilothouse_controller::{
     client,
     host::{Host, HostConfig},
@@ -54,7 +54,7 @@ async fn run() -> Result<()> {
 
 async fn reconciler(variant: &str, plugin: &str, cache: PathBuf) -> Result<Arc<dyn Reconciler>> {
     match variant {
-        "native" => Ok(Arc::new(NativeAppService::new()?)),
+        "native" => Ok(Arc::new(Native::app_service()?)),
         "wasm" => {
             let bytes =
                 std::fs::read(plugin).with_context(|| format!("failed to read '{plugin}': run `make plugins`"))?;

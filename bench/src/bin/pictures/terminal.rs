@@ -20,12 +20,17 @@ pub fn picture(output: &str, from: &str, until: &str) -> Result<String> {
 
 /// Whether a line begins with a text, whatever its colour.
 fn begins(line: &str, text: &str) -> bool {
-    anstream::adapter::strip_str(line).to_string().starts_with(text)
+    plain(line).starts_with(text)
+}
+
+/// A line without its colours.
+fn plain(line: &str) -> String {
+    anstream::adapter::strip_str(line).to_string()
 }
 
 /// A line that is not wider than the picture. Its colour ends with it.
 fn shortened(line: &str) -> String {
-    if anstream::adapter::strip_str(line).to_string().chars().count() <= WIDTH {
+    if plain(line).chars().count() <= WIDTH {
         return line.to_owned();
     }
     line.chars().take(WIDTH - 1).chain("…\x1b[0m".chars()).collect()
