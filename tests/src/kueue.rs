@@ -1,26 +1,24 @@
 //! The real Kueue beside a control plane: its kinds, its controllers and all its webhooks. It watches no other jobs than those of `batch/v1`.
 
-use std::{path::Path, process::Stdio};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use kube::api::{Patch, PatchParams};
 use pilothouse_control_plane::free_ports;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 use crate::{
-    cluster::{Cluster, PATIENCE, api, install_crd},
+    cluster::{Cluster, api, install_crd},
+    foreign_controller::ForeignController,
     third_party::{KUEUE, KUEUE_CRDS, KUEUE_WEBHOOKS},
     tls,
-    wait::{Look, eventually},
     webhooks::WebhookServer,
 };
 
 /// The running controllers. They end when it is dropped.
 pub struct Kueue {
-    _process: Child,
-    folder: TempDir,
+    _controller: ForeignController,
 }
 
 impl Kueue {
@@ -39,28 +37,11 @@ impl Kueue {
         let certificate = tls::self_signed(folder.path())?;
         let config = folder.path().join("config.yaml");
         std::fs::write(&config, configuration(folder.path(), ports[0], ports[1]).to_string())?;
-        let log = std::fs::File::create(folder.path().join("log"))?;
         let mut command = Command::new(program);
         command.arg(format!("--config={}", config.display())).arg("--feature-gates=VisibilityOnDemand=false");
-        command.env("KUBECONFIG", cluster.plane.kubeconfig_path());
-        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true).spawn()?;
-        let kueue = Self { _process: process, folder };
-        let answers = async || {
-            let connected = tokio::net::TcpStream::connect(("127.0.0.1", ports[0])).await.is_ok();
-            Ok(Look::of(connected, kueue.last_words()?))
-        };
-        eventually(PATIENCE, "the webhooks of Kueue", answers).await?;
+        let controller = ForeignController::start(cluster, command, folder, ports[0]).await?;
         WebhookServer { port: ports[0], certificate }.register(&client, &KUEUE_WEBHOOKS, "kueue").await?;
-        Ok(kueue)
-    }
-
-    /// The last lines of its log.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn last_words(&self) -> Result<Vec<String>> {
-        let log = std::fs::read_to_string(self.folder.path().join("log"))?;
-        Ok(log.lines().rev().take(5).map(str::to_owned).collect())
+        Ok(Self { _controller: controller })
     }
 }
 

@@ -14,6 +14,7 @@ pub mod dev_loop;
 pub mod everything;
 #[cfg(test)]
 mod examples;
+pub mod foreign_controller;
 #[cfg(test)]
 mod guarantees;
 pub mod helm;

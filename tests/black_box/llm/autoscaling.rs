@@ -10,16 +10,12 @@ use serde_json::{Value, json};
 
 use super::{
     seen::Seen,
-    words::{deployment, model, model_deployment, says, server, serves},
+    words::{LATENCY, QUEUE, deployment, metrics_of_vllm, model, model_deployment, says, server, serves},
 };
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
 };
-
-/// The metrics that the autoscaler reads of vLLM.
-const LATENCY: &str = "vllm_time_to_first_token_seconds_p95";
-const QUEUE: &str = "vllm_num_requests_waiting";
 
 /// The time limit for several rounds of an autoscaler.
 const LONG: std::time::Duration = std::time::Duration::from_secs(90);
@@ -35,9 +31,7 @@ pub fn register(suite: &mut Suite) {
 
 async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::start().await?).await?;
-    let metrics = MetricsApi::start(&env.namespace.client()).await?;
-    metrics.set(LATENCY, "50m");
-    metrics.set(QUEUE, "0");
+    let metrics = metrics_of_vllm(env, "50m").await?;
     env.start(&["model-deployment"]).await?;
     let asked = Seen::asked(env).await?;
     let quick = json!({
@@ -108,9 +102,7 @@ async fn replicas_follow_the_latency_and_never_jump(env: &mut TestEnv) -> Result
 /// will change.
 async fn pods_that_do_not_get_ready_are_not_followed_by_more(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::start().await?).await?;
-    let metrics = MetricsApi::start(&env.namespace.client()).await?;
-    metrics.set(LATENCY, "50m");
-    metrics.set(QUEUE, "0");
+    let metrics = metrics_of_vllm(env, "50m").await?;
     env.start(&["model-deployment"]).await?;
     let asked = Seen::asked(env).await?;
     let starts = json!({"metadata": {"annotations": {PENDING: ""}}});

@@ -6,14 +6,13 @@ use anyhow::{Context, Result, ensure};
 use kube::api::DeleteParams;
 use pilothouse_tests::{
     cluster::{Awaited, Cluster, api, condition, install_crd},
-    metrics_api::MetricsApi,
     third_party::{File, HTTP_ROUTE, INFERENCE_POOL, LEADER_WORKER_SET, SCALED_OBJECT, SERVICE_MONITOR},
 };
 use serde_json::{Value, json};
 
 use super::{
     seen::Seen,
-    words::{model_deployment, says, server, serves},
+    words::{LATENCY, metrics_of_vllm, model_deployment, says, server, serves},
 };
 use crate::{
     suite::{Suite, heavy},
@@ -129,21 +128,10 @@ async fn uids(env: &TestEnv, objects: &[(&str, &str)]) -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// The metric of the latency that the autoscaler reads of vLLM.
-const LATENCY: &str = "vllm_time_to_first_token_seconds_p95";
-
-/// Serves and registers a metrics API with this latency and no queue.
-async fn serve_latency(env: &TestEnv, latency: &str) -> Result<MetricsApi> {
-    let metrics = MetricsApi::start(&env.namespace.client()).await?;
-    metrics.set(LATENCY, latency);
-    metrics.set("vllm_num_requests_waiting", "0");
-    Ok(metrics)
-}
-
 /// Whatever serves the metrics is removed with its registration, as an adapter is that is upgraded.
 async fn the_metrics_api_goes_and_comes_back(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::start().await?).await?;
-    let metrics = serve_latency(env, "50m").await?;
+    let metrics = metrics_of_vllm(env, "50m").await?;
     env.start(&["model-deployment"]).await?;
     let asked = Seen::asked(env).await?;
     let quick = json!({"maxReplicas": 3, "scaleUpPeriodSeconds": 2, "scaleDownStabilizationSeconds": 1});
@@ -165,7 +153,7 @@ async fn the_metrics_api_goes_and_comes_back(env: &mut TestEnv) -> Result<()> {
     env.reconciled_after("model-deployment", async || env.touch("ModelDeployment", "chat", 1).await).await?;
     ensure!(asked.all() == [2, 3], "Pods come or go without metrics: {:?}", asked.all());
 
-    let _metrics = serve_latency(env, "20m").await?;
+    let _metrics = metrics_of_vllm(env, "20m").await?;
     says(env, chat, "SLAMet", ("True", "WithinSLA")).await?;
     let is_down = |set: &Value| set["spec"]["replicas"] == 2;
     let awaited = Awaited { what: "to be asked for 2 Pods again", ..awaited };

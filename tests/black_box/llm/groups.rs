@@ -4,21 +4,16 @@ use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     cluster::{Awaited, Cluster, PATIENCE},
     lws::LwsController,
-    metrics_api::MetricsApi,
     third_party::LEADER_WORKER_SET,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
-use super::words::{model_deployment, says, serves};
+use super::words::{LATENCY, metrics_of_vllm, model_deployment, says, serves};
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
 };
-
-/// The metrics that the autoscaler reads of vLLM.
-const LATENCY: &str = "vllm_time_to_first_token_seconds_p95";
-const QUEUE: &str = "vllm_num_requests_waiting";
 
 /// The time limit for several rounds of controllers.
 const LONG: std::time::Duration = std::time::Duration::from_secs(90);
@@ -160,9 +155,7 @@ async fn only_leaders_have_clients(env: &TestEnv) -> Result<()> {
 async fn groups_are_scaled_by_the_autoscaler(env: &mut TestEnv) -> Result<()> {
     env.move_to(Cluster::start().await?).await?;
     let _controller = LwsController::start(&env.cluster).await?;
-    let metrics = MetricsApi::start(&env.namespace.client()).await?;
-    metrics.set(LATENCY, "50m");
-    metrics.set(QUEUE, "0");
+    let metrics = metrics_of_vllm(env, "50m").await?;
     env.start(&["model-deployment"]).await?;
     let quick =
         json!({"maxReplicas": 3, "scaleUpPods": 1, "scaleUpPeriodSeconds": 2, "scaleDownStabilizationSeconds": 3});

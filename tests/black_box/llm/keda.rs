@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     seen::Seen,
-    words::{model_deployment, says},
+    words::{LATENCY, QUEUE, model_deployment, says},
 };
 use crate::{
     suite::{Suite, Weight},
@@ -24,9 +24,12 @@ use crate::{
 /// What a router tells of the requests that it has, also while no server runs.
 const REQUESTS: &str = "router_requests_total";
 
-/// Words of the queries about the engine's metrics; that about the latency has both.
-const LATENCY: &str = "time_to_first_token_seconds_bucket";
-const QUEUE: &str = "num_requests_waiting";
+/// The engine's latency and its queue: a word of KEDA's query, which that about the latency has of both, and the names that KEDA and an
+/// autoscaler of ours give the metric.
+const ENGINE: [(&str, [&str; 2]); 2] = [
+    ("time_to_first_token_seconds_bucket", ["s0-prometheus", LATENCY]),
+    ("num_requests_waiting", ["s1-prometheus", QUEUE]),
+];
 
 /// The time limit for several rounds of an autoscaler.
 const LONG: std::time::Duration = std::time::Duration::from_secs(120);
@@ -60,16 +63,18 @@ struct Metrics {
 }
 
 impl Metrics {
+    /// A quick engine, and a request each second at the router.
     async fn start(env: &TestEnv) -> Result<Self> {
-        Ok(Self { prometheus: Prometheus::start().await?, api: MetricsApi::start(&env.namespace.client()).await? })
+        let metrics =
+            Self { prometheus: Prometheus::start().await?, api: MetricsApi::start(&env.namespace.client()).await? };
+        metrics.engine(0.05, 0.0);
+        metrics.router(1.0);
+        Ok(metrics)
     }
 
-    /// So many seconds of latency and waiting requests, under the names that KEDA and an autoscaler of ours give them.
+    /// So many seconds of latency and waiting requests.
     fn engine(&self, latency: f64, waiting: f64) {
-        for (word, names, value) in [
-            (LATENCY, ["s0-prometheus", "vllm_time_to_first_token_seconds_p95"], latency),
-            (QUEUE, ["s1-prometheus", "vllm_num_requests_waiting"], waiting),
-        ] {
+        for ((word, names), value) in ENGINE.into_iter().zip([latency, waiting]) {
             self.prometheus.set(word, value);
             names.iter().for_each(|name| self.api.set(name, &format!("{}m", value * 1000.0)));
         }
@@ -77,10 +82,7 @@ impl Metrics {
 
     /// The engine's metrics vanish with its Pods.
     fn no_engine(&self) {
-        for (word, names) in [
-            (LATENCY, ["s0-prometheus", "vllm_time_to_first_token_seconds_p95"]),
-            (QUEUE, ["s1-prometheus", "vllm_num_requests_waiting"]),
-        ] {
+        for (word, names) in ENGINE {
             self.prometheus.remove(word);
             names.iter().for_each(|name| self.api.remove(name));
         }
@@ -109,13 +111,17 @@ fn scaled(metrics: &Metrics, autoscaler: &str, min: i64) -> Value {
     })
 }
 
-async fn keda_removes_the_last_server_and_brings_it_back(env: &mut TestEnv) -> Result<()> {
+/// A cluster of its own with KEDA and what it reads, and a host.
+async fn start(env: &mut TestEnv) -> Result<(Metrics, Keda)> {
     env.move_to(Cluster::start().await?).await?;
     let metrics = Metrics::start(env).await?;
-    let _keda = Keda::start(&env.cluster).await?;
-    metrics.engine(0.05, 0.0);
-    metrics.router(1.0);
+    let keda = Keda::start(&env.cluster).await?;
     env.start(&["model-deployment"]).await?;
+    Ok((metrics, keda))
+}
+
+async fn keda_removes_the_last_server_and_brings_it_back(env: &mut TestEnv) -> Result<()> {
+    let (metrics, _keda) = start(env).await?;
     let asked = Seen::asked(env).await?;
     let spec = json!({"replicas": 1, "sla": {"maxLatency": "100ms"}, "autoscaling": scaled(&metrics, "keda", 0)});
     env.namespace.apply(model_deployment("chat", spec)).await?;
@@ -166,13 +172,9 @@ async fn keda_removes_the_last_server_and_brings_it_back(env: &mut TestEnv) -> R
 const OF_KEDA: &str = "chat.keda";
 
 async fn keda_and_an_autoscaler_of_ours_change_places(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::start().await?).await?;
-    let metrics = Metrics::start(env).await?;
-    let keda = Keda::start(&env.cluster).await?;
+    let (metrics, keda) = start(env).await?;
     let _webhook = KedaWebhook::start(&env.namespace.client()).await?;
     metrics.engine(5.0, 0.0);
-    metrics.router(1.0);
-    env.start(&["model-deployment"]).await?;
     let asked = Seen::asked(env).await?;
     let spec = json!({"replicas": 2, "sla": {"maxLatency": "100ms"}, "autoscaling": scaled(&metrics, "hpa", 2)});
     env.namespace.apply(model_deployment("chat", spec)).await?;
@@ -220,12 +222,7 @@ async fn decides(env: &TestEnv, name: &str) -> Result<()> {
 
 /// KEDA writes the autoscaler of a ScaledObject whatever has its name, so its name is one that no object's own autoscaler has.
 async fn keda_takes_no_autoscaler_of_another_object(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::start().await?).await?;
-    let metrics = Metrics::start(env).await?;
-    let _keda = Keda::start(&env.cluster).await?;
-    metrics.engine(0.05, 0.0);
-    metrics.router(1.0);
-    env.start(&["model-deployment"]).await?;
+    let (metrics, _keda) = start(env).await?;
     let names = ["chat-keda", "keda-hpa-chat"];
     for name in names {
         let spec = json!({"sla": {"maxLatency": "100ms"}, "autoscaling": {"maxReplicas": 9}});
@@ -240,7 +237,7 @@ async fn keda_takes_no_autoscaler_of_another_object(env: &mut TestEnv) -> Result
         let owner = &hpa["metadata"]["ownerReferences"][0];
         ensure!(owner["kind"] == "ModelDeployment" && owner["name"] == name, "KEDA has taken it: {hpa}");
         ensure!(hpa["spec"]["scaleTargetRef"]["name"] == name && hpa["spec"]["maxReplicas"] == 9, "{hpa}");
-        says(env, ("ModelDeployment", name), "Ready", ("True", "Complete")).await?;
+        says(env, ("ModelDeployment", name), "Ready", ("True", "Available")).await?;
     }
     Ok(())
 }
@@ -253,12 +250,7 @@ async fn annotate(env: &TestEnv, name: &str, value: Value) -> Result<()> {
 }
 
 async fn keda_that_its_user_pauses_leaves_the_number_to_them(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::start().await?).await?;
-    let metrics = Metrics::start(env).await?;
-    let _keda = Keda::start(&env.cluster).await?;
-    metrics.engine(0.05, 0.0);
-    metrics.router(1.0);
-    env.start(&["model-deployment"]).await?;
+    let (metrics, _keda) = start(env).await?;
     let asked = Seen::asked(env).await?;
     let chat = ("ModelDeployment", "chat");
     let spec = json!({"replicas": 2, "sla": {"maxLatency": "100ms"}, "autoscaling": scaled(&metrics, "keda", 2)});
@@ -298,12 +290,7 @@ async fn keda_that_its_user_pauses_leaves_the_number_to_them(env: &mut TestEnv) 
 }
 
 async fn what_keda_finds_wrong_is_told_until_it_is_mended(env: &mut TestEnv) -> Result<()> {
-    env.move_to(Cluster::start().await?).await?;
-    let metrics = Metrics::start(env).await?;
-    let _keda = Keda::start(&env.cluster).await?;
-    metrics.engine(0.05, 0.0);
-    metrics.router(1.0);
-    env.start(&["model-deployment"]).await?;
+    let (metrics, _keda) = start(env).await?;
     let chat = ("ModelDeployment", "chat");
     let mut autoscaling = scaled(&metrics, "keda", 1);
     let whole = autoscaling["keda"]["triggers"].take();

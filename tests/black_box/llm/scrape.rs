@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use pilothouse_tests::{http::ask, metrics_api::MetricsApi};
 use tokio::task::AbortHandle;
 
-use super::node::Node;
+use super::{node::Node, words};
 
 /// The metrics that autoscalers read, and those of the engine that they are made of.
-const LATENCY: (&str, &str) = ("vllm_time_to_first_token_seconds_p95", "vllm:time_to_first_token_seconds_bucket");
-const QUEUE: (&str, &str) = ("vllm_num_requests_waiting", "vllm:num_requests_waiting");
+const LATENCY: (&str, &str) = (words::LATENCY, "vllm:time_to_first_token_seconds_bucket");
+const QUEUE: (&str, &str) = (words::QUEUE, "vllm:num_requests_waiting");
 
 /// The interval between two readings, and how many of them a rate is made of.
 const INTERVAL: Duration = Duration::from_millis(300);

@@ -1,13 +1,25 @@
 //! Helpers for the tests of the serving plugins: objects, and what is waited for.
 
 use anyhow::{Context, Result};
-use pilothouse_tests::cluster::condition;
+use pilothouse_tests::{cluster::condition, metrics_api::MetricsApi};
 use serde_json::{Value, json};
 
 use crate::test_env::{TestEnv, is_ready};
 
 /// The kind of the models that LLMDeployments refer to.
 pub const MODEL: &str = "LLMModel.llm.example.com";
+
+/// The metrics that an autoscaler reads of vLLM.
+pub const LATENCY: &str = "vllm_time_to_first_token_seconds_p95";
+pub const QUEUE: &str = "vllm_num_requests_waiting";
+
+/// A metrics API with this latency of vLLM, and nothing in its queue.
+pub async fn metrics_of_vllm(env: &TestEnv, latency: &str) -> Result<MetricsApi> {
+    let metrics = MetricsApi::start(&env.namespace.client()).await?;
+    metrics.set(LATENCY, latency);
+    metrics.set(QUEUE, "0");
+    Ok(metrics)
+}
 
 /// An `LLMModel` of `ai.example.com`.
 pub fn server(name: &str, spec: Value) -> Value {
