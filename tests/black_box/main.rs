@@ -100,6 +100,7 @@ mod training_job;
 mod value_patches;
 mod verdicts;
 mod versions;
+mod warm_instances;
 mod waves;
 mod why;
 
@@ -161,6 +162,7 @@ fn main() -> ExitCode {
     lookups::register(&mut suite);
     made_by::register(&mut suite);
     versions::register(&mut suite);
+    warm_instances::register(&mut suite);
     waves::register(&mut suite);
     why::register(&mut suite);
     install_conflicts::register(&mut suite);

@@ -35,7 +35,7 @@ pub const THIRD_HOST_USER: &str = "third-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 68] = [
+const KINDS: [(&str, &str, &str); 69] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
@@ -57,6 +57,7 @@ const KINDS: [(&str, &str, &str); 68] = [
     ("test.pilothouse.dev/v1", "ScriptedChild", "scriptedchildren"),
     ("test.pilothouse.dev/v1", "ClusterScripted", "clusterscripteds"),
     ("test.pilothouse.dev/v1", "Sextet", "sextets"),
+    ("test.pilothouse.dev/v1", "Tally", "tallies"),
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "ReplicaSet", "replicasets"),
     ("apps/v1", "StatefulSet", "statefulsets"),
@@ -128,7 +129,7 @@ const CLUSTER_SCOPED: [&str; 17] = [
 ];
 
 /// The CRDs of the repository and of the tests.
-const CRDS: [&str; 12] = [
+const CRDS: [&str; 13] = [
     "crds/appservices.apps.example.com.yaml",
     "crds/llmdeployments.llm.example.com.yaml",
     "crds/llmmodels.ai.example.com.yaml",
@@ -141,6 +142,7 @@ const CRDS: [&str; 12] = [
     "tests/guests/scripted/crd.yaml",
     "tests/guests/scripted-cluster/crd.yaml",
     "tests/guests/sextet/crd.yaml",
+    "tests/guests/tally/crd.yaml",
 ];
 
 /// The controllers that garbage collection needs.

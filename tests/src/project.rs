@@ -94,6 +94,24 @@ impl Project {
         self.run("test", command.arg(self.root()))
     }
 
+    /// What `pilothouse test` prints of the same component, if an instance of it may answer so many calls.
+    ///
+    /// # Errors
+    /// If a case fails.
+    pub fn test_with_calls_per_instance(&mut self, calls: u32) -> Result<String> {
+        let built = self.root().join("build/web-site.wasm");
+        let mut inspect = self.command("inspect")?;
+        let printed = self.run("inspect", inspect.args(["-o", "json"]).arg(&built))?;
+        let mut manifest = serde_json::from_str::<Value>(&printed)?["manifest"].take();
+        manifest["callsPerInstance"] = calls.into();
+        let (packed, file) = (self.folder.path().join("packed.wasm"), self.folder.path().join("manifest.json"));
+        std::fs::write(&file, manifest.to_string())?;
+        let mut pack = self.command("pack")?;
+        self.run("pack", pack.arg(&built).arg("--manifest").arg(&file).arg("-o").arg(&packed))?;
+        let mut test = self.command("test")?;
+        self.run("test", test.arg("--plugin").arg(&packed).arg(self.root().join("cases")))
+    }
+
     /// Puts a file in the place of one of its own.
     ///
     /// # Errors

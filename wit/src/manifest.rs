@@ -16,6 +16,9 @@ pub const SECTION: &str = "pilothouse:manifest";
 /// share.
 const MOST_KINDS: usize = 100;
 
+/// The most calls that one instance may answer: what it leaves behind in its memory goes at some time.
+const MOST_CALLS_PER_INSTANCE: u32 = 10_000;
+
 /// Interface prefix of the contract; what follows is the interface and its version.
 pub(crate) const PACKAGE: &str = "pilothouse:plugin/";
 
@@ -80,6 +83,11 @@ pub struct Manifest {
     /// reverse order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub orders_children: bool,
+    /// How many calls, one after another, the same instance may answer; none, or 1: each call gets a new instance. What an instance has in its
+    /// memory is there in its next call, which may be about another object. So it is for guests that are slow to start and keep nothing: a
+    /// plugin that remembers what it has seen is no longer a function of its request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_per_instance: Option<u32>,
     /// The JSON schema (draft 2020-12, without references) that its configuration has to fit. A configuration that does not is not
     /// given to it: the host says so, and goes on with the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,6 +189,7 @@ impl Manifest {
             child_reads: Vec::new(),
             child_readiness: Vec::new(),
             orders_children: false,
+            calls_per_instance: None,
             config_schema: None,
             finalizes: false,
         }
@@ -329,6 +338,9 @@ impl Manifest {
             let metrics = self.measurements.len();
             return invalid("measurements", &format!("it has {metrics} metrics, which is more than {MOST_METRICS}"));
         }
+        if self.calls_per_instance.is_some_and(|calls| !(1..=MOST_CALLS_PER_INSTANCE).contains(&calls)) {
+            return invalid("callsPerInstance", &format!("it must be 1 to {MOST_CALLS_PER_INSTANCE}"));
+        }
         if let Some(fault) = self.measurements.iter().find_map(Measurement::fault) {
             return invalid("measurements", &fault);
         }
@@ -413,7 +425,7 @@ mod tests {
     #[test]
     fn refuses_values_that_name_no_plugin_or_kind() {
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 34] = [
+        let changes: [(&str, Change); 36] = [
             ("name", |m| m.name = "Web".into()),
             ("name", |m| m.name = String::new()),
             ("name", |m| m.name = "a".repeat(64)),
@@ -459,6 +471,8 @@ mod tests {
                 m.lookups = vec![Lookup { label_selector: "app in (a".into(), ..kind.into() }];
             }),
             ("lookups", |m| m.lookups = vec![m.reconciles.clone().into(), m.reconciles.clone().into()]),
+            ("callsPerInstance", |m| m.calls_per_instance = Some(0)),
+            ("callsPerInstance", |m| m.calls_per_instance = Some(10_001)),
         ];
         for (expected, change) in changes {
             let mut changed = manifest();
@@ -472,6 +486,8 @@ mod tests {
         let by_default = Manifest { finalizer: Some("pilothouse.dev/web".into()), ..manifest() };
         assert!(by_default.validate().is_ok());
         let reading = Manifest { child_reads: vec![service_reads(&["/status"])], ..manifest() };
+        let warm = Manifest { calls_per_instance: Some(10_000), ..manifest() };
+        assert!(warm.validate().is_ok());
         assert!(manifest().validate().is_ok() && named.validate().is_ok() && reading.validate().is_ok());
     }
 

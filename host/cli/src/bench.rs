@@ -21,7 +21,8 @@ use crate::{
 
 /// Measure what calls of a plugin cost: time, peak memory, and the bytes of the answer.
 ///
-/// Each call has a fresh instance and the host's limits, as in the host. Of a case with steps, it is the call for the first one.
+/// Each call has a fresh instance and the host's limits, as in the host; one that waits from the call before, where the manifest lets an
+/// instance answer several calls (`callsPerInstance`). Of a case with steps, it is the call for the first one.
 #[derive(Args)]
 pub struct Bench {
     /// The plugin.

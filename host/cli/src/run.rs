@@ -140,7 +140,7 @@ impl Run {
         tokio::select! {
             ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
             () = or_never(directory.map(Directory::follow)) => {}
-            () = engine.mark_used_code() => {}
+            () = engine.keep_order() => {}
             () = host.take_up_departed().then(|()| std::future::pending()) => {}
             () = or_never(objects.map(PluginObjects::follow)) => {}
         }

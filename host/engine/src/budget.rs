@@ -28,11 +28,15 @@ const PART_OF_CONTAINER: usize = 2;
 /// have for the buffers that their ports share: Choudhury and Hahne, 1998.)
 const SHARE: usize = 3;
 
+/// Gives back what is held and not used at the moment; false if there is nothing of that kind. Called without any lock of the budget.
+pub(crate) type Reclaim = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// What all calls may have together: memory, and places for their instances.
 pub(crate) struct Budget {
     state: Mutex<State>,
     freed: Notify,
     total: Amount,
+    reclaim: Reclaim,
 }
 
 /// Memory and places.
@@ -48,6 +52,8 @@ struct State {
     /// The tickets of those who wait for their plugin's first call, in their order. Nobody may overtake them.
     line: VecDeque<u64>,
     tickets: u64,
+    /// How many wait, with and without a ticket.
+    waiting: usize,
 }
 
 /// What the calls of one plugin have at the moment.
@@ -60,11 +66,11 @@ pub(crate) struct Share {
 }
 
 impl Budget {
-    /// A budget of so many bytes and places.
-    pub(crate) fn new(bytes: usize, places: usize) -> Self {
+    /// A budget of so many bytes and places. Before anybody waits for some of it, what is not used is given back.
+    pub(crate) fn new(bytes: usize, places: usize, reclaim: Reclaim) -> Self {
         let total = Amount { units: (bytes / UNIT).max(1), places };
-        let state = State { free: total, line: VecDeque::new(), tickets: 0 };
-        Self { state: Mutex::new(state), freed: Notify::new(), total }
+        let state = State { free: total, line: VecDeque::new(), tickets: 0, waiting: 0 };
+        Self { state: Mutex::new(state), freed: Notify::new(), total, reclaim }
     }
 
     /// Waits until a call may begin, with so much memory and a place of its own. More than there is in all counts as all of it.
@@ -77,6 +83,11 @@ impl Budget {
         self.reserve(share, Amount { units: units(bytes), places: 0 }).await
     }
 
+    /// Whether somebody waits for some of it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        lock(&self.state).waiting > 0
+    }
+
     /// All of its memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.total.units * UNIT
@@ -87,24 +98,28 @@ impl Budget {
         let wanted = Amount { units: wanted.units.min(self.total.units), ..wanted };
         // Otherwise a plugin with many calls would stand in the line as often as it has calls, and others would wait for all of them.
         let _turn = share.turn.lock().await;
-        let mut in_line = InLine { budget: self, ticket: None };
+        let mut in_line = InLine { budget: self, waits: false, ticket: None };
         loop {
             let mut freed = pin!(self.freed.notified());
             // Before the attempt: what is given back right after it would wake nobody else.
             freed.as_mut().enable();
-            if self.take(share, wanted, &mut in_line.ticket) {
+            if self.take(share, wanted, &mut in_line) {
                 return Reservation { budget: self.clone(), share: share.clone(), taken: wanted };
             }
-            freed.await;
+            // After it is known that somebody waits: what is no longer used from now on is given back by itself.
+            if !(self.reclaim)() {
+                freed.await;
+            }
         }
     }
 
-    /// Takes what is wanted, if that is possible now. Who waits for the first call of its plugin gets a ticket.
-    fn take(&self, share: &Share, wanted: Amount, ticket: &mut Option<u64>) -> bool {
+    /// Takes what is wanted, if that is possible now. Else it is noted that somebody waits, with a ticket if it is for the first call of a
+    /// plugin.
+    fn take(&self, share: &Share, wanted: Amount, in_line: &mut InLine<'_>) -> bool {
         let mut state = lock(&self.state);
         // Always after the budget's own lock, so that no two of them can wait for each other.
         let mut held = lock(&share.held);
-        let is_next = state.line.front().is_none_or(|first| Some(*first) == *ticket);
+        let is_next = state.line.front().is_none_or(|first| Some(*first) == in_line.ticket);
         let is_first = held.is_nothing();
         // A first call need not leave a share for others: a plugin that has nothing would else never get what needs more than that.
         let fits = state.free.minus(wanted).filter(|left| is_first || held.plus(wanted).is_share_of(*left));
@@ -113,9 +128,13 @@ impl Budget {
             *held = held.plus(wanted);
             return true;
         }
-        if is_first && ticket.is_none() {
+        if !in_line.waits {
+            in_line.waits = true;
+            state.waiting += 1;
+        }
+        if is_first && in_line.ticket.is_none() {
             state.tickets += 1;
-            *ticket = Some(state.tickets);
+            in_line.ticket = Some(state.tickets);
             let number = state.tickets;
             state.line.push_back(number);
         }
@@ -142,14 +161,18 @@ impl Amount {
     }
 }
 
-/// Someone who may have a ticket. Leaves the line at the end, also when cancelled.
+/// Someone who may wait, and may have a ticket. Leaves the line at the end, also when cancelled.
 struct InLine<'a> {
     budget: &'a Budget,
+    waits: bool,
     ticket: Option<u64>,
 }
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
+        if self.waits {
+            lock(&self.budget.state).waiting -= 1;
+        }
         if let Some(ticket) = self.ticket {
             lock(&self.budget.state).line.retain(|other| *other != ticket);
             // The one behind is next now, although nothing was given back.
@@ -170,9 +193,31 @@ impl Reservation {
     /// it holds something can wait for ever.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
         let more = Amount { units: units(bytes).saturating_sub(self.taken.units), places: 0 };
-        if more.is_nothing() {
-            return true;
+        more.is_nothing() || self.take_more(more) || ((self.budget.reclaim)() && self.take_more(more))
+    }
+
+    /// Gives back what its memory has beyond this.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let less = Amount { units: self.taken.units.saturating_sub(units(bytes)), places: 0 };
+        if less.is_nothing() {
+            return;
         }
+        self.taken = self.taken.minus(less).unwrap_or_default();
+        self.give_back(less);
+    }
+
+    fn give_back(&self, amount: Amount) {
+        // A scope, because those who are woken want both locks.
+        {
+            let mut state = lock(&self.budget.state);
+            let mut held = lock(&self.share.held);
+            state.free = state.free.plus(amount);
+            *held = held.minus(amount).unwrap_or_default();
+        }
+        self.budget.freed.notify_waiters();
+    }
+
+    fn take_more(&mut self, more: Amount) -> bool {
         let mut state = lock(&self.budget.state);
         let mut held = lock(&self.share.held);
         let is_only = *held == self.taken;
@@ -188,14 +233,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // A scope, because those who are woken want both locks.
-        {
-            let mut state = lock(&self.budget.state);
-            let mut held = lock(&self.share.held);
-            state.free = state.free.plus(self.taken);
-            *held = held.minus(self.taken).unwrap_or_default();
-        }
-        self.budget.freed.notify_waiters();
+        self.give_back(self.taken);
     }
 }
 
@@ -281,6 +319,10 @@ mod tests {
 
     use super::*;
 
+    fn budget(units: usize, places: usize) -> Arc<Budget> {
+        Arc::new(Budget::new(units * UNIT, places, Box::new(|| false)))
+    }
+
     /// The first of several calls that may begin.
     fn begun(call: impl Future<Output = Reservation>) -> Option<Reservation> {
         call.now_or_never()
@@ -288,7 +330,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_gets_what_is_free_and_waits_only_with_empty_hands() {
-        let budget = Arc::new(Budget::new(10 * UNIT, 10));
+        let budget = budget(10, 10);
         let [one, two, three] = std::array::from_fn(|_| Arc::<Share>::default());
         let mut first = budget.begin_call(&one, 4 * UNIT).await;
         assert!(first.grow_to(6 * UNIT) && first.grow_to(3 * UNIT), "four are free");
@@ -306,7 +348,7 @@ mod tests {
     #[tokio::test]
     async fn no_plugin_takes_all_places_nor_all_memory() {
         for (units, places, expected) in [(1, 32, [24, 6, 1]), (8, 1000, [24, 6, 1])] {
-            let budget = Arc::new(Budget::new(if places == 32 { 1000 } else { 256 } * UNIT, places));
+            let budget = budget(if places == 32 { 1000 } else { 256 }, places);
             let mut calls = Vec::new();
             for (number, expected) in expected.into_iter().enumerate() {
                 let share = Arc::default();
@@ -321,7 +363,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_for_its_first_call_is_not_overtaken() {
-        let budget = Arc::new(Budget::new(8 * UNIT, 8));
+        let budget = budget(8, 8);
         let [busy, large] = std::array::from_fn(|_| Arc::<Share>::default());
         let first = budget.begin_call(&busy, UNIT).await;
         let mut waiting = Box::pin(budget.begin_call(&large, 8 * UNIT));
@@ -337,7 +379,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_gives_up_leaves_the_line() {
-        let budget = Arc::new(Budget::new(8 * UNIT, 8));
+        let budget = budget(8, 8);
         let [busy, large] = std::array::from_fn(|_| Arc::<Share>::default());
         let _first = budget.begin_call(&busy, UNIT).await;
         let mut waiting = Box::pin(budget.begin_call(&large, 8 * UNIT));
@@ -346,6 +388,31 @@ mod tests {
         assert!((&mut next).now_or_never().is_none(), "it was overtaken");
         drop(waiting);
         next.await;
+    }
+
+    #[tokio::test]
+    async fn what_is_not_used_is_given_back_before_anybody_waits() {
+        let unused: Arc<Mutex<Vec<Reservation>>> = Arc::default();
+        let reclaim = {
+            let unused = unused.clone();
+            // Not under the lock of the list: who is woken looks at it.
+            move || !std::mem::take(&mut *lock(&unused)).is_empty()
+        };
+        let budget = Arc::new(Budget::new(8 * UNIT, 8, Box::new(reclaim)));
+        let [one, two] = std::array::from_fn(|_| Arc::<Share>::default());
+        let mut first = budget.begin_call(&one, 8 * UNIT).await;
+        first.shrink_to(6 * UNIT + 1);
+        assert_eq!(lock(&budget.state).free.units, 1, "a part of a unit is a unit");
+        lock(&unused).push(first);
+        let mut second = budget.begin_call(&two, 4 * UNIT).await;
+        assert!(lock(&unused).is_empty() && !budget.is_awaited());
+        let third = budget.begin_call(&one, UNIT).await;
+        lock(&unused).push(third);
+        assert!(second.grow_to(8 * UNIT), "one is not used");
+        let mut waiting = Box::pin(budget.begin_call(&one, UNIT));
+        assert!((&mut waiting).now_or_never().is_none() && budget.is_awaited());
+        drop(waiting);
+        assert!(!budget.is_awaited());
     }
 
     #[test]

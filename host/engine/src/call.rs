@@ -1,4 +1,5 @@
-//! One call of a plugin: a new instance under limits, and a typed outcome whatever the plugin does. Keeps nothing for the next call.
+//! One call of a plugin: an instance under limits, and a typed outcome whatever the plugin does. The instance is a new one, unless the
+//! plugin's manifest lets one answer several calls; one that did not answer is never called again.
 
 use std::{
     future::poll_fn,
@@ -11,13 +12,14 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use jiff::Timestamp;
-use wasmtime::{Store, UpdateDeadline};
+use wasmtime::{Store, UpdateDeadline, component::Instance};
 
 use crate::{
-    ContractSeries, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
+    ContractSeries, Limits, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
     contract::{Request, Response, v0_1},
     engine::Code,
     state::CallState,
+    warm::WarmInstance,
 };
 
 /// Which of a plugin's functions is called.
@@ -117,30 +119,72 @@ impl Plugin {
 
 impl Code {
     async fn call(&self, verb: Verb, request: Request, context: CallContext) -> Call {
-        let shared = &self.shared;
-        // Before the clock of the call starts: the plugin is not to blame for the wait. The pool refuses an instance without a place.
-        let needed = self.need.bytes().saturating_add(size_of_request(&request));
-        let reservation = shared.budget.begin_call(&self.share, needed).await;
-        let started = Instant::now();
         // Only with WASI can a plugin read random numbers. For all others the request need not be hashed.
         let seed = self.imports_wasi.then(|| seed(&request));
+        let size = size_of_request(&request);
+        if let Some(warm) = &self.warm
+            && let Some(mut instance) = warm.take()
+            && instance.begin(&self.limits, size, context.clone(), seed)
+        {
+            let started = Instant::now();
+            let (store, of_code) = instance.parts();
+            let answer = in_time(self.limits.wall, self.answer(store, of_code, verb, request)).await;
+            let call = self.end(store, answer, started);
+            if matches!(call.outcome, Outcome::Response(_)) {
+                self.keep(instance);
+            }
+            return call;
+        }
+        // Before the clock of the call starts: the plugin is not to blame for the wait. The pool refuses an instance without a place.
+        let needed = self.need.bytes().saturating_add(size);
+        let reservation = self.shared.budget.begin_call(&self.share, needed).await;
+        let started = Instant::now();
         let mut store = store(self, CallState::new(self, reservation, context, seed));
-        let outcome = match in_time(self.limits.wall, self.instantiate_and_call(&mut store, verb, request)).await {
+        let mut instance = None;
+        let answer = in_time(self.limits.wall, async {
+            let created = self.create(&mut store).await?;
+            instance = Some(created);
+            self.answer(&mut store, created, verb, request).await
+        })
+        .await;
+        let call = self.end(&mut store, answer, started);
+        if let (Outcome::Response(_), Some(instance)) = (&call.outcome, instance)
+            && self.warm.is_some()
+        {
+            self.keep(WarmInstance::new(store, instance));
+        }
+        call
+    }
+
+    /// Keeps an instance for the next call, unless somebody waits for what it has.
+    fn keep(&self, instance: WarmInstance) {
+        let Some(warm) = &self.warm else { return };
+        warm.put(instance);
+        // After that: who began to wait before takes what is there, and who does so later gives it back.
+        if self.shared.budget.is_awaited() {
+            self.shared.warm.give_back();
+        }
+    }
+
+    /// How a call ended, and what it used and read.
+    fn end(&self, store: &mut Store<CallState>, answer: Option<wasmtime::Result<Response>>, started: Instant) -> Call {
+        let outcome = match answer {
             Some(Ok(response)) => Outcome::Response(response),
             Some(Err(error)) => self.classify(&error, store.data()),
             None => Outcome::Deadline(self.limits.wall),
         };
+        let state = store.data_mut();
         match outcome {
             Outcome::HostMemory(_) => self.need.reserve_all(self.limits.memory_bytes),
-            _ => self.need.learn(store.data().meter.memory_peak),
+            _ => self.need.learn(state.meter.memory_peak),
         }
-        let state = store.into_data();
+        let recorded = state.end();
         let usage = Usage {
             duration: started.elapsed(),
             memory_peak: state.meter.memory_peak,
             log_lines_dropped: state.logs.dropped(),
         };
-        Call { outcome, usage, recorded: state.into_recorded() }
+        Call { outcome, usage, recorded }
     }
 
     /// Classifies a failed call by wasmtime's error and the meter.
@@ -159,9 +203,15 @@ impl Code {
         }
     }
 
-    async fn instantiate_and_call(
+    async fn create(&self, store: &mut Store<CallState>) -> wasmtime::Result<Instance> {
+        let _running = self.shared.ticker.enter()?;
+        self.pre.instantiate_async(store).await
+    }
+
+    async fn answer(
         &self,
         store: &mut Store<CallState>,
+        instance: Instance,
         verb: Verb,
         request: Request,
     ) -> wasmtime::Result<Response> {
@@ -170,7 +220,6 @@ impl Code {
             Verb::Finalize => self.finalize.as_ref().ok_or_else(|| wasmtime::Error::msg("no finalizer is exported"))?,
         };
         let _running = self.shared.ticker.enter()?;
-        let instance = self.pre.instantiate_async(&mut *store).await?;
         match self.contract {
             ContractSeries::V0_1 => {
                 use v0_1::types::{Request, Response};
@@ -207,9 +256,16 @@ pub(crate) fn store(code: &Code, state: CallState) -> Store<CallState> {
     store.limiter(|state| &mut state.meter);
     store.set_hostcall_fuel(code.limits.output_bytes);
     store.set_max_component_handles(code.limits.handles);
-    // A new store has the deadline 0, which has always passed: the call would yield at its start and move to the slow threads.
+    begin_slices(&mut store, &code.limits);
+    store
+}
+
+/// Gives a call its computing time.
+pub(crate) fn begin_slices(store: &mut Store<CallState>, limits: &Limits) {
+    // A new store has the deadline 0, which has always passed: the call would yield at its start and move to the slow threads. That of one
+    // whose instance has waited has passed as well.
     store.set_epoch_deadline(1);
-    let mut slices = code.limits.slices();
+    let mut slices = limits.slices();
     // Each epoch is one time slice: the call yields to other tasks until its slices are used up.
     store.epoch_deadline_callback(move |_| {
         slices = slices.saturating_sub(1);
@@ -220,7 +276,6 @@ pub(crate) fn store(code: &Code, state: CallState) -> Store<CallState> {
             UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))
         })
     });
-    store
 }
 
 /// The bytes of a request, which the host has while the plugin has a copy.

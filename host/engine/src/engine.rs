@@ -23,13 +23,14 @@ use crate::{
     precompiled,
     slow::SlowLane,
     state::CallState,
+    warm::{WarmInstances, WarmInstancesOfAll},
 };
 
 /// The most instances at once, over all plugins; further calls wait.
 const MAX_INSTANCES: u32 = 32;
 
-/// How often it is looked whether the machine code in use has to be marked as used.
-const MARKING: Duration = Duration::from_secs(10);
+/// How often it is looked whether the machine code in use has to be marked as used, and whether an instance has waited for long.
+const KEEPING_ORDER: Duration = Duration::from_secs(10);
 
 /// What the compiler needs: so many bytes, and so many for each byte of the component. Measured: 36 MiB for 137 KiB, 62 MiB for 726 KiB,
 /// 324 MiB for 18 MiB.
@@ -142,6 +143,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Arc<Budget>,
     pub(crate) slow: SlowLane,
     pub(crate) logs: PluginLogs,
+    pub(crate) warm: Arc<WarmInstancesOfAll>,
 }
 
 /// A loaded plugin: checked, compiled and linked. It can be called any number of times, also concurrently.
@@ -173,6 +175,8 @@ pub(crate) struct Code {
     pub(crate) share: Arc<Share>,
     /// What the plugin may write into the log.
     pub(crate) log: Arc<PluginLog>,
+    /// The instances that wait for its next call, where one may answer several.
+    pub(crate) warm: Option<Arc<WarmInstances>>,
     /// Keeps the file of the machine code.
     _file: Arc<UsedCode>,
 }
@@ -188,12 +192,19 @@ impl Engine {
             .map_err(|source| EngineError::Cache { path: config.cache.clone(), source })?;
         let ticker = Ticker::start(&wasmtime).map_err(EngineError::Thread)?;
         let linker = linker(&wasmtime).map_err(EngineError::Setup)?;
+        let warm = Arc::<WarmInstancesOfAll>::default();
+        let reclaim = {
+            // Weak, because instances that wait hold a part of the budget.
+            let warm = Arc::downgrade(&warm);
+            move || warm.upgrade().is_some_and(|warm| warm.give_back())
+        };
         let shared = Shared {
             wasmtime,
             ticker,
-            budget: Arc::new(Budget::new(config.call_memory, MAX_INSTANCES as usize)),
+            budget: Arc::new(Budget::new(config.call_memory, MAX_INSTANCES as usize, Box::new(reclaim))),
             slow: SlowLane::default(),
             logs: PluginLogs::default(),
+            warm,
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -234,12 +245,13 @@ impl Engine {
         self.cache.keep(digests);
     }
 
-    /// Marks the machine code in use as used now and then, for ever: what nobody has used for long is removed when a host starts, and this
-    /// one may run for longer.
-    pub async fn mark_used_code(&self) {
+    /// Keeps order, for ever: lets instances go that have waited for long, and marks the machine code in use as used, because what nobody has
+    /// used for long is removed when a host starts, and this one may run for longer.
+    pub async fn keep_order(&self) {
         loop {
             self.cache.mark_used();
-            tokio::time::sleep(MARKING).await;
+            self.shared.warm.drop_old();
+            tokio::time::sleep(KEEPING_ORDER).await;
         }
     }
 
@@ -293,6 +305,7 @@ impl Engine {
             need: Arc::default(),
             share: Arc::default(),
             log: Arc::default(),
+            warm: None,
             _file: Arc::new(used),
         };
         // What it writes before it is called is nobody's yet: anything can bear a plugin's name.
@@ -305,7 +318,7 @@ impl Engine {
             // To be asked is to be started.
             Declaration::Configured(template) => (code.configure(&template, config).await?, Some(template)),
         };
-        let code = Arc::new(Code { log: self.shared.logs.of(&manifest.name), ..Code::clone(&code) });
+        let code = self.code_of(&manifest, &code);
         let stats = LoadStats { compiling, duration: started.elapsed() };
         Ok(Plugin { manifest, template, digest, code, stats })
     }
@@ -321,8 +334,8 @@ impl Engine {
             Some(template) => {
                 template.check_config(config)?;
                 let manifest = code.configure(template, config).await?;
-                let log = self.shared.logs.of(&manifest.name);
-                (manifest, Arc::new(Code { log, ..Code::clone(code) }))
+                let code = self.code_of(&manifest, code);
+                (manifest, code)
             }
         };
         Ok(Plugin { manifest, template: template.clone(), digest: digest.clone(), code, stats: *stats })
@@ -331,9 +344,17 @@ impl Engine {
     /// The same plugin, whose calls have other limits.
     pub fn limited(&self, plugin: &Plugin, limits: Limits) -> Plugin {
         let Plugin { manifest, template, digest, code, stats } = plugin;
-        let code = Code { limits: self.capped(limits), ..Code::clone(code) };
+        let code = self.code_of(manifest, &Code { limits: self.capped(limits), ..Code::clone(code) });
         let (manifest, template, digest) = (manifest.clone(), template.clone(), digest.clone());
-        Plugin { manifest, template, digest, code: Arc::new(code), stats: *stats }
+        Plugin { manifest, template, digest, code, stats: *stats }
+    }
+
+    /// The code as that of the plugin with this manifest. No instance of before answers its calls.
+    fn code_of(&self, manifest: &Manifest, code: &Code) -> Arc<Code> {
+        let log = self.shared.logs.of(&manifest.name);
+        let most_calls = manifest.calls_per_instance.unwrap_or(1).min(code.limits.calls_per_instance);
+        let warm = (most_calls > 1).then(|| self.shared.warm.of_plugin(most_calls));
+        Arc::new(Code { log, warm, ..Code::clone(code) })
     }
 
     fn capped(&self, limits: Limits) -> Limits {

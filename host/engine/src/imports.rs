@@ -16,7 +16,7 @@ impl lookup::Host for CallState {
         fields: Vec<String>,
     ) -> Result<Option<String>, LookupError> {
         let query = Query { kind: kind.into(), scope: scope.into(), target: Target::Name(name), fields };
-        self.look_up(query).map(first)
+        self.reads.look_up(query).map(first)
     }
 
     fn select(
@@ -27,7 +27,7 @@ impl lookup::Host for CallState {
         fields: Vec<String>,
     ) -> Result<Vec<String>, LookupError> {
         let query = Query { kind: kind.into(), scope: scope.into(), target: Target::Labels(label_selector), fields };
-        self.look_up(query).map(|answer| answer.objects)
+        self.reads.look_up(query).map(|answer| answer.objects)
     }
 }
 
@@ -39,7 +39,7 @@ impl v0_1::lookup::Host for CallState {
         name: String,
     ) -> Result<Option<String>, v0_1::lookup::LookupError> {
         let query = Query::by_name(KindRef::from(kind), named(namespace), &name);
-        self.look_up(query).map(first).map_err(Into::into)
+        self.reads.look_up(query).map(first).map_err(Into::into)
     }
 
     fn select(
@@ -49,7 +49,7 @@ impl v0_1::lookup::Host for CallState {
         selector: String,
     ) -> Result<Vec<String>, v0_1::lookup::LookupError> {
         let query = Query::by_labels(KindRef::from(kind), named(namespace), &selector);
-        self.look_up(query).map(|answer| answer.objects).map_err(Into::into)
+        self.reads.look_up(query).map(|answer| answer.objects).map_err(Into::into)
     }
 }
 
@@ -74,13 +74,13 @@ impl From<lookup::Scope> for Scope {
 
 impl clock::Host for CallState {
     fn now(&mut self) -> String {
-        self.read_clock()
+        self.reads.read_clock()
     }
 }
 
 impl v0_1::clock::Host for CallState {
     fn now(&mut self) -> String {
-        self.read_clock()
+        self.reads.read_clock()
     }
 }
 
@@ -110,7 +110,7 @@ impl v0_1::trap::Host for CallState {
 
 impl deletion::Host for CallState {
     fn force(&mut self, child: u32) {
-        self.recorded.force_deletion(child);
+        self.reads.recorded.force_deletion(child);
     }
 }
 

@@ -5,12 +5,13 @@
 //!
 //! 1. [`Manifest::read`] reads the manifest from the bytes. Nothing of the plugin runs.
 //! 2. [`Engine::load`] compiles the component or takes its code from the cache, and links it once.
-//! 3. [`Plugin::call`](Reconciler::call) creates a new instance for each call, runs it under [`Limits`] and drops it.
+//! 3. [`Plugin::call`](Reconciler::call) creates a new instance for each call, runs it under [`Limits`] and drops it. Where the manifest
+//!    lets an instance answer several calls, one that has answered waits for the next call instead.
 //!
 //! # Guarantees
 //!
 //! - A call always ends with an [`Outcome`]: a plugin cannot block, crash or exhaust the process.
-//! - Nothing leaks from one call into the next.
+//! - Nothing leaks from one call into the next, unless the manifest of the plugin allows it.
 //! - A call depends only on its request and on what it reads through imports, which is recorded ([`Recorded`]).
 //! - Code that was not compiled by this host is never run as machine code.
 //!
@@ -64,6 +65,7 @@ mod slow;
 mod start;
 mod state;
 mod token_bucket;
+mod warm;
 mod wasi;
 
 pub use budget::call_memory_of_container;

@@ -27,6 +27,8 @@ pub struct Limits {
     pub lookups: usize,
     /// Resource handles alive at once. 1,000.
     pub handles: usize,
+    /// The calls that an instance answers, where the plugin's manifest lets it answer several. As many as the manifest says.
+    pub calls_per_instance: u32,
 }
 
 impl Limits {
@@ -53,6 +55,7 @@ impl Default for Limits {
             query_bytes: 1 << 20,
             lookups: 1_000,
             handles: 1_000,
+            calls_per_instance: u32::MAX,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The host's state of one call: its limits, what answers its imports, and a record of everything that it reads. It lives as long as
-//! the instance, so nothing leaks from one call into the next.
+//! The host's state of one call: its limits, what answers its imports, and a record of everything that it reads. Where an instance answers
+//! several calls, all of it begins anew with each, but for the memory that the instance has.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use wasmtime::{ResourceLimiter, component::ResourceTable};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtxView, WasiView};
 
 use crate::{
     CallContext, Limits,
@@ -13,54 +13,88 @@ use crate::{
     contract::LookupError,
     engine::Code,
     lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, Query, Recorded, fingerprint_of},
-    wasi,
+    wasi::{self, Wasi},
 };
 
 /// The most denied lookups that are recorded for one call.
 const MAX_DENIALS: usize = 16;
 
-/// The data of a call's store.
+/// The data of the store in which an instance lives.
 pub(crate) struct CallState {
     pub(crate) meter: Meter,
-    pub(crate) recorded: Recorded,
     pub(crate) logs: wasi::LogBudget,
-    pub(crate) lookups: Arc<dyn Lookups>,
-    pub(crate) lookups_left: usize,
-    /// How many bytes lookups may still find.
-    lookup_bytes_left: usize,
-    /// How many bytes lookups may still be of themselves.
-    query_bytes_left: usize,
-    query_bytes: usize,
-    pub(crate) now: Timestamp,
+    pub(crate) reads: Reads,
     pub(crate) explanation: Explanation,
-    wasi: Option<WasiCtx>,
+    wasi: Option<Wasi>,
     table: ResourceTable,
 }
 
 impl CallState {
     pub(crate) fn new(code: &Code, reservation: Reservation, context: CallContext, wasi_seed: Option<u64>) -> Self {
-        let (limits, CallContext { lookups, now }) = (&code.limits, context);
+        let (limits, now) = (&code.limits, context.now);
         let logs = wasi::LogBudget::new(limits.log_bytes, code.log.clone(), now);
         Self {
             meter: Meter::new(limits, reservation),
-            recorded: Recorded::default(),
-            wasi: wasi_seed.map(|seed| wasi::empty(&logs, now, seed)),
+            wasi: wasi_seed.map(|seed| Wasi::new(&logs, now, seed)),
             logs,
+            reads: Reads::new(limits, context),
+            explanation: Explanation::default(),
+            table: ResourceTable::new(),
+        }
+    }
+
+    /// Begins another call of the same instance. False if there is no memory for a request of this size beside what the instance has.
+    pub(crate) fn begin_again(
+        &mut self,
+        limits: &Limits,
+        request: usize,
+        context: CallContext,
+        wasi_seed: Option<u64>,
+    ) -> bool {
+        self.logs.begin_again(limits.log_bytes, context.now);
+        if let (Some(wasi), Some(seed)) = (&mut self.wasi, wasi_seed) {
+            wasi.begin_again(&self.logs, context.now, seed);
+        }
+        self.reads = Reads::new(limits, context);
+        self.explanation = Explanation::default();
+        self.meter.begin_again(request)
+    }
+
+    /// Ends a call: what it read, including the WASI clock.
+    pub(crate) fn end(&mut self) -> Recorded {
+        if let Some(wasi) = &self.wasi {
+            wasi.flush();
+        }
+        let recorded = std::mem::take(&mut self.reads.recorded);
+        let clock_read = recorded.clock_read || self.logs.clock_was_read();
+        Recorded { clock_read, ..recorded }
+    }
+}
+
+/// What a call may read, and what it has read.
+pub(crate) struct Reads {
+    pub(crate) recorded: Recorded,
+    lookups: Arc<dyn Lookups>,
+    lookups_left: usize,
+    /// How many bytes lookups may still find.
+    lookup_bytes_left: usize,
+    /// How many bytes lookups may still be of themselves.
+    query_bytes_left: usize,
+    query_bytes: usize,
+    now: Timestamp,
+}
+
+impl Reads {
+    fn new(limits: &Limits, CallContext { lookups, now }: CallContext) -> Self {
+        Self {
+            recorded: Recorded::default(),
             lookups,
             lookups_left: limits.lookups,
             lookup_bytes_left: limits.lookup_bytes,
             query_bytes_left: limits.query_bytes,
             query_bytes: limits.query_bytes,
             now,
-            explanation: Explanation::default(),
-            table: ResourceTable::new(),
         }
-    }
-
-    /// What the call read, including the WASI clock.
-    pub(crate) fn into_recorded(self) -> Recorded {
-        let clock_read = self.recorded.clock_read || self.logs.clock_was_read();
-        Recorded { clock_read, ..self.recorded }
     }
 
     /// Answers a lookup and records it.
@@ -107,10 +141,10 @@ impl CallState {
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let (logs, now) = (&self.logs, self.now);
+        let (logs, now) = (&self.logs, self.reads.now);
         // Calls that can get here have their context already, except those of `Plugin::instantiate`.
-        let ctx = self.wasi.get_or_insert_with(|| wasi::empty(logs, now, 0));
-        WasiCtxView { ctx, table: &mut self.table }
+        let wasi = self.wasi.get_or_insert_with(|| Wasi::new(logs, now, 0));
+        WasiCtxView { ctx: wasi.context(), table: &mut self.table }
     }
 }
 
@@ -163,6 +197,27 @@ impl Meter {
             table_elements: limits.table_elements,
             instances: limits.instances,
         }
+    }
+
+    /// The bytes of linear memory that the instance has.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// The bytes that it may have.
+    pub(crate) fn limit(&self) -> usize {
+        self.memory_limit
+    }
+
+    fn begin_again(&mut self, request: usize) -> bool {
+        self.memory_peak = self.memory;
+        (self.memory_refused, self.host_is_full) = (false, false);
+        self.reservation.grow_to(self.memory.saturating_add(request))
+    }
+
+    /// Keeps no more than the memory that the instance has.
+    pub(crate) fn rest(&mut self) {
+        self.reservation.shrink_to(self.memory);
     }
 }
 

@@ -27,13 +27,13 @@ use crate::{Admission, contract::log::Level, log_rate::PluginLog};
 pub(crate) struct LogBudget {
     spent: Arc<Mutex<Spent>>,
     plugin: Arc<PluginLog>,
-    /// The time of the call.
-    now: Timestamp,
     clock_read: Arc<AtomicBool>,
 }
 
 /// What a call has written.
 struct Spent {
+    /// The time of the call.
+    now: Timestamp,
     /// The bytes that it may still write; none after the cut.
     left: Option<usize>,
     /// The lines that were not written.
@@ -43,8 +43,14 @@ struct Spent {
 impl LogBudget {
     /// A budget of so many bytes for a call at this time, within what its plugin may write.
     pub(crate) fn new(bytes: usize, plugin: Arc<PluginLog>, now: Timestamp) -> Self {
-        let spent = Spent { left: Some(bytes), dropped: 0 };
-        Self { spent: Arc::new(Mutex::new(spent)), plugin, now, clock_read: Arc::default() }
+        let spent = Spent { now, left: Some(bytes), dropped: 0 };
+        Self { spent: Arc::new(Mutex::new(spent)), plugin, clock_read: Arc::default() }
+    }
+
+    /// The same for another call, also for all clones.
+    pub(crate) fn begin_again(&self, bytes: usize, now: Timestamp) {
+        *lock(&self.spent) = Spent { now, left: Some(bytes), dropped: 0 };
+        self.clock_read.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn clock_was_read(&self) -> bool {
@@ -64,20 +70,21 @@ impl LogBudget {
             return;
         };
         let fits = message.floor_char_boundary(bytes);
-        let dropped = lines(&message[..fits]).filter(|line| !self.emit(level, line)).count();
+        let dropped = lines(&message[..fits]).filter(|line| !self.emit(level, line, spent.now)).count();
         spent.dropped += dropped + lines(&message[fits..]).count();
         spent.left = (fits == message.len()).then(|| bytes - fits);
         if spent.left.is_none() {
-            self.emit(Level::Warn, "the plugin's log is cut here: it wrote more than its limit in one call");
+            let cut = "the plugin's log is cut here: it wrote more than its limit in one call";
+            self.emit(Level::Warn, cut, spent.now);
         }
     }
 
     /// Writes a line, unless the plugin may write no more: then it returns false.
-    fn emit(&self, level: Level, line: &str) -> bool {
+    fn emit(&self, level: Level, line: &str, now: Timestamp) -> bool {
         if !is_enabled(level) {
             return true;
         }
-        match self.plugin.admit(line.len(), self.now) {
+        match self.plugin.admit(line.len(), now) {
             Admission::Admitted => emit(level, line),
             Admission::Refused => return false,
             Admission::FirstRefused => {
@@ -121,12 +128,43 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A WASI context without access to anything.
-pub(crate) fn empty(logs: &LogBudget, now: Timestamp, seed: u64) -> WasiCtx {
+/// WASI as an instance sees it.
+pub(crate) struct Wasi {
+    context: WasiCtx,
+    /// A guest goes on writing to the streams that it got in its first call.
+    stdout: Output,
+    stderr: Output,
+}
+
+impl Wasi {
+    pub(crate) fn new(logs: &LogBudget, now: Timestamp, seed: u64) -> Self {
+        let stdout = Output::new(Level::Info, logs);
+        let stderr = Output::new(Level::Warn, logs);
+        Self { context: context(&stdout, &stderr, logs, now, seed), stdout, stderr }
+    }
+
+    /// Another clock and other random numbers, for another call of the same instance.
+    pub(crate) fn begin_again(&mut self, logs: &LogBudget, now: Timestamp, seed: u64) {
+        self.context = context(&self.stdout, &self.stderr, logs, now, seed);
+    }
+
+    pub(crate) fn context(&mut self) -> &mut WasiCtx {
+        &mut self.context
+    }
+
+    /// Writes lines that have no line break yet: what follows belongs to another call.
+    pub(crate) fn flush(&self) {
+        lock(&self.stdout.0).flush_partial();
+        lock(&self.stderr.0).flush_partial();
+    }
+}
+
+/// A WASI context without access to anything else.
+fn context(stdout: &Output, stderr: &Output, logs: &LogBudget, now: Timestamp, seed: u64) -> WasiCtx {
     let clock = FixedClock { now, read: logs.clock_read.clone(), ticks: Arc::default() };
     WasiCtx::builder()
-        .stdout(Output { level: Level::Info, logs: logs.clone() })
-        .stderr(Output { level: Level::Warn, logs: logs.clone() })
+        .stdout(stdout.clone())
+        .stderr(stderr.clone())
         .wall_clock(clock.clone())
         .monotonic_clock(clock)
         .secure_random(SmallRng::seed_from_u64(seed))
@@ -171,10 +209,14 @@ impl HostMonotonicClock for FixedClock {
     }
 }
 
-/// Standard output or error of a guest.
-struct Output {
-    level: Level,
-    logs: LogBudget,
+/// Standard output or error of a guest, also as a stream that it writes to.
+#[derive(Clone)]
+struct Output(Arc<Mutex<Lines>>);
+
+impl Output {
+    fn new(level: Level, logs: &LogBudget) -> Self {
+        Self(Arc::new(Mutex::new(Lines { level, logs: logs.clone(), partial: Vec::new() })))
+    }
 }
 
 impl IsTerminal for Output {
@@ -185,7 +227,7 @@ impl IsTerminal for Output {
 
 impl StdoutStream for Output {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
-        Box::new(Lines { level: self.level, logs: self.logs.clone(), partial: Vec::new() })
+        Box::new(self.clone())
     }
 }
 
@@ -222,16 +264,9 @@ impl Lines {
     }
 }
 
-impl Drop for Lines {
-    fn drop(&mut self) {
-        // The last line may have no line break.
-        self.flush_partial();
-    }
-}
-
-impl AsyncWrite for Lines {
-    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        self.push(bytes);
+impl AsyncWrite for Output {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        lock(&self.0).push(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -276,8 +311,11 @@ mod tests {
         lines.push(b"o\n");
         assert_eq!(lines.partial, b"");
         lines.push(b"rest");
-        drop(lines);
+        lines.flush_partial();
         assert_eq!(lock(&logs.spent).left, Some(88), "what is left without a line end is written at the end");
+        logs.begin_again(10, Timestamp::UNIX_EPOCH);
+        lines.push(b"next\n");
+        assert_eq!(lock(&logs.spent).left, Some(5), "of the next call's");
     }
 
     #[test]

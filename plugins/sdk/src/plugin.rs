@@ -31,6 +31,8 @@
 ///                                   // Or those with matching annotations as well: "" annotations "example.com/ports"
 /// reads: ["/spec"],                 // fields of the object that it reads: the request holds no others, and a change of
 ///                                   // others calls no plugin; default: all
+/// calls_per_instance: 100,          // how many calls, one after another, the same instance may answer; what it keeps in its memory is there in
+///                                   // the next call, which may be about another object. Default: each call gets a new instance
 /// config_schema: include_str!("../config.schema.json"), // the JSON schema of its configuration, as `crd::config_schema` makes it of
 ///                                   // a type; a configuration that does not fit is not given to the plugin. Default: any
 /// child_readiness: [                // how far children are, for kinds of which the host's rules do not say it: expressions in CEL
@@ -67,6 +69,7 @@ macro_rules! plugin {
         $(orders_children: $orders_children:literal,)?
         $(decorates: $decorated:literal $(annotations $annotated:literal)?,)?
         $(reads: [$($field:literal),* $(,)?],)?
+        $(calls_per_instance: $calls_per_instance:literal,)?
         $(config_schema: $config_schema:expr,)?
         $(child_readiness: [
             $($judged_version:literal $judged_kind:literal
@@ -92,6 +95,7 @@ macro_rules! plugin {
             $(",\"expires\":\"", $expires, "\"", $(",\"expiresAfter\":\"", $expires_after, "\"",)?)?
             $(",\"ordersChildren\":", $orders_children,)?
             $(",\"decorates\":{\"labelSelector\":\"", $decorated, $("\",\"annotationSelector\":\"", $annotated,)? "\"}",)?
+            $(",\"callsPerInstance\":", $calls_per_instance,)?
             $(",\"configSchema\":", $config_schema,)?
             $(",\"childReadiness\":", $crate::__child_readiness!(
                 $($judged_version $judged_kind $current [$($failed)?] [$($message)?]),*

@@ -137,6 +137,11 @@ pub struct LimitsSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 8192))]
     pub output_kibibytes: Option<u32>,
+    /// How many calls an instance of it answers at most, where its manifest lets it answer several. Default: what the manifest says; 1 where
+    /// the service account is one of the object's namespace, for an instance may carry what it has seen of one object to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10000))]
+    pub calls_per_instance: Option<u32>,
     /// How many of its objects are reconciled at once. Default: what --concurrency says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]

@@ -22,12 +22,22 @@ pub struct PluginLimits {
     pub wall: Option<Duration>,
     /// The bytes of an answer.
     pub output_bytes: Option<usize>,
+    /// How many calls an instance answers at most.
+    pub calls_per_instance: Option<u32>,
     /// How many of its objects are reconciled at once.
     pub concurrency: Option<usize>,
 }
 
 impl PluginLimits {
     /// What a `Plugin` says that its plugin may use.
+    fn of_plugin(plugin: &Plugin) -> Self {
+        let limits = plugin.spec.limits.as_ref().map(Self::of_spec).unwrap_or_default();
+        // What an object may lead to is then what its own namespace allows, and an instance could carry it into another one.
+        let is_account_of_object = plugin.spec.service_account_namespace == ServiceAccountNamespace::Object;
+        let calls_per_instance = limits.calls_per_instance.or(is_account_of_object.then_some(1));
+        Self { calls_per_instance, ..limits }
+    }
+
     fn of_spec(spec: &LimitsSpec) -> Self {
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         Self {
@@ -35,6 +45,7 @@ impl PluginLimits {
             cpu: spec.cpu_milliseconds.map(|milliseconds| Duration::from_millis(milliseconds.into())),
             wall: spec.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into())),
             output_bytes: spec.output_kibibytes.map(|kibibytes| number(kibibytes) << 10),
+            calls_per_instance: spec.calls_per_instance,
             concurrency: spec.concurrency.map(number),
         }
     }
@@ -46,6 +57,7 @@ impl PluginLimits {
             cpu: self.cpu.unwrap_or(limits.cpu),
             wall: self.wall.unwrap_or(limits.wall),
             output_bytes: self.output_bytes.unwrap_or(limits.output_bytes),
+            calls_per_instance: self.calls_per_instance.unwrap_or(limits.calls_per_instance),
             ..limits
         }
     }
@@ -85,7 +97,7 @@ impl PluginSettings {
             config: spec.config.as_ref().map(|config| Arc::from(config.text())),
             grants: Grants::Granted(spec.grants.clone()),
             account,
-            limits: spec.limits.as_ref().map(PluginLimits::of_spec).unwrap_or_default(),
+            limits: PluginLimits::of_plugin(plugin),
             namespaces: spec.namespaces.as_ref().map(Selector::from),
             presence: Presence::AtWork,
             said_by: Some(plugin.name_any().into()),
@@ -106,4 +118,28 @@ pub enum Presence {
     AtWork,
     /// It is gone, and only the objects that it leaves behind are looked after.
     Departed,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_carries_nothing_from_one_tenant_to_another() -> serde_json::Result<()> {
+        use ServiceAccountNamespace::{Host, Object};
+        for (namespace, said, expected) in
+            [(Host, None, None), (Host, Some(3), Some(3)), (Object, None, Some(1)), (Object, Some(3), Some(3))]
+        {
+            let mut plugin: Plugin = serde_json::from_value(json!({
+                "apiVersion": "pilothouse.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "web"},
+                "spec": {"source": {"directory": {"fileName": "web.wasm"}}, "limits": {"callsPerInstance": said}},
+            }))?;
+            plugin.spec.service_account_namespace = namespace;
+            let settings = PluginSettings::of_plugin(&plugin, "pilothouse");
+            assert_eq!(settings.limits.calls_per_instance, expected, "{namespace:?} {said:?}");
+        }
+        Ok(())
+    }
 }
