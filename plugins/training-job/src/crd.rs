@@ -88,6 +88,12 @@ fn spec() -> Value {
     fields["checkpointDir"]["x-kubernetes-validations"] = plain_path("");
     add_environment_rules(&mut spec, &RESERVED, "this name tells workers apart and is set for each of them");
     add_resource_rules(&mut spec);
+    let policy = &mut spec["properties"]["runPolicy"]["properties"]["podFailurePolicy"]["properties"];
+    policy["rules"]["items"]["x-kubernetes-validations"] = rules(&[Rule {
+        expression: "has(self.onExitCodes) || (has(self.onReasons) && size(self.onReasons) > 0) || \
+                     (has(self.onPodConditions) && size(self.onPodConditions) > 0)",
+        message: "give onExitCodes, onReasons or onPodConditions; a rule without them says of no failure whether it fits",
+    }]);
     spec["properties"]["roles"]["x-kubernetes-list-type"] = json!("map");
     spec["properties"]["roles"]["x-kubernetes-list-map-keys"] = json!(["name"]);
     spec["x-kubernetes-validations"] = spec_rules();

@@ -78,15 +78,12 @@ pub fn time_of_end(job: &Job<'_>, pod: &ObservedPod) -> Option<Time> {
     [disrupted, ended].into_iter().flatten().filter_map(Time::parse).chain(deleted).min()
 }
 
-/// Whether a Pod fits everything that a rule gives. A rule that gives nothing fits no Pod.
+/// Whether a Pod fits everything that a rule gives. Each gives something: `validate.rs` refuses others.
 fn fits(rule: &PodFailureRule, pod: &ObservedPod, container: &str) -> bool {
-    let exit_codes = rule.on_exit_codes.as_ref().map(|codes| has_exit_code(codes, pod.exit_code(container)));
-    let reasons =
-        (!rule.on_reasons.is_empty()).then(|| rule.on_reasons.iter().any(|reason| has_reason(pod, reason, container)));
-    let conditions = rule.on_pod_conditions.as_slice();
-    let conditions = (!conditions.is_empty()).then(|| conditions.iter().any(|condition| has_condition(pod, condition)));
-    let parts = [exit_codes, reasons, conditions];
-    parts.iter().any(Option::is_some) && parts.iter().flatten().all(|fits| *fits)
+    let (reasons, conditions) = (rule.on_reasons.as_slice(), rule.on_pod_conditions.as_slice());
+    rule.on_exit_codes.as_ref().is_none_or(|codes| has_exit_code(codes, pod.exit_code(container)))
+        && (reasons.is_empty() || reasons.iter().any(|reason| has_reason(pod, reason, container)))
+        && (conditions.is_empty() || conditions.iter().any(|condition| has_condition(pod, condition)))
 }
 
 fn has_exit_code(codes: &OnExitCodes, exit_code: Option<i32>) -> bool {

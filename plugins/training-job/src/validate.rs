@@ -1,7 +1,7 @@
 //! Finds mistakes in a job. The schema of the CRD refuses most of them earlier; this is for clusters with an older CRD, and for
 //! what a schema cannot express. Pure.
 
-use crate::api::{Framework, ReplicaType, SuccessPolicy, TrainingJobSpec};
+use crate::api::{Framework, PodFailureRule, ReplicaType, SuccessPolicy, TrainingJobSpec};
 use crate::children::environment::{MAX_VARIABLE_BYTES, RESERVED, hyperparameters_bytes};
 use crate::children::tensorflow::ClusterSpec;
 use crate::children::{pod, pod_template, volumes};
@@ -22,6 +22,7 @@ pub fn validate(job: &Job<'_>) -> Validation {
     container(job)?;
     distribution(job.spec)?;
     variables(job)?;
+    failure_rules(job)?;
     pod_template::forbidden_field(job).map_or(Ok(()), |field| Err(ValidationError::OwnField(field)))?;
     pod_template::value_that_is_no_text(job).map_or(Ok(()), |field| Err(ValidationError::NotText(field)))?;
     storage(job)
@@ -111,6 +112,15 @@ fn variables(job: &Job<'_>) -> Validation {
     refuse_if(length > max, || ValidationError::HyperparametersTooLarge { length, max })?;
     let length = ClusterSpec::of(job).map_or(0, |cluster| cluster.variable_bytes(job));
     refuse_if(length > max, || ValidationError::ClusterTooLarge { length, max })
+}
+
+/// A rule that says nothing of failures fits none or all, whoever reads it. `batch/v1` refuses such a one, too.
+fn failure_rules(job: &Job<'_>) -> Validation {
+    let says_nothing = |rule: &PodFailureRule| {
+        rule.on_exit_codes.is_none() && rule.on_reasons.is_empty() && rule.on_pod_conditions.is_empty()
+    };
+    let first = job.failure_rules().iter().position(says_nothing);
+    first.map_or(Ok(()), |number| Err(ValidationError::RuleFitsNothing(number)))
 }
 
 fn mpi(spec: &TrainingJobSpec) -> Validation {

@@ -38,6 +38,11 @@ pub enum ValidationError {
     NotText(String),
     #[error("spec.roles names {0}, which framework {1} does not have; remove it")]
     RoleNotSupported(&'static str, &'static str),
+    #[error(
+        "spec.runPolicy.podFailurePolicy.rules[{0}] says of no failure whether it fits; give it onExitCodes, onReasons or \
+         onPodConditions"
+    )]
+    RuleFitsNothing(usize),
     #[error("spec.mpi is missing; name the Secret with the SSH keys in spec.mpi.sshSecretName")]
     MissingMpi,
     #[error("spec.mpi is for framework mpi only; remove it")]

@@ -46,7 +46,14 @@ fn wrong() -> Vec<(Value, &'static str)> {
         (json!({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}}), "requests must be at most limits"),
         (json!({"runPolicy": {"restartPolicy": "Sometimes"}}), "spec.runPolicy.restartPolicy"),
         (json!({"runPolicy": {"activeDeadlineSeconds": 0}}), "spec.runPolicy.activeDeadlineSeconds"),
+        (rule(json!({"action": "FailJob"})), "give onExitCodes, onReasons or onPodConditions"),
+        (rule(json!({"action": "Ignore", "onReasons": []})), "give onExitCodes, onReasons or onPodConditions"),
     ]
+}
+
+/// A spec with one rule for failures.
+fn rule(rule: Value) -> Value {
+    json!({"runPolicy": {"podFailurePolicy": {"rules": [rule]}}})
 }
 
 async fn wrong_jobs_are_refused_when_they_are_submitted(env: &mut TestEnv) -> Result<()> {

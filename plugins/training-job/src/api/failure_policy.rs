@@ -13,7 +13,7 @@ pub struct PodFailurePolicy {
     pub rules: Vec<PodFailureRule>,
 }
 
-/// What becomes of some failed Pods. A Pod fits if it fits everything that the rule gives.
+/// What becomes of some failed Pods. A Pod fits if it fits everything that the rule gives, and that is something.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

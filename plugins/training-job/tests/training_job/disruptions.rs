@@ -382,7 +382,6 @@ const RULES: &[(&str, Disruption, Option<u32>)] = &[
         |c, pod| c.fail_pod(pod, 3),
         Some(1),
     ),
-    ("{action: FailJob}", |c, pod| c.fail_pod(pod, 3), Some(1)),
 ];
 
 #[test]

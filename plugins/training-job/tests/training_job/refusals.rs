@@ -49,6 +49,12 @@ const INVALID_SPECS: &[(&str, &str)] = &[
     ("workers: 1, checkpointDir: /dev/shm", "two volumes would be mounted at /dev/shm; give one of them another path"),
     ("workers: 1, configMaps: [{name: a, mountPath: /c}, {name: b, mountPath: /c}]",
         "two volumes would be mounted at /c; give one of them another path"),
+    ("workers: 1, runPolicy: {podFailurePolicy: {rules: [{action: Ignore, onReasons: [Evicted]}, {action: Count}]}}",
+        "spec.runPolicy.podFailurePolicy.rules[1] says of no failure whether it fits; give it onExitCodes, onReasons or \
+         onPodConditions"),
+    ("workers: 1, runPolicy: {podFailurePolicy: {rules: [{action: FailJob, onReasons: [], onPodConditions: []}]}}",
+        "spec.runPolicy.podFailurePolicy.rules[0] says of no failure whether it fits; give it onExitCodes, onReasons or \
+         onPodConditions"),
 ];
 
 #[test]
