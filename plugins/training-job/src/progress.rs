@@ -22,6 +22,9 @@ const MAX_SHOWN_BYTES: usize = 128;
 /// How numbers are read that are no JSON.
 const NOT_FINITE: [(&str, &str); 3] = [("-Infinity", "-inf"), ("Infinity", "inf"), ("NaN", "nan")];
 
+/// Why JSON that is no object is no report.
+const NO_OBJECT: &str = "it is no JSON object";
+
 /// The largest integer that the API server takes. With a larger one in it, no status could be written.
 const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 
@@ -41,13 +44,32 @@ struct Report {
 /// The progress of a job: the last one, unless the leading Pod reports another.
 pub fn progress(job: &Job<'_>, replicas: &Replicas<'_>, old: &TrainingJobStatus, now: Time) -> Option<Progress> {
     let chief = replicas.get(job.chief()).filter(|chief| chief.has_staying_pod());
-    let text = chief.and_then(|chief| chief.pod?.annotation(ANNOTATION));
-    let new = text.map(|text| of_report(text, now));
-    match (new, &old.progress) {
-        (Some(new), Some(old)) if is_same(&new, old) => Some(old.clone()),
-        (Some(new), _) => Some(new),
-        (None, old) => old.clone(),
-    }
+    let Some(text) = chief.and_then(|chief| chief.pod?.annotation(ANNOTATION)) else { return old.progress.clone() };
+    let last_update_time = now.to_rfc3339();
+    Some(match (read(text), &old.progress) {
+        (Reading::Report(report), Some(old)) => {
+            let new = of_report(report, last_update_time);
+            // By its numbers: a report that was wrong in between says nothing of them.
+            if has_same_numbers(&new, old) { Progress { summary: new.summary, ..old.clone() } } else { new }
+        }
+        (Reading::Report(report), None) => of_report(report, last_update_time),
+        // It may say anything, and so its changes may mean anything. What was known before stays, with its time.
+        (Reading::NoObject, last) => {
+            let began = || Progress {
+                last_update_time: old.running_since.clone().unwrap_or(last_update_time),
+                ..Progress::default()
+            };
+            Progress { summary: unread(text, NO_OBJECT), ..last.clone().unwrap_or_else(began) }
+        }
+        (Reading::Unread(why), last) => {
+            // With the text itself in it, another text is a change: the program goes on.
+            let summary = unread(text, &why);
+            match last {
+                Some(last) if last.summary == summary => last.clone(),
+                _ => Progress { summary, last_update_time, ..Progress::default() },
+            }
+        }
+    })
 }
 
 /// When the training hangs unless it makes progress, if the job has a limit for that and has been running.
@@ -66,13 +88,28 @@ pub fn hang(job: &Job<'_>, status: &TrainingJobStatus, progress: Option<&Progres
     deadline(job, status, progress).filter(|deadline| now >= *deadline).map(|_| message)
 }
 
+/// What a text says of the progress.
+enum Reading {
+    /// A report.
+    Report(Report),
+    /// JSON, but no object.
+    NoObject,
+    /// Nothing that can be read, and why.
+    Unread(String),
+}
+
 /// Reads a report, also with the numbers that Python's `json.dumps` writes for a loss that has diverged and that are no JSON.
-fn read(text: &str) -> Result<Report, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| {
+fn read(text: &str) -> Reading {
+    let value = serde_json::from_str::<Value>(text).or_else(|error| {
         let quote = |text: String, (number, word): &(&str, &str)| text.replace(number, &format!("\"{word}\""));
         let text = NOT_FINITE.iter().fold(text.to_owned(), quote);
         serde_json::from_str(&text).map_err(|_| error)
-    })
+    });
+    match value {
+        Ok(value) if !value.is_object() => Reading::NoObject,
+        Ok(value) => serde_json::from_value(value).map_or_else(|why| Reading::Unread(why.to_string()), Reading::Report),
+        Err(why) => Reading::Unread(why.to_string()),
+    }
 }
 
 /// Reads a count. Programs also write it with a fraction, as of a time that they guess, which may be infinite at first.
@@ -93,17 +130,12 @@ fn shown(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)]
 }
 
-fn of_report(text: &str, now: Time) -> Progress {
-    let last_update_time = now.to_rfc3339();
-    let report = match read(text) {
-        Ok(report) => report,
-        Err(error) => {
-            // With the text itself in it, another text is a change: the program goes on.
-            let (error, text) = (error.to_string(), shown(text));
-            let summary = format!("the annotation {ANNOTATION} cannot be read: {}: {text}", shown(&error));
-            return Progress { summary, last_update_time, ..Progress::default() };
-        }
-    };
+/// What is told of a text that is no report.
+fn unread(text: &str, why: &str) -> String {
+    format!("the annotation {ANNOTATION} cannot be read: {}: {}", shown(why), shown(text))
+}
+
+fn of_report(report: Report, last_update_time: String) -> Progress {
     let loss = report.loss.map(|loss| loss.as_str().map_or_else(|| loss.to_string(), str::to_owned));
     let loss = loss.map(|loss| shown(&loss).to_owned());
     Progress {
@@ -126,7 +158,7 @@ fn summary(step: &Option<u64>, total: &Option<u64>, loss: &Option<String>, secon
     [step, loss, left].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn is_same(new: &Progress, old: &Progress) -> bool {
-    Progress { last_update_time: String::new(), ..new.clone() }
-        == Progress { last_update_time: String::new(), ..old.clone() }
+fn has_same_numbers(new: &Progress, old: &Progress) -> bool {
+    let numbers = |it: &Progress| (it.step, it.total_steps, it.loss.clone(), it.estimated_remaining_seconds);
+    numbers(new) == numbers(old)
 }

@@ -56,6 +56,37 @@ fn a_report_that_is_no_json_is_progress_nevertheless_when_it_changes() -> Result
     Ok(())
 }
 
+/// Whatever it holds, and however often it changes: nobody can tell what it means.
+#[test]
+fn a_report_that_is_no_object_is_told_and_is_no_progress() -> Result<(), Error> {
+    const POLICY: &str = "workers: 1, runPolicy: {progressDeadlineSeconds: 20, onHang: Restart}";
+    for wrong in ["[]", "[7, 1000]", "null", "true", "7", "\"7\"", "NaN"] {
+        let mut cluster = SimulatedCluster::running(POLICY)?;
+        report(&mut cluster, r#"{"step": 7}"#)?;
+        cluster.advance_clock(19);
+        report(&mut cluster, wrong)?;
+        let told = cluster.status()?.progress.unwrap_or_default();
+        assert!(told.summary.contains("cannot be read") && told.summary.ends_with(wrong), "{wrong}: {}", told.summary);
+        report(&mut cluster, r#"{"step": 7}"#)?;
+        let told = cluster.status()?.progress.unwrap_or_default();
+        assert_eq!(
+            (told.summary.as_str(), told.step),
+            ("step 7", Some(7)),
+            "{wrong}: what was reported before is no news"
+        );
+        cluster.advance_clock(1);
+        report(&mut cluster, wrong)?;
+        assert_eq!(cluster.status()?.restart_count, 1, "{wrong}: the time since the last progress is over");
+    }
+    let mut cluster = SimulatedCluster::running(POLICY)?;
+    cluster.advance_clock(19);
+    report(&mut cluster, "[]")?;
+    cluster.advance_clock(1);
+    report(&mut cluster, "[0]")?;
+    assert_eq!(cluster.status()?.restart_count, 1, "there never was any progress");
+    Ok(())
+}
+
 #[test]
 fn the_progress_outlives_the_pod_that_reported_it() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::running("workers: 2")?;
