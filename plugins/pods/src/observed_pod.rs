@@ -42,6 +42,7 @@ struct Metadata {
     uid: String,
     deletion_timestamp: Option<String>,
     deletion_grace_period_seconds: Option<u32>,
+    labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     finalizers: Vec<String>,
     owner_references: Vec<OwnerReference>,
@@ -188,6 +189,11 @@ impl ObservedPod {
     /// Its UID.
     pub fn uid(&self) -> &str {
         &self.metadata.uid
+    }
+
+    /// The value of a label, if it has it. Lookups do not ask for labels.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.metadata.labels.get(name).map(String::as_str)
     }
 
     /// What controls it, such as a ReplicaSet; none if nothing does.

@@ -52,6 +52,10 @@ impl JobKind for PyTorchJobKind<'_> {
         labels::of_job(job)
     }
 
+    fn found_by(&self, job: &Job<'_>, replica: ReplicaId) -> Vec<(&'static str, String)> {
+        labels::found_by(job, replica)
+    }
+
     fn resources(&self, _: &Job<'_>, replica_type: ReplicaType) -> Value {
         let container = self.spec.replica_spec(replica_type).and_then(|spec| spec.container());
         container.map(|container| container["resources"].clone()).unwrap_or_default()

@@ -25,6 +25,7 @@ pub fn reconcile(request: &Request<PyTorchJob>) -> Result<Response, Error> {
         config_maps: &[],
         has_workload: false,
         refused: request.refused(),
+        needs: &[state::referent(object.name())],
         children: request,
     };
     let response = reconcile_job(&job, &old_status, observed)?;

@@ -8,8 +8,8 @@ use pilothouse_sdk::{Condition, ConditionStatus, Error, Kind, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use training_job::Job;
 use training_job::api::{Phase, StatusCondition, TrainingJobStatus};
+use training_job::{Job, Referent};
 
 /// The key of the status.
 const STATUS: &str = "status.json";
@@ -44,6 +44,11 @@ struct Written<'c> {
 /// The name of the ConfigMap.
 pub fn name(job_name: &str) -> String {
     format!("{job_name}-pytorchjob-state")
+}
+
+/// What the ConfigMap is. No Pod is made before it exists: without it, each call would count a failure anew and forget the last one.
+pub fn referent(job_name: &str) -> Referent {
+    ("v1".to_owned(), "ConfigMap".to_owned(), name(job_name))
 }
 
 /// The ConfigMap of a job, if it exists.

@@ -2,18 +2,17 @@
 
 use crate::api::{MASTER, PyTorchJobSpec, WORKER};
 use crate::children::labels;
-use crate::news::News;
 use serde_json::{Map, Value, json};
 use training_job::Job;
 use training_job::api::{ReplicaType, TrainingJobStatus, WorkerStatus};
 
-/// The status. The host adds conditions.
-pub fn status(job: &Job<'_>, spec: &PyTorchJobSpec, known: &TrainingJobStatus, news: &News) -> Value {
+/// The status. `told` is the time of the last news. The host adds conditions.
+pub fn status(job: &Job<'_>, spec: &PyTorchJobSpec, known: &TrainingJobStatus, told: Option<&str>) -> Value {
     let mut status = json!({ "replicaStatuses": replica_statuses(job, spec, known) });
     let times = [
-        ("startTime", &known.start_time),
-        ("completionTime", &known.completion_time),
-        ("lastReconcileTime", &news.time),
+        ("startTime", known.start_time.as_deref()),
+        ("completionTime", known.completion_time.as_deref()),
+        ("lastReconcileTime", told),
     ];
     for (field, time) in times {
         if let Some(time) = time {

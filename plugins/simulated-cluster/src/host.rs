@@ -86,7 +86,7 @@ impl SimulatedCluster {
         let Some(returned) = &response.children else { return Ok(0) };
         let desired = by_key(returned)?;
         let mut writes = 0;
-        for (key, (child, handling)) in &desired {
+        for (key, Desired { child, handling, unmanaged }) in &desired {
             match (self.children.get(key), handling) {
                 (None, Handling::Keep) => {}
                 (None, Handling::Apply | Handling::Create) => match self.refusal(key, child) {
@@ -98,10 +98,13 @@ impl SimulatedCluster {
                     }
                 },
                 (Some(observed), Handling::Apply) if !is_deleting(observed) => {
-                    writes += self.update(key, child, &observed.clone())?;
+                    writes += self.update(key, child, unmanaged, &observed.clone())?;
                 }
                 (Some(_), _) => {}
             }
+        }
+        if self.deletes_are_held {
+            return Ok(writes);
         }
         let surplus =
             self.children.iter().filter(|(key, observed)| !desired.contains_key(*key) && !is_deleting(observed));
@@ -166,21 +169,29 @@ impl SimulatedCluster {
         self.children.insert(key.clone(), created);
     }
 
-    /// Updates a child that differs, and returns how many writes that took. A Pod cannot change, so one that differs is an
-    /// error of the plugin.
-    fn update(&mut self, key: &ChildKey, desired: &Value, observed: &Value) -> Result<usize, Error> {
+    /// Updates a child that differs, and returns how many writes that took. The spec of a Pod cannot change, so one that differs is an
+    /// error of the plugin, and so is one that is left out without being left to others.
+    fn update(
+        &mut self,
+        key: &ChildKey,
+        desired: &Value,
+        unmanaged: &[String],
+        observed: &Value,
+    ) -> Result<usize, Error> {
         let mut updated = observed.clone();
         for (field, value) in desired.as_object().into_iter().flatten().filter(|(field, _)| *field != "metadata") {
             updated[field] = value.clone();
         }
-        updated["metadata"]["labels"] = desired["metadata"]["labels"].clone();
-        updated["metadata"]["annotations"] = desired["metadata"]["annotations"].clone();
-        let is_same_pod =
-            updated["metadata"]["labels"] == observed["metadata"]["labels"] && updated["spec"] == observed["spec"];
-        if key.kind == "Pod" && !is_same_pod {
+        for field in ["labels", "annotations"] {
+            for (name, value) in desired["metadata"][field].as_object().into_iter().flatten() {
+                updated["metadata"][field][name] = value.clone();
+            }
+        }
+        let has_its_spec = desired.get("spec").is_some() || unmanaged.iter().any(|field| field == "/spec");
+        if key.kind == "Pod" && (updated["spec"] != observed["spec"] || !has_its_spec) {
             return Err(Error::Test(format!("Pod '{}' would be changed in place", key.name)));
         }
-        if is_same_pod && updated["data"] == observed["data"] {
+        if updated == *observed {
             return Ok(0);
         }
         self.children.insert(key.clone(), updated);
@@ -234,11 +245,18 @@ impl SimulatedCluster {
     }
 }
 
-fn by_key(children: &[Child]) -> Result<BTreeMap<ChildKey, (Value, Handling)>, Error> {
+/// A child of an answer.
+struct Desired {
+    child: Value,
+    handling: Handling,
+    unmanaged: Vec<String>,
+}
+
+fn by_key(children: &[Child]) -> Result<BTreeMap<ChildKey, Desired>, Error> {
     let mut by_key = BTreeMap::new();
-    for Child { object, handling, .. } in children {
-        let child: Value = read(object)?;
-        if by_key.insert(key_of(&child), (child, *handling)).is_some() {
+    for Child { object, handling, unmanaged_fields, .. } in children {
+        let desired = Desired { child: read(object)?, handling: *handling, unmanaged: unmanaged_fields.clone() };
+        if by_key.insert(key_of(&desired.child), desired).is_some() {
             return Err(Error::Test(format!("the response has a child twice: {object}")));
         }
     }

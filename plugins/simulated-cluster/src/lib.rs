@@ -61,6 +61,8 @@ pub struct SimulatedCluster {
     pub refused_pods: BTreeMap<String, String>,
     /// The names of children that somebody else has.
     pub taken_names: BTreeSet<ChildKey>,
+    /// Whether the host holds deletes back: it lacks the right, or waits until somebody confirms them.
+    pub deletes_are_held: bool,
     /// What the host knows to be refused.
     refused: Vec<RefusedChild>,
     /// How many writes the host makes before it stops; none if it does not stop.
@@ -136,6 +138,7 @@ impl SimulatedCluster {
             graceful_deletion: false,
             refused_pods: BTreeMap::new(),
             taken_names: BTreeSet::new(),
+            deletes_are_held: false,
             refused: Vec::new(),
             writes_left: None,
             events: Vec::new(),

@@ -8,6 +8,7 @@ use crate::children::pod_group::{Admission, admission, pod_group};
 use crate::children::workload::{self, Quota};
 use crate::decision::{CreationDelay, Decision, Restart, RestartReason, decide};
 use crate::desired_child::DesiredChild;
+use crate::fingerprint;
 use crate::finish::Finish;
 use crate::finished::expiration;
 use crate::incident::Charge;
@@ -19,7 +20,7 @@ use crate::outcome::{is_running, runs_fully};
 use crate::preconditions::{RECHECK_SECONDS, UnmetPrecondition, unmet_admission, unmet_precondition};
 use crate::progress;
 use crate::replica_statuses::{Observation, summary};
-use crate::replicas::{ReplicaState, Replicas};
+use crate::replicas::{Replica, ReplicaState, Replicas};
 use crate::termination;
 use crate::wave::Wave;
 use pilothouse_pods::time::Time;
@@ -294,7 +295,7 @@ impl<'a> ActiveJob<'a> {
 
     /// A response for a job that is not suspended, or no longer.
     fn unsuspended_response(&self) -> JobResponse<'a> {
-        let mut response = JobResponse::new(self.job, self.old_status);
+        let mut response = JobResponse::new(self.job, self.old_status, self.observed.pods);
         response.conditions.end("Suspended", "TrainingJobResumed", "the job goes on");
         response
     }
@@ -310,7 +311,7 @@ impl<'a> ActiveJob<'a> {
         let may_launch = replicas.workers().all(|worker| worker.runs || worker.state == ReplicaState::Succeeded);
         for replica in &replicas.all {
             if replica.has_staying_pod() {
-                list.push(DesiredChild::kept("v1", "Pod", &replica.pod_name));
+                list.push(self.staying(replica, &*template));
                 staying += 1;
             } else if replica.id.replica_type == ReplicaType::Launcher && !may_launch {
                 continue;
@@ -331,11 +332,30 @@ impl<'a> ActiveJob<'a> {
         Ok(Children::Exactly { list, removes_pods: existing > staying })
     }
 
+    /// A Pod that stays. It is kept as it is, unless somebody took off a label by which it is found, or gave it another value: then no other
+    /// replica would find it, or one of another job would.
+    fn staying(&self, replica: &Replica<'_>, template: &dyn JobChildren) -> DesiredChild {
+        let pod = replica.pod.filter(|pod| {
+            let found_by = self.job.kind.found_by(self.job, replica.id);
+            found_by.iter().any(|(label, value)| pod.label(label) != Some(value))
+        });
+        let Some(pod) = pod else { return DesiredChild::kept("v1", "Pod", &replica.pod_name) };
+        let mut whole = template.pod(replica.id);
+        if pod.annotation(fingerprint::ANNOTATION).is_none()
+            && let Some(annotations) = whole["metadata"]["annotations"].as_object_mut()
+        {
+            // Nobody knows any more which spec it was made from.
+            annotations.remove(fingerprint::ANNOTATION);
+        }
+        DesiredChild::relabelled(whole)
+    }
+
     /// Whether all exists to which Pods refer by name. A name may be somebody else's: the Pods would read what is not theirs, not find each
-    /// other, or be of another gang.
+    /// other, or be of another gang. Nor can a job be followed whose state somebody else's object takes the place of.
     fn has_referents(&self, children: &[DesiredChild]) -> bool {
         let existing = self.observed.children.referents();
-        children.iter().filter_map(DesiredChild::referent).all(|referent| existing.contains(referent))
+        let mut needed = children.iter().filter_map(DesiredChild::referent).chain(self.observed.needs);
+        needed.all(|referent| existing.contains(referent))
     }
 
     fn children_without_pods(&self, template: &dyn JobChildren) -> Result<Vec<DesiredChild>, Error> {

@@ -13,7 +13,7 @@ pub use failure_policy::{
 };
 pub use role::{ReplicaType, Role};
 pub use run_policy::{CleanPodPolicy, HangAction, RestartPolicy, RestartScope, RunPolicy, TerminationTimeoutAction};
-pub use status::{Phase, PodProblem, Progress, StatusCondition, StuckPod, TrainingJobStatus, WorkerStatus};
+pub use status::{LeavingPod, Phase, PodProblem, Progress, StatusCondition, StuckPod, TrainingJobStatus, WorkerStatus};
 pub use storage::{Claim, ConfigMapMount, DataVolume};
 
 #[cfg(feature = "crd")]

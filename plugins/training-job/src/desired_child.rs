@@ -12,6 +12,8 @@ pub struct DesiredChild {
     /// What the host does with it.
     pub handling: Handling,
     referent: Option<Referent>,
+    /// The fields that are left as they are.
+    unmanaged: Vec<String>,
 }
 
 /// What Pods refer to by name: its version, its kind and its name.
@@ -36,13 +38,22 @@ impl DesiredChild {
         let is_referent = object["kind"].as_str().is_some_and(|kind| REFERENTS.contains(&kind));
         let names = [&object["apiVersion"], &object["kind"], &object["metadata"]["name"]];
         let referent = is_referent.then(|| names.map(text_of).into());
-        Self { object: text(object), handling, referent }
+        Self { object: text(object), handling, referent, unmanaged: Vec::new() }
     }
 
     /// It exists and stays as it is, whatever this version of the plugin would make of the spec.
     pub fn kept(api_version: &str, kind: &str, name: &str) -> Self {
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } });
-        Self { object, handling: Handling::Keep, referent: None }
+        Self { object, handling: Handling::Keep, referent: None, unmanaged: Vec::new() }
+    }
+
+    /// A Pod that stays as it is and has the labels and annotations of this object: its spec cannot change, and another version of the plugin
+    /// might make another one.
+    pub fn relabelled(mut pod: Value) -> Self {
+        if let Some(fields) = pod.as_object_mut() {
+            fields.remove("spec");
+        }
+        Self { unmanaged: vec!["/spec".to_owned()], ..Self::applied(&pod) }
     }
 
     /// What it is, if Pods refer to it by name, unless it is kept and so is there already.
@@ -52,7 +63,10 @@ impl DesiredChild {
 
     /// A response with this child, too.
     pub fn add_to(self, response: Response) -> Response {
-        response.child_with(self.object, Options { handling: self.handling, ..Options::default() })
+        response.child_with(
+            self.object,
+            Options { handling: self.handling, unmanaged: self.unmanaged, ..Options::default() },
+        )
     }
 }
 

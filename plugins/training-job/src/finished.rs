@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// The clock cannot be read, or a lookup fails.
 pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed<'_>) -> Result<Response, Error> {
     let (pods, policy) = (observed.pods, job.termination_policy());
-    let mut response = JobResponse::new(job, old_status);
+    let mut response = JobResponse::new(job, old_status, pods);
     response.status = with_present_pods(old_status, pods);
     response.status.expiration_time = expiration(job, old_status);
     // Without such Pods, the answer does not depend on the time.

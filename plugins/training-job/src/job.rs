@@ -67,6 +67,9 @@ pub trait JobKind: Debug {
     /// The labels of children that belong to the job as a whole.
     fn labels(&self, job: &Job<'_>) -> Value;
 
+    /// The labels by which Services and autoscalers find the Pod of a replica.
+    fn found_by(&self, job: &Job<'_>, replica: ReplicaId) -> Vec<(&'static str, String)>;
+
     /// The compute resources of one replica.
     fn resources(&self, job: &Job<'_>, replica_type: ReplicaType) -> Value;
 

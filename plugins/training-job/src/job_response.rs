@@ -8,11 +8,13 @@
 use crate::api::{Phase, TrainingJobStatus};
 use crate::children::labels::worker_selector;
 use crate::conditions::Conditions;
+use crate::departure::Departures;
 use crate::desired_child::DesiredChild;
 use crate::job::Job;
 use crate::progress::HANG;
 use crate::replica_statuses::summary;
 use crate::transition::StatusTransition;
+use pilothouse_pods::observed_pod::ObservedPod;
 use pilothouse_sdk::{Condition, ConditionStatus, Response};
 
 /// The children of a response.
@@ -34,6 +36,7 @@ pub enum Children {
 pub struct JobResponse<'a> {
     job: &'a Job<'a>,
     old_status: &'a TrainingJobStatus,
+    pods: &'a [ObservedPod],
     /// The new status.
     pub status: TrainingJobStatus,
     /// The new conditions, without `Ready` and `Stalled`.
@@ -48,7 +51,7 @@ pub struct JobResponse<'a> {
 
 impl<'a> JobResponse<'a> {
     /// A response that changes nothing but the condition `Created` of a new job.
-    pub fn new(job: &'a Job<'a>, old_status: &'a TrainingJobStatus) -> Self {
+    pub fn new(job: &'a Job<'a>, old_status: &'a TrainingJobStatus, pods: &'a [ObservedPod]) -> Self {
         let mut conditions = Conditions::from_status(old_status);
         if !conditions.is_true("Created") {
             conditions.set_true("Created", "TrainingJobCreated", "the job is taken on");
@@ -56,7 +59,8 @@ impl<'a> JobResponse<'a> {
         let mut status = old_status.clone();
         status.phase.get_or_insert(Phase::Pending);
         status.selector = worker_selector(job);
-        Self { job, old_status, status, conditions, children: Children::Unchanged, hang: None, requeue_after: None }
+        let children = Children::Unchanged;
+        Self { job, old_status, pods, status, conditions, children, hang: None, requeue_after: None }
     }
 
     /// Asks for another call within so many seconds. The earliest of several requests counts.
@@ -76,13 +80,16 @@ impl<'a> JobResponse<'a> {
         self.respond(Response::wait(reason, message, seconds))
     }
 
-    fn respond(self, response: Response) -> Response {
+    fn respond(mut self, response: Response) -> Response {
+        let Departures { leaving, gone } = Departures::of(self.old_status, &self.status, self.pods);
+        self.status.leaving_pods = leaving;
         let transition = StatusTransition {
             hang: self.hang.as_deref(),
             job: self.job,
             old: self.old_status,
             new: &self.status,
             new_conditions: &self.conditions,
+            gone_pods: &gone,
         };
         let mut response = transition.report(response).status(&self.status);
         if let Children::Exactly { list, removes_pods } = self.children {

@@ -9,8 +9,8 @@
 //!    happened to them and `failure.rs` what becomes of a failure, `decision.rs` decides what happens next within the limits of
 //!    `limits.rs`, `preconditions.rs` says what the job still waits for.
 //! 3. `children/` makes the desired children.
-//! 4. `job_response.rs` puts the response together; `transition.rs` adds the Events and measurements of what is new in the
-//!    status.
+//! 4. `job_response.rs` puts the response together; `departure.rs` says which Pods have left, and `transition.rs` adds the
+//!    Events and measurements of what is new in the status.
 //!
 //! `finalize.rs` answers instead while the job is being deleted.
 //!
@@ -25,6 +25,7 @@ mod conditions;
 #[cfg(feature = "crd")]
 pub mod crd;
 mod decision;
+mod departure;
 mod desired_child;
 mod disruption;
 mod duration;
@@ -76,6 +77,8 @@ pilothouse_sdk::plugin! {
             "/metadata/annotations/ml.example.com~1template",
             "/metadata/deletionGracePeriodSeconds",
             "/metadata/finalizers",
+            "/metadata/labels/ml.example.com~1job-name",
+            "/metadata/labels/ml.example.com~1replica-type",
             "/spec/nodeName",
             "/status",
         ],

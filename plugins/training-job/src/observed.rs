@@ -21,6 +21,8 @@ pub struct Observed<'a> {
     pub has_workload: bool,
     /// Its children that could not be written.
     pub refused: &'a [RefusedChild],
+    /// What else has to be there before Pods are made: where what is known of the job is kept, if that is not its status.
+    pub needs: &'a [Referent],
     /// All of its children.
     pub children: &'a dyn LiveChildren,
 }

@@ -27,6 +27,7 @@ pub fn reconcile(request: &Request<TrainingJob>) -> Result<Response, Error> {
         config_maps: &request.children()?,
         has_workload: request.names::<Workload>().next().is_some(),
         refused: request.refused(),
+        needs: &[],
         children: request,
     };
     reconcile_job(&Job::of(&request.object, &TrainingJobKind), old_status, observed)
@@ -60,7 +61,7 @@ fn has_succeeded(job: &Job<'_>, old_status: &TrainingJobStatus, pods: &[Observed
 
 /// The response for an invalid spec. Pods that run are left alone until the spec is corrected.
 fn refuse(job: &Job<'_>, old_status: &TrainingJobStatus, pods: &[ObservedPod], error: &str) -> Response {
-    let status = finished::with_present_pods(&JobResponse::new(job, old_status).status, pods);
+    let status = finished::with_present_pods(&JobResponse::new(job, old_status, pods).status, pods);
     let response = Response::invalid(error).status(status);
     // Not the conditions of `JobResponse::new`: a job that was never valid does not get the condition `Created`.
     Conditions::from_status(old_status).into_iter().fold(response, Response::condition)

@@ -19,7 +19,7 @@ pub fn respond(job: &Job<'_>, old_status: &TrainingJobStatus, observed: Observed
     let message = "spec.runPolicy.suspend is set";
     let (now, pods, policy) = (Time::now()?, observed.pods, job.termination_policy());
     observed.children.force(&policy.forced_now(pods, old_status, now));
-    let mut response = JobResponse::new(job, old_status);
+    let mut response = JobResponse::new(job, old_status, pods);
     // The start time and the statuses of replicas go, since the job starts anew when it is resumed. Restarts still count.
     response.status = TrainingJobStatus {
         phase: Some(Phase::Pending),

@@ -35,6 +35,10 @@ impl JobKind for TrainingJobKind {
         labels::of_job(job)
     }
 
+    fn found_by(&self, job: &Job<'_>, replica: ReplicaId) -> Vec<(&'static str, String)> {
+        labels::found_by(job, replica.replica_type)
+    }
+
     fn resources(&self, job: &Job<'_>, replica_type: ReplicaType) -> Value {
         pod::resources(job, replica_type)
     }

@@ -23,6 +23,8 @@ pub struct StatusTransition<'t> {
     pub new: &'t TrainingJobStatus,
     /// The conditions that belong to the new status.
     pub new_conditions: &'t Conditions,
+    /// The names of Pods that have left the job.
+    pub gone_pods: &'t [String],
     /// Why the training hangs, if it does.
     pub hang: Option<&'t str>,
 }
@@ -41,7 +43,8 @@ impl StatusTransition<'_> {
         if self.old.is_condition_true("Suspended") && !self.new_conditions.is_true("Suspended") {
             events.push(Event::normal("TrainingJobResumed", "the job goes on"));
         }
-        events.extend(self.deleted_pods());
+        let deleted = list_names("Deleted", self.gone_pods);
+        events.extend(deleted.map(|message| Event::normal("SuccessfulDeletePod", message)));
         events.extend(self.created_pods());
         events.extend(self.failed_containers());
         events.extend(self.new_pod_problems());
@@ -93,14 +96,6 @@ impl StatusTransition<'_> {
         let others: Vec<_> = if all_workers { others } else { workers.into_iter().chain(others).collect() };
         events.extend(list_names("Created", &others).map(|message| Event::normal("SuccessfulCreatePod", message)));
         events
-    }
-
-    fn deleted_pods(&self) -> Option<Event> {
-        let new_uids = pod_uids(self.new);
-        let deleted = self.old.replica_statuses();
-        let deleted = deleted.filter(|status| pod_uid(status).is_some_and(|uid| !new_uids.contains(uid)));
-        let names: Vec<_> = deleted.map(|status| status.pod_name.clone()).collect();
-        list_names("Deleted", &names).map(|message| Event::normal("SuccessfulDeletePod", message))
     }
 
     /// One Event for each exit code of containers that have failed, and of those that the kubelet has restarted since.

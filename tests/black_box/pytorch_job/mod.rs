@@ -2,6 +2,7 @@
 //! as under the training operator.
 
 mod managed;
+mod names;
 mod recreation;
 mod schedulers;
 mod size;
@@ -36,6 +37,7 @@ pub fn register(suite: &mut Suite) {
         a_deleted_job_leaves_nothing,
     );
     managed::register(suite);
+    names::register(suite);
     recreation::register(suite);
     schedulers::register(suite);
     size::register(suite);

@@ -1,10 +1,12 @@
-//! Deletion of running jobs: their children are deleted first, and claims stay.
+//! Deletion of running jobs: their children are deleted first, and claims stay. And what is told of Pods that are deleted.
 
 use anyhow::{Result, ensure};
+use pilothouse_tests::cluster::condition;
 use serde_json::{Value, json};
 
-use super::words::{JOB, claim, start_running};
+use super::words::{JOB, claim, events, has_events, only_pods, start_running, suspend};
 use crate::{
+    permissions::{allow, be_restricted, rule},
     suite::{Suite, tests},
     test_env::TestEnv,
 };
@@ -15,7 +17,12 @@ const FINALIZER: &str = "trainingjob.ml.example.com/finalizer";
 const OTHERS: [&str; 3] = ["kube-root-ca.crt", "pilothouse-kinds", "settings"];
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, a_running_job_leaves_nothing_behind, a_job_is_held_while_its_host_is_down,);
+    tests!(
+        suite,
+        a_running_job_leaves_nothing_behind,
+        a_job_is_held_while_its_host_is_down,
+        pods_that_the_host_may_not_delete_are_not_told_as_deleted,
+    );
 }
 
 async fn a_running_job_leaves_nothing_behind(env: &mut TestEnv) -> Result<()> {
@@ -33,6 +40,28 @@ async fn a_job_is_held_while_its_host_is_down(env: &mut TestEnv) -> Result<()> {
     ensure!(job["metadata"]["finalizers"] == json!([FINALIZER]), "nothing holds it: {job}");
     env.host.resume().await?;
     nothing_is_left(env).await
+}
+
+async fn pods_that_the_host_may_not_delete_are_not_told_as_deleted(env: &mut TestEnv) -> Result<()> {
+    const TOLD: &str = "SuccessfulDeletePod";
+    let mut rules = vec![rule("*", "*", "get list watch create patch update")];
+    allow(env, &rules).await?;
+    be_restricted(env, &[])?;
+    start_running(env, json!({})).await?;
+    suspend(env, true).await?;
+    let refused = |job: &Value| {
+        let ready = condition(job, "Ready");
+        ready["reason"] == "Forbidden" && condition(job, "Suspended")["status"] == "True"
+    };
+    env.namespace.until("TrainingJob", JOB, "to say that its Pods may not be deleted", refused).await?;
+    has_events(env, JOB, "TrainingJobSuspended", 1).await?;
+    let told = events(env, JOB).await?;
+    ensure!(told.iter().all(|event| event.reason != TOLD), "they are all there: {told:#?}");
+    rules.push(rule("", "pods", "delete"));
+    rules.push(rule("", "services", "delete"));
+    allow(env, &rules).await?;
+    only_pods(env, &[]).await?;
+    has_events(env, JOB, TOLD, 1).await
 }
 
 /// Starts a job with children of all kinds and waits until it runs.

@@ -25,6 +25,7 @@ pub fn register(suite: &mut Suite) {
         a_job_that_is_made_anew_while_old_pods_end_starts_as_a_new_one,
         a_job_whose_finalizer_somebody_took_off_is_made_anew_all_the_same,
         a_job_that_left_its_pods_behind_takes_none_of_another_spec,
+        a_label_that_somebody_takes_off_a_pod_comes_back_and_nothing_restarts,
     );
 }
 
@@ -202,5 +203,29 @@ async fn are_new(env: &TestEnv, old: &std::collections::BTreeMap<String, Value>)
         ensure!(pod["metadata"]["uid"] != old[&name]["metadata"]["uid"], "{name} is the old one's");
         ensure!(pod["spec"]["containers"][0]["image"] == "example.com/other:2", "{pod}");
     }
+    Ok(())
+}
+
+/// By its labels the Service of the job finds a Pod, and so do those who look at the job.
+async fn a_label_that_somebody_takes_off_a_pod_comes_back_and_nothing_restarts(env: &mut TestEnv) -> Result<()> {
+    const LABELS: [(&str, &str); 2] = [("ml.example.com/job-name", JOB), ("ml.example.com/replica-type", "worker")];
+    start_running(env, json!({"podTemplate": {"metadata": {"labels": {"team": "a"}}}})).await?;
+    let old = pods(env).await?;
+    let turns = [Value::Null, json!("another"), Value::Null];
+    for (turn, (label, value)) in turns.iter().zip(LABELS.iter().cycle()) {
+        let change = json!({"metadata": {"labels": {*label: turn}}});
+        env.namespace.patch("Pod", PODS[1], change).await?;
+        let has_it = |pod: &Value| pod["metadata"]["labels"][*label] == *value;
+        env.namespace.until("Pod", PODS[1], &format!("to have its label {label} again"), has_it).await?;
+    }
+    env.reconciled_after("training-job", async || env.touch("TrainingJob", JOB, "seen").await).await?;
+    for (name, pod) in pods(env).await? {
+        let fields = |pod: &Value| {
+            json!([pod["metadata"]["uid"], pod["spec"], pod["metadata"]["labels"], pod["status"]["phase"]])
+        };
+        ensure!(fields(&pod) == fields(&old[&name]), "{name} was {}, and is {pod}", old[&name]);
+    }
+    let job = runs(env, JOB).await?;
+    ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
     Ok(())
 }

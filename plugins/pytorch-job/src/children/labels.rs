@@ -13,6 +13,9 @@ const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
 /// The label with the replica type.
 const REPLICA_TYPE: &str = "training.kubeflow.org/replica-type";
 
+/// The label with the number of a replica among those of its type.
+const REPLICA_INDEX: &str = "training.kubeflow.org/replica-index";
+
 /// The name under which the training operator makes children of `PyTorchJob`s: programs and policies select by it.
 const OPERATOR: &str = "pytorchjob-controller";
 
@@ -21,12 +24,19 @@ pub fn of_job(job: &Job<'_>) -> Value {
     json!({ OPERATOR_NAME: OPERATOR, JOB_NAME: job.name })
 }
 
-/// The labels by which a replica is found.
+/// The labels by which a replica is found: the Service of its name selects by them.
+pub fn found_by(job: &Job<'_>, replica: ReplicaId) -> Vec<(&'static str, String)> {
+    vec![
+        (OPERATOR_NAME, OPERATOR.to_owned()),
+        (JOB_NAME, job.name.to_owned()),
+        (REPLICA_TYPE, job.kind.role_name(replica.replica_type).to_owned()),
+        (REPLICA_INDEX, replica.index.to_string()),
+    ]
+}
+
+/// The same as an object.
 pub fn of_replica(job: &Job<'_>, replica: ReplicaId) -> Value {
-    let mut labels = of_job(job);
-    labels[REPLICA_TYPE] = json!(job.kind.role_name(replica.replica_type));
-    labels["training.kubeflow.org/replica-index"] = json!(replica.index.to_string());
-    labels
+    found_by(job, replica).into_iter().map(|(label, value)| (label.to_owned(), json!(value))).collect()
 }
 
 /// The labels of a replica's Pod: the one that leads says so.

@@ -13,7 +13,8 @@ fn answer(object: &Value, children: &[Value]) -> Result<Answer, Error> {
 /// The answer once all is there to which the Pods of the job refer.
 fn settled(case: impl Fn() -> Case) -> Result<Answer, Error> {
     let begun = children(&case().run(reconcile)?);
-    let referents = begun.iter().filter(|child| child["kind"] == "Service" || child["kind"] == "PodGroup");
+    let kinds = ["ConfigMap", "PodGroup", "Service"];
+    let referents = begun.iter().filter(|child| kinds.iter().any(|kind| child["kind"] == *kind));
     referents.fold(case(), |case, child| case.child(child)).run(reconcile)
 }
 

@@ -4,6 +4,7 @@ use crate::{job, master_and_workers, with};
 use pilothouse_sdk::Error;
 use pilothouse_simulated_cluster::{ChildKey, Plugin, SimulatedCluster};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A cluster with this job.
 fn cluster_with(job: Value) -> SimulatedCluster {
@@ -98,5 +99,54 @@ fn no_pod_is_made_while_somebody_else_has_the_name_of_a_service() -> Result<(), 
     cluster.taken_names.clear();
     cluster.reconcile_until_stable()?;
     assert_eq!(cluster.pod_names().len(), 3);
+    Ok(())
+}
+
+/// What is known of the job could not be kept: a restart would be forgotten, and with it that it counts.
+#[test]
+fn no_pod_is_made_while_somebody_else_has_the_name_of_the_state() -> Result<(), Error> {
+    const STATE: &str = "mnist-pytorchjob-state";
+    let mut cluster = cluster_with(job(master_and_workers(2)));
+    cluster.taken_names.insert(ChildKey::new("ConfigMap", STATE));
+    cluster.reconcile_until_stable()?;
+    cluster.advance_clock(60);
+    cluster.reconcile_until_stable()?;
+    assert_eq!((cluster.pod_names().len(), cluster.child_names("Service").len()), (0, 3));
+    assert_eq!(cluster.measurements, BTreeMap::new(), "nobody would know that it is counted already");
+    cluster.taken_names.clear();
+    cluster.run_all_pods()?;
+    assert_eq!(cluster.pod_names().len(), 3);
+    // Those that are there stay where the name is taken later, and new ones wait for it.
+    cluster.children.remove(&ChildKey::new("ConfigMap", STATE));
+    cluster.taken_names.insert(ChildKey::new("ConfigMap", STATE));
+    let before = cluster.pod_uid("mnist-worker-1")?.to_owned();
+    let measured = cluster.measurements.clone();
+    for _ in 0..3 {
+        cluster.advance_clock(15);
+        cluster.reconcile_until_stable()?;
+    }
+    assert_eq!(cluster.pod_uid("mnist-worker-1")?, before);
+    cluster.delete_pod("mnist-worker-1");
+    cluster.reconcile_until_stable()?;
+    assert!(cluster.pod_uid("mnist-worker-1").is_err(), "a Pod was made although the name is taken");
+    assert_eq!(cluster.measurements, measured);
+    cluster.taken_names.clear();
+    cluster.reconcile_until_stable()?;
+    assert_eq!(cluster.pod_names().len(), 3);
+    Ok(())
+}
+
+/// Without it, the Service of its name leads nowhere, or to the Pod of another job.
+#[test]
+fn a_pod_that_lost_a_label_by_which_it_is_found_gets_it_back_and_goes_on() -> Result<(), Error> {
+    for label in ["job-name", "replica-type", "replica-index", "operator-name"] {
+        let mut cluster = running(job(master_and_workers(1)))?;
+        let pod = cluster.child_mut("Pod", "mnist-worker-0")?;
+        pod["spec"]["enableServiceLinks"] = json!(true);
+        let before = pod.clone();
+        pod["metadata"]["labels"].as_object_mut().and_then(|it| it.remove(&format!("training.kubeflow.org/{label}")));
+        cluster.reconcile_until_stable()?;
+        assert_eq!(*cluster.child("Pod", "mnist-worker-0")?, before, "{label}");
+    }
     Ok(())
 }

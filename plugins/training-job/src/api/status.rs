@@ -82,6 +82,9 @@ pub struct TrainingJobStatus {
     /// How far the training is, as the program itself reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// Pods that are to go and are not being deleted yet. Their deletion is told of when it has begun.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leaving_pods: Vec<LeavingPod>,
     /// UIDs of Pods that are being removed for a restart. Their failures are counted already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retiring_pods: Vec<String>,
@@ -170,6 +173,17 @@ pub struct StuckPod {
     pub reason: String,
     /// The same in a sentence: its node, and since when.
     pub message: String,
+}
+
+/// A Pod that is to go and is not being deleted yet.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct LeavingPod {
+    /// Its name.
+    pub pod_name: String,
+    /// Its UID.
+    pub pod_uid: String,
 }
 
 /// What is wrong with a Pod.

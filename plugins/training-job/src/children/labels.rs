@@ -36,7 +36,13 @@ pub fn of_pod(job: &Job<'_>, replica: ReplicaId) -> Value {
     labels
 }
 
+/// The labels by which the Service of the job and those who scale it find a replica's Pod.
+pub fn found_by(job: &Job<'_>, replica_type: ReplicaType) -> Vec<(&'static str, String)> {
+    vec![(JOB_NAME, job.name.to_owned()), (REPLICA_TYPE, replica_type.as_str().to_owned())]
+}
+
 /// The label selector of a job's workers, as text.
 pub fn worker_selector(job: &Job<'_>) -> String {
-    format!("{JOB_NAME}={},{REPLICA_TYPE}={}", job.name, ReplicaType::Worker.as_str())
+    let labels = found_by(job, ReplicaType::Worker);
+    labels.iter().map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(",")
 }

@@ -3,6 +3,7 @@
 use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
 use pilothouse_sdk::Error;
 use serde_json::json;
+use training_job::api::Phase;
 
 #[test]
 fn a_changed_spec_replaces_all_pods_together() -> Result<(), Error> {
@@ -121,5 +122,37 @@ fn another_queue_or_size_of_the_gang_restarts_nothing() -> Result<(), Error> {
         assert_eq!(cluster.pod_uid(&format!("mnist-worker-{index}"))?, uid?);
     }
     assert_eq!(cluster.child("PodGroup", "mnist")?["spec"]["minMember"], 2);
+    Ok(())
+}
+
+/// Without it, no other worker finds the Pod, or another job's workers do. Another version of the plugin would make another Pod.
+#[test]
+fn a_pod_that_lost_a_label_by_which_it_is_found_gets_it_back_and_goes_on() -> Result<(), Error> {
+    const FOUND_BY: [&str; 2] = ["ml.example.com/job-name", "ml.example.com/replica-type"];
+    for (label, value) in FOUND_BY.into_iter().flat_map(|label| [(label, None), (label, Some("another"))]) {
+        let template = "podTemplate: {metadata: {labels: {team: a}, annotations: {note: b}}}";
+        let mut cluster = SimulatedCluster::running(&format!("workers: 2, {template}"))?;
+        let pod = cluster.child_mut("Pod", "mnist-worker-1")?;
+        pod["spec"]["enableServiceLinks"] = json!(true);
+        pod["metadata"]["annotations"]["ml.example.com/progress"] = json!("{}");
+        let before = pod.clone();
+        match value {
+            Some(value) => pod["metadata"]["labels"][label] = json!(value),
+            None => drop(pod["metadata"]["labels"].as_object_mut().and_then(|labels| labels.remove(label))),
+        }
+        cluster.reconcile_until_stable()?;
+        assert_eq!(*cluster.child("Pod", "mnist-worker-1")?, before, "{label} {value:?}");
+        assert_eq!((cluster.status()?.restart_count, cluster.phase()?), (0, Some(Phase::Running)), "{label} {value:?}");
+        // What it was made from stays as unknown as it is.
+        let pod = cluster.child_mut("Pod", "mnist-worker-1")?;
+        pod["metadata"]["annotations"] = json!({});
+        pod["metadata"]["labels"] = json!({});
+        cluster.reconcile_until_stable()?;
+        let metadata = &cluster.child("Pod", "mnist-worker-1")?["metadata"];
+        assert_eq!(
+            (&metadata["labels"], metadata["annotations"].get("ml.example.com/template")),
+            (&before["metadata"]["labels"], None)
+        );
+    }
     Ok(())
 }

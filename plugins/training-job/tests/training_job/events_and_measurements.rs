@@ -79,6 +79,51 @@ fn an_event_names_a_worker_that_is_replaced() -> Result<(), Error> {
     Ok(())
 }
 
+/// What makes Pods go.
+type Cause = (&'static str, &'static str, fn(&mut SimulatedCluster) -> Result<(), Error>);
+
+const CAUSES: &[Cause] = &[
+    ("workers: 2", "Deleted mnist-worker-0, mnist-worker-1", |cluster| cluster.fail_pod("mnist-worker-1", 1)),
+    ("workers: 2", "Deleted mnist-worker-0, mnist-worker-1", |cluster| {
+        cluster.job["spec"]["image"] = json!("another");
+        Ok(())
+    }),
+    ("workers: 2", "Deleted mnist-worker-0, mnist-worker-1", |cluster| {
+        cluster.job["spec"]["runPolicy"] = json!({ "suspend": true });
+        Ok(())
+    }),
+    ("workers: 2, elastic: {minWorkers: 1, maxWorkers: 4}", "Deleted mnist-worker-1", |cluster| {
+        cluster.job["spec"]["workers"] = json!(1);
+        Ok(())
+    }),
+];
+
+/// The host has no right to delete, or waits until somebody confirms it.
+#[test]
+fn pods_are_told_as_deleted_once_they_are_and_not_while_the_host_holds_that_back() -> Result<(), Error> {
+    for (spec, words, cause) in CAUSES {
+        for graceful in [true, false] {
+            let mut cluster = SimulatedCluster::running(spec)?;
+            (cluster.graceful_deletion, cluster.deletes_are_held) = (graceful, true);
+            cause(&mut cluster)?;
+            for _ in 0..3 {
+                cluster.reconcile()?;
+            }
+            let told = |cluster: &SimulatedCluster| {
+                let told = cluster.events.iter().filter(|event| event.reason == "SuccessfulDeletePod");
+                told.map(|event| event.message.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!((told(&cluster), cluster.pod_names().len()), (vec![], 2), "{spec}: they are all there");
+            cluster.deletes_are_held = false;
+            cluster.reconcile_until_stable()?;
+            cluster.finish_deletions();
+            cluster.reconcile_until_stable()?;
+            assert_eq!(told(&cluster), [*words], "{spec}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn parameter_servers_have_an_event_beside_that_of_the_workers() -> Result<(), Error> {
     let mut cluster = SimulatedCluster::new("framework: tensorflow, workers: 2, parameterServers: 1")?;
