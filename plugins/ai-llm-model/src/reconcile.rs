@@ -35,7 +35,7 @@ pub fn reconcile(request: &Request<LlmModel>) -> Result<Response, Error> {
     let observed = Observed {
         workload: &workload,
         between: Between::ReplicaSets,
-        replaced: None,
+        awaited: None,
         overdue: None,
         targets,
         desired: server.desired_replicas(),

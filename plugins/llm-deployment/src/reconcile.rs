@@ -29,7 +29,7 @@ pub fn reconcile(request: &Request<LlmDeployment>) -> Result<Response, Error> {
     let observed = Observed {
         workload: &workload,
         between: Between::ReplicaSets,
-        replaced: None,
+        awaited: None,
         overdue: None,
         targets: Targets::of(request, &identity.workload),
         desired: if object.spec.serving.suspend.unwrap_or_default() { 0 } else { object.spec.replicas },

@@ -61,11 +61,20 @@ pub fn of_availability(workload: &Workload) -> Condition {
     available
 }
 
-/// Changes the conditions about a workload to those about one that has to go before another one comes: whatever runs of it, it is not what
-/// was asked for.
-pub fn wait_for_replacement(all: &mut [Condition], message: &str) {
+/// Why a workload is not there yet.
+#[derive(Clone, Debug)]
+pub struct Obstacle {
+    /// One CamelCase word.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// Changes the conditions about a workload to those about one that is not there yet: whatever runs of another one, it is not what was asked
+/// for.
+pub fn wait_for(all: &mut [Condition], Obstacle { reason, message }: &Obstacle) {
     for (condition_type, holds) in [("Ready", false), ("Progressing", true), ("Degraded", false)] {
-        change(all, Condition::when(condition_type, holds, AWAITING_REMOVAL, message));
+        change(all, Condition::when(condition_type, holds, *reason, message.as_str()));
     }
 }
 

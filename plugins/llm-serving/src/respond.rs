@@ -4,7 +4,7 @@
 use crate::api::ServingStatus;
 use crate::budget::disruption_budget;
 use crate::child::{Child, Standing};
-use crate::conditions::{self, ANNOUNCED};
+use crate::conditions::{self, ANNOUNCED, Obstacle};
 use crate::labels;
 use crate::model_volume;
 use crate::own_pods::Between;
@@ -28,8 +28,8 @@ pub struct Observed<'o> {
     pub workload: &'o Workload,
     /// What stands between the workload and its Pods.
     pub between: Between,
-    /// Why the workload is another one than there shall be, which has to go first; none if it is the right one.
-    pub replaced: Option<String>,
+    /// Why the workload that there shall be is not there yet, and what else is; none if nothing keeps it.
+    pub awaited: Option<Obstacle>,
     /// Why the workload counts as stuck, where its own controller does not tell; none if it does not.
     pub overdue: Option<String>,
     /// What there is under the names of its Service and its InferencePool.
@@ -153,8 +153,8 @@ fn conditions_of(server: &Server<'_>, observed: &Observed<'_>) -> Result<Vec<Con
         false => trouble::look(&server.spec.identity, observed.workload, &observed.between)?,
     };
     let mut all = conditions::of_workload(observed.workload, desired, trouble.as_ref());
-    if let Some(message) = &observed.replaced {
-        conditions::wait_for_replacement(&mut all, message);
+    if let Some(obstacle) = &observed.awaited {
+        conditions::wait_for(&mut all, obstacle);
     }
     if let Some(message) = &observed.overdue {
         conditions::be_overdue(&mut all, message);

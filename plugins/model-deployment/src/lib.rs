@@ -7,12 +7,14 @@ mod autoscaler;
 mod autoscalers;
 #[cfg(feature = "crd")]
 pub mod crd;
+mod group_names;
 mod keda;
 mod leader_worker_set;
 mod live;
 mod observed_hpa;
 mod observed_scaled_object;
 mod others;
+mod owned;
 mod placement;
 mod progress;
 mod reconcile;
@@ -46,6 +48,7 @@ pilothouse_sdk::plugin! {
     ],
     lookups: [
         "v1" "Pod",
+        "v1" "Service" metadata_only,
         "apps/v1" "StatefulSet" metadata_only,
         "v1" "PersistentVolumeClaim",
         "autoscaling/v2" "HorizontalPodAutoscaler",

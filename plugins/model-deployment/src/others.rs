@@ -5,15 +5,15 @@ use crate::api::ModelDeployment;
 use crate::autoscaler::Scaling;
 use crate::live::LiveGroups;
 use crate::observed_scaled_object;
+use crate::owned::{Owned, StatefulSet, get, select};
 use crate::placement::WorkloadKind;
 use llm_serving::conditions::AWAITING_REMOVAL;
 use llm_serving::labels::COMPONENT;
 use llm_serving::server::Server;
 use pilothouse_pods::owner::OwnedMetadata;
 use pilothouse_pods::transition::Announced;
-use pilothouse_sdk::{Condition, ConditionStatus, Error, Kind, Request, lookup};
+use pilothouse_sdk::{Condition, ConditionStatus, Error, Kind, Request};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 /// Whether no other autoscaler scales the workload.
 const ONLY_ONE_AUTOSCALER: &str = "OnlyOneAutoscaler";
@@ -70,22 +70,6 @@ struct ScalerSpec {
 struct Target {
     kind: String,
     name: String,
-}
-
-/// A workload, of which only matters whose it is.
-#[derive(Deserialize)]
-struct Owned {
-    metadata: OwnedMetadata,
-}
-
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct StatefulSet(Owned);
-
-impl Kind for StatefulSet {
-    const API_VERSION: &'static str = "apps/v1";
-    const KIND: &'static str = "StatefulSet";
-    const FIELDS: &'static [&'static str] = &["/metadata/uid", "/metadata/ownerReferences"];
 }
 
 #[derive(Deserialize)]
@@ -170,21 +154,4 @@ fn other_workload(uid: &str, server: &Server<'_>) -> Result<Option<Condition>, E
         other.names().1
     );
     Ok(is_other.then(|| Condition::when(ONLY_ONE_WORKLOAD, false, "OtherWorkload", message)))
-}
-
-/// An object of a kind that may not be installed.
-fn get<K: Kind + DeserializeOwned>(name: &str) -> Result<Option<K>, Error> {
-    installed(lookup::get::<K>(None, name))
-}
-
-/// Objects of a kind that may not be installed.
-fn select<K: Kind + DeserializeOwned>(label_selector: &str) -> Result<Vec<K>, Error> {
-    installed(lookup::select::<K>(None, label_selector))
-}
-
-fn installed<T: Default>(found: Result<T, Error>) -> Result<T, Error> {
-    match found {
-        Err(Error::KindNotInstalled(_)) => Ok(T::default()),
-        found => found,
-    }
 }

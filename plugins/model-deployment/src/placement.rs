@@ -2,9 +2,11 @@
 //! exists: where the other one is still there, it goes first, for both need the same GPUs.
 
 use crate::api::ModelDeployment;
+use crate::group_names;
 use crate::live::{Live, LiveGroups, LiveStatefulSet};
 use llm_serving::child::Standing;
 use llm_serving::clients::Clients;
+use llm_serving::conditions::{AWAITING_REMOVAL, Obstacle};
 use llm_serving::own_pods::Between;
 use llm_serving::server::Server;
 use llm_serving::surroundings::MissingKind;
@@ -27,6 +29,8 @@ pub struct Placement {
     pub standing: Standing,
     /// What else there is, which has to go before it can come.
     pub other: Option<Other>,
+    /// What of somebody else's has a name that it needs.
+    pub taken: Option<Obstacle>,
     /// Its kind, if the cluster does not have it.
     pub missing: Option<MissingKind>,
 }
@@ -121,15 +125,24 @@ impl Placement {
         self.other.as_ref().map_or_else(|| WorkloadKind::of(server), |other| other.kind)
     }
 
-    /// Why the workload is not there yet, if another one has to go first.
-    pub fn waits(&self, server: &Server<'_>) -> Option<String> {
-        let other = self.other.as_ref()?.kind;
+    /// Whether the workload may be there. One that is there stays, whoever has got its names since: its Pods may have found each other.
+    pub fn may_come(&self) -> bool {
+        self.other.is_none() && (self.taken.is_none() || self.standing == Standing::Ours)
+    }
+
+    /// Why the workload is not there yet, if another one has to go first, or somebody else has a name that it needs.
+    pub fn waits(&self, server: &Server<'_>) -> Option<Obstacle> {
+        if self.may_come() {
+            return None;
+        }
+        let Some(other) = self.other.as_ref().map(|other| other.kind) else { return self.taken.clone() };
         let described = |kind: WorkloadKind| format!("{} '{}'", kind.names().1, kind.name(server.workload()));
-        Some(format!(
+        let message = format!(
             "the {} goes before the {} comes, for both need the same GPUs; if it stays, see its finalizers and its Pods",
             described(other),
             described(other.other())
-        ))
+        );
+        Some(Obstacle { reason: AWAITING_REMOVAL, message })
     }
 }
 
@@ -170,6 +183,10 @@ pub fn look(request: &Request<ModelDeployment>, server: &Server<'_>) -> Result<P
         live: live.unwrap_or_default(),
         standing,
         other: other.map(|live| Other { live, kind: kind.other() }),
+        taken: match kind {
+            WorkloadKind::StatefulSet => None,
+            WorkloadKind::LeaderWorkerSet => group_names::taken(&kind.name(server.workload()))?,
+        },
         missing: missing(server)?,
     })
 }

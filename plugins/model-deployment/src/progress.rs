@@ -18,8 +18,8 @@ pub struct State<'s> {
     pub workload: &'s Workload,
     /// How many replicas there shall be.
     pub desired: i32,
-    /// Whether the workload has to go before another one comes.
-    pub is_replaced: bool,
+    /// Whether the workload is not there yet, and what runs is another one.
+    pub is_awaited: bool,
 }
 
 /// How far a rollout is, and what follows from it.
@@ -55,9 +55,9 @@ pub fn judge(state: &State<'_>, old: Option<&Progress>, deadline_seconds: u32) -
 }
 
 fn summary(state: &State<'_>) -> String {
-    let State { workload, desired, is_replaced, .. } = *state;
+    let State { workload, desired, is_awaited, .. } = *state;
     match workload.rollout(desired) {
-        _ if is_replaced => format!("{} replicas of another workload", workload.status.replicas),
+        _ if is_awaited => format!("{} replicas of another workload", workload.status.replicas),
         Rollout::Complete => COMPLETE.to_owned(),
         Rollout::Progressing | Rollout::Failed(_) => workload.progress(desired),
     }

@@ -3,6 +3,7 @@
 use crate::api::{Autoscaler, ModelDeployment, ReportedStatus};
 use crate::autoscaler::{MetricNames, Scaling, scaling};
 use crate::autoscalers::{Autoscalers, Scaled};
+use crate::group_names;
 use crate::others;
 use crate::placement::{self, Placement};
 use crate::progress::{self, Judged, State};
@@ -27,10 +28,11 @@ use pilothouse_sdk::{Error, Request, Response};
 use thiserror::Error as ThisError;
 
 /// The conditions whose changes are Events, besides those of every server.
-const ANNOUNCED: [Announced<'_>; 3] = {
+const ANNOUNCED: [Announced<'_>; 4] = {
     let [sla] = sla_conditions::ANNOUNCED;
     let [autoscaler, workload] = others::ANNOUNCED;
-    [sla, autoscaler, workload]
+    let [names] = group_names::ANNOUNCED;
+    [sla, autoscaler, workload, names]
 };
 
 /// The desired children, the status and the conditions of a `ModelDeployment`.
@@ -133,6 +135,7 @@ impl Served<'_> {
         let (deciding, ready) = (deciding.as_ref(), observed.workload.status.ready_replicas);
         let mut conditions = sla_conditions::of(targets, &names, deciding, ready, silence);
         conditions.extend(others::conditions(request, server, &self.scaled.scaling, waits)?);
+        conditions.extend(group_names::condition(placement.taken.as_ref()));
         let parts = Parts {
             children: children.map(|children| children.into_iter().chain(child).collect()),
             missing_kinds: missing.into_iter().collect(),
@@ -162,7 +165,7 @@ impl Served<'_> {
             generation: object.metadata.generation,
             workload: observed.workload,
             desired: observed.desired,
-            is_replaced: observed.replaced.is_some(),
+            is_awaited: observed.awaited.is_some(),
         };
         let old = object.status.as_ref().and_then(|status| status.reported.progress.as_ref());
         progress::judge(&state, old, model_volume::progress_deadline_seconds(self.scaled.server))
@@ -179,7 +182,7 @@ impl Served<'_> {
         Observed {
             workload: &placement.running().workload,
             between: placement.running_kind(server).between(server.workload()),
-            replaced: placement.waits(server),
+            awaited: placement.waits(server),
             overdue: None,
             targets: surroundings::Targets::of(request, server.workload()),
             desired: replicas::desired(scaling, &placement.live, self.needed()),

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 /// Where the Pods find what they shall achieve.
 const SETTINGS: &str = "/etc/model-deployment";
 
-/// The workload, its Services and its ConfigMap. While a workload of the other kind is there, it has to go first, and is not among them.
+/// The workload, its Services and its ConfigMap. While a workload of the other kind is there, it has to go first, and is not among them, nor
+/// does a new one come while somebody else has a name that it needs.
 ///
 /// # Errors
 /// No Pod template can be made.
@@ -32,7 +33,7 @@ pub fn children(
     let replicas = replicas::desired(scaling, &placement.live, server.spec.replicas);
     let workload = workload(server, replicas)?;
     let mut all = Vec::new();
-    if placement.other.is_none() {
+    if placement.may_come() {
         all.push(Child { object: workload, options: replicas::options(scaling, &placement.live) });
     }
     // The controller of LeaderWorkerSets makes the Service by which their Pods have host names.

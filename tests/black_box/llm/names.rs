@@ -27,8 +27,13 @@ pub fn register(suite: &mut Suite) {
         suite,
         objects_of_all_kinds_with_one_name_take_nothing_from_each_other,
         a_shortened_name_that_another_object_has_is_told,
+        a_model_named_as_the_headless_service_of_another_one_says_so_and_follows_it,
     );
-    heavy!(suite, a_model_named_as_the_groups_of_another_one_has_pods_of_its_own);
+    heavy!(
+        suite,
+        a_model_named_as_the_groups_of_another_one_has_pods_of_its_own,
+        a_service_of_somebody_else_under_the_name_of_groups_is_told,
+    );
 }
 
 async fn objects_of_all_kinds_with_one_name_take_nothing_from_each_other(env: &mut TestEnv) -> Result<()> {
@@ -191,6 +196,67 @@ async fn a_model_named_as_the_groups_of_another_one_has_pods_of_its_own(env: &mu
     gets_its_names(env, "ModelDeployment", "chat").await?;
     for name in ["chat-mn", "chat-mn-0"] {
         serves(env, "ModelDeployment", name).await?;
+    }
+    Ok(())
+}
+
+/// The controller of LeaderWorkerSets would use it, and the Pods of a group would wait for each other's names for ever.
+async fn a_service_of_somebody_else_under_the_name_of_groups_is_told(env: &mut TestEnv) -> Result<()> {
+    env.move_to(Cluster::start().await?).await?;
+    let _controller = LwsController::start(&env.cluster).await?;
+    env.start(&["model-deployment", "llm-model", "llm-deployment"]).await?;
+    env.namespace.apply(model("gpt-small", json!({}))).await?;
+    env.namespace.apply(deployment("chat-mn", json!({}))).await?;
+    serves(env, "LLMDeployment", "chat-mn").await?;
+    let theirs = env.namespace.get("Service", "chat-mn").await?.context("no Service")?;
+    env.namespace.apply(model_deployment("chat", json!({"tensorParallelSize": 4, "gpusPerNode": 2}))).await?;
+    for told in ["GroupNamesFree", "Ready"] {
+        let message = says(env, ("ModelDeployment", "chat"), told, ("False", "NameConflict")).await?;
+        ensure!(message.contains("Service 'chat-mn'") && message.contains("LLMDeployment 'chat-mn'"), "{message}");
+    }
+    ensure!(env.namespace.list("LeaderWorkerSet").await?.is_empty(), "it has Pods that do not find each other");
+    let now = env.namespace.get("Service", "chat-mn").await?.context("the Service is gone")?;
+    ensure!(now["spec"] == theirs["spec"] && now["metadata"]["uid"] == theirs["metadata"]["uid"], "{now}");
+    env.namespace.delete("LLMDeployment", "chat-mn").await?;
+    gets_its_names(env, "ModelDeployment", "chat").await?;
+    let names = env.namespace.get("Service", "chat-mn").await?.context("no Service")?;
+    ensure!(names["metadata"]["ownerReferences"][0]["kind"] == "LeaderWorkerSet", "{names}");
+
+    // And the other way round.
+    env.namespace.apply(deployment("chat-mn", json!({}))).await?;
+    let message = says(env, ("LLMDeployment", "chat-mn"), "Ready", ("False", "NameConflict")).await?;
+    ensure!(message.contains("LeaderWorkerSet 'chat-mn'"), "{message}");
+    serves(env, "ModelDeployment", "chat").await?;
+    Ok(())
+}
+
+/// The Service by which the Pods of `x` have host names is `x-headless`, and so is that of the clients of `x-headless`. Other names would be
+/// no way out: the Pods of a StatefulSet cannot get another Service, and all that exist would have to be made anew.
+async fn a_model_named_as_the_headless_service_of_another_one_says_so_and_follows_it(env: &mut TestEnv) -> Result<()> {
+    const NAMES: [&str; 2] = ["x", "x-headless"];
+    env.start(&["model-deployment"]).await?;
+    for (first, second) in [(NAMES[0], NAMES[1]), (NAMES[1], NAMES[0])] {
+        env.namespace.apply(model_deployment(first, json!({}))).await?;
+        serves(env, "ModelDeployment", first).await?;
+        let before = owned(env).await?;
+        env.namespace.apply(model_deployment(second, json!({}))).await?;
+        let message = says(env, ("ModelDeployment", second), "Ready", ("False", "NameConflict")).await?;
+        let whose = ["Service 'x-headless'".to_owned(), format!("ModelDeployment '{first}'")];
+        ensure!(whose.iter().all(|words| message.contains(words)), "{message}");
+        for turn in 0..2 {
+            env.reconciled_after("model-deployment", async || env.touch("ModelDeployment", second, turn).await).await?;
+        }
+        are_as_before(env, &before).await?;
+        serves(env, "ModelDeployment", first).await?;
+        env.namespace.delete("ModelDeployment", first).await?;
+        gets_its_names(env, "ModelDeployment", second).await?;
+        let service = env.namespace.get("Service", "x-headless").await?.context("no Service")?;
+        ensure!(service["metadata"]["ownerReferences"][0]["name"] == second, "{service}");
+        let selected = &service["spec"]["selector"]["app.kubernetes.io/instance"];
+        ensure!(*selected == second, "it leads to the Pods of the other one: {service}");
+        env.namespace.delete("ModelDeployment", second).await?;
+        env.namespace.until_gone("StatefulSet", second).await?;
+        env.namespace.until_gone("Service", "x-headless").await?;
     }
     Ok(())
 }

@@ -281,3 +281,46 @@ fn a_command_of_the_user_is_left_alone() -> Result<(), Error> {
     assert!(sentence.is_some_and(|it| it.contains("the engine 'llama-cpp' has no stages")), "{sentence:?}");
     Ok(())
 }
+
+/// The controller of LeaderWorkerSets uses a Service of the set's name whoever's it is, and wants a StatefulSet of that name.
+#[test]
+fn somebody_elses_object_of_the_name_of_the_groups_is_told_and_waited_for() -> Result<(), Error> {
+    let named = |kind: &str, owner: Option<(&str, &str)>| {
+        let owner = owner.map(|(kind, name)| json!({ "kind": kind, "name": name, "uid": "u", "controller": true }));
+        let owners: Vec<_> = owner.into_iter().collect();
+        json!({
+            "apiVersion": if kind == "Service" { "v1" } else { "apps/v1" }, "kind": kind,
+            "metadata": { "name": "llama-3-70b-mn", "namespace": "ml", "uid": "other", "ownerReferences": owners },
+        })
+    };
+    let cases = [
+        (GROUPS, named("Service", None), Some("is not theirs;")),
+        (
+            GROUPS,
+            named("Service", Some(("LLMDeployment", "llama-3-70b-mn"))),
+            Some("but of LLMDeployment 'llama-3-70b-mn'"),
+        ),
+        (GROUPS, named("Service", Some(("LeaderWorkerSet", "other"))), Some("but of LeaderWorkerSet 'other'")),
+        (GROUPS, named("StatefulSet", None), Some("the StatefulSet 'llama-3-70b-mn'")),
+        (GROUPS, named("Service", Some(("LeaderWorkerSet", "llama-3-70b-mn"))), None),
+        (GROUPS, named("StatefulSet", Some(("LeaderWorkerSet", "llama-3-70b-mn"))), None),
+        ("replicas: 2", named("Service", None), None),
+    ];
+    for (spec, other, told) in cases {
+        let answer = run(case(spec)?.found(&other))?;
+        let message = answer.condition("GroupNamesFree").map(|found| found.message.clone());
+        let is_told = message.as_ref().is_some_and(|message| told.is_some_and(|words| message.contains(words)));
+        assert_eq!((message.is_some(), is_told), (told.is_some(), told.is_some()), "{other}: {message:?}");
+        let makes_groups = Children::of(&answer)?.only("LeaderWorkerSet").is_ok();
+        assert_eq!(makes_groups, spec == GROUPS && told.is_none(), "{other}");
+        if told.is_some() {
+            assert_eq!(condition(&answer, "Ready"), "False NameConflict", "{other}");
+            // What is there already stays, and goes on to be told.
+            let answer = run(with_groups(case(spec)?.found(&other), 2))?;
+            assert!(Children::of(&answer)?.only("LeaderWorkerSet").is_ok(), "{other}");
+            let told = ["Ready", "GroupNamesFree"].map(|name| condition(&answer, name));
+            assert_eq!(told, ["True Available", "False NameConflict"], "{other}");
+        }
+    }
+    Ok(())
+}
