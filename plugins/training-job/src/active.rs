@@ -105,7 +105,7 @@ impl<'a> ActiveJob<'a> {
         // Of a job that never had Pods there is nothing to tell yet.
         let mut response = if had_pods { self.response_about(&replicas) } else { self.unsuspended_response() };
         let status = &mut response.status;
-        status.retiring_pods = replicas.still_existing(&self.old_status.retiring_pods);
+        status.retiring_pods = replicas.still_retiring(&self.old_status.retiring_pods);
         if !runs_fully(self.job, &replicas) {
             status.running_since = None;
         }
@@ -164,7 +164,7 @@ impl<'a> ActiveJob<'a> {
         } else if !runs_fully(self.job, replicas) {
             status.running_since = None;
         }
-        let mut retiring = replicas.still_existing(&self.old_status.retiring_pods);
+        let mut retiring = replicas.still_retiring(&self.old_status.retiring_pods);
         let new: Vec<_> = restart.pods.into_iter().filter(|uid| !retiring.contains(uid)).collect();
         retiring.extend(new);
         status.retiring_pods = retiring;
@@ -183,7 +183,7 @@ impl<'a> ActiveJob<'a> {
             return Ok(self.restart(replicas, Restart { pods, charge, has_disruption: false, reason, message }));
         }
         let mut response = self.response_about(replicas);
-        response.status.retiring_pods = replicas.still_existing(retiring);
+        response.status.retiring_pods = replicas.still_retiring(retiring);
         response.status.starting_since = None;
         let mut list = self.children_without_pods(&*self.job.kind.children(self.job))?;
         if !self.observed.pods.is_empty() {
@@ -202,7 +202,7 @@ impl<'a> ActiveJob<'a> {
     ) -> Result<Response, Error> {
         let mut response = self.response_about(replicas);
         let status = &mut response.status;
-        status.retiring_pods = replicas.still_existing(&self.old_status.retiring_pods);
+        status.retiring_pods = replicas.still_retiring(&self.old_status.retiring_pods);
         if replicas.is_complete() {
             status.start_time.get_or_insert(self.now.to_rfc3339());
         }

@@ -134,17 +134,18 @@ impl<'r> Replicas<'r> {
         !self.any(ReplicaState::Missing) && !self.any(ReplicaState::Terminating)
     }
 
-    /// UIDs of all observed Pods, and of those that are gone after their success: it does not outlive a restart of all.
+    /// UIDs of all observed Pods, and of those that are gone: a success does not outlive a restart of all, and one that nobody sees may come
+    /// back, as when somebody takes the host's label off it and the host takes it back for its name.
     pub fn all_uids(&self) -> Vec<String> {
-        let succeeded =
-            self.all.iter().filter(|replica| replica.pod.is_none() && replica.state == ReplicaState::Succeeded);
-        let gone = succeeded.filter_map(|replica| replica.last_status?.pod_uid.as_deref());
+        let gone = self.all.iter().filter(|replica| replica.pod.is_none());
+        let gone = gone.filter_map(|replica| replica.last_status?.pod_uid.as_deref());
         self.uids.iter().copied().chain(gone).map(str::to_owned).collect()
     }
 
-    /// Those of the UIDs whose Pods still exist.
-    pub fn still_existing(&self, uids: &[String]) -> Vec<String> {
-        uids.iter().filter(|uid| self.uids.contains(uid.as_str())).cloned().collect()
+    /// Those of the UIDs whose Pods exist or may come back. Once each replica has a Pod, no other one has its name.
+    pub fn still_retiring(&self, uids: &[String]) -> Vec<String> {
+        let may_exist = |uid: &&String| !self.is_complete() || self.uids.contains(uid.as_str());
+        uids.iter().filter(may_exist).cloned().collect()
     }
 }
 

@@ -9,7 +9,7 @@ use pilothouse_tests::{
 };
 use serde_json::{Value, json};
 
-use super::words::{JOB, annotate, clear, exit, job, only_pods, pods, runs, start_running};
+use super::words::{JOB, annotate, clear, exit, is_replaced, job, only_pods, pods, runs, start_running};
 use crate::{
     suite::{Suite, tests},
     test_env::TestEnv,
@@ -26,6 +26,7 @@ pub fn register(suite: &mut Suite) {
         a_job_whose_finalizer_somebody_took_off_is_made_anew_all_the_same,
         a_job_that_left_its_pods_behind_takes_none_of_another_spec,
         a_label_that_somebody_takes_off_a_pod_comes_back_and_nothing_restarts,
+        a_pod_that_was_hidden_from_the_host_is_no_member_of_the_job_that_restarted_without_it,
     );
 }
 
@@ -228,4 +229,21 @@ async fn a_label_that_somebody_takes_off_a_pod_comes_back_and_nothing_restarts(e
     let job = runs(env, JOB).await?;
     ensure!(job["status"]["restartCount"] == 0, "{}", job["status"]);
     Ok(())
+}
+
+/// Without the host's own label a Pod is gone for the host, and comes back when its name is needed. Its process is that of before: the others
+/// have been made anew, and would wait for it.
+async fn a_pod_that_was_hidden_from_the_host_is_no_member_of_the_job_that_restarted_without_it(
+    env: &mut TestEnv,
+) -> Result<()> {
+    start_running(env, json!({})).await?;
+    let old = pods(env).await?;
+    let hide = json!({"metadata": {"labels": {"pilothouse.dev/plugin": null}}});
+    env.namespace.patch("Pod", PODS[1], hide).await?;
+    for name in PODS {
+        is_replaced(env, name, &old[name]).await?;
+    }
+    let job = runs(env, JOB).await?;
+    ensure!(job["status"]["restartCount"] == 0 && job["status"]["disruptionCount"] == 1, "{}", job["status"]);
+    only_pods(env, &PODS).await
 }

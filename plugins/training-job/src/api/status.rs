@@ -85,7 +85,7 @@ pub struct TrainingJobStatus {
     /// Pods that are to go and are not being deleted yet. Their deletion is told of when it has begun.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leaving_pods: Vec<LeavingPod>,
-    /// UIDs of Pods that are being removed for a restart. Their failures are counted already.
+    /// UIDs of Pods that are removed for a restart, until all replicas have Pods again. Their failures are counted already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retiring_pods: Vec<String>,
     /// The conditions as the host wrote them last. Only the host writes them, so a response never contains them here.

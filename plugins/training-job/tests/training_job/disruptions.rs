@@ -1,7 +1,7 @@
 //! What the cluster does to the Pods of a job: drains, evictions, preemptions, nodes that shut down or are lost. None of it is a failure
 //! of the program, and none of it is a success.
 
-use crate::simulated_cluster::{SimulatedCluster, TrainingJobCluster};
+use crate::simulated_cluster::{ChildKey, SimulatedCluster, TrainingJobCluster, is_deleting};
 use pilothouse_sdk::Error;
 use serde_json::json;
 use training_job::api::Phase;
@@ -520,6 +520,34 @@ fn a_worker_that_an_eviction_ends_with_0_beside_a_sidecar_has_not_succeeded() ->
             assert_ne!(cluster.pod_uid("mnist-worker-0")?, before, "{name} {policy}");
             assert_eq!(cluster.status()?.restart_count, 0, "{name} {policy}");
         }
+    }
+    Ok(())
+}
+
+/// As when somebody takes the host's label off a Pod and the host takes it back for its name: the process in it is that of before.
+#[test]
+fn a_pod_that_comes_back_after_the_job_restarted_without_it_is_removed() -> Result<(), Error> {
+    for scope in ["Job", "Worker"] {
+        let mut cluster = SimulatedCluster::running(&format!("workers: 2, runPolicy: {{restartScope: {scope}}}"))?;
+        cluster.graceful_deletion = true;
+        let key = ChildKey::new("Pod", "mnist-worker-1");
+        let hidden = cluster.children.remove(&key).ok_or_else(|| Error::Test("no Pod".to_owned()))?;
+        // The restart is known, and no new Pod is made yet.
+        while cluster.status()?.retiring_pods.is_empty() {
+            cluster.reconcile()?;
+        }
+        let uid = hidden["metadata"]["uid"].clone();
+        cluster.children.insert(key.clone(), hidden);
+        cluster.reconcile_until_stable()?;
+        assert!(cluster.children.get(&key).is_none_or(is_deleting), "{scope}: {:?}", cluster.children.get(&key));
+        for _ in 0..2 {
+            cluster.finish_deletions();
+            cluster.advance_clock(60);
+            cluster.run_all_pods()?;
+        }
+        assert_ne!(cluster.child("Pod", "mnist-worker-1")?["metadata"]["uid"], uid, "{scope}");
+        let status = cluster.status()?;
+        assert_eq!((status.phase, status.retiring_pods.len()), (Some(Phase::Running), 0), "{scope}");
     }
     Ok(())
 }
