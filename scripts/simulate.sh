@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-RUSTFLAGS=$(scripts/profile-flags.sh tests/simulation/simulate.profdata) \
+# It runs where it is built.
+RUSTFLAGS=$(RUSTFLAGS="${RUSTFLAGS:-} -Ctarget-cpu=native" scripts/profile-flags.sh tests/simulation/simulate.profdata) \
   cargo build --locked --quiet --workspace --bin simulate --profile simulation
 simulate=${CARGO_TARGET_DIR:-target}/simulation/simulate
 if [[ -n ${HOURS:-} ]]; then

@@ -53,9 +53,9 @@ const AHEAD: [i32; 6] = [0, 0, 7, 3_600, -3_600, 40_000_000];
 pub fn history(seed: u64) -> History {
     let mut rng = Rng::with_seed(seed);
     // Three hosts cost what three histories of one do.
-    let hosts = match rng.u8(0..16) {
-        0..3 => Hosts::Elected,
-        3 => Hosts::Sharing,
+    let hosts = match rng.u8(0..32) {
+        0..6 => Hosts::Elected,
+        6 => Hosts::Sharing,
         _ => Hosts::Single,
     };
     let scope = if rng.u8(0..5) == 0 { Scope::Cluster } else { Scope::Namespaced };

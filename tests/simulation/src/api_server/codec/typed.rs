@@ -128,26 +128,24 @@ impl Reader<'_> {
 
     fn object(
         &mut self,
-        object: Map<String, Value>,
+        mut read: Map<String, Value>,
         fields: &Fields,
         path: Path<'_>,
     ) -> Result<Option<Value>, DecodeError> {
-        let mut read = Map::new();
-        for (name, value) in object {
-            let Some(node) = fields.get(&name) else {
-                self.unknown.push(path.field(&name).to_string());
-                continue;
-            };
-            let value = self.read(value, node, path.field(&name))?;
-            let is_map = fields.named.is_empty();
-            let keeps_zero = || is_map || node.default.is_some() || is_pointer(&name, path);
-            let value = match value {
-                Some(value) if !is_zero(&value, node) || keeps_zero() => value,
-                // A map keeps its key.
-                None if is_map => self.zero(node, path)?,
-                _ => continue,
-            };
-            read.insert(name, value);
+        let mut error = None;
+        read.retain(|name, value| match self.field(name, value.take(), fields, path) {
+            Ok(Some(read)) => {
+                *value = read;
+                true
+            }
+            Ok(None) => false,
+            Err(wrong) => {
+                error.get_or_insert(wrong);
+                false
+            }
+        });
+        if let Some(error) = error {
+            return Err(error);
         }
         if fields.named.is_empty() {
             return Ok((!read.is_empty()).then_some(Value::Object(read)));
@@ -161,6 +159,28 @@ impl Reader<'_> {
             read.extend(value.map(|value| (name.to_string(), value)));
         }
         Ok(Some(Value::Object(read)))
+    }
+
+    /// Reads a field of an object; none for one that is left out.
+    fn field(
+        &mut self,
+        name: &str,
+        value: Value,
+        fields: &Fields,
+        path: Path<'_>,
+    ) -> Result<Option<Value>, DecodeError> {
+        let Some(node) = fields.get(name) else {
+            self.unknown.push(path.field(name).to_string());
+            return Ok(None);
+        };
+        let is_map = fields.named.is_empty();
+        let keeps_zero = || is_map || node.default.is_some() || is_pointer(name, path);
+        match self.read(value, node, path.field(name))? {
+            Some(value) if !is_zero(&value, node) || keeps_zero() => Ok(Some(value)),
+            // A map keeps its key.
+            None if is_map => self.zero(node, path).map(Some),
+            _ => Ok(None),
+        }
     }
 }
 

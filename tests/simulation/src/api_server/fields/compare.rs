@@ -28,8 +28,10 @@ enum Change {
 /// Compares two objects.
 pub fn compare(before: &Value, after: &Value, node: &Node) -> Comparison {
     let mut found = Comparison::default();
-    // The object itself is no field.
-    walk(&mut found, Some(before), Some(after), node);
+    if before != after {
+        // The object itself is no field.
+        walk(&mut found, Some(before), Some(after), node);
+    }
     found
 }
 
@@ -71,11 +73,8 @@ impl Comparison {
     }
 }
 
-/// Compares below a path, and returns what is to be said of the path itself.
+/// Compares two values that differ below a path, and returns what is to be said of the path itself.
 fn walk(found: &mut Comparison, before: Option<&Value>, after: Option<&Value>, node: &Node) -> Change {
-    if before == after {
-        return Change::None;
-    }
     let leaf = match (before, after) {
         (None, _) => Change::Added,
         (_, None) => Change::Removed,
@@ -91,12 +90,11 @@ fn walk(found: &mut Comparison, before: Option<&Value>, after: Option<&Value>, n
         Shape::Object(fields) => objects(found, (before, after), Some(fields), (leaf, parent)),
         Shape::List { list: List::Atomic, .. } => leaf,
         Shape::List { items, list } => {
-            let list_of = |value: Option<&'_ Value>| value.and_then(Value::as_array).map_or(0, Vec::len);
-            if list_of(before) == 0 && list_of(after) == 0 {
+            let (before, after) = (elements(before), elements(after));
+            if before.is_empty() && after.is_empty() {
                 return leaf;
             }
-            let elements = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-            lists(found, (&elements(before), &elements(after)), items, list);
+            lists(found, (before, after), items, list);
             parent
         }
         Shape::Any => {
@@ -117,6 +115,10 @@ fn walk(found: &mut Comparison, before: Option<&Value>, after: Option<&Value>, n
             }
         }
     }
+}
+
+fn elements(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn objects(
@@ -166,8 +168,8 @@ fn lists(found: &mut Comparison, (before, after): (&[Value], &[Value]), items: &
         seen.insert(element.clone());
         let (old, new) = (with(&before, element), with(&after, element));
         match (old.len(), new.len()) {
+            (..2, ..2) | (2.., 2..) if old == new => {}
             (0 | 1, 0 | 1) => found.child(element, old.first().copied(), new.first().copied(), items),
-            (2.., 2..) if old == new => {}
             (2.., 2..) => found.note(element, Change::Modified),
             (2.., _) => {
                 if let Some(new) = new.first() {

@@ -38,13 +38,13 @@ fn objects(live: Option<&Value>, applied: Option<&Value>, fields: Option<&Fields
         (false, false) => {}
     }
     let free = Node::default();
-    let mut out = live_fields.cloned().unwrap_or_default();
+    let node = |name: &str| fields.and_then(|fields| fields.get(name)).map_or(&free, |node| &**node);
+    let is_applied = |name: &str| applied_fields.is_some_and(|applied| applied.contains_key(name));
+    let left = live_fields.into_iter().flatten().filter(|(name, _)| !is_applied(name));
+    let mut out: Map<String, Value> = left.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in applied_fields.into_iter().flatten() {
-        let node = fields.and_then(|fields| fields.get(name)).map_or(&free, |node| &**node);
-        match both(live_fields.and_then(|live| live.get(name)), Some(value), node) {
-            Some(merged) => drop(out.insert(name.clone(), merged)),
-            None => drop(out.remove(name)),
-        }
+        let live = live_fields.and_then(|live| live.get(name));
+        out.extend(both(live, Some(value), node(name)).map(|merged| (name.clone(), merged)));
     }
     Some(Value::Object(out)).filter(|out| out.as_object().is_some_and(|out| !out.is_empty()))
 }

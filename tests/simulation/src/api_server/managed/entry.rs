@@ -104,8 +104,11 @@ impl Entry {
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let key = |entry: &Self| (entry.operation, entry.seconds());
         key(self).cmp(&key(other)).then_with(|| {
-            let rest = |entry: &Self| (entry.manager.clone(), entry.api_version.clone(), entry.subresource.clone());
-            rest(self).cmp(&rest(other))
+            let by_version = || self.api_version.cmp(&other.api_version);
+            self.manager
+                .cmp(&other.manager)
+                .then_with(by_version)
+                .then_with(|| self.subresource.cmp(&other.subresource))
         })
     }
 

@@ -113,15 +113,12 @@ impl Object {
 
     /// The object as JSON text, without what it says of its kind.
     pub fn item_text(&self) -> Bytes {
-        let shown = Shown { value: &self.value, managed: &self.managed, revision: self.revision, says_kind: false };
-        serde_json::to_vec(&shown).unwrap_or_default().into()
+        Shown { value: &self.value, managed: &self.managed, revision: self.revision, says_kind: false }.text()
     }
 
     /// The JSON text of this state with another value, such as that of another version.
     pub fn shown(&self, value: &Value) -> Bytes {
-        let shown = Shown { value, managed: &self.managed, revision: self.revision, says_kind: true };
-        // Serializing a value into memory cannot fail.
-        serde_json::to_vec(&shown).unwrap_or_default().into()
+        Shown { value, managed: &self.managed, revision: self.revision, says_kind: true }.text()
     }
 
     /// The whole object as a value, in the version in which it is kept.
@@ -142,6 +139,16 @@ struct Shown<'o> {
     managed: &'o Managed,
     revision: Revision,
     says_kind: bool,
+}
+
+impl Shown<'_> {
+    fn text(&self) -> Bytes {
+        // Most objects fit.
+        let mut text = Vec::with_capacity(4 << 10);
+        // Serializing a value into memory cannot fail.
+        drop(serde_json::to_writer(&mut text, self));
+        text.into()
+    }
 }
 
 impl Serialize for Shown<'_> {
