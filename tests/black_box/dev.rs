@@ -33,6 +33,7 @@ pub fn register(suite: &mut Suite) {
             a_saved_change_comes_to_work_and_a_mistake_keeps_the_version_before,
             deletes_that_are_held_back_are_confirmed_by_the_author,
             a_kind_that_the_cluster_reconciles_already_is_refused,
+            in_a_terminal_it_takes_the_screen_and_gives_it_back,
         );
         heavy!(suite, an_author_needs_no_cluster);
     } else {
@@ -129,6 +130,58 @@ async fn a_kind_that_the_cluster_reconciles_already_is_refused(env: &mut TestEnv
     dev.type_in("").await?;
     dev.says("is at work").await?;
     dev.stop().await
+}
+
+async fn in_a_terminal_it_takes_the_screen_and_gives_it_back(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&[]).await?;
+    let mut project = Project::new(Language::C)?;
+    let setup = env.namespace.setup();
+    let place =
+        ["--namespace".as_ref(), env.namespace.name.as_ref(), "--kubeconfig".as_ref(), setup.kubeconfig.as_os_str()];
+    let mut dev = DevLoop::start_in_terminal(&project, &setup.cache, place, TERMINAL)?;
+    shows(&dev, "its plugin at work", |rows| {
+        rows[0].starts_with("● web-site  0.1.0 (") && rows[0].ends_with("at work  │  cases 5 of 5")
+    })
+    .await?;
+    env.namespace.apply(website()).await?;
+    env.namespace.until("Deployment", "web", "to be made", |it| container(it) == "app").await?;
+    shows(&dev, "the calls", |rows| rows[0].contains("ms each")).await?;
+
+    dev.press("b").await?;
+    let builds = |rows: &[String]| rows.iter().filter(|row| *row == "web-site: building").count();
+    shows(&dev, "another build", |rows| builds(rows) == 2).await?;
+    project.break_sources()?;
+    shows(&dev, "what goes on", |rows| rows[0].contains("failed; 0.1.0 (") && rows[0].contains(") goes on")).await?;
+    let rows = screen(&dev)?.1;
+    ensure!(rows.last().is_some_and(|keys| keys.ends_with(" q  end")), "{rows:#?}");
+
+    dev.press("q").await?;
+    dev.ends().await?;
+    let (is_taken, rows) = screen(&dev)?;
+    ensure!(!is_taken && rows.iter().any(|row| row.contains("goes on")), "what was told last stays: {rows:#?}");
+    Ok(())
+}
+
+/// The rows and columns of a terminal.
+const TERMINAL: (u16, u16) = (30, 120);
+
+/// Waits until the terminal shows something.
+async fn shows(dev: &DevLoop, what: &str, is_shown: impl Fn(&[String]) -> bool) -> Result<()> {
+    eventually(PATIENCE, &format!("the terminal to show {what}"), async || {
+        let (is_taken, rows) = screen(dev)?;
+        Ok(Look::of(is_taken && is_shown(&rows), rows.join("\n")))
+    })
+    .await?;
+    Ok(())
+}
+
+/// Whether the terminal is taken by a program as a whole, and its rows.
+fn screen(dev: &DevLoop) -> Result<(bool, Vec<String>)> {
+    let mut terminal = vt100::Parser::new(TERMINAL.0, TERMINAL.1, 0);
+    terminal.process(&dev.bytes()?);
+    let screen = terminal.screen();
+    let rows = screen.rows(0, TERMINAL.1).map(|row| row.trim_end().to_owned()).collect();
+    Ok((screen.alternate_screen(), rows))
 }
 
 async fn an_author_needs_no_cluster(env: &mut TestEnv) -> Result<()> {

@@ -36,10 +36,37 @@ impl DevLoop {
         cache: &Path,
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let output = File::create(folder.path().join("output"))?;
         let mut command = Command::new(artifacts::host_binary()?);
         command.arg("dev").arg(project.root()).arg("--cache-dir").arg(cache).args(arguments);
+        Self::run(command, project)
+    }
+
+    /// The same in a terminal of so many rows and columns.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start_in_terminal<A: AsRef<OsStr>>(
+        project: &Project,
+        cache: &Path,
+        arguments: impl IntoIterator<Item = A>,
+        (rows, columns): (u16, u16),
+    ) -> Result<Self> {
+        let size = format!("stty rows {rows} cols {columns} && exec \"$0\" \"$@\"");
+        let words = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new(&size), artifacts::host_binary()?.as_os_str()]
+            .map(OsStr::to_owned)
+            .into_iter()
+            .chain(["dev".into(), project.root().into_os_string(), "--cache-dir".into(), cache.as_os_str().to_owned()])
+            .chain(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
+        let words: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--flush", "--return", "--command"]).arg(words.join(" ")).arg("/dev/null");
+        command.env("TERM", "xterm-256color").env("SHELL", "/bin/sh");
+        Self::run(command, project)
+    }
+
+    fn run(mut command: Command, project: &Project) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let output = File::create(folder.path().join("output"))?;
         command.env("CARGO_TARGET_DIR", project.tools_folder()).env_remove("LOG_LEVEL").env_remove("LOG_FORMAT");
         command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
         Ok(Self { process: ProcessGroup::start(&mut command)?, folder, seen: 0 })
@@ -50,7 +77,15 @@ impl DevLoop {
     /// # Errors
     /// If it cannot be read.
     pub fn output(&self) -> Result<String> {
-        Ok(std::fs::read_to_string(self.folder.path().join("output"))?)
+        Ok(String::from_utf8_lossy(&self.bytes()?).into_owned())
+    }
+
+    /// The same as it is, such as for a terminal.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        Ok(std::fs::read(self.folder.path().join("output"))?)
     }
 
     /// Waits until it says a text, after what was waited for before.
@@ -78,9 +113,28 @@ impl DevLoop {
     /// # Errors
     /// If it reads no more.
     pub async fn type_in(&mut self, line: &str) -> Result<()> {
+        self.press(&format!("{line}\n")).await
+    }
+
+    /// The author presses keys.
+    ///
+    /// # Errors
+    /// If it reads no more.
+    pub async fn press(&mut self, keys: &str) -> Result<()> {
         let input = self.process.stdin.as_mut().context("it has no input")?;
-        input.write_all(format!("{line}\n").as_bytes()).await?;
+        input.write_all(keys.as_bytes()).await?;
         Ok(input.flush().await?)
+    }
+
+    /// Waits until it has ended in good order by itself.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub async fn ends(&mut self) -> Result<()> {
+        let ended =
+            timeout(PATIENCE, self.process.wait()).await.with_context(|| self.output().unwrap_or_default())??;
+        ensure!(ended.success(), "it ended with {ended}: {}", self.output()?);
+        Ok(())
     }
 
     /// Ends it as Ctrl-C does, and checks that it ends in good order.
@@ -89,9 +143,11 @@ impl DevLoop {
     /// If it does not.
     pub async fn stop(mut self) -> Result<()> {
         signal::send(self.process.id(), Signal::Terminate)?;
-        let ended =
-            timeout(PATIENCE, self.process.wait()).await.with_context(|| self.output().unwrap_or_default())??;
-        ensure!(ended.success(), "it ended with {ended}: {}", self.output()?);
-        Ok(())
+        self.ends().await
     }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
 }

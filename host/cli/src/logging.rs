@@ -1,6 +1,6 @@
 //! The host's log on standard error, as text for people or as JSON for log collectors.
 
-use std::fmt;
+use std::{fmt, io};
 
 use clap::{Args, ValueEnum};
 use pilothouse_controller::server::{LogLevel, LogLevelError};
@@ -9,7 +9,10 @@ use tracing_subscriber::{
     EnvFilter,
     field::MakeExt,
     filter::ParseError,
-    fmt::format::{Writer, debug_fn},
+    fmt::{
+        format::{Writer, debug_fn},
+        writer::BoxMakeWriter,
+    },
     reload,
 };
 
@@ -50,13 +53,25 @@ impl Logging {
     /// # Errors
     /// If the level is malformed.
     pub fn start(&self) -> anyhow::Result<Level> {
+        self.start_to(None::<fn() -> io::Stderr>)
+    }
+
+    /// Starts logging, to another place than standard error.
+    ///
+    /// # Errors
+    /// If the level is malformed.
+    pub fn start_to<W: io::Write + 'static>(
+        &self,
+        place: Option<impl Fn() -> W + Send + Sync + 'static>,
+    ) -> anyhow::Result<Level> {
         let filter = filter(&self.log_level)?;
-        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+        let is_terminal = place.is_none() && io::IsTerminal::is_terminal(&io::stderr());
+        let writer = place.map_or_else(|| BoxMakeWriter::new(io::stderr), BoxMakeWriter::new);
+        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
         let (level, started) = match self.log_format {
             Format::Text => {
-                let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
                 let fields = debug_fn(write_field).delimited(" ");
-                let builder = builder.with_ansi(colours).fmt_fields(fields).with_filter_reloading();
+                let builder = builder.with_ansi(is_terminal).fmt_fields(fields).with_filter_reloading();
                 (Level::of(builder.reload_handle()), builder.try_init())
             }
             Format::Json => {

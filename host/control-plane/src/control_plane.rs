@@ -145,7 +145,7 @@ async fn clear_earlier(layout: &Layout, options: &Options) -> Result<()> {
             let dir = layout.root().display();
             bail!("a detached control plane runs in {dir}; end it with `control-plane down --dir {dir}`");
         }
-        leftovers::stop(layout, &state, options.report).await?;
+        leftovers::stop(layout, &state, &options.report).await?;
     }
     layout.remove_etcd_data()
 }

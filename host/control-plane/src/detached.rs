@@ -8,6 +8,7 @@ use crate::state::State;
 use crate::{ADMIN, Assets, Options, Part, Report, leftovers};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What `up` found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub async fn up(assets: &Assets, options: &Options) -> Result<(Up, PathBuf)> {
         if state.parts == options.parts && state.audit_log == options.audit_log && look(&layout, state).await?.is_up() {
             return Ok((Up::Already, kubeconfig));
         }
-        leftovers::stop(&layout, state, options.report).await?;
+        leftovers::stop(&layout, state, &options.report).await?;
     }
     let done = if state.is_some() { Up::Repaired } else { Up::Started };
     let ports = state.map(|state| state.ports);
@@ -66,11 +67,11 @@ pub async fn up(assets: &Assets, options: &Options) -> Result<(Up, PathBuf)> {
 }
 
 /// Ends the control plane in `dir` and removes its objects. Harmless when nothing runs.
-pub async fn down(dir: &Path, report: Report) -> Result<()> {
+pub async fn down(dir: &Path, report: impl Fn(&str) + Send + Sync + 'static) -> Result<()> {
     let layout = Layout::find(dir)?;
     let _lock = layout.lock()?;
     if let Some(state) = State::load(&layout)? {
-        leftovers::stop(&layout, &state, report).await?;
+        leftovers::stop(&layout, &state, &(Arc::new(report) as Report)).await?;
     }
     layout.remove_etcd_data()?;
     State::remove(&layout)

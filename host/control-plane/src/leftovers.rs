@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 /// Ends those that still run, last started first.
-pub(crate) async fn stop(layout: &Layout, state: &State, report: Report) -> Result<()> {
+pub(crate) async fn stop(layout: &Layout, state: &State, report: &Report) -> Result<()> {
     for (&part, &pid) in state.pids.iter().rev() {
         if runs(layout, part, pid) {
             report(&format!("stopping {part} (process {pid})"));

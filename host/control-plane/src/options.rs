@@ -1,10 +1,10 @@
 //! What a caller may choose about a control plane. Plain values; nothing is checked or created here.
 
 use crate::{Parts, Report, User, to_stderr};
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 /// How a control plane is to be.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Its own directory: data, keys, logs, kubeconfigs. Made if missing; one control plane per directory.
     pub dir: PathBuf,
@@ -34,7 +34,7 @@ impl Options {
             api_args: Vec::new(),
             controllers: None,
             users: Vec::new(),
-            report: to_stderr,
+            report: Arc::new(to_stderr),
         }
     }
 
@@ -45,8 +45,8 @@ impl Options {
     }
 
     /// Sends progress messages to `report`.
-    pub fn report(mut self, report: Report) -> Self {
-        self.report = report;
+    pub fn report(mut self, report: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.report = Arc::new(report);
         self
     }
 

@@ -35,6 +35,11 @@ impl HeldBack {
         (!new.is_empty()).then(|| told(version, &new))
     }
 
+    /// Whether any wait, as far as it was looked.
+    pub(super) fn is_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Confirms the deletes of all objects that wait. Returns what became of each.
     pub(super) async fn confirm(&mut self, target: &Target) -> Vec<String> {
         let mut results = Vec::new();

@@ -1,6 +1,9 @@
 //! What the author types while the plugins run. Does nothing of it.
 
-use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines, Stdin},
+    sync::mpsc::UnboundedReceiver,
+};
 
 /// What the author asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,28 +14,46 @@ pub(super) enum Typed {
     Again,
 }
 
-/// Standard input.
-pub(super) struct Input(Option<Lines<BufReader<Stdin>>>);
+/// Where the author types.
+pub(super) enum Input {
+    /// Lines of standard input.
+    Lines(Lines<BufReader<Stdin>>),
+    /// Keys of a screen.
+    Keys(UnboundedReceiver<Typed>),
+    /// It has ended.
+    Ended,
+}
 
 impl Input {
-    /// Begins to read.
-    pub(super) fn open() -> Self {
-        Self(Some(BufReader::new(tokio::io::stdin()).lines()))
+    /// Begins to read lines of standard input.
+    pub(super) fn lines() -> Self {
+        Self::Lines(BufReader::new(tokio::io::stdin()).lines())
     }
 
-    /// The next line that asks for something; never any once the input has ended. Loses none if it is dropped while it waits.
+    /// What comes next that asks for something; never anything once the input has ended. Loses nothing if it is dropped while it waits.
     pub(super) async fn next(&mut self) -> Typed {
-        while let Some(lines) = &mut self.0 {
-            match lines.next_line().await {
-                Ok(Some(line)) => {
-                    if let Some(typed) = meaning(&line) {
-                        return typed;
+        loop {
+            let typed = match self {
+                Self::Lines(lines) => match lines.next_line().await {
+                    Ok(Some(line)) => meaning(&line),
+                    Ok(None) | Err(_) => {
+                        *self = Self::Ended;
+                        None
                     }
+                },
+                Self::Keys(keys) => {
+                    let key = keys.recv().await;
+                    if key.is_none() {
+                        *self = Self::Ended;
+                    }
+                    key
                 }
-                Ok(None) | Err(_) => self.0 = None,
+                Self::Ended => std::future::pending().await,
+            };
+            if let Some(typed) = typed {
+                return typed;
             }
         }
-        std::future::pending().await
     }
 }
 

@@ -8,6 +8,8 @@ use kube::{
 use pilothouse_control_plane::{Assets, ControlPlane, Options, Parts};
 use tempfile::TempDir;
 
+use super::view::View;
+
 /// A running control plane. It ends when it is dropped, and takes its objects along.
 pub(super) struct LocalCluster {
     plane: ControlPlane,
@@ -20,15 +22,18 @@ impl LocalCluster {
     ///
     /// # Errors
     /// If the programs cannot be had, or do not start.
-    pub(super) async fn start() -> anyhow::Result<Self> {
-        let report = |line: &str| println!("local cluster: {line}");
-        let assets = Assets::ensure(report).await.context("there are no programs for a local cluster")?;
+    pub(super) async fn start(view: &View) -> anyhow::Result<Self> {
+        let report = {
+            let view = view.clone();
+            move |line: &str| view.tell("local cluster", line)
+        };
+        let assets = Assets::ensure(report.clone()).await.context("there are no programs for a local cluster")?;
         let folder = tempfile::tempdir().context("there is no place for a local cluster")?;
         report("starting");
-        let options = Options::new(folder.path(), Parts::Full).report(report);
+        let options = Options::new(folder.path(), Parts::Full).report(report.clone());
         let plane = ControlPlane::start(assets, options).await.context("failed to start a local cluster")?;
         report("for kubectl in another terminal:");
-        println!("export KUBECONFIG={}", plane.kubeconfig_path().display());
+        view.print(&format!("export KUBECONFIG={}", plane.kubeconfig_path().display()));
         Ok(Self { plane, _folder: folder })
     }
 

@@ -8,6 +8,7 @@ mod input;
 mod local_cluster;
 mod project;
 mod sources;
+mod view;
 
 use std::{
     path::{Path, PathBuf},
@@ -17,6 +18,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use futures::{FutureExt, future};
 use kube::{Client, Config};
 use pilothouse_controller::{
     client::{self, fence::Fence},
@@ -27,12 +29,7 @@ use pilothouse_controller::{
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::{
-    input::{Input, Typed},
-    local_cluster::LocalCluster,
-    project::Project,
-    sources::Sources,
-};
+use self::{input::Typed, local_cluster::LocalCluster, project::Project, sources::Sources, view::View};
 use crate::{
     cache_dir::CacheDir, cluster::Cluster, confirm::confirm, local_engine, logging::Logging,
     plugin_configs::PluginConfigs, stop_signal,
@@ -49,6 +46,8 @@ const LOG_LEVEL: &str = "warn,plugin=info";
 /// In each folder: builds the plugin, applies its CustomResourceDefinitions (*.yaml and crds/*.yaml), runs its test cases, shows what the new
 /// version would change of the objects that are there, and puts it to work in the place of the one before. If a step fails, the error is
 /// shown and the version before goes on; failing test cases are only shown. What the plugin logs comes with the log of the host.
+///
+/// In a terminal, it takes the whole screen: a row for each plugin, and below it what happens. Elsewhere, and with --lines, it prints lines.
 ///
 /// The host runs in this program, beside those of the cluster: a kind that a Plugin of the cluster reconciles is refused. When it ends,
 /// objects and children stay as they are.
@@ -67,6 +66,9 @@ pub struct Dev {
     /// along. Linux only.
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     local: bool,
+    /// Print lines, also in a terminal.
+    #[arg(long)]
+    lines: bool,
     /// Do not ask where the cluster is not on this machine.
     #[arg(long, short)]
     yes: bool,
@@ -106,24 +108,50 @@ impl Dev {
     async fn develop(&self) -> anyhow::Result<()> {
         let folders: Vec<_> = self.dirs.iter().map(|path| folder(path)).collect::<Result<_, _>>()?;
         let sources = Sources::watch(&folders)?;
-        let local = match self.local {
-            true => Some(LocalCluster::start().await?),
-            false => None,
+        let remote = match self.local {
+            true => None,
+            false => Some(self.cluster.config().await?),
         };
-        let config = match &local {
-            Some(local) => local.config().await?,
-            None => self.cluster.config().await?,
-        };
-        confirm_cluster(&config, self.yes)?;
-        // Not before: requests to a cluster that starts fail for a while, which is logged.
-        self.logging.start()?;
-        let target = self.target(&config)?;
-        let projects = folders.into_iter().map(Project::new).collect();
-        println!("works on {}; Enter builds again, Ctrl-C ends", config.cluster_url);
-        let host = target.host().clone();
+        if let Some(config) = &remote {
+            confirm_cluster(config, self.yes)?;
+        }
+        let labels = folders.iter().map(|folder| project::label(folder)).collect();
+        let view = View::open(labels, self.lines).context("failed to use the terminal; print lines with --lines")?;
+        let screen = view.follow();
         tokio::select! {
-            () = host.run(stop_signal::listen()?) => {}
-            ended = follow(sources, projects, &target) => ended?,
+            ended = self.develop_in(&view, sources, folders, remote) => ended,
+            () = screen => Ok(()),
+        }
+    }
+
+    async fn develop_in(
+        &self,
+        view: &View,
+        sources: Sources,
+        folders: Vec<PathBuf>,
+        remote: Option<Config>,
+    ) -> anyhow::Result<()> {
+        let (local, config) = match remote {
+            Some(config) => (None, config),
+            None => {
+                let local = tokio::select! {
+                    local = LocalCluster::start(view) => local?,
+                    () = view.ended() => return Ok(()),
+                };
+                let config = local.config().await?;
+                (Some(local), config)
+            }
+        };
+        // Not before: requests to a cluster that starts fail for a while, which is logged.
+        self.logging.start_to(view.log().map(|lines| move || lines.clone()))?;
+        let target = self.target(&config)?;
+        let projects = folders.into_iter().map(|folder| Project::new(folder, view.clone())).collect();
+        view.print(&format!("works on {}; Enter builds again, Ctrl-C ends", config.cluster_url));
+        let host = target.host().clone();
+        let stop = future::select(stop_signal::listen()?, view.ended()).map(drop);
+        tokio::select! {
+            () = host.run(stop) => {}
+            ended = follow(sources, projects, &target, view) => ended?,
         }
         // An API server ends once nobody watches.
         drop((target, host));
@@ -167,9 +195,9 @@ fn confirm_cluster(config: &Config, is_confirmed: bool) -> anyhow::Result<()> {
 }
 
 /// Builds all projects, and again each one that changes.
-async fn follow(mut sources: Sources, mut projects: Vec<Project>, target: &Target) -> anyhow::Result<()> {
+async fn follow(mut sources: Sources, mut projects: Vec<Project>, target: &Target, view: &View) -> anyhow::Result<()> {
     // Read all the time: what was typed before something is asked is no answer to it.
-    let mut input = Input::open();
+    let mut input = view.input();
     let mut looks = tokio::time::interval(LOOK_PERIOD);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for project in &mut projects {

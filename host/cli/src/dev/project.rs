@@ -25,10 +25,10 @@ use super::{
     at_work::{Calls, CallsTold},
     definitions::Definitions,
     held_back::HeldBack,
+    view::{Note, Stage, View},
 };
 use crate::{
     plan::{self, present},
-    table::printable,
     test,
 };
 
@@ -50,15 +50,16 @@ pub(super) struct Project {
     plugin: Option<String>,
     calls: CallsTold,
     held_back: HeldBack,
+    view: View,
 }
 
 impl Project {
     /// A project that was not built yet.
-    pub(super) fn new(folder: PathBuf) -> Self {
-        let label = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    pub(super) fn new(folder: PathBuf, view: View) -> Self {
         Self {
+            label: label(&folder),
             folder,
-            label,
+            view,
             definitions: Definitions::default(),
             plugin: None,
             calls: CallsTold::default(),
@@ -73,13 +74,15 @@ impl Project {
 
     /// Builds it and puts it to work; `since` is when it was saved. Shows how that goes, and the error if it fails.
     pub(super) async fn round(&mut self, target: &Target, since: Instant) {
-        if let Err(error) = self.try_round(target, since).await {
-            let goes_on = match target.loader.loaded(&self.source()) {
-                Some(before) => format!("; version {} goes on", name(&before)),
-                None => String::new(),
-            };
-            self.tell(&format!("error: {error:#}{goes_on}"));
-        }
+        self.view.stage(&self.label, Stage::Building(since.into_std()));
+        let result = self.try_round(target, since).await;
+        let at_work = target.loader.loaded(&self.source()).map(|version| name(&version));
+        let Err(error) = result else {
+            return self.view.stage(&self.label, at_work.map_or(Stage::Waiting, Stage::AtWork));
+        };
+        let goes_on = at_work.as_ref().map(|version| format!("; version {version} goes on"));
+        self.tell(&format!("error: {error:#}{}", goes_on.unwrap_or_default()));
+        self.view.stage(&self.label, Stage::Failed(at_work));
     }
 
     /// Shows what its version at work has done since the last time.
@@ -88,6 +91,10 @@ impl Project {
         let news = self.calls.news(Calls::of(plugin, &target.host().metrics().exposition(Format::Classic)));
         let version = target.host().active_plugin(plugin);
         let held = version.and_then(|version| self.held_back.look(&version));
+        if let Some(calls) = &news {
+            self.view.note(&self.label, Note::Calls(calls.clone()));
+        }
+        self.view.note(&self.label, Note::Asks(self.held_back.is_any()));
         for text in news.into_iter().chain(held) {
             self.tell(&text);
         }
@@ -145,6 +152,7 @@ impl Project {
             self.tell(failed.text().trim_end());
         }
         let failed = report::failed(&results);
+        self.view.note(&self.label, Note::Cases { all: results.len(), failed });
         self.tell(&format!("{} cases: {} passed, {failed} failed", results.len(), results.len() - failed));
         Ok(())
     }
@@ -166,7 +174,7 @@ impl Project {
         let forecast = cluster.forecast(Depth::First, BOUNDS, |_| ()).await;
         let report = Report::of(&*version, None, &forecast);
         if report.counts.effect() != Effect::Nothing {
-            plan::text::print(&report)?;
+            self.view.print(&plan::text::text(&report, self.view.has_colours())?);
         }
         let left = cluster.names().len().saturating_sub(forecast.objects.len());
         if left > 0 {
@@ -201,11 +209,13 @@ impl Project {
     }
 
     fn tell(&self, text: &str) {
-        for line in text.lines() {
-            // Those of compilers are indented with tabs.
-            println!("{}: {}", self.label, printable(&line.replace('\t', "    ")));
-        }
+        self.view.tell(&self.label, text);
     }
+}
+
+/// What a project is called: as its folder.
+pub(super) fn label(folder: &Path) -> String {
+    folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 async fn until_at_work(target: &Target, plugin: &str, digest: &str) {

@@ -15,11 +15,16 @@ use crate::{output, table::printable, yaml};
 /// # Errors
 /// If nobody reads it.
 pub fn print(report: &Report) -> anyhow::Result<()> {
-    let paint = Paint { is_on: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() };
-    Ok(output::print(text(report, paint)?)?)
+    let has_colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    Ok(output::print(text(report, has_colours)?)?)
 }
 
-fn text(report: &Report, paint: Paint) -> anyhow::Result<String> {
+/// The text of a plan.
+///
+/// # Errors
+/// If a value cannot be written as YAML.
+pub fn text(report: &Report, has_colours: bool) -> anyhow::Result<String> {
+    let paint = Paint { is_on: has_colours };
     let mut out = String::new();
     for object in &report.objects {
         print_object(&mut out, object, paint)?;

@@ -53,7 +53,7 @@ const MODULES: [Module; 3] = [
 ];
 
 /// Builds `parts` into the cache.
-pub(crate) async fn build(parts: &[Part], cache: &Cache, report: Report) -> Result<()> {
+pub(crate) async fn build(parts: &[Part], cache: &Cache, report: &Report) -> Result<()> {
     if parts.is_empty() {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub(crate) async fn build(parts: &[Part], cache: &Cache, report: Report) -> Resu
     Ok(())
 }
 
-async fn check_go(parts: &[Part], report: Report) -> Result<()> {
+async fn check_go(parts: &[Part], report: &Report) -> Result<()> {
     if let Err(error) = run(Command::new("go").arg("version"), "asking for Go's version", report).await {
         bail!(
             "{} must be built from source, which needs Go 1.26 or newer ({error:#}): install it from \
@@ -75,7 +75,7 @@ async fn check_go(parts: &[Part], report: Report) -> Result<()> {
     Ok(())
 }
 
-async fn build_module(module: &Module, parts: &[Part], cache: &Cache, report: Report) -> Result<()> {
+async fn build_module(module: &Module, parts: &[Part], cache: &Cache, report: &Report) -> Result<()> {
     let wanted: Vec<_> = module.packages.iter().filter(|(part, _)| parts.contains(part)).collect();
     if wanted.is_empty() {
         return Ok(());

@@ -48,7 +48,7 @@ impl Cache {
     }
 
     /// Waits for its turn to fill the cache.
-    pub(crate) async fn lock(&self, report: Report) -> Result<File> {
+    pub(crate) async fn lock(&self, report: &Report) -> Result<File> {
         let path = self.dir.join("lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
         let mut said = None;

@@ -22,7 +22,7 @@ struct Source {
 }
 
 /// Downloads what it can of `parts`.
-pub(crate) async fn fetch(parts: &[Part], cache: &Cache, report: Report) {
+pub(crate) async fn fetch(parts: &[Part], cache: &Cache, report: &Report) {
     if env::var("PILOTHOUSE_OFFLINE").is_ok_and(|value| !value.is_empty() && value != "0") {
         return;
     }
@@ -60,7 +60,7 @@ fn source(part: Part) -> Option<Source> {
     }
 }
 
-async fn fetch_one(part: Part, source: &Source, cache: &Cache, report: Report) -> Result<()> {
+async fn fetch_one(part: Part, source: &Source, cache: &Cache, report: &Report) -> Result<()> {
     let sums = curl(&["--max-time", "5", &source.sums_url], &source.sums_url, report).await?;
     let expected = expected_sum(&sums, &source.url).with_context(|| format!("no sum in {}", source.sums_url))?;
 
@@ -83,13 +83,13 @@ async fn fetch_one(part: Part, source: &Source, cache: &Cache, report: Report) -
     Ok(())
 }
 
-async fn curl(arguments: &[&str], url: &str, report: Report) -> Result<String> {
+async fn curl(arguments: &[&str], url: &str, report: &Report) -> Result<String> {
     let mut command = Command::new("curl");
     command.args(["--fail", "--silent", "--show-error", "--location", "--connect-timeout", "3"]).args(arguments);
     run(&mut command, &format!("downloading {url}"), report).await
 }
 
-async fn unpack(archive: &Path, inside: &str, dir: &Path, report: Report) -> Result<PathBuf> {
+async fn unpack(archive: &Path, inside: &str, dir: &Path, report: &Report) -> Result<PathBuf> {
     let mut command = Command::new("tar");
     command.arg("-xzf").arg(archive).arg("-C").arg(dir).arg(inside);
     run(&mut command, "unpacking", report).await?;
@@ -137,12 +137,13 @@ mod tests {
         let cache = Cache::at(dir.path().join("cache"))?;
 
         let source = publish(bad.path(), |_| Ok("0".repeat(64)))?;
-        let refused = fetch_one(Part::Etcd, &source, &cache, crate::silent).await;
+        let silent: Report = std::sync::Arc::new(crate::silent);
+        let refused = fetch_one(Part::Etcd, &source, &cache, &silent).await;
         assert!(refused.is_err_and(|error| error.to_string().contains("its publisher says")));
         assert!(!cache.path(Part::Etcd).exists());
 
         let source = publish(good.path(), sum_of)?;
-        fetch_one(Part::Etcd, &source, &cache, crate::silent).await?;
+        fetch_one(Part::Etcd, &source, &cache, &silent).await?;
         assert_eq!(std::fs::read_to_string(cache.path(Part::Etcd))?, "the program");
         Ok(())
     }

@@ -12,6 +12,7 @@ use cache::Cache;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where each program lies.
 #[derive(Clone, Debug)]
@@ -27,12 +28,13 @@ impl Assets {
     /// `$XDG_CACHE_HOME/pilothouse`, else `~/.cache/pilothouse`); the publishers' downloads, unless
     /// `$PILOTHOUSE_OFFLINE` is set to something other than 0; a build with the installed Go.
     /// What `$KUBEBUILDER_ASSETS` holds is taken whatever its version.
-    pub async fn ensure(report: Report) -> Result<Self> {
+    pub async fn ensure(report: impl Fn(&str) + Send + Sync + 'static) -> Result<Self> {
         Self::ensure_for(Parts::Full, report).await
     }
 
     /// As [`Assets::ensure`], for those parts only.
-    pub async fn ensure_for(parts: Parts, report: Report) -> Result<Self> {
+    pub async fn ensure_for(parts: Parts, report: impl Fn(&str) + Send + Sync + 'static) -> Result<Self> {
+        let report: &Report = &(Arc::new(report) as Report);
         let mut assets = Assets { paths: BTreeMap::new() };
         assets.look_into_kubebuilder_assets(parts, report);
         if assets.missing(parts).is_empty() {
@@ -56,20 +58,20 @@ impl Assets {
         parts.list().iter().copied().filter(|part| !self.paths.contains_key(part)).collect()
     }
 
-    fn look_into_kubebuilder_assets(&mut self, parts: Parts, report: Report) {
+    fn look_into_kubebuilder_assets(&mut self, parts: Parts, report: &Report) {
         let Some(dir) = env::var_os("KUBEBUILDER_ASSETS").filter(|dir| !dir.is_empty()).map(PathBuf::from) else {
             return;
         };
         self.take(parts, |part| dir.join(part.name()), &format!("in $KUBEBUILDER_ASSETS ({})", dir.display()), report);
     }
 
-    fn look_into(&mut self, cache: &Cache, parts: Parts, report: Report) {
+    fn look_into(&mut self, cache: &Cache, parts: Parts, report: &Report) {
         let place = format!("in the cache ({})", cache.dir().display());
         self.take(parts, |part| cache.path(part), &place, report);
     }
 
     /// Takes those missing programs that exist, and says so in one line.
-    fn take(&mut self, parts: Parts, path: impl Fn(Part) -> PathBuf, place: &str, report: Report) {
+    fn take(&mut self, parts: Parts, path: impl Fn(Part) -> PathBuf, place: &str, report: &Report) {
         let found: Vec<Part> = self.missing(parts).into_iter().filter(|part| path(*part).is_file()).collect();
         if !found.is_empty() {
             report(&format!("{}: {place}", names(&found)));
@@ -78,7 +80,7 @@ impl Assets {
     }
 
     /// Fills the cache. Looks again first, because another process may have done it while this one waited.
-    async fn fill(&mut self, cache: &Cache, parts: Parts, report: Report) -> Result<()> {
+    async fn fill(&mut self, cache: &Cache, parts: Parts, report: &Report) -> Result<()> {
         self.look_into(cache, parts, report);
         download::fetch(&self.missing(parts), cache, report).await;
         self.look_into(cache, parts, report);

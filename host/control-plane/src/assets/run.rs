@@ -10,7 +10,7 @@ use tokio::process::Command;
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Gives what the program printed.
-pub(crate) async fn run(command: &mut Command, what: &str, report: Report) -> Result<String> {
+pub(crate) async fn run(command: &mut Command, what: &str, report: &Report) -> Result<String> {
     let begin = Instant::now();
     let program = command.as_std().get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).kill_on_drop(true);

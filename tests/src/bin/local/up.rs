@@ -45,7 +45,7 @@ pub async fn up(files: &Files) -> Result<()> {
 
 async fn control_plane(files: &Files) -> Result<(Up, PathBuf)> {
     let mut options = Options::new(files.control_plane(), Parts::Full);
-    options.report = say;
+    options = options.report(say);
     let assets = Assets::ensure(say).await?;
     say("control plane: looking, and starting what does not run (some seconds)");
     let (done, kubeconfig) = pilothouse_control_plane::up(&assets, &options).await?;
