@@ -113,6 +113,8 @@ async fn a_host_with_another_clock_goes_on_with_the_step(env: &mut TestEnv) -> R
         begin(env, |_| {}).await?;
         store(env, "web", &[&next()?]).await?;
         in_step(env, 1).await?;
+        // A host that is killed right after it has written the status tells no more.
+        told_of_step(env, 1).await?;
         env.host.kill().await?;
         clock.set_ahead(ahead)?;
         start_with(env, |setup| setup.variables = clock.variables()).await?;
