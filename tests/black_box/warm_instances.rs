@@ -31,6 +31,14 @@ pub fn register(suite: &mut Suite) {
         what_waits_gives_its_memory_to_whoever_needs_it,
         other_code_and_other_limits_begin_anew,
         a_host_calls_an_instance_again_for_another_object,
+        what_a_call_leaves_in_the_memory_is_gone_before_the_next,
+        a_failure_is_never_that_of_the_calls_before,
+        an_instance_that_waits_keeps_nothing_of_its_call,
+        a_cancelled_call_gives_back_its_place,
+        the_instances_of_a_hundred_plugins_that_wait_are_bounded,
+        a_place_is_free_once_its_instance_is_gone,
+        a_greedy_plugin_starves_nobody,
+        what_a_slow_call_logs_names_its_object,
     );
 }
 
@@ -81,7 +89,7 @@ async fn an_instance_whose_memory_grows_is_given_up(_: &mut TestEnv) -> Result<(
     let tally = Tally::new(Limits::default(), 1 << 30).await?;
     let mut counts = Vec::new();
     for _ in 0..6 {
-        counts.push(tally.count(json!({"act": "leak"})).await?);
+        counts.push(tally.count(json!({"act": {"keep": 4}})).await?);
     }
     ensure!(counts == [1, 2, 3, 1, 2, 3], "{counts:?}");
     let large = Tally::new(Limits { memory_bytes: 16 << 20, ..Limits::default() }, 1 << 30).await?;
@@ -95,7 +103,8 @@ async fn calls_at_once_have_instances_of_their_own(_: &mut TestEnv) -> Result<()
     let tally = Tally::new(limits, 1 << 30).await?;
     for _ in 0..10 {
         // One that takes its time beside those that are quick.
-        let acts = [json!("loop"), json!("count"), json!({"need": 3}), json!("count"), json!("leak"), json!("count")];
+        let acts =
+            [json!("loop"), json!("count"), json!({"need": 3}), json!("count"), json!({"keep": 4}), json!("count")];
         let calls = join_all(acts.iter().map(|act| tally.call(json!({"act": act})))).await;
         for (act, call) in acts.iter().zip(calls) {
             match call.outcome {
@@ -112,7 +121,7 @@ async fn calls_at_once_have_instances_of_their_own(_: &mut TestEnv) -> Result<()
 }
 
 async fn each_call_has_a_clock_and_a_log_of_its_own(_: &mut TestEnv) -> Result<()> {
-    let tally = Tally::new(Limits { log_bytes: 10, ..Limits::default() }, 1 << 30).await?;
+    let tally = Tally::new(Limits { log_bytes: 18, ..Limits::default() }, 1 << 30).await?;
     for (hour, act, reads) in [(1, "tell-time", true), (2, "count", false), (3, "tell-time", true)] {
         let now = format!("2026-11-29T0{hour}:00:00Z");
         let call = tally.call_at(&now, json!({"act": act})).await?;
@@ -121,7 +130,7 @@ async fn each_call_has_a_clock_and_a_log_of_its_own(_: &mut TestEnv) -> Result<(
         ensure!(call.recorded.clock_read == reads, "{act} at {now}");
         ensure!(!reads || status["time"] == *now, "{status}");
     }
-    // One line of six bytes fits into ten, two would not.
+    // One line of eleven bytes fits into eighteen, two would not.
     for _ in 0..2 {
         let call = tally.call(json!({"act": "log"})).await;
         ensure!(call.usage.log_lines_dropped == 0, "{call:?}");
@@ -169,6 +178,154 @@ async fn a_host_calls_an_instance_again_for_another_object(env: &mut TestEnv) ->
     // A host may ask twice for one object, for reasons of its own.
     let goes_on = counts.windows(2).any(|pair| pair[1] == pair[0] + 1);
     ensure!(goes_on && counts.iter().all(|count| (1..=CALLS).contains(count)), "{counts:?}");
+    Ok(())
+}
+
+/// Else it would grow by each request and each answer.
+async fn what_a_call_leaves_in_the_memory_is_gone_before_the_next(_: &mut TestEnv) -> Result<()> {
+    let tally = Tally::new(Limits::default(), 1 << 30).await?;
+    let spec = json!({"padding": "x".repeat(256 << 10), "act": {"say": 256}});
+    let mut peaks = Vec::new();
+    for expected in 1..=CALLS {
+        let call = tally.call(spec.clone()).await;
+        ensure!(count_of(&call)? == expected, "call {expected}: {}", count_of(&call)?);
+        peaks.push(call.usage.memory_peak >> 10);
+    }
+    ensure!(peaks.last() == peaks.get(1), "in KiB: {peaks:?}");
+    Ok(())
+}
+
+/// A plugin that keeps what it should not has its own faults. What its object is told is that of its own call.
+async fn a_failure_is_never_that_of_the_calls_before(_: &mut TestEnv) -> Result<()> {
+    let tally = Tally::new(Limits::default(), 1 << 30).await?;
+    // What the second one needs fits into the limit, but not beside what the first one keeps.
+    for acts in [[json!({"keep": 40}), json!({"need": 100})], [json!("count"), json!("trap-again")]] {
+        for act in &acts {
+            let count = tally.count(json!({"act": act})).await.with_context(|| act.to_string())?;
+            ensure!(count == 1, "{act}: {count}");
+        }
+        tally.call(json!({"act": "trap"})).await;
+    }
+    Ok(())
+}
+
+async fn an_instance_that_waits_keeps_nothing_of_its_call(_: &mut TestEnv) -> Result<()> {
+    let tally = Tally::new(Limits::default(), 1 << 30).await?;
+    for expected in [1, 2] {
+        let lookups = Arc::new(NoLookups);
+        let context = CallContext { lookups: lookups.clone(), now: jiff::Timestamp::UNIX_EPOCH };
+        let call = tally.plugin.call(Verb::Reconcile, request(json!({})), context).await;
+        ensure!(count_of(&call)? == expected, "{call:?}");
+        ensure!(Arc::strong_count(&lookups) == 1, "call {expected}: its lookups are still held");
+    }
+    Ok(())
+}
+
+async fn a_cancelled_call_gives_back_its_place(_: &mut TestEnv) -> Result<()> {
+    let tally = Tally::new(Limits { cpu: Duration::from_secs(60), ..Limits::default() }, 1 << 30).await?;
+    // More than there are places, each of them on an instance that has answered before.
+    for number in 0..40 {
+        let before = tally.count(json!({})).await?;
+        ensure!(before == 1, "{number}: {before}");
+        let mut call = std::pin::pin!(tally.call(json!({"act": "loop"})));
+        // Polled once, it has used up its first slice, and then it is dropped.
+        ensure!(futures::poll!(&mut call).is_pending(), "{number}: it ended");
+    }
+    Ok(())
+}
+
+async fn the_instances_of_a_hundred_plugins_that_wait_are_bounded(_: &mut TestEnv) -> Result<()> {
+    let first = Tally::new(Limits::default(), 1 << 30).await?;
+    let mut tallies = Vec::new();
+    for _ in 0..100 {
+        tallies.push(first.beside().await?);
+    }
+    let mut counts = Vec::new();
+    for tally in tallies.iter().chain(tallies.iter().rev()) {
+        counts.push(tally.count(json!({})).await?);
+    }
+    let (before, after) = counts.split_at(100);
+    ensure!(before.iter().all(|count| *count == 1), "{before:?}");
+    ensure!(after[..16] == [2; 16] && after[16..].iter().all(|count| *count == 1), "{after:?}");
+    let at_once = join_all(tallies.iter().map(|tally| tally.count(json!({})))).await;
+    at_once.into_iter().collect::<Result<Vec<_>>>().map(drop)
+}
+
+/// Else a call that gets it finds no room in the pool, and its plugin is blamed.
+async fn a_place_is_free_once_its_instance_is_gone(_: &mut TestEnv) -> Result<()> {
+    for calls_per_instance in [1, u32::MAX] {
+        let first = Tally::new(Limits { calls_per_instance, ..Limits::default() }, 1 << 30).await?;
+        let mut tallies = Vec::new();
+        for _ in 0..6 {
+            tallies.push(first.beside().await?);
+        }
+        // More memory than the pool keeps takes a while to give back.
+        let acts = [json!({"need": 8}), json!("count"), json!({"need": 4})];
+        for _ in 0..20 {
+            let calls = tallies.iter().flat_map(|tally| (0..30).map(move |number| (tally, number)));
+            let calls = calls.map(|(tally, number)| tally.call(json!({"act": acts[number % acts.len()]})));
+            for call in join_all(calls).await {
+                count_of(&call)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn a_greedy_plugin_starves_nobody(_: &mut TestEnv) -> Result<()> {
+    // With places for all but little memory, and the other way round.
+    for call_memory in [24 << 20, 1 << 30] {
+        let greedy = Tally::new(Limits::default(), call_memory).await?;
+        let mut others = Vec::new();
+        for _ in 0..10 {
+            others.push(greedy.beside().await?);
+        }
+        let is_done = std::sync::atomic::AtomicBool::new(false);
+        let is_done = &is_done;
+        let greedy = &greedy;
+        let again = |act: Value| async move {
+            let mut calls = 0;
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                greedy.count(json!({"act": act})).await?;
+                calls += 1;
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, anyhow::Error>(calls)
+        };
+        let acts = [json!("count"), json!({"need": 3}), json!("count"), json!({"need": 2})];
+        let greedy_calls = join_all((0..40).map(|number| again(acts[number % acts.len()].clone())));
+        let other_calls = async {
+            for round in 0..5 {
+                for other in &others {
+                    other.count(json!({"act": {"need": 4}})).await.with_context(|| format!("round {round}"))?;
+                }
+            }
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+            Ok::<_, anyhow::Error>(())
+        };
+        let both = futures::future::join(greedy_calls, other_calls);
+        let (_, others) = tokio::time::timeout(Duration::from_secs(60), both).await.context("it takes for ever")?;
+        others?;
+    }
+    Ok(())
+}
+
+async fn what_a_slow_call_logs_names_its_object(env: &mut TestEnv) -> Result<()> {
+    env.start(&["tally"]).await?;
+    for act in ["log", "log-late"] {
+        env.namespace
+            .apply(json!({
+                "apiVersion": "test.pilothouse.dev/v1", "kind": "Tally", "metadata": {"name": act}, "spec": {"act": act},
+            }))
+            .await?;
+        let counted = |object: &Value| object["status"]["calls"].is_u64();
+        env.namespace.until("Tally", act, "to be counted", counted).await?;
+        let lines = env.log_lines();
+        let words = format!("{act}: call");
+        let line = lines.iter().find(|line| line["message"].as_str().is_some_and(|said| said.starts_with(&words)));
+        let line = line.with_context(|| format!("no line with '{words}'"))?;
+        ensure!(line["span"]["object"].as_str().is_some_and(|object| object.ends_with(act)), "{line}");
+    }
     Ok(())
 }
 

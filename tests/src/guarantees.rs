@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 17] = [
+const FOLDERS: [(&str, &str); 18] = [
     ("authoring/", "host/authoring/src"),
     ("projects/", "tests/authoring"),
     ("cli/", "host/cli/src"),
@@ -17,6 +17,7 @@ const FOLDERS: [(&str, &str); 17] = [
     ("offline/", "host/offline/src"),
     ("wit/", "wit/src"),
     ("expression/", "wit/expression/src"),
+    ("pack/", "plugins/pack/tests"),
     ("sdk/", "plugins/sdk/tests"),
     ("compose/", "plugins/compose/tests"),
     ("app-service/", "plugins/app-service/tests"),

@@ -109,6 +109,20 @@ impl Declaration {
     }
 }
 
+/// Whether an instance of a component with this manifest, JSON text, may come to answer several calls. It may where that is not known yet, for
+/// its kinds come from a configuration.
+pub fn may_answer_again(manifest: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Said {
+        reconciles: Option<serde::de::IgnoredAny>,
+        calls_per_instance: Option<u64>,
+    }
+    // One that is malformed is refused by whoever reads it as a whole.
+    serde_json::from_slice(manifest)
+        .map_or(true, |said: Said| said.reconciles.is_none() || said.calls_per_instance.is_some_and(|calls| calls > 1))
+}
+
 impl Template {
     /// Judges a configuration, JSON text, by the schema. None: `null`.
     ///

@@ -19,7 +19,7 @@ pub use child_readiness::ChildReadiness;
 pub use child_reads::ChildReads;
 pub use config_schema::{ConfigError, ConfigSchema};
 pub use contract_series::{CONTRACT, CONTRACT_VERSION, ContractSeries};
-pub use declaration::{Declaration, Template};
+pub use declaration::{Declaration, Template, may_answer_again};
 pub use decorates::Decorates;
 pub use interfaces::Interfaces;
 pub use kind::KindRef;

@@ -1,11 +1,11 @@
 //! One call of a plugin: an instance under limits, and a typed outcome whatever the plugin does. The instance is a new one, unless the
-//! plugin's manifest lets one answer several calls; one that did not answer is never called again.
+//! plugin's manifest lets one answer several calls; one that did not answer is never called again, and the call is made with a new one.
 
 use std::{
     future::poll_fn,
     hash::{DefaultHasher, Hash, Hasher},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, Mutex},
     task::Poll,
     time::{Duration, Instant},
 };
@@ -16,6 +16,7 @@ use wasmtime::{Store, UpdateDeadline, component::Instance};
 
 use crate::{
     ContractSeries, Limits, Lookups, Manifest, NoLookups, Plugin, Reconciler, Recorded,
+    budget::Reservation,
     contract::{Request, Response, v0_1},
     engine::Code,
     state::CallState,
@@ -81,6 +82,21 @@ pub struct Call {
     pub recorded: Recorded,
 }
 
+impl Call {
+    /// Whether it may have failed because of what the calls before left in the instance. More time would not help a plugin that loops.
+    fn may_be_of_calls_before(&self) -> bool {
+        !matches!(self.outcome, Outcome::Response(_) | Outcome::Deadline(_))
+    }
+
+    /// The same call, made after another one that counts for nothing but what it used.
+    fn after(mut self, before: &Usage) -> Self {
+        self.usage.duration += before.duration;
+        self.usage.memory_peak = self.usage.memory_peak.max(before.memory_peak);
+        self.usage.log_lines_dropped += before.log_lines_dropped;
+        self
+    }
+}
+
 impl Reconciler for Plugin {
     fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -111,47 +127,75 @@ impl Plugin {
         let code = &self.code;
         let reservation = code.shared.budget.begin_call(&code.share, code.need.bytes()).await;
         let context = CallContext { lookups: Arc::new(NoLookups), now: Timestamp::UNIX_EPOCH };
-        let mut store = store(code, CallState::new(code, reservation, context, None));
+        let mut home = Home::new(code, reservation, context, None);
         let _running = code.shared.ticker.enter()?;
-        code.pre.instantiate_async(&mut store).await.map(drop)
+        code.pre.instantiate_async(&mut home.store).await.map(drop)
     }
+}
+
+/// What a call is asked.
+struct Asked {
+    verb: Verb,
+    request: Request,
+    /// The bytes of the request.
+    size: usize,
+    context: CallContext,
+    /// The seed of random numbers; none if there is no way to read any.
+    seed: Option<u64>,
 }
 
 impl Code {
     async fn call(&self, verb: Verb, request: Request, context: CallContext) -> Call {
         // Only with WASI can a plugin read random numbers. For all others the request need not be hashed.
         let seed = self.imports_wasi.then(|| seed(&request));
-        let size = size_of_request(&request);
-        if let Some(warm) = &self.warm
-            && let Some(mut instance) = warm.take()
-            && instance.begin(&self.limits, size, context.clone(), seed)
-        {
-            let started = Instant::now();
-            let (store, of_code) = instance.parts();
-            let answer = in_time(self.limits.wall, self.answer(store, of_code, verb, request)).await;
-            let call = self.end(store, answer, started);
-            if matches!(call.outcome, Outcome::Response(_)) {
-                self.keep(instance);
+        let asked = Asked { verb, size: size_of_request(&request), request, context, seed };
+        match self.call_warm(&asked).await {
+            None => self.call_new(&asked).await,
+            Some(call) if !call.may_be_of_calls_before() => call,
+            Some(failed) => {
+                tracing::debug!(
+                    "an instance that had answered before failed, a new one is asked: {:?}",
+                    failed.outcome
+                );
+                self.call_new(&asked).await.after(&failed.usage)
             }
-            return call;
         }
+    }
+
+    /// A call of an instance that waits; none if there is none, or no memory for the request.
+    async fn call_warm(&self, asked: &Asked) -> Option<Call> {
+        let mut instance = self.warm.as_ref()?.take()?;
+        if !instance.begin(&self.limits, asked.size, asked.context.clone(), asked.seed) {
+            return None;
+        }
+        let started = Instant::now();
+        let (store, of_code) = instance.parts();
+        let answer = in_time(self.limits.wall, self.answer(store, of_code, asked)).await;
+        let call = self.end(store, answer, started);
+        if matches!(call.outcome, Outcome::Response(_)) {
+            self.keep(instance);
+        }
+        Some(call)
+    }
+
+    async fn call_new(&self, asked: &Asked) -> Call {
         // Before the clock of the call starts: the plugin is not to blame for the wait. The pool refuses an instance without a place.
-        let needed = self.need.bytes().saturating_add(size);
+        let needed = self.need.bytes().saturating_add(asked.size);
         let reservation = self.shared.budget.begin_call(&self.share, needed).await;
         let started = Instant::now();
-        let mut store = store(self, CallState::new(self, reservation, context, seed));
+        let mut home = Home::new(self, reservation, asked.context.clone(), asked.seed);
         let mut instance = None;
         let answer = in_time(self.limits.wall, async {
-            let created = self.create(&mut store).await?;
+            let created = self.create(&mut home.store).await?;
             instance = Some(created);
-            self.answer(&mut store, created, verb, request).await
+            self.answer(&mut home.store, created, asked).await
         })
         .await;
-        let call = self.end(&mut store, answer, started);
+        let call = self.end(&mut home.store, answer, started);
         if let (Outcome::Response(_), Some(instance)) = (&call.outcome, instance)
             && self.warm.is_some()
         {
-            self.keep(WarmInstance::new(store, instance));
+            self.keep(WarmInstance::new(home, instance));
         }
         call
     }
@@ -212,8 +256,7 @@ impl Code {
         &self,
         store: &mut Store<CallState>,
         instance: Instance,
-        verb: Verb,
-        request: Request,
+        Asked { verb, request, .. }: &Asked,
     ) -> wasmtime::Result<Response> {
         let index = match verb {
             Verb::Reconcile => &self.reconcile,
@@ -224,11 +267,11 @@ impl Code {
             ContractSeries::V0_1 => {
                 use v0_1::types::{Request, Response};
                 let function = instance.get_typed_func::<(Request,), (Response,)>(&mut *store, index)?;
-                let (response,) = function.call_async(&mut *store, (request.into(),)).await?;
+                let (response,) = function.call_async(&mut *store, (request.clone().into(),)).await?;
                 Ok(response.into())
             }
             ContractSeries::V0_2 => {
-                let function = instance.get_typed_func::<(Request,), (Response,)>(&mut *store, index)?;
+                let function = instance.get_typed_func::<(&Request,), (Response,)>(&mut *store, index)?;
                 let (response,) = function.call_async(&mut *store, (request,)).await?;
                 Ok(response)
             }
@@ -250,14 +293,25 @@ pub(crate) async fn in_time<T>(wall: Duration, call: impl Future<Output = T>) ->
     .await
 }
 
-/// What an instance lives in, with the limits of one call.
-pub(crate) fn store(code: &Code, state: CallState) -> Store<CallState> {
-    let mut store = Store::new(&code.shared.wasmtime, state);
-    store.limiter(|state| &mut state.meter);
-    store.set_hostcall_fuel(code.limits.output_bytes);
-    store.set_max_component_handles(code.limits.handles);
-    begin_slices(&mut store, &code.limits);
-    store
+/// What an instance lives in, with the limits of one call. What it has reserved is free for others once its store is gone, and not before: the
+/// pool would have no room for them.
+pub(crate) struct Home {
+    pub(crate) store: Store<CallState>,
+    // Dropped after the store, as fields are in their order.
+    _reservation: Arc<Mutex<Reservation>>,
+}
+
+impl Home {
+    pub(crate) fn new(code: &Code, reservation: Reservation, context: CallContext, wasi_seed: Option<u64>) -> Self {
+        let reservation = Arc::new(Mutex::new(reservation));
+        let state = CallState::new(code, reservation.clone(), context, wasi_seed);
+        let mut store = Store::new(&code.shared.wasmtime, state);
+        store.limiter(|state| &mut state.meter);
+        store.set_hostcall_fuel(code.limits.output_bytes);
+        store.set_max_component_handles(code.limits.handles);
+        begin_slices(&mut store, &code.limits);
+        Self { store, _reservation: reservation }
+    }
 }
 
 /// Gives a call its computing time.

@@ -8,9 +8,8 @@ use jiff::Timestamp;
 
 use crate::{
     CallContext, ConfigError, LoadError, Manifest, NoLookups, Outcome, StartError, Template,
-    call::{in_time, store},
+    call::{Home, in_time},
     engine::Code,
-    state::CallState,
 };
 
 /// The most problems of a configuration that are told, and the most bytes of one.
@@ -33,14 +32,14 @@ impl Code {
         let reservation = self.shared.budget.begin_call(&self.share, self.need.bytes()).await;
         let context = CallContext { lookups: Arc::new(NoLookups), now: Timestamp::UNIX_EPOCH };
         let seed = self.imports_wasi.then_some(0);
-        let mut store = store(self, CallState::new(self, reservation, context, seed));
+        let mut home = Home::new(self, reservation, context, seed);
         let started = in_time(self.limits.wall, async {
             let _running = self.shared.ticker.enter()?;
-            self.pre.instantiate_async(&mut store).await.map(drop)
+            self.pre.instantiate_async(&mut home.store).await.map(drop)
         });
         match started.await {
             Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(self.classify(&error, store.data())),
+            Some(Err(error)) => Err(self.classify(&error, home.store.data())),
             None => Err(Outcome::Deadline(self.limits.wall)),
         }
     }
@@ -74,16 +73,17 @@ impl Code {
         let reservation = self.shared.budget.begin_call(&self.share, self.need.bytes() + config.len()).await;
         let context = CallContext { lookups: Arc::new(NoLookups), now: Timestamp::UNIX_EPOCH };
         let seed = self.imports_wasi.then_some(0);
-        let mut store = store(self, CallState::new(self, reservation, context, seed));
+        let mut home = Home::new(self, reservation, context, seed);
         let asked = in_time(self.limits.wall, async {
             let _running = self.shared.ticker.enter()?;
-            let instance = self.pre.instantiate_async(&mut store).await?;
-            let function = instance.get_typed_func::<(String,), (Result<String, Vec<String>>,)>(&mut store, index)?;
-            function.call_async(&mut store, (config,)).await.map(|(answer,)| answer)
+            let instance = self.pre.instantiate_async(&mut home.store).await?;
+            let function =
+                instance.get_typed_func::<(String,), (Result<String, Vec<String>>,)>(&mut home.store, index)?;
+            function.call_async(&mut home.store, (config,)).await.map(|(answer,)| answer)
         });
         match asked.await {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(error)) => Err(self.classify(&error, store.data())),
+            Some(Err(error)) => Err(self.classify(&error, home.store.data())),
             None => Err(Outcome::Deadline(self.limits.wall)),
         }
     }

@@ -1,14 +1,14 @@
 //! The host's state of one call: its limits, what answers its imports, and a record of everything that it reads. Where an instance answers
 //! several calls, all of it begins anew with each, but for the memory that the instance has.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use wasmtime::{ResourceLimiter, component::ResourceTable};
 use wasmtime_wasi::{WasiCtxView, WasiView};
 
 use crate::{
-    CallContext, Limits,
+    CallContext, Limits, NoLookups,
     budget::Reservation,
     contract::LookupError,
     engine::Code,
@@ -30,7 +30,12 @@ pub(crate) struct CallState {
 }
 
 impl CallState {
-    pub(crate) fn new(code: &Code, reservation: Reservation, context: CallContext, wasi_seed: Option<u64>) -> Self {
+    pub(crate) fn new(
+        code: &Code,
+        reservation: Arc<Mutex<Reservation>>,
+        context: CallContext,
+        wasi_seed: Option<u64>,
+    ) -> Self {
         let (limits, now) = (&code.limits, context.now);
         let logs = wasi::LogBudget::new(limits.log_bytes, code.log.clone(), now);
         Self {
@@ -68,6 +73,13 @@ impl CallState {
         let recorded = std::mem::take(&mut self.reads.recorded);
         let clock_read = recorded.clock_read || self.logs.clock_was_read();
         Recorded { clock_read, ..recorded }
+    }
+
+    /// Keeps no more of a call that has ended than the memory that the instance has.
+    pub(crate) fn rest(&mut self) {
+        self.reads.lookups = Arc::new(NoLookups);
+        self.logs.rest();
+        self.meter.rest();
     }
 }
 
@@ -173,7 +185,7 @@ impl Explanation {
 /// Limits the memory of a call and measures its peak.
 pub(crate) struct Meter {
     memory_limit: usize,
-    reservation: Reservation,
+    reservation: Arc<Mutex<Reservation>>,
     memory: usize,
     /// The peak of the linear memory, in bytes.
     pub(crate) memory_peak: usize,
@@ -186,7 +198,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    fn new(limits: &Limits, reservation: Reservation) -> Self {
+    fn new(limits: &Limits, reservation: Arc<Mutex<Reservation>>) -> Self {
         Self {
             memory_limit: limits.memory_bytes,
             reservation,
@@ -212,12 +224,15 @@ impl Meter {
     fn begin_again(&mut self, request: usize) -> bool {
         self.memory_peak = self.memory;
         (self.memory_refused, self.host_is_full) = (false, false);
-        self.reservation.grow_to(self.memory.saturating_add(request))
+        self.reservation().grow_to(self.memory.saturating_add(request))
     }
 
-    /// Keeps no more than the memory that the instance has.
-    pub(crate) fn rest(&mut self) {
-        self.reservation.shrink_to(self.memory);
+    fn rest(&self) {
+        self.reservation().shrink_to(self.memory);
+    }
+
+    fn reservation(&self) -> MutexGuard<'_, Reservation> {
+        self.reservation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -232,7 +247,7 @@ impl ResourceLimiter for Meter {
         // wasmtime also asks if `desired` is above the maximum, and then refuses whatever this returns. That must not count as
         // used.
         let allowed = maximum.is_none_or(|maximum| desired <= maximum);
-        if allowed && !self.reservation.grow_to(total) {
+        if allowed && !self.reservation().grow_to(total) {
             self.host_is_full = true;
             return Ok(false);
         }

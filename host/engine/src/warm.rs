@@ -8,7 +8,11 @@ use std::{
 
 use wasmtime::{Store, component::Instance};
 
-use crate::{CallContext, Limits, call::begin_slices, state::CallState};
+use crate::{
+    CallContext, Limits,
+    call::{Home, begin_slices},
+    state::CallState,
+};
 
 /// The most instances of one plugin that wait. Calls that end within a slice come one after another.
 const MOST_OF_PLUGIN: usize = 2;
@@ -24,7 +28,7 @@ const GROWTH: usize = 1 << 20;
 
 /// An instance that has answered, and its calls so far.
 pub(crate) struct WarmInstance {
-    store: Store<CallState>,
+    home: Home,
     instance: Instance,
     calls: u32,
     /// The bytes that it had after its first call.
@@ -33,26 +37,26 @@ pub(crate) struct WarmInstance {
 
 impl WarmInstance {
     /// An instance after its first call.
-    pub(crate) fn new(store: Store<CallState>, instance: Instance) -> Self {
-        let memory_at_first = store.data().meter.memory();
-        Self { store, instance, calls: 1, memory_at_first }
+    pub(crate) fn new(home: Home, instance: Instance) -> Self {
+        let memory_at_first = home.store.data().meter.memory();
+        Self { home, instance, calls: 1, memory_at_first }
     }
 
     /// Begins another call. False if there is no memory for a request of this size beside what it has.
     pub(crate) fn begin(&mut self, limits: &Limits, request: usize, context: CallContext, seed: Option<u64>) -> bool {
         self.calls += 1;
-        begin_slices(&mut self.store, limits);
-        self.store.data_mut().begin_again(limits, request, context, seed)
+        begin_slices(&mut self.home.store, limits);
+        self.home.store.data_mut().begin_again(limits, request, context, seed)
     }
 
     /// What it lives in, and the instance.
     pub(crate) fn parts(&mut self) -> (&mut Store<CallState>, Instance) {
-        (&mut self.store, self.instance)
+        (&mut self.home.store, self.instance)
     }
 
     /// Whether it may answer once more. One whose memory grows from call to call keeps what it should not, and would come to its limit.
     fn is_good_for_more(&self, most_calls: u32) -> bool {
-        let meter = &self.store.data().meter;
+        let meter = &self.home.store.data().meter;
         let most_memory = (2 * self.memory_at_first + GROWTH).min(meter.limit() / 2);
         self.calls < most_calls && meter.memory() <= most_memory
     }
@@ -77,7 +81,7 @@ impl WarmInstances {
         if !instance.is_good_for_more(self.most_calls) {
             return;
         }
-        instance.store.data_mut().meter.rest();
+        instance.home.store.data_mut().rest();
         let surplus = {
             let mut waiting = lock(&self.waiting);
             waiting.push((Instant::now(), instance));

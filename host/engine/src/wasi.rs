@@ -15,6 +15,7 @@ use std::{
 use jiff::Timestamp;
 use rand::{SeedableRng, rngs::SmallRng};
 use tokio::io::AsyncWrite;
+use tracing::Span;
 use wasmtime_wasi::{
     HostMonotonicClock, HostWallClock, WasiCtx,
     cli::{IsTerminal, StdoutStream},
@@ -34,6 +35,8 @@ pub(crate) struct LogBudget {
 struct Spent {
     /// The time of the call.
     now: Timestamp,
+    /// What the lines are about: threads that write them may know nothing of it.
+    about: Span,
     /// The bytes that it may still write; none after the cut.
     left: Option<usize>,
     /// The lines that were not written.
@@ -43,14 +46,19 @@ struct Spent {
 impl LogBudget {
     /// A budget of so many bytes for a call at this time, within what its plugin may write.
     pub(crate) fn new(bytes: usize, plugin: Arc<PluginLog>, now: Timestamp) -> Self {
-        let spent = Spent { now, left: Some(bytes), dropped: 0 };
+        let spent = Spent::nothing_of(bytes, now);
         Self { spent: Arc::new(Mutex::new(spent)), plugin, clock_read: Arc::default() }
     }
 
     /// The same for another call, also for all clones.
     pub(crate) fn begin_again(&self, bytes: usize, now: Timestamp) {
-        *lock(&self.spent) = Spent { now, left: Some(bytes), dropped: 0 };
+        *lock(&self.spent) = Spent::nothing_of(bytes, now);
         self.clock_read.store(false, Ordering::Relaxed);
+    }
+
+    /// Forgets what the lines of a call that has ended were about.
+    pub(crate) fn rest(&self) {
+        lock(&self.spent).about = Span::none();
     }
 
     pub(crate) fn clock_was_read(&self) -> bool {
@@ -65,6 +73,8 @@ impl LogBudget {
     /// Writes the lines of a message, cut at the limit. The cut is logged once.
     pub(crate) fn write(&self, level: Level, message: &str) {
         let mut spent = lock(&self.spent);
+        let about = spent.about.clone();
+        let _entered = about.enter();
         let Some(bytes) = spent.left else {
             spent.dropped += lines(message).count();
             return;
@@ -96,6 +106,12 @@ impl LogBudget {
             }
         }
         true
+    }
+}
+
+impl Spent {
+    fn nothing_of(bytes: usize, now: Timestamp) -> Self {
+        Self { now, about: Span::current(), left: Some(bytes), dropped: 0 }
     }
 }
 
@@ -134,18 +150,23 @@ pub(crate) struct Wasi {
     /// A guest goes on writing to the streams that it got in its first call.
     stdout: Output,
     stderr: Output,
+    /// How far its monotonic clock is.
+    ticks: Arc<AtomicU64>,
 }
 
 impl Wasi {
     pub(crate) fn new(logs: &LogBudget, now: Timestamp, seed: u64) -> Self {
         let stdout = Output::new(Level::Info, logs);
         let stderr = Output::new(Level::Warn, logs);
-        Self { context: context(&stdout, &stderr, logs, now, seed), stdout, stderr }
+        let clock = FixedClock { now, read: logs.clock_read.clone(), ticks: Arc::default() };
+        let ticks = clock.ticks.clone();
+        Self { context: context(&stdout, &stderr, clock, seed), stdout, stderr, ticks }
     }
 
-    /// Another clock and other random numbers, for another call of the same instance.
+    /// Another time and other random numbers, for another call of the same instance. Its monotonic clock goes on.
     pub(crate) fn begin_again(&mut self, logs: &LogBudget, now: Timestamp, seed: u64) {
-        self.context = context(&self.stdout, &self.stderr, logs, now, seed);
+        let clock = FixedClock { now, read: logs.clock_read.clone(), ticks: self.ticks.clone() };
+        self.context = context(&self.stdout, &self.stderr, clock, seed);
     }
 
     pub(crate) fn context(&mut self) -> &mut WasiCtx {
@@ -160,8 +181,7 @@ impl Wasi {
 }
 
 /// A WASI context without access to anything else.
-fn context(stdout: &Output, stderr: &Output, logs: &LogBudget, now: Timestamp, seed: u64) -> WasiCtx {
-    let clock = FixedClock { now, read: logs.clock_read.clone(), ticks: Arc::default() };
+fn context(stdout: &Output, stderr: &Output, clock: FixedClock, seed: u64) -> WasiCtx {
     WasiCtx::builder()
         .stdout(stdout.clone())
         .stderr(stderr.clone())
@@ -204,7 +224,7 @@ impl HostMonotonicClock for FixedClock {
     }
 
     fn now(&self) -> u64 {
-        // Does not count as reading the clock: the same call always reads the same values.
+        // Does not count as reading the clock: a new instance always reads the same values.
         self.ticks.fetch_add(1_000, Ordering::Relaxed)
     }
 }
@@ -316,6 +336,21 @@ mod tests {
         logs.begin_again(10, Timestamp::UNIX_EPOCH);
         lines.push(b"next\n");
         assert_eq!(lock(&logs.spent).left, Some(5), "of the next call's");
+    }
+
+    /// Guests rely on that, whatever call it is.
+    #[test]
+    fn the_monotonic_clock_never_goes_back() -> wasmtime::Result<()> {
+        use wasmtime_wasi::{clocks::WasiClocksCtxView, p2::bindings::clocks::monotonic_clock::Host};
+        let logs = budget(1);
+        let mut wasi = Wasi::new(&logs, Timestamp::UNIX_EPOCH, 1);
+        let mut table = wasmtime::component::ResourceTable::new();
+        let mut now = |wasi: &mut Wasi| WasiClocksCtxView { ctx: wasi.context().clocks(), table: &mut table }.now();
+        let first = now(&mut wasi)?;
+        wasi.begin_again(&logs, Timestamp::UNIX_EPOCH, 1);
+        let second = now(&mut wasi)?;
+        assert!(second > first, "{first}, then {second}");
+        Ok(())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Removes the clean-up functions from a core module. An instance lives for one call, and its memory goes with it: freeing the
+//! Removes the clean-up functions from a core module. Where an instance lives for one call, its memory goes with it: freeing the
 //! memory piece by piece after the call would only cost time. Nothing else of the module changes.
 
 use std::convert::Infallible;

@@ -16,7 +16,8 @@ mod section;
 pub use error::Error;
 pub use reference::contract_reference;
 
-use pilothouse_wit::{Declaration, SECTION};
+use component::Cleanup;
+use pilothouse_wit::{Declaration, SECTION, may_answer_again};
 use wasmparser::Parser;
 
 /// A plugin, ready to be loaded by a host.
@@ -38,17 +39,24 @@ pub fn pack(input: &[u8], manifest: Option<&str>) -> Result<Packed, Error> {
         return Err(Error::NotWasm);
     }
     let section::Extracted { rest, contents: embedded } = section::extract(input, SECTION)?;
+    let mut manifests = manifest.map_or(embedded, |text| vec![text.as_bytes().to_vec()]);
     let component = if Parser::is_component(input) {
         component::validate(&rest)?;
         rest
     } else {
-        component::encode(&rest)?
+        component::encode(&rest, cleanup(&manifests))?
     };
-    let mut manifests = manifest.map_or(embedded, |text| vec![text.as_bytes().to_vec()]);
     // The same manifest twice is no conflict. Different ones both stay, and reading the result refuses them.
     manifests.dedup();
     let append = |component, text: &Vec<u8>| section::append(component, SECTION, text.trim_ascii());
     let wasm = manifests.iter().fold(component, append);
     let declaration = Declaration::read(&wasm)?;
     Ok(Packed { wasm, declaration })
+}
+
+fn cleanup(manifests: &[Vec<u8>]) -> Cleanup {
+    match manifests.iter().any(|text| may_answer_again(text)) {
+        true => Cleanup::AfterEachCall,
+        false => Cleanup::Never,
+    }
 }

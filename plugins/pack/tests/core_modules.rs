@@ -47,6 +47,21 @@ fn a_module_of_another_patch_of_the_contract_keeps_its_version() -> Result<(), B
     Ok(())
 }
 
+/// Where an instance answers several calls, what an answer leaves in its memory has to go before the next one.
+#[test]
+fn a_component_cleans_up_where_its_instance_may_answer_again() -> Result<(), Box<dyn std::error::Error>> {
+    let clean_up =
+        format!(r#"(func (export "cabi_post_pilothouse:plugin/reconciler@{CONTRACT_VERSION}#reconcile") (param i32))"#);
+    let module = module(&clean_up, CONTRACT_VERSION, &["reconciler#reconcile"])?;
+    for (calls, expected) in [("", false), (r#","callsPerInstance":1"#, false), (r#","callsPerInstance":2"#, true)] {
+        let manifest = MANIFEST.replace(r#","children""#, &format!(r#"{calls},"children""#));
+        let packed = pack(&module, Some(&manifest))?;
+        let cleans_up = packed.wasm.windows(10).any(|bytes| bytes == b"cabi_post_");
+        assert_eq!(cleans_up, expected, "{manifest}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_module_without_the_names_of_the_contract_is_refused() -> Result<(), Box<dyn std::error::Error>> {
     for (version, functions) in [(CONTRACT_VERSION, &[][..]), ("0.3.0", &["reconciler#reconcile"])] {

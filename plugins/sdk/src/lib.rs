@@ -82,4 +82,4 @@ pub use raw::{
 };
 pub use request::Request;
 pub use response::Response;
-pub use run::{report_panics, run, run_raw};
+pub use run::{InstanceFor, report_panics, run, run_in, run_raw};

@@ -112,19 +112,33 @@ macro_rules! plugin {
             $($($judged_version, $judged_kind, $current, $($failed,)? $($message,)?)*)? $($($measurement_name, $help, $($label,)*)*)?
         ]);
 
+        const __INSTANCE: $crate::InstanceFor = $crate::__instance!($($calls_per_instance)?);
+
         /// One reconcile in the contract's plain types, exactly as the exported function does it.
         pub fn reconcile_raw(request: $crate::raw::Request) -> $crate::raw::Response {
-            $crate::run(request, $reconcile)
+            $crate::run_in(__INSTANCE, request, $reconcile)
         }
 
         $(
             /// One finalize in the contract's plain types, exactly as the exported function does it.
             pub fn finalize_raw(request: $crate::raw::Request) -> $crate::raw::Response {
-                $crate::run(request, $finalize)
+                $crate::run_in(__INSTANCE, request, $finalize)
             }
         )?
 
         $crate::__component! { $crate::__exports!($($finalize)?); }
+    };
+}
+
+/// How many calls an instance answers, as the plugin says.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __instance {
+    () => {
+        $crate::InstanceFor::OneCall
+    };
+    ($calls_per_instance:literal) => {
+        $crate::InstanceFor::SeveralCalls
     };
 }
 

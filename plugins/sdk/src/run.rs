@@ -11,10 +11,37 @@ where
     O: DeserializeOwned,
     A: Into<Response>,
 {
+    run_in(InstanceFor::OneCall, request, reconcile)
+}
+
+/// How many calls an instance answers.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceFor {
+    /// One: its memory goes with it.
+    OneCall,
+    /// Several: what a call leaves is there in the next one.
+    SeveralCalls,
+}
+
+/// As [`run`], in an instance for so many calls.
+#[doc(hidden)]
+pub fn run_in<O, A>(
+    instance: InstanceFor,
+    request: raw::Request,
+    reconcile: impl FnOnce(&Request<O>) -> A,
+) -> raw::Response
+where
+    O: DeserializeOwned,
+    A: Into<Response>,
+{
     run_raw(request, |request| match Request::read(request) {
         Ok(request) => {
             let response = reconcile(&request).into();
-            imports::dispose(request);
+            match instance {
+                InstanceFor::OneCall => imports::dispose(request),
+                InstanceFor::SeveralCalls => drop(request),
+            }
             response
         }
         Err(error) => Response::invalid(format!("the object does not fit this plugin: {error}")),

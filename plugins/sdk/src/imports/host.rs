@@ -12,7 +12,7 @@ pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| panic.to_string().as_bytes().chunks(32).for_each(explain)));
 }
 
-/// Leaks a value: the instance is thrown away right after the call, and its memory with it.
+/// Leaks a value, where the instance is thrown away right after the call, and its memory with it.
 pub(crate) fn dispose<T>(value: T) {
     std::mem::forget(value);
 }

@@ -24,6 +24,9 @@ pub struct TallySpec {
     /// What to do besides counting.
     #[serde(default)]
     pub act: Act,
+    /// Makes the request long.
+    #[serde(default)]
+    pub padding: String,
 }
 
 /// What a call does besides counting.
@@ -33,18 +36,24 @@ pub enum Act {
     /// Nothing.
     #[default]
     Count,
-    /// It keeps four MiB for good.
-    Leak,
     /// It needs so many MiB and gives them back.
     Need(usize),
+    /// It answers with so many KiB.
+    Say(usize),
+    /// It keeps so many MiB for good.
+    Keep(usize),
     /// It traps.
     Trap,
+    /// It traps, unless this is the first call of its instance.
+    TrapAgain,
     /// It never ends.
     Loop,
     /// It says what time it is.
     TellTime,
     /// It writes a line into the log.
     Log,
+    /// The same after more than a slice of computing time.
+    LogLate,
 }
 
 thread_local! {
@@ -58,17 +67,27 @@ thread_local! {
 /// Where the object asks for it.
 pub fn reconcile(request: &Request<Object<TallySpec>>) -> Response {
     CALLS.set(CALLS.get() + 1);
-    let mut time = None;
+    let (mut time, mut said) = (None, None);
     match request.object.spec.act {
         Act::Count => {}
-        Act::Leak => KEPT.with_borrow_mut(|kept| kept.push(vec![1; 4 << 20])),
         Act::Need(mebibytes) => drop(std::hint::black_box(vec![1_u8; mebibytes << 20])),
+        Act::Say(kibibytes) => said = Some("x".repeat(kibibytes << 10)),
+        Act::Keep(mebibytes) => KEPT.with_borrow_mut(|kept| kept.push(vec![1; mebibytes << 20])),
+        Act::TrapAgain if CALLS.get() == 1 => {}
+        Act::TrapAgain => panic!("it remembers"),
         Act::Trap => panic!("as the object wants it"),
         Act::Loop => loop {
             std::hint::spin_loop();
         },
         Act::TellTime => time = Some(clock::now_text()),
-        Act::Log => log::info(format!("call {}", CALLS.get())),
+        Act::Log => log::info(format!("log: call {}", CALLS.get())),
+        Act::LogLate => {
+            // Several slices, also on a quick machine.
+            for number in 0..200_000_000_u64 {
+                std::hint::black_box(number);
+            }
+            log::info(format!("log-late: call {}", CALLS.get()));
+        }
     }
-    Response::done().status(json!({"calls": CALLS.get(), "time": time}))
+    Response::done().status(json!({"calls": CALLS.get(), "time": time, "said": said}))
 }
