@@ -261,13 +261,25 @@ async fn a_place_is_free_once_its_instance_is_gone(_: &mut TestEnv) -> Result<()
         }
         // More memory than the pool keeps takes a while to give back.
         let acts = [json!({"need": 8}), json!("count"), json!({"need": 4})];
-        for _ in 0..20 {
-            let calls = tallies.iter().flat_map(|tally| (0..30).map(move |number| (tally, number)));
-            let calls = calls.map(|(tally, number)| tally.call(json!({"act": acts[number % acts.len()]})));
-            for call in join_all(calls).await {
-                count_of(&call)?;
+        let calls_of_a_thread = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            for _ in 0..10 {
+                let calls = tallies.iter().flat_map(|tally| (0..30).map(move |number| (tally, number)));
+                let calls = calls.map(|(tally, number)| tally.call(json!({"act": acts[number % acts.len()]})));
+                for call in runtime.block_on(join_all(calls)) {
+                    count_of(&call)?;
+                }
             }
-        }
+            Ok::<_, anyhow::Error>(())
+        };
+        // What one of them gives back, the other one takes.
+        std::thread::scope(|scope| {
+            let threads = [scope.spawn(calls_of_a_thread), scope.spawn(calls_of_a_thread)];
+            threads.into_iter().try_for_each(|thread| match thread.join() {
+                Ok(done) => done,
+                Err(_) => bail!("a thread panicked"),
+            })
+        })?;
     }
     Ok(())
 }

@@ -157,7 +157,11 @@ impl Amount {
 
     /// Whether a plugin may have so much where this is left for the others.
     fn is_share_of(self, left: Self) -> bool {
-        self.units <= SHARE * left.units && self.places <= SHARE * left.places
+        self.is_share_of_memory(left) && self.places <= SHARE * left.places
+    }
+
+    fn is_share_of_memory(self, left: Self) -> bool {
+        self.units <= SHARE * left.units
     }
 }
 
@@ -221,9 +225,9 @@ impl Reservation {
         let mut state = lock(&self.budget.state);
         let mut held = lock(&self.share.held);
         let is_only = *held == self.taken;
-        let Some(left) = state.free.minus(more).filter(|left| is_only || held.plus(more).is_share_of(*left)) else {
-            return false;
-        };
+        // It asks for memory alone: that others have all places is no reason to refuse it.
+        let fits = |left: &Amount| is_only || held.plus(more).is_share_of_memory(*left);
+        let Some(left) = state.free.minus(more).filter(fits) else { return false };
         state.free = left;
         *held = held.plus(more);
         self.taken = self.taken.plus(more);
@@ -359,6 +363,19 @@ mod tests {
             drop(calls);
             assert_eq!(lock(&budget.state).free, budget.total);
         }
+    }
+
+    #[tokio::test]
+    async fn memory_is_not_refused_for_want_of_places() {
+        let budget = budget(100, 4);
+        let [one, two, three] = std::array::from_fn(|_| Arc::<Share>::default());
+        let mut calls = Vec::new();
+        for share in [&one, &one, &two, &three] {
+            calls.push(budget.begin_call(share, UNIT).await);
+        }
+        assert_eq!(lock(&budget.state).free.places, 0);
+        assert!(calls.iter_mut().all(|call| call.grow_to(2 * UNIT)), "92 units are free");
+        assert!(!calls.iter_mut().all(|call| call.grow_to(90 * UNIT)), "no plugin gets all");
     }
 
     #[tokio::test]
