@@ -263,7 +263,7 @@ async fn a_place_is_free_once_its_instance_is_gone(_: &mut TestEnv) -> Result<()
         let acts = [json!({"need": 8}), json!("count"), json!({"need": 4})];
         let calls_of_a_thread = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            for _ in 0..10 {
+            for _ in 0..2 {
                 let calls = tallies.iter().flat_map(|tally| (0..30).map(move |number| (tally, number)));
                 let calls = calls.map(|(tally, number)| tally.call(json!({"act": acts[number % acts.len()]})));
                 for call in runtime.block_on(join_all(calls)) {
