@@ -10,7 +10,7 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 git archive HEAD | tar -x -C "$copy"
 patch --quiet --strip=1 --directory="$copy" --input="$patch"
-flags=$(RUSTFLAGS="${RUSTFLAGS:-} -Ctarget-cpu=native" scripts/profile-flags.sh tests/simulation/simulate.profdata)
+flags=$(scripts/simulation-flags.sh)
 (cd "$copy" && CARGO_TARGET_DIR=$target RUSTFLAGS=$flags cargo build --locked --quiet --workspace --bin simulate --profile simulation)
 cp "$target/simulation/simulate" "$copy/simulate"
 

@@ -4,8 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# It runs where it is built.
-RUSTFLAGS=$(RUSTFLAGS="${RUSTFLAGS:-} -Ctarget-cpu=native" scripts/profile-flags.sh tests/simulation/simulate.profdata) \
+RUSTFLAGS=$(scripts/simulation-flags.sh) \
   cargo build --locked --quiet --workspace --bin simulate --profile simulation
 simulate=${CARGO_TARGET_DIR:-target}/simulation/simulate
 if [[ -n ${HOURS:-} ]]; then

@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
+use jiff::Timestamp;
 use pilothouse_engine::{
     Call, CallContext, Compiler, Engine, EngineConfig, Limits, NoLookups, Outcome, Plugin, Reconciler, Verb,
     contract::Request,
@@ -124,7 +125,7 @@ async fn each_call_has_a_clock_and_a_log_of_its_own(_: &mut TestEnv) -> Result<(
     let tally = Tally::new(Limits { log_bytes: 18, ..Limits::default() }, 1 << 30).await?;
     for (hour, act, reads) in [(1, "tell-time", true), (2, "count", false), (3, "tell-time", true)] {
         let now = format!("2026-11-29T0{hour}:00:00Z");
-        let call = tally.call_at(&now, json!({"act": act})).await?;
+        let call = tally.call_at(now.parse()?, json!({"act": act})).await;
         let Outcome::Response(response) = call.outcome else { bail!("{act}: {:?}", call.outcome) };
         let status: Value = serde_json::from_str(response.status.as_deref().unwrap_or_default())?;
         ensure!(call.recorded.clock_read == reads, "{act} at {now}");
@@ -155,7 +156,7 @@ async fn other_code_and_other_limits_begin_anew(_: &mut TestEnv) -> Result<()> {
     let tally = Tally::new(Limits::default(), 1 << 30).await?;
     let before = [tally.count(json!({})).await?, tally.count(json!({})).await?];
     let limited = tally.engine.limited(&tally.plugin, Limits { output_bytes: 4 << 10, ..Limits::default() });
-    let after = count_of(&limited.call(Verb::Reconcile, request(json!({})), context(None)?).await)?;
+    let after = count_of(&limited.call(Verb::Reconcile, request(json!({})), context(Timestamp::UNIX_EPOCH)).await)?;
     let beside = tally.beside().await?.count(json!({})).await?;
     ensure!((before, after, beside) == ([1, 2], 1, 1), "{before:?}, {after}, {beside}");
     Ok(())
@@ -213,7 +214,7 @@ async fn an_instance_that_waits_keeps_nothing_of_its_call(_: &mut TestEnv) -> Re
     let tally = Tally::new(Limits::default(), 1 << 30).await?;
     for expected in [1, 2] {
         let lookups = Arc::new(NoLookups);
-        let context = CallContext { lookups: lookups.clone(), now: jiff::Timestamp::UNIX_EPOCH };
+        let context = CallContext { lookups: lookups.clone(), now: Timestamp::UNIX_EPOCH };
         let call = tally.plugin.call(Verb::Reconcile, request(json!({})), context).await;
         ensure!(count_of(&call)? == expected, "{call:?}");
         ensure!(Arc::strong_count(&lookups) == 1, "call {expected}: its lookups are still held");
@@ -365,12 +366,11 @@ impl Tally {
     }
 
     async fn call(&self, spec: Value) -> Call {
-        let context = CallContext { lookups: Arc::new(NoLookups), now: jiff::Timestamp::UNIX_EPOCH };
-        self.plugin.call(Verb::Reconcile, request(spec), context).await
+        self.call_at(Timestamp::UNIX_EPOCH, spec).await
     }
 
-    async fn call_at(&self, now: &str, spec: Value) -> Result<Call> {
-        Ok(self.plugin.call(Verb::Reconcile, request(spec), context(Some(now))?).await)
+    async fn call_at(&self, now: Timestamp, spec: Value) -> Call {
+        self.plugin.call(Verb::Reconcile, request(spec), context(now)).await
     }
 
     /// How many calls the instance has answered.
@@ -384,9 +384,8 @@ async fn load(engine: &Engine, file: &Path) -> Result<Plugin> {
     Ok(engine.load(bytes).await?)
 }
 
-fn context(now: Option<&str>) -> Result<CallContext> {
-    let now = now.map_or(Ok(jiff::Timestamp::UNIX_EPOCH), str::parse)?;
-    Ok(CallContext { lookups: Arc::new(NoLookups), now })
+fn context(now: Timestamp) -> CallContext {
+    CallContext { lookups: Arc::new(NoLookups), now }
 }
 
 fn request(spec: Value) -> Request {

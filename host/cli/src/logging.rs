@@ -1,6 +1,9 @@
 //! The host's log on standard error, as text for people or as JSON for log collectors.
 
-use std::{fmt, io};
+use std::{
+    fmt,
+    io::{self, IsTerminal},
+};
 
 use clap::{Args, ValueEnum};
 use pilothouse_controller::server::{LogLevel, LogLevelError};
@@ -53,25 +56,20 @@ impl Logging {
     /// # Errors
     /// If the level is malformed.
     pub fn start(&self) -> anyhow::Result<Level> {
-        self.start_to(None::<fn() -> io::Stderr>)
+        self.start_to(BoxMakeWriter::new(io::stderr), io::stderr().is_terminal())
     }
 
-    /// Starts logging, to another place than standard error.
+    /// Starts logging to another place than standard error.
     ///
     /// # Errors
     /// If the level is malformed.
-    pub fn start_to<W: io::Write + 'static>(
-        &self,
-        place: Option<impl Fn() -> W + Send + Sync + 'static>,
-    ) -> anyhow::Result<Level> {
+    pub fn start_to(&self, writer: BoxMakeWriter, has_colours: bool) -> anyhow::Result<Level> {
         let filter = filter(&self.log_level)?;
-        let is_terminal = place.is_none() && io::IsTerminal::is_terminal(&io::stderr());
-        let writer = place.map_or_else(|| BoxMakeWriter::new(io::stderr), BoxMakeWriter::new);
         let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
         let (level, started) = match self.log_format {
             Format::Text => {
                 let fields = debug_fn(write_field).delimited(" ");
-                let builder = builder.with_ansi(is_terminal).fmt_fields(fields).with_filter_reloading();
+                let builder = builder.with_ansi(has_colours).fmt_fields(fields).with_filter_reloading();
                 (Level::of(builder.reload_handle()), builder.try_init())
             }
             Format::Json => {

@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Display,
-    io::{self, ErrorKind, Write},
+    io::{self, ErrorKind, IsTerminal, Write},
 };
 
 /// Why something could not be printed.
@@ -14,6 +14,11 @@ pub enum PrintError {
     /// The disk may be full.
     #[error("failed to print: {0}")]
     Failed(io::Error),
+}
+
+/// Whether text for standard output may have colours: where there is a terminal, and nobody says otherwise (no-color.org).
+pub fn has_colours() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// Prints text.

@@ -170,7 +170,11 @@ impl Code {
         }
         let started = Instant::now();
         let (store, of_code) = instance.parts();
-        let answer = in_time(self.limits.wall, self.answer(store, of_code, asked)).await;
+        let answer = in_time(self.limits.wall, async {
+            let _running = self.shared.ticker.enter()?;
+            self.answer(store, of_code, asked).await
+        })
+        .await;
         let call = self.end(store, answer, started);
         if matches!(call.outcome, Outcome::Response(_)) {
             self.keep(instance);
@@ -186,7 +190,8 @@ impl Code {
         let mut home = Home::new(self, reservation, asked.context.clone(), asked.seed);
         let mut instance = None;
         let answer = in_time(self.limits.wall, async {
-            let created = self.create(&mut home.store).await?;
+            let _running = self.shared.ticker.enter()?;
+            let created = self.pre.instantiate_async(&mut home.store).await?;
             instance = Some(created);
             self.answer(&mut home.store, created, asked).await
         })
@@ -247,11 +252,6 @@ impl Code {
         }
     }
 
-    async fn create(&self, store: &mut Store<CallState>) -> wasmtime::Result<Instance> {
-        let _running = self.shared.ticker.enter()?;
-        self.pre.instantiate_async(store).await
-    }
-
     async fn answer(
         &self,
         store: &mut Store<CallState>,
@@ -262,7 +262,6 @@ impl Code {
             Verb::Reconcile => &self.reconcile,
             Verb::Finalize => self.finalize.as_ref().ok_or_else(|| wasmtime::Error::msg("no finalizer is exported"))?,
         };
-        let _running = self.shared.ticker.enter()?;
         match self.contract {
             ContractSeries::V0_1 => {
                 use v0_1::types::{Request, Response};

@@ -3,7 +3,7 @@
 //! here, and told.
 
 use crate::live::LiveGroups;
-use crate::owned::{Owned, StatefulSet, get};
+use crate::owned::{self, Owned, StatefulSet, get};
 use llm_serving::conditions::Obstacle;
 use pilothouse_pods::transition::Announced;
 use pilothouse_sdk::{Condition, Error, Kind};
@@ -27,7 +27,7 @@ struct Service(Owned);
 impl Kind for Service {
     const API_VERSION: &'static str = "v1";
     const KIND: &'static str = "Service";
-    const FIELDS: &'static [&'static str] = &["/metadata/uid", "/metadata/ownerReferences"];
+    const FIELDS: &'static [&'static str] = owned::FIELDS;
 }
 
 /// What of somebody else's has the name that groups need.

@@ -5,7 +5,7 @@ use crate::api::ModelDeployment;
 use crate::autoscaler::Scaling;
 use crate::live::LiveGroups;
 use crate::observed_scaled_object;
-use crate::owned::{Owned, StatefulSet, get, select};
+use crate::owned::{self, Owned, StatefulSet, get, select};
 use crate::placement::WorkloadKind;
 use llm_serving::conditions::AWAITING_REMOVAL;
 use llm_serving::labels::COMPONENT;
@@ -79,7 +79,7 @@ struct LeaderWorkerSet(Owned);
 impl Kind for LeaderWorkerSet {
     const API_VERSION: &'static str = LiveGroups::API_VERSION;
     const KIND: &'static str = LiveGroups::KIND;
-    const FIELDS: &'static [&'static str] = &["/metadata/uid", "/metadata/ownerReferences"];
+    const FIELDS: &'static [&'static str] = owned::FIELDS;
 }
 
 /// The conditions about others, and about an autoscaler of the object for which its present one waits; none if there are none.

@@ -12,6 +12,9 @@ pub struct Owned {
     pub metadata: OwnedMetadata,
 }
 
+/// Whose it is.
+pub const FIELDS: &[&str] = &["/metadata/uid", "/metadata/ownerReferences"];
+
 /// A StatefulSet.
 #[derive(Deserialize)]
 #[serde(transparent)]
@@ -20,7 +23,7 @@ pub struct StatefulSet(pub Owned);
 impl Kind for StatefulSet {
     const API_VERSION: &'static str = "apps/v1";
     const KIND: &'static str = "StatefulSet";
-    const FIELDS: &'static [&'static str] = &["/metadata/uid", "/metadata/ownerReferences"];
+    const FIELDS: &'static [&'static str] = FIELDS;
 }
 
 /// An object of a kind that may not be installed.

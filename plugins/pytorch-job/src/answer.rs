@@ -57,20 +57,17 @@ impl<O> Answer<'_, O> {
             };
         }
         let measurements: Vec<_> = raw.measurements.iter().filter_map(renamed_measurement).collect();
-        let news = state::news(self.state).with(self.reported, &raw.events, &measurements)?;
+        let before = state::news(self.state);
+        let news = before.with(self.reported, &raw.events, &measurements)?;
         // Told is what the state has: what it does not have would be told again by the next call. The state may be another's.
-        let is_kept = state::news(self.state) == news;
+        let is_kept = before == news;
         let is_to_tell = is_kept && !news.is_told(self.reported);
         raw.events = news.events().filter(|_| is_to_tell).collect();
         raw.measurements = news.measurements(self.job.namespace).filter(|_| is_to_tell).collect();
         let leaves_children = raw.children.is_none();
         let state = state::config_map(self.job, &known, &carried, &news);
-        let response = Response::from(raw).status(status(
-            self.job,
-            self.kind.spec,
-            &known,
-            if is_kept { news.time.as_deref() } else { self.reported },
-        ));
+        let told = if is_kept { news.time.as_deref() } else { self.reported };
+        let response = Response::from(raw).status(status(self.job, self.kind.spec, &known, told));
         if leaves_children && state::is_same(self.state, &state) {
             return Ok(response);
         }

@@ -28,6 +28,7 @@ use pilothouse_controller::{
     source::loader::Loader,
 };
 use tokio::time::{Instant, MissedTickBehavior};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use self::{input::Typed, local_cluster::LocalCluster, project::Project, sources::Sources, view::View};
 use crate::{
@@ -143,7 +144,10 @@ impl Dev {
             }
         };
         // Not before: requests to a cluster that starts fail for a while, which is logged.
-        self.logging.start_to(view.log().map(|lines| move || lines.clone()))?;
+        match view.log() {
+            Some(lines) => self.logging.start_to(BoxMakeWriter::new(move || lines.clone()), false)?,
+            None => self.logging.start()?,
+        };
         let target = self.target(&config)?;
         let projects = folders.into_iter().map(|folder| Project::new(folder, view.clone())).collect();
         view.print(&format!("works on {}; Enter builds again, Ctrl-C ends", config.cluster_url));

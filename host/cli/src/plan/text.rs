@@ -1,6 +1,6 @@
 //! Prints a plan for people: the objects that would change or be in error, like a diff, and the counts. Decides nothing.
 
-use std::{fmt::Write, io::IsTerminal};
+use std::fmt::Write;
 
 use clap::builder::styling::{AnsiColor, Style};
 use pilothouse_forecast::report::{
@@ -15,8 +15,7 @@ use crate::{output, table::printable, yaml};
 /// # Errors
 /// If nobody reads it.
 pub fn print(report: &Report) -> anyhow::Result<()> {
-    let has_colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    Ok(output::print(text(report, has_colours)?)?)
+    Ok(output::print(text(report, output::has_colours())?)?)
 }
 
 /// The text of a plan.

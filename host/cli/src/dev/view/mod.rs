@@ -95,7 +95,7 @@ impl View {
 
     /// Whether text may have colours of its own.
     pub(super) fn has_colours(&self) -> bool {
-        matches!(self, Self::Lines) && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+        matches!(self, Self::Lines) && output::has_colours()
     }
 
     /// Where the log goes; none for standard error.
