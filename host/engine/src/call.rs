@@ -146,6 +146,7 @@ struct Asked {
 
 impl Code {
     async fn call(&self, verb: Verb, request: Request, context: CallContext) -> Call {
+        self.in_use.note_call();
         // Only with WASI can a plugin read random numbers. For all others the request need not be hashed.
         let seed = self.imports_wasi.then(|| seed(&request));
         let asked = Asked { verb, size: size_of_request(&request), request, context, seed };

@@ -21,6 +21,7 @@ use crate::{
     epoch::Ticker,
     log_rate::{PluginLog, PluginLogs},
     precompiled,
+    resting_code::{CodeInUse, LoadedCode},
     slow::SlowLane,
     state::CallState,
     warm::{WarmInstances, WarmInstancesOfAll},
@@ -29,7 +30,7 @@ use crate::{
 /// The most instances at once, over all plugins; further calls wait.
 const MAX_INSTANCES: u32 = 32;
 
-/// How often it is looked whether the machine code in use has to be marked as used, and whether an instance has waited for long.
+/// How often it is looked whether the machine code in use has to be marked as used or may rest, and whether an instance has waited for long.
 const KEEPING_ORDER: Duration = Duration::from_secs(10);
 
 /// What the compiler needs: so many bytes, and so many for each byte of the component. Measured: 36 MiB for 137 KiB, 62 MiB for 726 KiB,
@@ -127,7 +128,7 @@ pub struct LoadStats {
 /// Loads plugins. Clones share one engine.
 #[derive(Clone)]
 pub struct Engine {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     linker: Arc<Linker<CallState>>,
     cache: Arc<Cache>,
     compiler: Compiler,
@@ -144,6 +145,7 @@ pub(crate) struct Shared {
     pub(crate) slow: SlowLane,
     pub(crate) logs: PluginLogs,
     pub(crate) warm: Arc<WarmInstancesOfAll>,
+    pub(crate) loaded: LoadedCode,
 }
 
 /// A loaded plugin: checked, compiled and linked. It can be called any number of times, also concurrently.
@@ -177,6 +179,8 @@ pub(crate) struct Code {
     pub(crate) log: Arc<PluginLog>,
     /// The instances that wait for its next call, where one may answer several.
     pub(crate) warm: Option<Arc<WarmInstances>>,
+    /// Its machine code, which rests while nobody calls it.
+    pub(crate) in_use: Arc<CodeInUse>,
     /// Keeps the file of the machine code.
     _file: Arc<UsedCode>,
 }
@@ -205,6 +209,7 @@ impl Engine {
             slow: SlowLane::default(),
             logs: PluginLogs::default(),
             warm,
+            loaded: LoadedCode::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -245,12 +250,13 @@ impl Engine {
         self.cache.keep(digests);
     }
 
-    /// Keeps order, for ever: lets instances go that have waited for long, and marks the machine code in use as used, because what nobody has
-    /// used for long is removed when a host starts, and this one may run for longer.
+    /// Keeps order, for ever: lets instances go that have waited for long, gives back the memory of machine code that nobody calls, and marks
+    /// the machine code in use as used, because what nobody has used for long is removed when a host starts, and this one may run for longer.
     pub async fn keep_order(&self) {
         loop {
             self.cache.mark_used();
             self.shared.warm.drop_old();
+            self.shared.loaded.rest();
             tokio::time::sleep(KEEPING_ORDER).await;
         }
     }
@@ -306,6 +312,7 @@ impl Engine {
             share: Arc::default(),
             log: Arc::default(),
             warm: None,
+            in_use: self.shared.loaded.add(component),
             _file: Arc::new(used),
         };
         // What it writes before it is called is nobody's yet: anything can bear a plugin's name.

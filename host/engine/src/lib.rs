@@ -61,6 +61,7 @@ mod log_rate;
 pub mod lookups;
 mod precompiled;
 mod reconciler;
+mod resting_code;
 mod slow;
 mod start;
 mod state;

@@ -9,7 +9,7 @@ use kube::Client;
 use pilothouse_engine::contract::KindRef;
 
 use super::{
-    EventHandler, Informer, WatchConfig, WatchScope, discovery::Discovery, informer::InformerParts,
+    EventHandler, Informer, Store, WatchConfig, WatchScope, discovery::Discovery, informer::InformerParts,
     schema_reader::SchemaReader,
 };
 
@@ -32,10 +32,14 @@ impl Caches {
     pub fn informer(&self, kind: &KindRef, scope: WatchScope) -> Arc<Informer> {
         let mut informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
         informers.retain(|_, informer| informer.strong_count() > 0);
+        let same_kind = informers.iter().filter(|((known, _), _)| known == kind);
+        let shared =
+            same_kind.filter_map(|(_, known)| known.upgrade()).next().map(|known| known.store().shared().clone());
         // The lock is held until the new informer is in its slot. Otherwise two callers could start two watches of one kind.
         let slot = informers.entry((kind.clone(), scope.clone())).or_default();
         slot.upgrade().unwrap_or_else(|| {
-            let informer = Informer::start(kind.clone(), scope, self.parts.clone());
+            let informer =
+                Informer::start(kind.clone(), scope, Store::sharing(shared.unwrap_or_default()), self.parts.clone());
             *slot = Arc::downgrade(&informer);
             informer
         })

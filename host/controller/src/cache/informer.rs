@@ -104,19 +104,19 @@ struct Shared {
     config: WatchConfig,
     kind: KindRef,
     scope: WatchScope,
-    store: Store,
+    store: Arc<Store>,
     installed: RwLock<Option<Arc<InstalledKind>>>,
     schema: SchemaCell,
     state: Observable<WatchState>,
 }
 
 impl Informer {
-    pub(super) fn start(kind: KindRef, scope: WatchScope, parts: InformerParts) -> Arc<Self> {
+    pub(super) fn start(kind: KindRef, scope: WatchScope, store: Arc<Store>, parts: InformerParts) -> Arc<Self> {
         let shared = Arc::new(Shared {
             config: parts.config.clone(),
             kind,
             scope,
-            store: Store::default(),
+            store,
             installed: RwLock::default(),
             schema: SchemaCell::default(),
             state: Observable::new(WatchState::Starting),

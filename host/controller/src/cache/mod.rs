@@ -12,6 +12,7 @@
 //! - An older state never replaces a newer one, and a deleted object does not come back because a response was late.
 //! - [`EventHandler::changed`] is called once for each change that the watch delivers, and not for own writes.
 //! - An informer that nobody holds any more stops its watch.
+//! - A state that several stores of a kind hold is in memory once.
 //!
 //! # Caveats
 //!
@@ -28,6 +29,7 @@ mod informer;
 mod owned_names;
 mod schema_cell;
 mod schema_reader;
+mod shared_states;
 mod store;
 
 pub use self::{

@@ -13,13 +13,16 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak},
     time::Duration,
 };
 
 use tokio::time::Instant;
 
-use super::owned_names::OwnedNames;
+use super::{
+    owned_names::OwnedNames,
+    shared_states::{Holder, SharedStates},
+};
 use crate::object::{Object, ObjectRef};
 
 /// An object before and after a change. Two equal states are no change.
@@ -41,6 +44,7 @@ impl Change {
 /// The cached objects of one kind.
 #[derive(Debug, Default)]
 pub struct Store {
+    shared: Arc<SharedStates>,
     inner: RwLock<Inner>,
 }
 
@@ -65,6 +69,19 @@ struct Inner {
 }
 
 impl Store {
+    /// An empty one, which shares its states with other stores of its kind.
+    pub(super) fn sharing(shared: Arc<SharedStates>) -> Arc<Self> {
+        let store = Arc::new(Self { shared, inner: RwLock::default() });
+        let holder: Weak<dyn Holder> = Arc::<Self>::downgrade(&store);
+        store.shared.add(holder);
+        store
+    }
+
+    /// What it shares with other stores of its kind.
+    pub(super) fn shared(&self) -> &Arc<SharedStates> {
+        &self.shared
+    }
+
     /// Whether the store has held a complete listing. Before that, an object that is missing here may still exist.
     pub fn is_synced(&self) -> bool {
         self.read().synced
@@ -126,6 +143,7 @@ impl Store {
 
     /// The watch delivered this state. Returns the change; none if the state is not newer than the known one.
     pub(crate) fn on_watch_apply(&self, object: Object) -> Option<Change> {
+        let object = self.shared.share(object);
         let mut inner = self.write();
         inner.advance(&object);
         inner.confirm(&object);
@@ -171,6 +189,7 @@ impl Store {
     /// A response can arrive after the watch has reported the deletion of the object. It is dropped then: no later event would
     /// remove the object again.
     pub(crate) fn record_write(&self, object: Object) {
+        let object = self.shared.share(object);
         let mut inner = self.write();
         let is_known = inner.objects.get(&object.name).is_some_and(|known| known.uid == object.uid);
         // A terminating object that is not known: the watch has reported its deletion before this response to the delete arrived.
@@ -223,6 +242,12 @@ impl Store {
     }
 }
 
+impl Holder for Store {
+    fn held(&self, name: &ObjectRef) -> Option<Arc<Object>> {
+        self.get(name)
+    }
+}
+
 impl Inner {
     /// Remembers the newest resource version that the watch has delivered.
     fn advance(&mut self, object: &Object) {
@@ -251,19 +276,18 @@ impl Inner {
 
     /// Stores a state unless a newer one is known, even if that belongs to a new object (another UID) of the same name: a watch
     /// that lags behind still reports the previous object.
-    fn insert_if_newer(&mut self, object: Object) -> Option<Change> {
+    fn insert_if_newer(&mut self, after: Arc<Object>) -> Option<Change> {
         if let Some(listed) = &mut self.listed {
             // Before the versions are compared: an old state in a list also shows that the object exists.
-            listed.insert(object.name.clone());
+            listed.insert(after.name.clone());
         }
-        let known = self.objects.get(&object.name);
-        let is_old = known.is_some_and(|known| !object.is_newer_than(&known.resource_version));
-        if is_old || self.deleted_uids.contains(&object.uid) {
+        let known = self.objects.get(&after.name);
+        let is_old = known.is_some_and(|known| !after.is_newer_than(&known.resource_version));
+        if is_old || self.deleted_uids.contains(&after.uid) {
             return None;
         }
         // Removed first, because the known state may have another owner in `by_owner`.
-        let before = self.remove(&object.name).and_then(|change| change.before);
-        let after = Arc::new(object);
+        let before = self.remove(&after.name).and_then(|change| change.before);
         if let Some(uid) = after.owner_uid() {
             match self.by_owner.get_mut(uid) {
                 Some(names) => names.insert(after.name.clone()),
@@ -406,6 +430,27 @@ mod tests {
         );
         store.record_write(object("a", "1", "6", None));
         assert_eq!(store.len(), 1, "what was written since is there");
+    }
+
+    #[test]
+    fn a_state_that_two_stores_hold_is_in_memory_once() {
+        let all = Store::sharing(Arc::default());
+        let children = Store::sharing(all.shared().clone());
+        let held = |store: &Store| store.get(&ObjectRef::new("ns", "a"));
+        let is_one = || held(&all).zip(held(&children)).map(|(all, children)| Arc::ptr_eq(&all, &children));
+        all.on_watch_apply(object("a", "1", "1", None));
+        children.on_watch_apply(object("a", "1", "1", None));
+        assert_eq!(is_one(), Some(true), "both watches have brought it");
+        children.record_write(object("a", "1", "2", None));
+        assert_eq!(is_one(), Some(false), "one knows more than the other");
+        all.on_watch_apply(object("a", "1", "2", None));
+        assert_eq!(is_one(), Some(true));
+        children.mark_terminated(&object("a", "1", "2", None));
+        assert_eq!(
+            held(&all).map(|known| known.deleting),
+            Some(false),
+            "what one store knows is not what the watch of the other says"
+        );
     }
 
     #[test]
