@@ -159,7 +159,7 @@ bench-check: plugins ## Measure under load and beside controller-runtime, and fa
 .PHONY: models
 models: plugins ## Measure what an edit of a model costs that many LLMDeployments serve (release build)
 	@scripts/release.sh
-	@PILOTHOUSE_BIN='$(or $(CARGO_TARGET_DIR),target)/production/release/pilothouse' cargo bench --locked -p pilothouse-bench --bench models
+	@PILOTHOUSE_BIN='$(or $(CARGO_TARGET_DIR),target)/production/release/pilothouse' cargo bench --locked --profile dev -p pilothouse-bench --bench models
 
 .PHONY: simulate
 simulate: ## Run N simulated histories of the host from SEED on, or for HOURS, or replay the one of SEED (docs/simulation.md)
