@@ -34,6 +34,7 @@ mod decorators;
 mod deletion;
 mod deployed;
 mod dev;
+mod dev_composition;
 mod differential;
 mod drift;
 mod drift_lists;
@@ -150,6 +151,7 @@ fn main() -> ExitCode {
     registries::register(&mut suite);
     languages::register(&mut suite);
     dev::register(&mut suite);
+    dev_composition::register(&mut suite);
     plugin_files::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
