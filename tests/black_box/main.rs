@@ -46,6 +46,7 @@ mod fault_reporting;
 mod finalizer;
 mod floods;
 mod free_fields;
+mod from_nothing;
 mod history;
 mod host_memory;
 mod hot_loops;
@@ -150,6 +151,7 @@ fn main() -> ExitCode {
     decorator_withdrawal::register(&mut suite);
     registries::register(&mut suite);
     languages::register(&mut suite);
+    from_nothing::register(&mut suite);
     dev::register(&mut suite);
     dev_composition::register(&mut suite);
     plugin_files::register(&mut suite);

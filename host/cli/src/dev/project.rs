@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, bail};
 use pilothouse_authoring::COMPOSITION;
 use pilothouse_controller::{
+    errors::chain,
     metrics::Format,
     source::{
         loader::{LoadedVersions, Prepared, SourceId},
@@ -81,7 +82,7 @@ impl Project {
             return self.view.stage(&self.label, at_work.map_or(Stage::Waiting, Stage::AtWork));
         };
         let goes_on = at_work.as_ref().map(|version| format!("; version {version} goes on"));
-        self.tell(&format!("error: {error:#}{}", goes_on.unwrap_or_default()));
+        self.tell(&format!("error: {}{}", chain(error.as_ref()), goes_on.unwrap_or_default()));
         self.view.stage(&self.label, Stage::Failed(at_work));
     }
 
@@ -135,7 +136,7 @@ impl Project {
         tokio::task::spawn_blocking(move || Made::of(&folder)).await.context("the build was broken off")?
     }
 
-    /// Shows the cases that fail, and how many there are.
+    /// Shows the cases that fail or of which there is something to know, and how many there are.
     async fn run_cases(&self, target: &Target, made: &Made, prepared: &Prepared) -> anyhow::Result<()> {
         let mut results = Vec::new();
         // Cases of a kind without code may have a configuration of their own, such as those that were captured.
@@ -151,11 +152,11 @@ impl Project {
             match ran {
                 Ok(of_file) => results.extend(of_file),
                 // The others are worth to be seen, too.
-                Err(error) => self.tell(&format!("error: {error:#}")),
+                Err(error) => self.tell(&format!("error: {}", chain(error.as_ref()))),
             }
         }
-        for failed in results.iter().filter(|result| !result.is_passed()) {
-            self.tell(failed.text().trim_end());
+        for told in results.iter().filter(|result| !result.is_passed() || !result.ran.notes.is_empty()) {
+            self.tell(told.text().trim_end());
         }
         let failed = report::failed(&results);
         self.view.note(&self.label, Note::Cases { all: results.len(), failed });
