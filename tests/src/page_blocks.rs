@@ -112,7 +112,7 @@ fn commands_name_targets_and_files_that_there_are() -> Result<()> {
                 targets += 1;
             }
             let is_of_repository = |word: &&str| {
-                ["crds/", "plugins/", "deploy/", "examples/"].iter().any(|folder| word.starts_with(folder))
+                ["crds/", "plugins/", "deploy/helm-charts/", "examples/"].iter().any(|folder| word.starts_with(folder))
             };
             for file in line.split_whitespace().filter(is_of_repository) {
                 ensure!(repository().join(file).exists(), "{page}: there is no {file}");
