@@ -60,9 +60,9 @@ const ADDITIONS: [Additions; 4] = [
 	}
 	if spec.Image == "grow" {
 		kept, damaged := [][]byte{}, 0
-		for len(kept) < 64 {
-			fmt.Print("+")
-			kept = append(kept, bytes.Repeat([]byte{1}, 256<<10))
+		for len(kept) < 1000 {
+			fmt.Print("++++++++++++++++++++++++++++++++")
+			kept = append(kept, bytes.Repeat([]byte{1}, 64<<10))
 		}
 		for _, block := range kept {
 			damaged += len(block) - bytes.Count(block, []byte{1})
