@@ -217,7 +217,7 @@ async fn dev_says_why_what_is_saved_is_no_plugin(env: &mut TestEnv) -> Result<()
     let mut project = Project::new(Language::C)?;
     let mut dev = dev::start(env, &[&project.root()])?;
     dev.says("is at work").await?;
-    let save = |file: &str, text: &str| Ok::<_, std::io::Error>(std::fs::write(project.root().join(file), text)?);
+    let save = |file: &str, text: &str| std::fs::write(project.root().join(file), text);
     let (source, manifest) = ("plugin.c", "plugin.yaml");
     let read = |file: &str| std::fs::read_to_string(project.root().join(file));
     let (good_source, good_manifest) = (read(source)?, read(manifest)?);
