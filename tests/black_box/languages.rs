@@ -60,9 +60,16 @@ const ADDITIONS: [Additions; 4] = [
 	}
 	if spec.Image == "grow" {
 		kept, damaged := [][]byte{}, 0
-		for len(kept) < 1000 {
+		for len(kept) < 1200 {
 			fmt.Print("++++++++++++++++++++++++++++++++")
-			kept = append(kept, bytes.Repeat([]byte{1}, 64<<10))
+			if len(kept)%100 == 99 {
+				fmt.Println()
+			}
+			block := make([]byte, 64<<10)
+			for i := range block {
+				block[i] = 1
+			}
+			kept = append(kept, block)
 		}
 		for _, block := range kept {
 			damaged += len(block) - bytes.Count(block, []byte{1})
